@@ -1,0 +1,49 @@
+"""The command line: parse, call, print.
+
+Each command lives in a module of its own, as a `typer.Typer` named `app`, and is imported when it is called;
+`COMMANDS` is the list of them. Nothing here may import NumPy, so that help and completion answer at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from calibrant.cli.lazy import lazy_group
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "bench": ("calibrant.cli.bench:app", "Build prediction sets, run methods on them, study the results."),
+}
+
+app = typer.Typer(
+    name="calibrant",
+    cls=lazy_group(COMMANDS),
+    # Plain help: rich costs more to import than everything else together.
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from calibrant import __version__
+
+        typer.echo(f"calibrant {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _calibrant(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Calibrated probabilities from files of predictions."""
+
+
+def main() -> None:
+    """Entry point of the program `calibrant`."""
+    app()
