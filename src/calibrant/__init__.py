@@ -1,3 +1,43 @@
-"""Post-hoc probability calibration of classifiers."""
+"""Post-hoc probability calibration of classifiers.
+
+The public names of the package; each is imported from its module on first use, so that `import calibrant` stays
+as light as scikit-learn.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .calibrators.identity import NoCalibrator as NoCalibrator
+    from .calibrators.labels import CalibrationWarning as CalibrationWarning
+    from .calibrators.registry import CalibratorInfo as CalibratorInfo
+    from .calibrators.registry import get_calibrator as get_calibrator
+    from .calibrators.registry import list_calibrators as list_calibrators
+    from .calibrators.registry import register_calibrator as register_calibrator
+
+_HOME = {
+    "CalibrationWarning": ".calibrators.labels",
+    "CalibratorInfo": ".calibrators.registry",
+    "NoCalibrator": ".calibrators.identity",
+    "get_calibrator": ".calibrators.registry",
+    "list_calibrators": ".calibrators.registry",
+    "register_calibrator": ".calibrators.registry",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,180 @@
+"""The base of all calibrators: scikit-learn estimators whose input contract is the same everywhere.
+
+`fit` validates predictions, labels and weights and hands a subclass float64 log-probabilities (rows × classes),
+column numbers and weights; `predict_proba` maps validated log-probabilities block by block, so that temporaries
+stay small. A subclass writes `_fit` and `_map`, and nothing of what is checked here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..simplex import FloatArray
+from .labels import CalibrationWarning, check_labels, check_sample_weight, encode, name_columns
+from .predictions import as_matrix, output_dtype, to_log_probabilities
+
+IntArray = NDArray[np.int64]
+
+#: Numbers handled at a time in prediction: small enough for the processor's cache.
+BLOCK_ELEMENTS = 1 << 16
+
+
+class Calibrator(ClassifierMixin, BaseEstimator):
+    """Base class of all calibrators.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The labels, in the order of the columns that `predict_proba` returns.
+    n_features_in_ : int
+        Number of columns of the predictions seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Column names, if `fit` saw a data frame whose column names are strings.
+    """
+
+    #: The constructor parameters every calibrator has, with what they may be.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "input": [StrOptions({"probabilities", "logits"})],
+        "classes": ["array-like", None],
+        "renormalize": ["boolean"],
+    }
+
+    input: str
+    classes: Any
+    renormalize: bool
+    classes_: NDArray[Any]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Calibrator:
+        """Learn the calibration map from held-out predictions.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, k), (n,) or (n, 1)
+            Predicted probabilities, or logits with ``input="logits"``. A single column is the probability of
+            ``classes_[1]``.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default=None
+            Counts: weight 2 equals a repeated row, weight 0 an absent one.
+
+        Returns
+        -------
+        self : the fitted calibrator.
+        """
+        self._validate_params()
+        array, names = as_matrix(X)
+        labels, categories = check_labels(y, len(array))
+        weight = check_sample_weight(sample_weight, len(array))
+        x = to_log_probabilities(array, logits=self.input == "logits", renormalize=self.renormalize)
+        if weight is not None and not weight.all():
+            present = weight > 0.0
+            x, labels, weight = x[present], labels[present], weight[present]
+        self.n_features_in_ = 1 if array.ndim == 1 else array.shape[1]
+        names = None if self.n_features_in_ == 1 else names
+        self._set_names(names)
+        self.classes_, self._column_order = name_columns(
+            labels, x.shape[1], classes=self.classes, names=names, categories=categories
+        )
+        if self._column_order is not None:
+            x = np.ascontiguousarray(x[:, self._column_order])
+        codes = encode(labels, self.classes_)
+        self._warn_of_missing_information(codes)
+        self._fit(x, codes, weight)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Calibrated probabilities, float32 for float32 or narrower input, else float64.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, k), (n,) or (n, 1)
+            Predictions with the columns seen in `fit`.
+
+        Returns
+        -------
+        p : ndarray of shape (n, k)
+            One column a class, in the order of `classes_`.
+        """
+        array = self._check_predictions(X)
+        out = np.empty((len(array), len(self.classes_)), dtype=output_dtype(array))
+        rows = max(1, BLOCK_ELEMENTS // len(self.classes_))
+        for start in range(0, len(array), rows):
+            stop = start + rows
+            out[start:stop] = self._map(self._log_probabilities(array[start:stop], start))
+        return out
+
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+        """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each row after calibration."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        """Fit to log-probabilities `x` (n, k), column numbers `y` (n,) and positive weights (`None`: all one)."""
+        raise NotImplementedError
+
+    def _map(self, x: FloatArray) -> FloatArray:
+        """Calibrated probabilities of log-probabilities `x` (m, k); `x` may be overwritten."""
+        raise NotImplementedError
+
+    def _check_predictions(self, X: Any) -> NDArray[Any]:
+        """Predictions of the shape and with the columns seen in `fit`, in the order of `fit`."""
+        check_is_fitted(self)
+        array, names = as_matrix(X)
+        columns = 1 if array.ndim == 1 else array.shape[1]
+        if columns != self.n_features_in_ and {columns, self.n_features_in_} != {1, 2}:
+            raise ValueError(
+                f"X has {columns} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input: one column a class, as in fit."
+            )
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is not None and names is not None and names != fitted.tolist():
+            absent = [name for name in fitted.tolist() if name not in names]
+            if absent:
+                raise ValueError(
+                    f"The feature names should match those that were passed during fit: X lacks {absent}, it has {names}."
+                )
+            array = array[:, [names.index(name) for name in fitted.tolist()]]
+        return array
+
+    def _log_probabilities(self, block: NDArray[Any], first_row: int) -> FloatArray:
+        x = to_log_probabilities(
+            block, logits=self.input == "logits", renormalize=self.renormalize, first_row=first_row
+        )
+        return x if self._column_order is None else np.ascontiguousarray(x[:, self._column_order])
+
+    def _set_names(self, names: list[Any] | None) -> None:
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _warn_of_missing_information(self, codes: IntArray) -> None:
+        if bool(np.all(codes == codes[0])):
+            warnings.warn(
+                f"All {len(codes)} calibration rows have the label {self.classes_[codes[0]]!r}: nothing can be "
+                "learned about the other classes.",
+                CalibrationWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def total_weight(n: int, weight: FloatArray | None) -> float:
+    """The number of observations: rows, or the sum of their weights."""
+    return float(n) if weight is None else float(weight.sum())

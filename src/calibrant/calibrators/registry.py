@@ -1,0 +1,98 @@
+"""Calibrators by name, with what each needs and supports.
+
+A method is one entry: where its class lives (imported only when asked for), the parameters that make the method,
+and the facts a user chooses by.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True)
+class CalibratorInfo:
+    """What the registry knows of one method."""
+
+    name: str
+    factory: str | Callable[..., Any]
+    description: str
+    reference: str = ""
+    binary: bool = True
+    multiclass: bool = True
+    extra: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self, **parameters: Any) -> Any:
+        """An unfitted estimator; `parameters` override those of the entry."""
+        factory = self.factory
+        if isinstance(factory, str):
+            module, _, attribute = factory.partition(":")
+            package = __package__ if module.startswith(".") else None
+            factory = getattr(import_module(module, package), attribute)
+        return factory(**{**self.parameters, **parameters})
+
+
+_REGISTRY: dict[str, CalibratorInfo] = {}
+
+
+def register_calibrator(name: str, factory: str | Callable[..., Any], description: str, **facts: Any) -> None:
+    """Add a method to the registry, or replace one.
+
+    Parameters
+    ----------
+    name : str
+        What `get_calibrator` and the command line call it.
+    factory : class, function or str
+        What makes an unfitted estimator; a string ``"package.module:Class"`` is imported on first use.
+    description : str
+        One line.
+    **facts
+        `reference`, `binary`, `multiclass`, `extra`, `parameters`: see `CalibratorInfo`.
+
+    Examples
+    --------
+    >>> from calibrant import NoCalibrator, get_calibrator, register_calibrator
+    >>> register_calibrator("raw", NoCalibrator, "raw logits", parameters={"input": "logits"})
+    >>> get_calibrator("raw")
+    NoCalibrator(input='logits')
+    """
+    _REGISTRY[name] = CalibratorInfo(name, factory, description, **facts)
+
+
+def get_calibrator(name: str, **parameters: Any) -> Any:
+    """An unfitted calibrator by name.
+
+    Examples
+    --------
+    >>> from calibrant import get_calibrator
+    >>> get_calibrator("none", renormalize=True)
+    NoCalibrator(renormalize=True)
+    """
+    if name not in _REGISTRY:
+        close = difflib.get_close_matches(name, _REGISTRY, n=3)
+        hint = (
+            f"did you mean {' or '.join(map(repr, close))}?"
+            if close
+            else f"there are {', '.join(_REGISTRY)}."
+        )
+        raise ValueError(f"No calibrator is called {name!r}: {hint}")
+    return _REGISTRY[name].make(**parameters)
+
+
+def list_calibrators() -> list[CalibratorInfo]:
+    """All methods, in the order of the registry.
+
+    Examples
+    --------
+    >>> from calibrant import list_calibrators
+    >>> next(info.description for info in list_calibrators() if info.name == "none")
+    'the predictions as they are'
+    """
+    return list(_REGISTRY.values())
+
+
+register_calibrator("none", ".identity:NoCalibrator", "the predictions as they are")

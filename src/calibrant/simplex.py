@@ -1,0 +1,108 @@
+"""Probabilities to log-probabilities and back, in float64.
+
+Every calibration map of this package works on ``x = log p`` clipped below at ``log(tiny_float32) ≈ -87.34``, so
+that an exact zero stays a finite, very unlikely event. Two classes are described by their log-odds
+``log p_1 - log p_0``, clipped to the same range, which is exact for probabilities next to 0 and next to 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+#: The logarithm of the smallest normal float32: the floor of every log-probability.
+LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
+
+
+def log_probabilities(p: ArrayLike, *, center: bool = False) -> FloatArray:
+    """Logarithms of probabilities, clipped below at `LOG_FLOOR`.
+
+    Parameters
+    ----------
+    p : array-like of shape (n, k)
+        Probabilities; exact zeros, ones and denormal numbers are welcome.
+    center : bool, default=False
+        Subtract each row's mean, which makes the map a one-to-one inverse of the softmax.
+
+    Examples
+    --------
+    >>> log_probabilities([[1.0, 0.0]]).round(2)
+    array([[  0.  , -87.34]])
+    """
+    with np.errstate(divide="ignore"):
+        x = np.log(np.asarray(p, dtype=np.float64))
+    np.maximum(x, LOG_FLOOR, out=x)
+    if center:
+        x -= x.mean(axis=-1, keepdims=True)
+    return x
+
+
+def log_odds(p: ArrayLike) -> FloatArray:
+    """Binary logits ``log p - log1p(-p)``, clipped to ``±|LOG_FLOOR|``.
+
+    Examples
+    --------
+    >>> log_odds([0.5, 1.0, 1 - 1e-8]).round(2)
+    array([ 0.  , 87.34, 18.42])
+    """
+    p = np.asarray(p, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        x = np.log(p) - np.log1p(-p)
+    return np.clip(x, LOG_FLOOR, -LOG_FLOOR)
+
+
+def log_softmax(z: ArrayLike) -> FloatArray:
+    """Logarithm of the softmax along the last axis; ``-inf`` marks an impossible class.
+
+    Examples
+    --------
+    >>> bool(np.allclose(np.exp(log_softmax([0.0, np.log(3.0)])), [0.25, 0.75]))
+    True
+    """
+    z = np.asarray(z, dtype=np.float64)
+    shifted = z - z.max(axis=-1, keepdims=True)
+    shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return shifted
+
+
+def softmax_inplace(z: FloatArray) -> FloatArray:
+    """Replace logits by probabilities along the last axis, without a temporary of the same size."""
+    z -= z.max(axis=-1, keepdims=True)
+    np.exp(z, out=z)
+    z /= z.sum(axis=-1, keepdims=True)
+    return z
+
+
+def softmax(z: ArrayLike) -> FloatArray:
+    """Softmax along the last axis.
+
+    Examples
+    --------
+    >>> softmax([0.0, 0.0, -np.inf])
+    array([0.5, 0.5, 0. ])
+    """
+    return softmax_inplace(np.array(z, dtype=np.float64))
+
+
+def mix_with_uniform(p: FloatArray, weight: float) -> FloatArray:
+    """The mixture ``(1 - weight) p + weight / k`` of each row with the uniform distribution.
+
+    Examples
+    --------
+    >>> mix_with_uniform(np.array([[1.0, 0.0]]), 0.1)
+    array([[0.95, 0.05]])
+    """
+    return (1.0 - weight) * p + weight / p.shape[-1]
+
+
+def laplace_weight(n: float) -> float:
+    """Weight ``1 / (n + 1)`` of the uniform distribution in Laplace smoothing after `n` observations.
+
+    Examples
+    --------
+    >>> laplace_weight(99)
+    0.01
+    """
+    return 1.0 / (n + 1.0)
