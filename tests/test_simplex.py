@@ -13,9 +13,7 @@ def test_log_odds_is_exact_next_to_zero_and_one() -> None:
     for p in (1e-300, 1e-30, 1e-8, 0.3, 0.5, 1 - 1e-8, 1 - 2**-53):
         q = Decimal(p)
         exact = float((q / (1 - q)).ln())
-        assert simplex.log_odds(p) == pytest.approx(
-            np.clip(exact, simplex.LOG_FLOOR, -simplex.LOG_FLOOR), rel=1e-13
-        )
+        assert simplex.log_odds(p) == pytest.approx(np.clip(exact, simplex.LOG_FLOOR, -simplex.LOG_FLOOR), rel=1e-13)
     p = np.linspace(1e-6, 1 - 1e-6, 101)
     np.testing.assert_allclose(simplex.log_odds(p), logit(p), rtol=1e-12, atol=1e-14)
 

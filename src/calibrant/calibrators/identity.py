@@ -29,9 +29,7 @@ class NoCalibrator(Calibrator):
     array([[0.4, 0.6]])
     """
 
-    def __init__(
-        self, *, input: str = "probabilities", classes: Any = None, renormalize: bool = False
-    ) -> None:
+    def __init__(self, *, input: str = "probabilities", classes: Any = None, renormalize: bool = False) -> None:
         self.input = input
         self.classes = classes
         self.renormalize = renormalize

@@ -74,9 +74,7 @@ def check_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
     if labels.dtype.kind in "fO":
         missing = np.array([label is None or label != label for label in labels])
         if missing.any():
-            raise ValueError(
-                f"Input y contains NaN or a missing label at row {int(np.flatnonzero(missing)[0])}."
-            )
+            raise ValueError(f"Input y contains NaN or a missing label at row {int(np.flatnonzero(missing)[0])}.")
     check_classification_targets(labels)
     return labels, None if categories is None else np.asarray(categories)
 
@@ -102,11 +100,7 @@ def name_columns(
         if matched is not None:
             order = np.argsort(matched, kind="stable")
             return matched[order], None if np.array_equal(order, np.arange(n_columns)) else order
-    if (
-        categories is not None
-        and len(categories) == n_columns
-        and set(seen.tolist()) <= set(categories.tolist())
-    ):
+    if categories is not None and len(categories) == n_columns and set(seen.tolist()) <= set(categories.tolist()):
         return np.sort(categories), None
     return _classes_from_labels(seen, n_columns), None
 
@@ -178,9 +172,7 @@ def _classes_from_labels(seen: NDArray[Any], n_columns: int) -> NDArray[Any]:
 def _check_known(seen: NDArray[Any], columns: NDArray[Any], source: str) -> None:
     unknown = [label for label in seen.tolist() if label not in set(columns.tolist())]
     if unknown:
-        raise ValueError(
-            f"y holds the label {unknown[0]!r}, which {source} does not name: {columns.tolist()}."
-        )
+        raise ValueError(f"y holds the label {unknown[0]!r}, which {source} does not name: {columns.tolist()}.")
 
 
 def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

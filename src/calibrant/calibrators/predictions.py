@@ -47,9 +47,7 @@ def as_matrix(X: Any) -> tuple[NDArray[Any], list[Any] | None]:
         )
     for axis, what in enumerate(("sample", "feature")[: array.ndim]):
         if array.shape[axis] == 0:
-            raise ValueError(
-                f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required."
-            )
+            raise ValueError(f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required.")
     return array, names
 
 
@@ -77,9 +75,7 @@ def output_dtype(array: NDArray[Any]) -> type[np.floating[Any]]:
     return np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
 
 
-def to_log_probabilities(
-    block: NDArray[Any], *, logits: bool, renormalize: bool, first_row: int = 0
-) -> FloatArray:
+def to_log_probabilities(block: NDArray[Any], *, logits: bool, renormalize: bool, first_row: int = 0) -> FloatArray:
     """Validated log-probabilities (rows × classes) of predictions; `first_row` is what errors count from.
 
     A single column is the probability (or the log-odds) of the second class.
@@ -106,9 +102,7 @@ def _from_logits(z: FloatArray, first_row: int) -> FloatArray:
                 f"Input X contains NaN or infinity: {z[row, bad[0]]} at {_place((first_row + row, int(bad[0])))}. "
                 "Logits are finite numbers, or -inf for an impossible class."
             )
-        raise ValueError(
-            f"All logits of row {first_row + row} are -inf: at least one class must be possible."
-        )
+        raise ValueError(f"All logits of row {first_row + row} are -inf: at least one class must be possible.")
     return log_softmax(z)
 
 

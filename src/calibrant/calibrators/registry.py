@@ -74,11 +74,7 @@ def get_calibrator(name: str, **parameters: Any) -> Any:
     """
     if name not in _REGISTRY:
         close = difflib.get_close_matches(name, _REGISTRY, n=3)
-        hint = (
-            f"did you mean {' or '.join(map(repr, close))}?"
-            if close
-            else f"there are {', '.join(_REGISTRY)}."
-        )
+        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {', '.join(_REGISTRY)}."
         raise ValueError(f"No calibrator is called {name!r}: {hint}")
     return _REGISTRY[name].make(**parameters)
 
