@@ -142,7 +142,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             absent = [name for name in fitted.tolist() if name not in names]
             if absent:
                 raise ValueError(
-                    f"The feature names should match those that were passed during fit: X lacks {absent}, it has {names}."
+                    f"The feature names should match those that were passed during fit: X lacks {absent}, has {names}."
                 )
             array = array[:, [names.index(name) for name in fitted.tolist()]]
         return array

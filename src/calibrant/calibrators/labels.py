@@ -165,7 +165,7 @@ def _classes_from_labels(seen: NDArray[Any], n_columns: int) -> NDArray[Any]:
     else:
         hint = "which columns they stand for cannot be told"
     raise ValueError(
-        f"y holds {len(seen)} of {n_columns} classes ({known}): {hint}. Pass classes=[...] with the label of each column."
+        f"y holds {len(seen)} of {n_columns} classes ({known}): {hint}. Pass classes=[...] with each column's label."
     )
 
 
