@@ -27,9 +27,7 @@ from calibrant.bench.statistics import (  # noqa: E402
 
 def losses(n=20, k=5, seed=0, decimals=12):
     rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        (rng.normal(size=(n, k)) + np.arange(k) / 4).round(decimals), columns=list("abcdefgh")[:k]
-    )
+    return pd.DataFrame((rng.normal(size=(n, k)) + np.arange(k) / 4).round(decimals), columns=list("abcdefgh")[:k])
 
 
 @pytest.mark.parametrize("decimals", [12, 0])
@@ -138,10 +136,7 @@ def test_cliques_equal_brute_force():
         values = pd.Series(rng.uniform(1, 6, size=6), index=list("abcdef"))
         names = list(values.sort_values().index)
         within = [
-            names[i:j]
-            for i in range(6)
-            for j in range(i + 2, 7)
-            if values[names[j - 1]] - values[names[i]] <= 1.2
+            names[i:j] for i in range(6) for j in range(i + 2, 7) if values[names[j - 1]] - values[names[i]] <= 1.2
         ]
         maximal = [g for g in within if not any(set(g) < set(other) for other in within)]
         assert cliques(values, 1.2) == maximal
@@ -154,10 +149,7 @@ def test_equal_mass_groups_are_optimal():
         group = equal_mass_groups(values, 4)
         distinct = np.unique(values)
         best = min(
-            sum(
-                len(np.flatnonzero((values >= lo) & (values < hi))) ** 2
-                for lo, hi in itertools.pairwise(edges)
-            )
+            sum(len(np.flatnonzero((values >= lo) & (values < hi))) ** 2 for lo, hi in itertools.pairwise(edges))
             for cuts in itertools.combinations(distinct[1:], min(4, len(distinct)) - 1)
             for edges in [(distinct[0], *cuts, 100)]
         )

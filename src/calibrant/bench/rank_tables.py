@@ -33,9 +33,7 @@ def complete_datasets(losses: pd.DataFrame, words: str) -> tuple[pd.DataFrame, l
     if len(means) == total:
         return means, []
     gaps = losses.isna().groupby(level=DATASET).any().sum()
-    worst = ", ".join(
-        f"{name} ({int(count)})" for name, count in gaps[gaps > 0].sort_values(ascending=False).items()
-    )
+    worst = ", ".join(f"{name} ({int(count)})" for name, count in gaps[gaps > 0].sort_values(ascending=False).items())
     used = f"ranks use {len(means)} of {total} datasets, where all compared methods finished"
     note = f"{used}; datasets with gaps by method: {worst}"
     if means.empty:
@@ -64,9 +62,7 @@ def rank_tables(means: pd.DataFrame, metric: str, alpha: float) -> tuple[list[Ta
     note = f"{found}; critical difference {difference:.2f} at α = {alpha:g}."
     notes = (note,) if math.isfinite(test.statistic) else ()
     caption = f"Average rank by test {words} over {test.n_datasets} datasets (1 is best)."
-    tables = [
-        Table(f"ranks_{metric}", frame, caption, decimals={"rank": 2}, best={"rank": "min"}, notes=notes)
-    ]
+    tables = [Table(f"ranks_{metric}", frame, caption, decimals={"rank": 2}, best={"rank": "min"}, notes=notes)]
     order = frame["method"].tolist()
     for name, matrix, text in (
         ("nemenyi", nemenyi(ranks), "Nemenyi p-values"),
@@ -101,9 +97,7 @@ def rank_groups(results: pd.DataFrame, means: pd.DataFrame) -> tuple[list[Table]
                 values = traits[trait].to_numpy(float)[inside]
                 for method in ranks.columns:
                     interval = mean_interval(ranks[method].to_numpy(float)[inside])
-                    rows.append(
-                        (number + 1, values.min(), values.max(), int(inside.sum()), method, *interval)
-                    )
+                    rows.append((number + 1, values.min(), values.max(), int(inside.sum()), method, *interval))
         frame = pd.DataFrame(rows, columns=columns)
         tables.append(
             Table(
@@ -139,9 +133,7 @@ def elo_table(parts: list[pd.DataFrame]) -> Table:
     frame = pd.concat(parts, ignore_index=True)[["metric", "method", "elo", "low", "high"]]
     caption = f"Elo ratings ({BASELINE} = 1000) with 95 % intervals over datasets."
     whole = {"elo": 0, "low": 0, "high": 0}
-    return Table(
-        "elo", frame, caption, decimals=whole, best={"elo": "max"}, group="metric", bold_in_group=True
-    )
+    return Table("elo", frame, caption, decimals=whole, best={"elo": "max"}, group="metric", bold_in_group=True)
 
 
 def test_notes(tests: list[dict[str, object]]) -> list[str]:

@@ -210,9 +210,7 @@ def _cells(
     marks = _marks(table, columns)
     for place, (name, is_number) in enumerate(zip(frame.columns, numeric)):
         if is_number:
-            columns[place] = [
-                text.replace("inf", infinity).replace("nan", missing) for text in columns[place]
-            ]
+            columns[place] = [text.replace("inf", infinity).replace("nan", missing) for text in columns[place]]
         wrap = {"best": bold, "best of group": italic}
         for row, mark in marks.get(name, {}).items():
             before, after = wrap[mark]

@@ -106,16 +106,12 @@ def check_results(results: pd.DataFrame) -> pd.DataFrame:
     for metric in METRICS:
         negative = frame[metric] < 0
         if negative.any():
-            raise ValueError(
-                f"{metric} is negative in row {_first(negative)}: give losses, not changes of loss"
-            )
+            raise ValueError(f"{metric} is negative in row {_first(negative)}: give losses, not changes of loss")
     twice = frame.duplicated([*EXPERIMENT, "method"])
     if twice.any():
         row = frame.iloc[_first(twice)]
         where = "/".join(str(row[name]) for name in [*EXPERIMENT, "method"])
-        raise ValueError(
-            f"{int(twice.sum())} rows appear twice, first {where}: merge result folders, do not append"
-        )
+        raise ValueError(f"{int(twice.sum())} rows appear twice, first {where}: merge result folders, do not append")
     empty = (frame["status"] == "ok") & frame[list(METRICS)].isna().any(axis=1)
     frame.loc[empty, "status"] = "failed"
     frame.loc[empty & (frame["message"] == ""), "message"] = "a loss is not a number"
@@ -149,9 +145,7 @@ def select(
         known = set(results[column])
         unknown = [name for name in wanted if name not in known]
         if unknown:
-            raise ValueError(
-                f"no {column} {', '.join(map(repr, unknown))} in the results; there are {sorted(known)}"
-            )
+            raise ValueError(f"no {column} {', '.join(map(repr, unknown))} in the results; there are {sorted(known)}")
         keep = {*wanted, BASELINE} if column == "method" else set(wanted)
         results = results[results[column].isin(keep)]
     return results
@@ -215,9 +209,7 @@ def _read_file(pd: Any, path: Path) -> pd.DataFrame:
     if name.endswith((".csv", ".csv.gz")):
         # A dataset may well be called "NA" or "null": only an empty field of a number is missing.
         text = dict.fromkeys([*DATASET, "model", "method", "status", "message"], str)
-        return pd.read_csv(
-            path, dtype=text, keep_default_na=False, na_values=dict.fromkeys(_NUMBERS, _MISSING)
-        )
+        return pd.read_csv(path, dtype=text, keep_default_na=False, na_values=dict.fromkeys(_NUMBERS, _MISSING))
     raise ValueError(f"{path.name}: results are read from .parquet, .csv or .csv.gz")
 
 

@@ -66,9 +66,7 @@ def friedman(ranks: pd.DataFrame) -> FriedmanTest:
     if n < 2 or k < 2:
         return FriedmanTest(math.nan, math.nan, n, k)
     values = ranks.to_numpy(float)
-    ties = sum(
-        float((count**3 - count).sum()) for count in (np.unique(row, return_counts=True)[1] for row in values)
-    )
+    ties = sum(float((count**3 - count).sum()) for count in (np.unique(row, return_counts=True)[1] for row in values))
     correction = 1.0 - ties / (n * k * (k * k - 1))
     if correction <= 1e-12:
         return FriedmanTest(0.0, 1.0, n, k)

@@ -121,9 +121,7 @@ def absolute(losses: dict[str, pd.DataFrame], methods: pd.DataFrame) -> Table:
     fewer = frame["n_experiments"] < total
     if fewer.any():
         which = ", ".join(frame.loc[fewer, "method"])
-        notes.append(
-            f"The means of {which} leave out what these methods did not finish and are not compared."
-        )
+        notes.append(f"The means of {which} leave out what these methods did not finish and are not compared.")
     return Table(
         "absolute",
         frame,
@@ -229,9 +227,7 @@ def _gaps(results: pd.DataFrame, losses: pd.DataFrame) -> list[str]:
         rows = results[(results["method"] == method) & (results["status"] != "ok")]
         counts = rows["status"].value_counts().to_dict()
         absent = int(count) - len(rows)
-        parts = [f"{number} {status}" for status, number in counts.items()] + (
-            [f"{absent} absent"] if absent else []
-        )
+        parts = [f"{number} {status}" for status, number in counts.items()] + ([f"{absent} absent"] if absent else [])
         told.append(f"{method} did not finish {int(count)} of {len(losses)} experiments ({', '.join(parts)})")
     return told
 
@@ -244,14 +240,10 @@ def _infinities(losses: dict[str, pd.DataFrame]) -> list[str]:
             if count:
                 finite = change[method][np.isfinite(change[method])]
                 rest = (
-                    f"; over the others the mean change is {_mean(finite.to_numpy(float)):.4f}"
-                    if len(finite)
-                    else ""
+                    f"; over the others the mean change is {_mean(finite.to_numpy(float)):.4f}" if len(finite) else ""
                 )
                 words = METRICS[metric]
-                told.append(
-                    f"{method} has an infinite {words} in {int(count)} of {len(table)} experiments{rest}"
-                )
+                told.append(f"{method} has an infinite {words} in {int(count)} of {len(table)} experiments{rest}")
     return told
 
 
