@@ -12,17 +12,27 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .calibrators.binary import BinaryLogisticCalibrator as BinaryLogisticCalibrator
     from .calibrators.identity import NoCalibrator as NoCalibrator
     from .calibrators.labels import CalibrationWarning as CalibrationWarning
+    from .calibrators.logistic import LogisticCalibrator as LogisticCalibrator
     from .calibrators.registry import CalibratorInfo as CalibratorInfo
     from .calibrators.registry import get_calibrator as get_calibrator
     from .calibrators.registry import list_calibrators as list_calibrators
     from .calibrators.registry import register_calibrator as register_calibrator
+    from .calibrators.structured import SMSCalibrator as SMSCalibrator
+    from .calibrators.structured import SVSCalibrator as SVSCalibrator
+    from .calibrators.temperature import TemperatureScalingCalibrator as TemperatureScalingCalibrator
 
 _HOME = {
+    "BinaryLogisticCalibrator": ".calibrators.binary",
     "CalibrationWarning": ".calibrators.labels",
     "CalibratorInfo": ".calibrators.registry",
+    "LogisticCalibrator": ".calibrators.logistic",
     "NoCalibrator": ".calibrators.identity",
+    "SMSCalibrator": ".calibrators.structured",
+    "SVSCalibrator": ".calibrators.structured",
+    "TemperatureScalingCalibrator": ".calibrators.temperature",
     "get_calibrator": ".calibrators.registry",
     "list_calibrators": ".calibrators.registry",
     "register_calibrator": ".calibrators.registry",

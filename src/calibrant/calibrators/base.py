@@ -89,6 +89,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         self._fit(x, codes, weight)
         return self
 
+    def fit_log_probabilities(
+        self, x: FloatArray, y: IntArray, weight: FloatArray | None, classes: NDArray[Any]
+    ) -> Calibrator:
+        """Fit to what another calibrator has validated already: for calibrators made of calibrators."""
+        self._validate_params()
+        self.classes_ = classes
+        self.n_features_in_ = x.shape[1]
+        self._column_order = None
+        self._fit(x, y, weight)
+        return self
+
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
 

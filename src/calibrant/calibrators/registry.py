@@ -55,10 +55,10 @@ def register_calibrator(name: str, factory: str | Callable[..., Any], descriptio
 
     Examples
     --------
-    >>> from calibrant import NoCalibrator, get_calibrator, register_calibrator
-    >>> register_calibrator("raw", NoCalibrator, "raw logits", parameters={"input": "logits"})
-    >>> get_calibrator("raw")
-    NoCalibrator(input='logits')
+    >>> from calibrant import TemperatureScalingCalibrator, get_calibrator, register_calibrator
+    >>> register_calibrator("my-ts", TemperatureScalingCalibrator, "TS", parameters={"smoothing": False})
+    >>> get_calibrator("my-ts")
+    TemperatureScalingCalibrator(smoothing=False)
     """
     _REGISTRY[name] = CalibratorInfo(name, factory, description, **facts)
 
@@ -69,8 +69,8 @@ def get_calibrator(name: str, **parameters: Any) -> Any:
     Examples
     --------
     >>> from calibrant import get_calibrator
-    >>> get_calibrator("none", renormalize=True)
-    NoCalibrator(renormalize=True)
+    >>> get_calibrator("sms", penalty="lasso")
+    SMSCalibrator(penalty='lasso')
     """
     if name not in _REGISTRY:
         close = difflib.get_close_matches(name, _REGISTRY, n=3)
@@ -91,4 +91,36 @@ def list_calibrators() -> list[CalibratorInfo]:
     return list(_REGISTRY.values())
 
 
+_GUO = "Guo et al., ICML 2017"
+_PAPER = "Berta et al., AISTATS 2026"
+
 register_calibrator("none", ".identity:NoCalibrator", "the predictions as they are")
+register_calibrator("ts", ".temperature:TemperatureScalingCalibrator", "temperature scaling, smoothed", reference=_GUO)
+register_calibrator(
+    "ts-unsmoothed",
+    ".temperature:TemperatureScalingCalibrator",
+    "temperature scaling",
+    reference=_GUO,
+    parameters={"smoothing": False},
+)
+_UNPENALISED = {"penalty": None, "preprocess": None}
+register_calibrator(
+    "vs", ".structured:SVSCalibrator", "vector scaling, unregularised", reference=_GUO, parameters=_UNPENALISED
+)
+register_calibrator(
+    "ms", ".structured:SMSCalibrator", "matrix scaling, unregularised", reference=_GUO, parameters=_UNPENALISED
+)
+register_calibrator("svs", ".structured:SVSCalibrator", "structured vector scaling", reference=_PAPER)
+register_calibrator("sms", ".structured:SMSCalibrator", "structured matrix scaling", reference=_PAPER)
+for _type in ("linear", "affine", "quadratic"):
+    register_calibrator(
+        _type,
+        ".binary:BinaryLogisticCalibrator",
+        f"{_type} function of the log-odds",
+        reference=_PAPER,
+        multiclass=False,
+        parameters={"type": _type},
+    )
+register_calibrator(
+    "logistic", ".logistic:LogisticCalibrator", "quadratic for two classes, SMS for more", reference=_PAPER
+)

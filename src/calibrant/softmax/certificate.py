@@ -1,0 +1,55 @@
+"""How good is a solution? Duality gaps from feasible dual points, and the residual where there is no dual.
+
+At coefficients θ with loss gradient ``u`` the dual variables of row i are ``p_i − onehot(y_i)``. For ridge they are
+feasible as they are, and primal − dual collapses to ``Σ (u + 2sθ)² / 4s``. For lasso and group lasso they are first
+scaled by the factor ``c`` that makes ``c·u`` feasible; the dual value is then the mean over rows of
+``H(q_i) + (q_i − onehot(y_i)) · x_i`` with ``q_i = onehot(y_i) + c (p_i − onehot(y_i))``, entropy ``H``, offset ``x``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..simplex import FloatArray
+from .penalties import GroupLasso, Lasso, Penalty, Ridge
+from .problem import SoftmaxProblem
+
+
+def duality_gap(
+    problem: SoftmaxProblem,
+    penalty: Penalty,
+    theta: FloatArray,
+    p: NDArray[np.floating],
+    u: FloatArray,
+    objective: float,
+) -> float:
+    """An upper bound of the suboptimality of `theta`, or NaN where no feasible dual point is at hand.
+
+    Parameters
+    ----------
+    p, u : probabilities (k, n) and gradient of the loss at `theta`.
+    objective : loss plus penalty at `theta`.
+    """
+    if not penalty.certifies:
+        return float("nan")
+    if isinstance(penalty, Ridge):
+        return penalty.conjugate(u + penalty.gradient(theta))
+    if isinstance(penalty, (Lasso, GroupLasso)):
+        return max(0.0, objective - _dual_value(problem, p, penalty.dual_scale(u)))
+    return float("nan")
+
+
+def _dual_value(problem: SoftmaxProblem, p: NDArray[np.floating], scale: float) -> float:
+    q = scale * p.astype(np.float64)
+    rows = np.arange(problem.n_rows)
+    q[problem.y, rows] += 1.0 - scale
+    x = problem.offset.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(q > 0.0, q * (x - np.log(q)), 0.0).sum(axis=0)
+    return float(np.sum((value - x[problem.y, rows]) * problem.row_weight))
+
+
+def prox_residual(penalty: Penalty, theta: FloatArray, u: FloatArray) -> float:
+    """Largest entry of ``θ − prox(θ − u)``: zero at a stationary point, convex or not."""
+    return float(np.max(np.abs(theta - penalty.prox(theta - u, 1.0)), initial=0.0))

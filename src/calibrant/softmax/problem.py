@@ -1,0 +1,204 @@
+"""The softmax problem: value, gradient and curvature of the weighted mean log loss of
+
+    Z_ij = X_ij + Σ_d F_id Θ_jd + Σ_m G_ijm Θ_j,d+m
+
+for logits ``Z`` (rows i, classes j), an offset ``X``, *shared* features ``F`` that every class weighs by its own
+coefficients, and *own-class* features ``G`` of which a class sees only its own. Temperature, vector and matrix
+scaling, Dirichlet calibration and the binary logistic family are all of this form; they differ in their features
+and penalties. Matrices are stored class-major, (k, n), as the kernels want them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ..simplex import FloatArray
+
+#: Rows for which the dense Hessian is accumulated at a time; bounds its memory for large n.
+_HESSIAN_ROWS = 16384
+
+
+class SoftmaxProblem:
+    """Mean log loss of a linear softmax model.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Column numbers of the labels.
+    offset : ndarray of shape (k, n)
+        Logits at zero coefficients.
+    shared : ndarray of shape (d, n), default=None
+        Features every class weighs by its own coefficients.
+    own : ndarray of shape (m, k, n), default=None
+        Features of which class j sees only ``own[:, j]``.
+    weight : ndarray of shape (n,), default=None
+        Row weights, as counts; the loss is divided by their sum.
+    first_free : int, default=0
+        Classes before this one have no coefficients: 1 makes the first class the reference of a binary model.
+    dtype : dtype, default=float64
+        Precision of the large matrices; sums that make up the loss are float64 always.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.log(rng.dirichlet(np.ones(3), size=50)).T
+    >>> problem = SoftmaxProblem(rng.integers(3, size=50), x, shared=np.vstack([x, np.ones(50)]))
+    >>> problem.shape
+    (3, 4)
+    >>> loss, p = problem.evaluate(problem.logits(np.zeros((3, 4))))
+    >>> p.shape, problem.gradient(p).shape
+    ((3, 50), (3, 4))
+    """
+
+    def __init__(
+        self,
+        y: NDArray[np.int64],
+        offset: NDArray[Any],
+        *,
+        shared: NDArray[Any] | None = None,
+        own: NDArray[Any] | None = None,
+        weight: FloatArray | None = None,
+        first_free: int = 0,
+        dtype: DTypeLike = np.float64,
+    ) -> None:
+        k, n = offset.shape
+        self.dtype = np.dtype(dtype)
+        self.y = np.ascontiguousarray(y, dtype=np.int64)
+        self.offset = np.ascontiguousarray(offset, dtype=dtype)
+        self.shared = np.ascontiguousarray(np.empty((0, n)) if shared is None else shared, dtype=dtype)
+        self.own = np.ascontiguousarray(np.empty((0, k, n)) if own is None else own, dtype=dtype)
+        self.total_weight = float(n) if weight is None else float(weight.sum())
+        share = np.full(n, 1.0 / n) if weight is None else weight / self.total_weight
+        self.row_weight = share.astype(dtype)
+        self.first_free = first_free
+        self.n_shared, self.n_own = len(self.shared), len(self.own)
+        self.shape = (k - first_free, self.n_shared + self.n_own)
+        self._target = self._label_sums(share)
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.offset.shape[0])
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.offset.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    def _label_sums(self, share: FloatArray) -> FloatArray:
+        """The part of the gradient that the labels make, ``Σ_i w_i 1[y_i = j] f_i``: it never changes."""
+        k = self.n_classes
+        sums = np.zeros((k, self.shape[1]))
+        for d, feature in enumerate(self.shared):
+            sums[:, d] = np.bincount(self.y, share * feature, minlength=k)
+        rows = np.arange(self.n_rows)
+        for m, feature in enumerate(self.own):
+            sums[:, self.n_shared + m] = np.bincount(self.y, share * feature[self.y, rows], minlength=k)
+        return sums[self.first_free :]
+
+    def linear(self, theta: FloatArray) -> NDArray[Any]:
+        """``F Θᵀ + G Θ``, shape (k, n): the change of the logits that coefficients `theta` make."""
+        theta = theta.astype(self.dtype, copy=False)
+        first = self.first_free
+        z = np.empty((self.n_classes, self.n_rows), dtype=self.dtype)
+        z[:first] = 0.0
+        if self.n_shared:
+            np.matmul(theta[:, : self.n_shared], self.shared, out=z[first:])
+        else:
+            z[first:] = 0.0
+        for m in range(self.n_own):
+            z[first:] += theta[:, self.n_shared + m, None] * self.own[m, first:]
+        return z
+
+    def adjoint(self, residual: NDArray[Any]) -> FloatArray:
+        """Sums over rows of residuals (k, n) times features: the transpose of `linear`."""
+        residual = residual[self.first_free :]
+        out = np.empty(self.shape)
+        if self.n_shared:
+            out[:, : self.n_shared] = residual @ self.shared.T
+        for m in range(self.n_own):
+            out[:, self.n_shared + m] = np.einsum("kn,kn->k", residual, self.own[m, self.first_free :])
+        return out
+
+    def logits(self, theta: FloatArray) -> NDArray[Any]:
+        """Logits (k, n) at coefficients `theta`."""
+        z = self.linear(theta)
+        z += self.offset
+        return z
+
+    def evaluate(self, z: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+        """Mean log loss at logits `z` (k, n), and the probabilities, which overwrite `z`."""
+        from .kernels import softmax_loss
+
+        loss = softmax_loss(z, self.y, self.row_weight)
+        return float(loss), z
+
+    def gradient(self, p: NDArray[Any]) -> FloatArray:
+        """Gradient of the mean log loss where the model predicts `p` (k, n)."""
+        return self.adjoint(p * self.row_weight) - self._target
+
+    def hessian_vector_product(self, p: NDArray[Any], direction: FloatArray) -> FloatArray:
+        """``(1/n) Σ_i w_i f_iᵀ (diag(p_i) − p_i p_iᵀ) f_i`` times a direction."""
+        from .kernels import apply_curvature
+
+        d = self.linear(direction)
+        apply_curvature(p, d, self.row_weight)
+        return self.adjoint(d)
+
+    def line(self, z: NDArray[Any], d: NDArray[Any], t: float) -> tuple[float, float, float]:
+        """Mean log loss at logits ``z + t d`` and its first two derivatives in `t`."""
+        from .kernels import line_derivatives
+
+        loss, slope, curvature = line_derivatives(z, d, self.scalar(t), self.y, self.row_weight)
+        return float(loss), float(slope), float(curvature)
+
+    def scalar(self, t: float) -> Any:
+        """A number in the precision of the matrices, so that products with them do not widen."""
+        return np.asarray(t, dtype=self.dtype)[()]
+
+    def class_features(self, j: int, rows: slice = slice(None)) -> NDArray[Any]:
+        """All features that class `j` sees, (n_shared + n_own, rows)."""
+        if not self.n_own:
+            return self.shared[:, rows]
+        return np.concatenate([self.shared[:, rows], self.own[:, j, rows]])
+
+    def hessian(self, p: NDArray[Any]) -> FloatArray:
+        """The dense Hessian, for problems with few parameters: square, in the order of ``theta.ravel()``.
+
+        With ``a_i = p_i ⊗ f_i`` it is ``blockdiag(Σ_i w_i p_ij f_i f_iᵀ) − Σ_i w_i a_i a_iᵀ``: one symmetric
+        product of the size of the problem, instead of one for each pair of classes.
+        """
+        r, q = self.shape
+        out = np.zeros((r * q, r * q))
+        for start in range(0, self.n_rows, _HESSIAN_ROWS):
+            rows = slice(start, min(start + _HESSIAN_ROWS, self.n_rows))
+            root = np.sqrt(self.row_weight[rows])
+            a = np.empty((r, q, len(root)), dtype=self.dtype)
+            for j in range(r):
+                features = self.class_features(self.first_free + j, rows) * root
+                np.multiply(features, p[self.first_free + j, rows], out=a[j])
+                block = slice(j * q, (j + 1) * q)
+                out[block, block] += features @ a[j].T
+            flat = a.reshape(r * q, -1)
+            out -= flat @ flat.T
+        return out
+
+    def astype(self, dtype: DTypeLike) -> SoftmaxProblem:
+        """The same problem with its matrices in another precision."""
+        other = object.__new__(SoftmaxProblem)
+        other.__dict__.update(self.__dict__)
+        other.dtype = np.dtype(dtype)
+        other.own = self.own.astype(dtype)
+        other.row_weight = self.row_weight.astype(dtype)
+        other.shared = self.shared.astype(dtype)
+        # In matrix scaling the offset is the first rows of the shared features: keep one copy.
+        if np.shares_memory(self.offset, self.shared) and self.offset.shape[0] <= self.n_shared:
+            other.offset = other.shared[: self.n_classes]
+        else:
+            other.offset = self.offset.astype(dtype)
+        return other

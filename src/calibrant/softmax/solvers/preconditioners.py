@@ -1,0 +1,79 @@
+"""Preconditioners for conjugate gradients on the softmax Hessian.
+
+Un-centred log-probabilities couple intercept and weights strongly; both preconditioners undo that by inverting
+an approximation of each class's own diagonal block ``(1/n) Σ_i w_i p_ij (1 − p_ij) f_i f_iᵀ + diag(2s_j)`` and
+leaving the coupling between classes to the iteration.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from ...simplex import FloatArray
+from ..problem import SoftmaxProblem
+
+#: Relative size of what is added to a block's diagonal so that directions without curvature can be inverted.
+_FLOOR = 1e-10
+
+
+class ClassBlocks:
+    """The exact diagonal block of each class, inverted: O(k n p²) for p features, for few classes."""
+
+    def __init__(self, problem: SoftmaxProblem, p: NDArray[np.floating], curvature: FloatArray) -> None:
+        r, q = problem.shape
+        blocks = np.empty((r, q, q))
+        for j in range(r):
+            row = p[problem.first_free + j]
+            features = problem.class_features(problem.first_free + j)
+            blocks[j] = (features * (problem.row_weight * row * (1.0 - row))) @ features.T
+        diagonal = np.einsum("jqq->jq", blocks)
+        diagonal += curvature + _FLOOR * diagonal.max(axis=1, keepdims=True) + np.finfo(np.float64).tiny
+        self._inverse = np.linalg.inv(blocks)
+
+    def solve(self, residual: FloatArray) -> FloatArray:
+        return np.matmul(self._inverse, residual[:, :, None])[:, :, 0]
+
+
+class SharedGram:
+    """One Gram matrix for all classes, scaled by each class's mean curvature: O(n p² + p³), for many classes.
+
+    ``B_j = c_j Ḡ + diag(base) + δ_j e_q e_qᵀ`` where ``base`` holds the strengths common to all classes and the
+    rank-one term the one coefficient (the diagonal weight) that class j penalises differently.
+    """
+
+    def __init__(self, problem: SoftmaxProblem, p: NDArray[np.floating], curvature: FloatArray) -> None:
+        d = problem.n_shared
+        spread = p * (1.0 - p)
+        omega = spread.sum(axis=0) * problem.row_weight
+        total = float(omega.sum())
+        gram = ((problem.shared * omega) @ problem.shared.T).astype(np.float64) / max(total, np.finfo(np.float32).tiny)
+        scale = (spread @ problem.row_weight)[problem.first_free :].astype(np.float64)
+        shared = curvature[:, :d]
+        base = np.median(shared, axis=0)
+        base += _FLOOR * scale.mean() * np.diag(gram) + np.finfo(np.float64).tiny
+        root = 1.0 / np.sqrt(base)
+        values, vectors = eigh(gram * root * root[:, None])
+        self._basis = root[:, None] * vectors
+        self._damping = 1.0 / (scale[:, None] * np.maximum(values, 0.0) + 1.0)
+        rows = np.arange(len(shared))
+        self._odd = np.argmax(np.abs(shared - base), axis=1)
+        delta = shared[rows, self._odd] - base[self._odd]
+        self._column = (self._basis[self._odd] * self._damping) @ self._basis.T
+        self._factor = delta / (1.0 + delta * self._column[rows, self._odd])
+        self._own = np.empty((len(rows), problem.n_own))
+        for m in range(problem.n_own):
+            squares = problem.own[m, problem.first_free :] ** 2
+            self._own[:, m] = np.einsum("kn,kn,n->k", squares, spread[problem.first_free :], problem.row_weight)
+        self._own += curvature[:, d:] + np.finfo(np.float64).tiny
+        self._rows = rows
+
+    def solve(self, residual: FloatArray) -> FloatArray:
+        d = self._basis.shape[0]
+        out = np.empty_like(residual)
+        plain = ((residual[:, :d] @ self._basis) * self._damping) @ self._basis.T
+        correction = self._factor * plain[self._rows, self._odd]
+        out[:, :d] = plain - correction[:, None] * self._column
+        out[:, d:] = residual[:, d:] / self._own
+        return out

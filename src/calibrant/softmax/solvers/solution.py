@@ -1,0 +1,66 @@
+"""What every solver returns, and the stopping rule they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...simplex import FloatArray
+from ..certificate import duality_gap, prox_residual
+from ..penalties import Penalty
+from ..problem import SoftmaxProblem
+
+
+@dataclass
+class Solution:
+    """Coefficients with the proof of how good they are.
+
+    Attributes
+    ----------
+    theta : coefficients, shaped like ``problem.shape``.
+    objective : mean loss plus penalty.
+    gap : duality gap, an upper bound of the suboptimality; NaN where no feasible dual point is at hand.
+    residual : what the stopping rule looked at where there is no gap: the Newton decrement for smooth problems,
+        the prox-gradient residual otherwise; NaN where there is a gap.
+    n_iter : iterations.
+    converged : whether `gap` or `residual` met the tolerance.
+    """
+
+    theta: FloatArray
+    objective: float
+    gap: float
+    residual: float
+    n_iter: int
+    converged: bool
+
+
+@dataclass
+class State:
+    """The problem at one point: probabilities, gradient of the loss, objective."""
+
+    p: NDArray[np.floating]
+    u: FloatArray
+    objective: float
+
+
+def evaluate(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray) -> State:
+    """Probabilities, loss gradient and objective at `theta`."""
+    loss, p = problem.evaluate(problem.logits(theta))
+    return State(p, problem.gradient(p), loss + penalty.value(theta))
+
+
+def certify(
+    problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, n_iter: int, tol: float, *, decrement: float = np.nan
+) -> Solution:
+    """The solution at `theta` with its gap, or its residual where there is none.
+
+    `tol` bounds the gap relative to ``max(1, objective)``, or the residual as it is.
+    """
+    state = evaluate(problem, penalty, theta)
+    gap = duality_gap(problem, penalty, theta, state.p, state.u, state.objective)
+    if not np.isnan(gap):
+        return Solution(theta, state.objective, gap, np.nan, n_iter, gap <= tol * max(1.0, state.objective))
+    residual = prox_residual(penalty, theta, state.u) if np.isnan(decrement) else decrement
+    return Solution(theta, state.objective, gap, residual, n_iter, residual <= tol * max(1.0, state.objective))
