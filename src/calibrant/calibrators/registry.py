@@ -124,3 +124,41 @@ for _type in ("linear", "affine", "quadratic"):
 register_calibrator(
     "logistic", ".logistic:LogisticCalibrator", "quadratic for two classes, SMS for more", reference=_PAPER
 )
+
+#: name, factory, description, reference, parameters of the methods that are lifted from two classes to more.
+_FIELD: list[tuple[str, str, str, str, dict[str, Any]]] = [
+    ("isotonic", ".isotonic:IsotonicCalibrator", "isotonic regression, one-vs-rest", "Zadrozny & Elkan, 2002", {}),
+    ("cir", ".isotonic:CenteredIsotonicCalibrator", "centred isotonic regression", "Oron & Flournoy, 2017", {}),
+    ("venn-abers", ".venn_abers:VennAbersCalibrator", "inductive Venn-Abers predictor", "Vovk et al., 2015", {}),
+    ("spline", ".spline:SplineCalibrator", "cubic spline of the log-odds, ridge by CV", "Lucena, 2018", {}),
+    ("cdf-spline", ".cdf_spline:CDFSplineCalibrator", "spline of the cumulative error", "Gupta et al., 2021", {}),
+    ("kernel", ".kernel:KernelCalibrator", "beta and Dirichlet kernel average", "Popordanoska et al., 2022", {}),
+    ("bbq", ".bbq:BBQCalibrator", "Bayesian average of histogram binnings", "Naeini et al., 2015", {}),
+    (
+        "hist-uniform",
+        ".binning:HistogramCalibrator",
+        "histogram binning, bins of equal width",
+        "Zadrozny & Elkan, 2001",
+        {"strategy": "uniform"},
+    ),
+    (
+        "hist-quantile",
+        ".binning:HistogramCalibrator",
+        "histogram binning, bins of equal mass",
+        "Zadrozny & Elkan, 2001",
+        {"strategy": "quantile"},
+    ),
+    (
+        "scaling-binning",
+        ".scaling_binning:ScalingBinningCalibrator",
+        "logistic fit, then equal-mass bins of its output",
+        "Kumar et al., 2019",
+        {},
+    ),
+    ("beta", ".beta:BetaCalibrator", "beta calibration, three parameters", "Kull et al., 2017", {}),
+    ("platt", ".platt:PlattCalibrator", "sigmoid of the probability", "Platt, 1999", {"score": "probability"}),
+    ("platt-logits", ".platt:PlattCalibrator", "sigmoid of the log-odds", "Platt, 1999", {"score": "log-odds"}),
+]
+
+for _name, _factory, _description, _reference, _parameters in _FIELD:
+    register_calibrator(_name, _factory, _description, reference=_reference, parameters=_parameters)

@@ -1,0 +1,171 @@
+"""Kernel calibration: a Nadaraya-Watson average of the labels with a kernel made for the simplex.
+
+A calibration row q weighs ``Dir(z; q/h + 1)`` at the prediction z, a Dirichlet density (beta for two classes) whose
+mode is q. Two classes need the average on a line only: it is tabulated once at `fit`, so that prediction does not
+depend on the number of calibration rows.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import gammaln
+from sklearn.utils._param_validation import Interval
+
+from ..simplex import FloatArray
+from ._natural_spline import evaluate, second_derivatives
+from .base import Calibrator, IntArray, total_weight
+from .lifting import from_positive, positive_probability
+
+#: Probabilities are kept this far from 0 and 1.
+_EDGE = 1e-10
+
+#: Kernel values computed at a time.
+_BLOCK = 1 << 21
+
+#: Two classes: rows are merged into this many cells of equal width in arcsin(sqrt(p)), where the kernel is equally
+#: wide everywhere, if there are more.
+_CELLS = 4096
+
+
+class KernelCalibrator(Calibrator):
+    """Kernel calibration with beta and Dirichlet kernels.
+
+    Parameters
+    ----------
+    bandwidth : float, default=None
+        Width h of the kernel; by default ``n^(-2/(d+4))`` with ``d = k - 1`` dimensions.
+    max_rows : int, default=10000
+        More than two classes: the average runs over at most this many calibration rows, drawn at random.
+    random_state : int, default=0
+        Seed of that draw.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    bandwidth_ : float
+        The width used.
+    nodes_, values_, curvature_ : ndarray
+        The tabulated map as a spline of the log-odds (two classes).
+    rows_ : ndarray of shape (n_rows, k)
+        Calibration rows (more than two classes).
+    mass_ : ndarray of shape (n_rows, k)
+        The weight of each row in the column of its label (more than two classes).
+
+    References
+    ----------
+    T. Popordanoska, R. Sayer and M. Blaschko. A consistent and differentiable Lp canonical calibration error
+    estimator. NeurIPS 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators.kernel import KernelCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.random(5000)
+    >>> calibrator = KernelCalibrator().fit(P, rng.random(5000) < P**2)
+    >>> calibrator.predict_proba([0.6])[:, 1].round(1)
+    array([0.4])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Calibrator._parameter_constraints,
+        "bandwidth": [Interval(Real, 0.0, None, closed="neither"), None],
+        "max_rows": [Interval(Integral, 1, None, closed="left")],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        bandwidth: float | None = None,
+        max_rows: int = 10000,
+        random_state: int = 0,
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.max_rows = max_rows
+        self.random_state = random_state
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        n, k = x.shape
+        if k > 2 and n > self.max_rows:
+            chosen = np.sort(np.random.default_rng(self.random_state).choice(n, self.max_rows, replace=False))
+            x, y = x[chosen], y[chosen]
+            weight = None if weight is None else weight[chosen]
+        total = total_weight(len(y), weight)
+        self.bandwidth_ = total ** (-2.0 / (k + 3.0)) if self.bandwidth is None else float(self.bandwidth)
+        if k == 2:
+            self._tabulate(positive_probability(x), y, weight)
+        else:
+            self.rows_ = np.clip(np.exp(x), _EDGE, 1.0 - _EDGE)
+            self.mass_ = np.zeros(x.shape)
+            self.mass_[np.arange(len(y)), y] = 1.0 if weight is None else weight
+
+    def _map(self, x: FloatArray) -> FloatArray:
+        if x.shape[1] == 2:
+            odds = np.clip(x[:, 1] - x[:, 0], self.nodes_[0], self.nodes_[-1])
+            return from_positive(np.clip(evaluate(odds, self.nodes_, self.values_, self.curvature_), 0.0, 1.0))
+        z = np.clip(x, np.log(_EDGE), np.log1p(-_EDGE))
+        return _average(z, self.rows_, self.mass_, self.bandwidth_)
+
+    def _tabulate(self, p: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        p = np.clip(p, _EDGE, 1.0 - _EDGE)
+        w = np.ones(len(p)) if weight is None else weight
+        rows, mass = _merge(p, y, w)
+        largest = np.log1p(-_EDGE) - np.log(_EDGE)
+        # The kernel is sqrt(h)/2 wide in arcsin(sqrt(p)), and a power of p next to 0 and 1: nodes for both.
+        angle = np.linspace(0.0, 0.5 * np.pi, max(64, int(np.ceil(63.0 / np.sqrt(self.bandwidth_)))))[1:-1]
+        inner = 2.0 * np.log(np.tan(angle))
+        outer = np.linspace(-largest, largest, 513)
+        nodes = np.sort(np.concatenate([outer, inner[np.abs(inner) < largest]]))
+        nodes = nodes[np.concatenate([[True], np.diff(nodes) > 1e-6])]
+        log_rest, log_p = -np.logaddexp(0.0, nodes), -np.logaddexp(0.0, -nodes)
+        self.nodes_ = nodes
+        self.values_ = _average(np.column_stack([log_rest, log_p]), rows, mass, self.bandwidth_)[:, 1]
+        self.curvature_ = second_derivatives(self.nodes_, self.values_)
+
+
+def _merge(p: FloatArray, y: IntArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rows (m, 2) and their mass by label (m, 2); many rows become the centroids of small cells."""
+    labels = (y == 1).astype(np.int64)
+    if len(p) <= _CELLS:
+        mass = np.zeros((len(p), 2))
+        mass[np.arange(len(p)), labels] = weight
+        return np.column_stack([1.0 - p, p]), mass
+    cell = np.minimum((np.arcsin(np.sqrt(p)) * (2.0 * _CELLS / np.pi)).astype(np.int64), _CELLS - 1)
+    code = 2 * cell + labels
+    total = np.bincount(code, weights=weight, minlength=2 * _CELLS)
+    used = np.flatnonzero(total > 0.0)
+    center = np.bincount(code, weights=weight * p, minlength=2 * _CELLS)[used] / total[used]
+    mass = np.zeros((len(used), 2))
+    mass[np.arange(len(used)), used % 2] = total[used]
+    return np.column_stack([1.0 - center, center]), mass
+
+
+def _average(log_z: FloatArray, rows: FloatArray, mass: FloatArray, bandwidth: float) -> FloatArray:
+    """Kernel-weighted label shares at `log_z` (m, k)."""
+    concentration = rows / bandwidth
+    log_norm = gammaln(concentration + 1.0).sum(axis=1) - gammaln((concentration + 1.0).sum(axis=1))
+    out = np.empty((len(log_z), mass.shape[1]))
+    step = max(1, _BLOCK // len(rows))
+    for start in range(0, len(log_z), step):
+        kernel = log_z[start : start + step] @ concentration.T
+        kernel -= log_norm
+        kernel -= kernel.max(axis=1, keepdims=True)
+        np.exp(kernel, out=kernel)
+        out[start : start + step] = kernel @ mass
+    out /= out.sum(axis=1, keepdims=True)
+    return out

@@ -1,0 +1,258 @@
+"""Spline calibration: logistic regression on a natural cubic spline of the log-odds.
+
+The ridge penalty ``λ/K Σ β²`` acts on the coefficients β of the truncated power basis (intercept, slope and the
+jumps of the third derivative at the inner knots); λ is chosen by cross-validation. Pseudo-observations along the
+diagonal, worth a few rows in all, pull the map towards the identity where there are no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve
+from sklearn.utils._param_validation import Interval
+
+from ..simplex import FloatArray
+from ._logistic import sigmoid
+from ._natural_spline import evaluate, local_coefficients
+from .base import IntArray
+from .lifting import BinaryMethod
+
+#: Log-odds of the probability 1e-16: predictions beyond are taken as 0 and 1.
+_SATURATED = float(np.log(1e16))
+
+#: Strengths that are tried.
+_LAMBDAS = np.logspace(-4.0, 4.0, 17)
+
+#: A fold number no row has: nothing is left out.
+_NO_FOLD = -2
+
+_MAX_ITERATIONS = 50
+
+
+class SplineCalibrator(BinaryMethod):
+    """Spline calibration.
+
+    Parameters
+    ----------
+    n_knots : int, default=30
+        Number of knots among the predictions, in equal steps of their ranks; nine more stand at the probabilities
+        0.1 to 0.9.
+    lambdas : sequence of float, default=None
+        Penalties to choose from, by default 17 from 1e-4 to 1e4.
+    n_folds : int, default=5
+        Number of cross-validation folds. Rows of equal prediction and label share a fold.
+    prior_weight : float, default=20.0
+        How many rows the pseudo-observations along the diagonal count as.
+    multiclass : {"ovr", "ovo"}, default="ovr"
+        How more than two classes are handled: one-vs-rest or one-vs-one.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    lambda_ : float
+        The penalty chosen (two classes).
+    limit_ : float
+        Log-odds are clipped to plus and minus this (two classes).
+    knots_, values_, curvature_ : ndarray
+        The spline: calibrated log-odds and their second derivatives at the knots (two classes).
+    estimators_ : list
+        The binary calibrators (more than two classes).
+
+    References
+    ----------
+    B. Lucena. Spline-based probability calibration. arXiv:1809.07751, 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators.spline import SplineCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.random(5000)
+    >>> calibrator = SplineCalibrator().fit(P, rng.random(5000) < P**2)
+    >>> calibrator.predict_proba([0.6])[:, 1].round(1)
+    array([0.4])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BinaryMethod._parameter_constraints,
+        "n_knots": [Interval(Integral, 2, None, closed="left")],
+        "lambdas": ["array-like", None],
+        "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "prior_weight": [Interval(Real, 0.0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_knots: int = 30,
+        lambdas: Sequence[float] | None = None,
+        n_folds: int = 5,
+        prior_weight: float = 20.0,
+        multiclass: str = "ovr",
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.n_knots = n_knots
+        self.lambdas = lambdas
+        self.n_folds = n_folds
+        self.prior_weight = prior_weight
+        self.multiclass = multiclass
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        odds = x[:, 1] - x[:, 0]
+        prior, prior_mass = _diagonal()
+        inner = np.abs(odds[np.abs(odds) < _SATURATED])
+        # Predictions of exactly 0 and 1 stand a little outside of all others.
+        self.limit_ = max(float(prior.max()), float(inner.max(initial=0.0))) + float(np.log(2.0))
+        odds = np.clip(odds, -self.limit_, self.limit_)
+        order = np.lexsort((y, odds))
+        odds, labels = odds[order], y[order]
+        changes = (odds[1:] != odds[:-1]) | (labels[1:] != labels[:-1])
+        fold = np.concatenate([[0], np.cumsum(changes)]) % self.n_folds
+        self.knots_ = _knots(odds, self.n_knots)
+        problem = _Problem(
+            self.knots_,
+            np.concatenate([odds, prior]),
+            np.concatenate([labels, sigmoid(prior)]),
+            np.concatenate(
+                [np.ones(len(y)) if weight is None else weight[order], prior_mass * float(self.prior_weight)]
+            ),
+            np.concatenate([fold, np.full(len(prior), -1)]),
+        )
+        lambdas = np.sort(_LAMBDAS if self.lambdas is None else np.asarray(self.lambdas, dtype=np.float64))[::-1]
+        identity = np.zeros(len(self.knots_))
+        identity[1] = 1.0
+        path, losses = [identity], []
+        for penalty in lambdas.tolist():
+            path.append(problem.fit(penalty, _NO_FOLD, path[-1]))
+            losses.append(problem.cross_validate(penalty, self.n_folds, path[-1]))
+        best = int(np.argmin(losses))
+        self.lambda_ = float(lambdas[best])
+        basis, curvature = power_basis(self.knots_)
+        self.values_, self.curvature_ = basis @ path[best + 1], curvature @ path[best + 1]
+
+    def _positive(self, x: FloatArray) -> FloatArray:
+        odds = np.clip(x[:, 1] - x[:, 0], -self.limit_, self.limit_)
+        return sigmoid(evaluate(odds, self.knots_, self.values_, self.curvature_))
+
+
+class _Problem:
+    """Penalised mean log loss as a function of the coefficients of the truncated power basis."""
+
+    def __init__(
+        self, knots: FloatArray, odds: FloatArray, target: FloatArray, weight: FloatArray, fold: NDArray[np.intp]
+    ) -> None:
+        interval, coefficients = local_coefficients(odds, knots)
+        self.rows = (
+            interval.astype(np.int64),
+            np.ascontiguousarray(coefficients.T),
+            target.astype(np.float64),
+            weight,
+            fold.astype(np.int64),
+        )
+        basis, curvature = power_basis(knots)
+        # The values and second derivatives at both ends of every interval, (intervals, 4, coefficients).
+        self.extend = np.stack([basis[:-1], basis[1:], curvature[:-1], curvature[1:]], axis=1)
+        self.total = float(weight.sum())
+        self.fold_weight = np.bincount(fold[fold >= 0], weights=weight[fold >= 0])
+        self.hessian = np.empty((len(knots) - 1, 4, 4))
+        self.gradient = np.empty((len(knots) - 1, 4))
+
+    def fit(self, strength: float, left_out: int, start: FloatArray, *, tolerance: float = 1e-9) -> FloatArray:
+        """Newton's method from the coefficients `start`, on the rows outside one fold.
+
+        Stops after the step whose decrement falls below `tolerance`: its error is of the order of the square.
+        """
+        total = self.total - (0.0 if left_out == _NO_FOLD else float(self.fold_weight[left_out]))
+        beta = start
+        objective, gradient, hessian = self._derivatives(beta, strength, left_out, total)
+        for _ in range(_MAX_ITERATIONS):
+            step = -solve(hessian, gradient, assume_a="pos", check_finite=False)
+            decrement = -float(gradient @ step)
+            if decrement <= tolerance:
+                return beta + step
+            length = 1.0
+            while length > 1e-8:
+                candidate = self._derivatives(beta + length * step, strength, left_out, total)
+                if candidate[0] <= objective - 1e-4 * length * decrement:
+                    break
+                length *= 0.5
+            else:
+                break
+            beta = beta + length * step
+            objective, gradient, hessian = candidate
+        return beta
+
+    def cross_validate(self, strength: float, n_folds: int, start: FloatArray) -> float:
+        """Log loss over all rows, each fold predicted by the fit to the others."""
+        from ._kernels import spline_fold_loss
+
+        loss = 0.0
+        for fold in range(min(n_folds, len(self.fold_weight))):
+            beta = self.fit(strength, fold, start, tolerance=1e-6)
+            loss += spline_fold_loss(*self.rows, fold, self.extend @ beta)
+        return loss
+
+    def _derivatives(
+        self, beta: FloatArray, strength: float, left_out: int, total: float
+    ) -> tuple[float, FloatArray, FloatArray]:
+        from ._kernels import spline_logistic
+
+        ridge = strength / len(beta)
+        loss = spline_logistic(*self.rows, left_out, self.extend @ beta, self.hessian, self.gradient)
+        gradient = np.einsum("jak,ja->k", self.extend, self.gradient) / total + 2.0 * ridge * beta
+        local = self.hessian + np.tril(self.hessian, -1).transpose(0, 2, 1)
+        rows = self.extend.reshape(-1, len(beta))
+        hessian = rows.T @ (local @ self.extend).reshape(rows.shape) / total
+        hessian[np.diag_indices(len(beta))] += 2.0 * ridge
+        return loss / total + ridge * float(beta @ beta), gradient, hessian
+
+
+def power_basis(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values and second derivatives at the knots (rows) of 1, x and the truncated cubics (columns)."""
+    last = knots[-1]
+    distance = np.maximum(knots[:, None] - knots[None, :-1], 0.0)
+    width = last - knots[:-1]
+    cubic, curvature = distance**3 / width, 6.0 * distance / width
+    ones, zeros = np.ones(len(knots)), np.zeros(len(knots))
+    basis = np.column_stack([ones, knots, cubic[:, :-1] - cubic[:, -1:]])
+    return basis, np.column_stack([zeros, zeros, curvature[:, :-1] - curvature[:, -1:]])
+
+
+def _knots(odds: FloatArray, n_knots: int) -> FloatArray:
+    """Distinct predictions at equal steps of rank, the log-odds of 0.1 ... 0.9, none closer than a thousandth."""
+    distinct = odds[np.concatenate([[True], odds[1:] != odds[:-1]])]
+    if len(distinct) > n_knots:
+        distinct = distinct[np.round(np.linspace(0, len(distinct) - 1, n_knots)).astype(np.int64)]
+    tenths = np.arange(1, 10) / 10.0
+    knots = np.unique(np.concatenate([distinct, np.log(tenths / (1.0 - tenths))]))
+    gap = 1e-3 * (knots[-1] - knots[0])
+    kept = [float(knots[0])]
+    for knot in knots[1:].tolist():
+        if knot - kept[-1] > gap:
+            kept.append(knot)
+    return np.array(kept)
+
+
+def _diagonal() -> tuple[FloatArray, FloatArray]:
+    """Log-odds of the pseudo-observations, dense next to 0 and 1, and their shares."""
+    outer = 10.0 ** np.linspace(-8.0, -2.0, 19)[:-1]
+    inner = np.arange(1, 100) / 100.0
+    middle = np.log(inner / (1.0 - inner))
+    tail = np.log(outer / (1.0 - outer))
+    mass = np.concatenate([np.full(18, 1.0 / 18.0), np.ones(99), np.full(18, 1.0 / 18.0)])
+    return np.concatenate([tail, middle, -tail[::-1]]), mass / mass.sum()

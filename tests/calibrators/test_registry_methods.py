@@ -1,0 +1,140 @@
+"""What every registered method promises: valid distributions whatever the data, weights as repetition, any labels."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from calibrant import CalibrationWarning, get_calibrator, list_calibrators
+
+EXTRA = {info.name: info.extra for info in list_calibrators()}
+NATIVE = [info.name for info in list_calibrators() if info.extra is None]
+METHODS = [pytest.param(name, marks=[pytest.mark.trees] if extra else []) for name, extra in EXTRA.items()]
+MULTICLASS = [info.name for info in list_calibrators() if info.multiclass and info.extra is None]
+
+#: Methods that cross-validate by rows: a repeated row may stand in two folds, which a weighted row cannot.
+ROW_FOLDS = {"dirichlet-cv", "lightgbm", "xgboost", "catboost", "auto"}
+
+
+def make(name):
+    extra = EXTRA[name]
+    if extra is not None:
+        pytest.importorskip(name)
+    return get_calibrator(name)
+
+
+def draw(n, k, seed=0, temperature=2.0):
+    """Overconfident predictions of k classes and their labels."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, k)) * 1.5
+    p = np.exp(z)
+    p /= p.sum(axis=1, keepdims=True)
+    y = (p.cumsum(axis=1) < rng.random(n)[:, None]).sum(axis=1)
+    q = np.exp(z * temperature)
+    return q / q.sum(axis=1, keepdims=True), np.minimum(y, k - 1)
+
+
+def supports(name, k):
+    info = next(info for info in list_calibrators() if info.name == name)
+    return info.binary if k == 2 else info.multiclass
+
+
+def check_distribution(q, shape):
+    assert q.shape == shape
+    assert np.isfinite(q).all()
+    assert q.min() >= 0.0
+    np.testing.assert_allclose(q.sum(axis=1), 1.0, atol=1e-9)
+
+
+def quiet_fit(calibrator, *args):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        return calibrator.fit(*args)
+
+
+HARD = {
+    "one row": lambda k: (np.full((1, k), 1.0 / k), np.array([1])),
+    "two rows": lambda k: (np.eye(k)[:2], np.array([0, 1])),
+    "constant": lambda k: (np.full((40, k), 1.0 / k), np.arange(40) % k),
+    "one class": lambda k: (draw(40, k)[0], np.ones(40, dtype=int)),
+    "zeros and ones": lambda k: (np.eye(k)[np.arange(60) % k], np.arange(60) // 2 % k),
+    "always right": lambda k: (np.eye(k)[np.arange(30) % k], np.arange(30) % k),
+    "always wrong": lambda k: (np.eye(k)[np.arange(30) % k], (np.arange(30) + 1) % k),
+    "ties": lambda k: (np.round(draw(80, k)[0][:, :1] * 4) / 4 * np.eye(k)[0] + 0.0, draw(80, k)[1]),
+}
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("case", HARD)
+@pytest.mark.parametrize("name", METHODS)
+def test_hard_data_give_valid_distributions(name, case, k):
+    if not supports(name, k):
+        pytest.skip("not for this number of classes")
+    p, y = HARD[case](k)
+    if case == "ties":
+        p = p + (1.0 - p.sum(axis=1, keepdims=True)) / (k - 1) * (1.0 - np.eye(k)[0])
+    calibrator = make(name).set_params(classes=list(range(k)))
+    quiet_fit(calibrator, p, y)
+    test = np.vstack([np.eye(k), draw(20, k, seed=1)[0], np.full((1, k), 1.0 / k)])
+    check_distribution(calibrator.predict_proba(test), test.shape)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_class_absent_from_calibration_data(name):
+    if not supports(name, 3):
+        pytest.skip("binary only")
+    p, y = draw(150, 3)
+    calibrator = make(name)
+    quiet_fit(calibrator, p, np.where(y == 2, 1, y))
+    check_distribution(calibrator.predict_proba(p), p.shape)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("name", [name for name in NATIVE if name not in ROW_FOLDS])
+def test_weight_equals_repetition(name, k):
+    if not supports(name, k):
+        pytest.skip("not for this number of classes")
+    p, y = draw(90, k)
+    weight = np.random.default_rng(2).integers(0, 4, size=90)
+    repeated = np.repeat(np.arange(90), weight)
+    a = make(name).fit(p, y, sample_weight=weight.astype(float)).predict_proba(p)
+    b = make(name).fit(p[repeated], y[repeated]).predict_proba(p)
+    np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_labels_of_any_type(name):
+    k = 3 if supports(name, 3) else 2
+    p, y = draw(120, k)
+    names = np.array(["blue", "green", "red"])[:k]
+    numbers = make(name).fit(p, y)
+    words = make(name).fit(p, names[y])
+    np.testing.assert_array_equal(words.classes_, names)
+    np.testing.assert_array_equal(numbers.predict_proba(p), words.predict_proba(p))
+    assert set(words.predict(p)) <= set(names.tolist())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_fits_are_deterministic_and_independent_of_the_row_order_at_prediction(name):
+    k = 3 if supports(name, 3) else 2
+    p, y = draw(120, k)
+    calibrator = make(name).fit(p, y)
+    again = clone(calibrator).fit(p, y)
+    np.testing.assert_array_equal(calibrator.predict_proba(p), again.predict_proba(p))
+    np.testing.assert_allclose(calibrator.predict_proba(p[::-1])[::-1], calibrator.predict_proba(p), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_overconfident_predictions_lose_less_after_calibration(name):
+    if name == "none":
+        pytest.skip("does nothing")
+    k = 3 if supports(name, 3) else 2
+    p, y = draw(4000, k, temperature=3.0)
+    test, labels = draw(4000, k, seed=5, temperature=3.0)
+    rows = np.arange(len(labels))
+    before = np.log(np.clip(test[rows, labels], 1e-3, 1.0)).mean()
+    after = np.log(np.clip(make(name).fit(p, y).predict_proba(test)[rows, labels], 1e-3, 1.0)).mean()
+    assert after > before + 0.02
