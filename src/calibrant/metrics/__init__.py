@@ -1,0 +1,54 @@
+"""Measures of probabilistic predictions: pure functions of labels and probabilities that return numbers or tables.
+
+Arguments follow scikit-learn: labels first, then probabilities. Every scalar metric takes `sample_weight`, is known by
+name to `evaluate` and `confidence_interval`, and has a bootstrap interval on request.
+"""
+
+from calibrant.metrics.binned import expected_calibration_error, maximum_calibration_error, rms_calibration_error
+from calibrant.metrics.cumulative import kolmogorov_smirnov, kuiper
+from calibrant.metrics.decomposition import (
+    Decomposition,
+    calibration_loss,
+    decompose,
+    post_hoc_improvement,
+    refinement_loss,
+)
+from calibrant.metrics.hypothesis import CalibrationTest, calibration_test
+from calibrant.metrics.intervals import Estimate, confidence_interval, evaluate, list_metrics
+from calibrant.metrics.losses import accuracy, brier, confidence_gap, log_loss
+from calibrant.metrics.lp import lp_calibration_error
+from calibrant.metrics.maps import CalibrationMap, calibration_map
+from calibrant.metrics.ranking import auroc
+from calibrant.metrics.reliability import ReliabilityTable, classwise_reliability_tables, reliability_table
+from calibrant.metrics.smooth import smooth_ece
+
+__all__ = [
+    "CalibrationMap",
+    "CalibrationTest",
+    "Decomposition",
+    "Estimate",
+    "ReliabilityTable",
+    "accuracy",
+    "auroc",
+    "brier",
+    "calibration_loss",
+    "calibration_map",
+    "calibration_test",
+    "classwise_reliability_tables",
+    "confidence_gap",
+    "confidence_interval",
+    "decompose",
+    "evaluate",
+    "expected_calibration_error",
+    "kolmogorov_smirnov",
+    "kuiper",
+    "list_metrics",
+    "log_loss",
+    "lp_calibration_error",
+    "maximum_calibration_error",
+    "post_hoc_improvement",
+    "refinement_loss",
+    "reliability_table",
+    "rms_calibration_error",
+    "smooth_ece",
+]

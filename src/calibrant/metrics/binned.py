@@ -1,0 +1,215 @@
+"""Calibration errors from bins: expected (ECE), root mean square and maximum.
+
+With bin weights `w_b` (summing to one), mean score `s_b` and observed frequency `o_b`, the errors are
+`Σ w_b |o_b - s_b|`, `sqrt(Σ w_b (o_b - s_b)²)` and `max |o_b - s_b|`. The plug-in values are too large, since chance
+alone moves `o_b`; debiasing subtracts what chance contributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics._scalars import Statistic, scalar
+from calibrant.metrics._views import Kind, View, view_statistic
+from calibrant.metrics.bins import Binner, BinSums, Strategy
+
+
+def _folded_normal_mean(mean: FloatArray, deviation: FloatArray) -> FloatArray:
+    """`E|Z|` for `Z ~ N(mean, deviation²)`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(deviation > 0, mean / deviation, np.inf * np.sign(mean))
+    density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
+    return 2 * deviation * density + np.abs(mean) * (2 * ndtr(np.abs(z)) - 1)
+
+
+def expected_error(sums: BinSums, *, debias: bool = False) -> float:
+    """`Σ w_b |o_b - s_b|`; debiased `2 Σ w_b |o_b - s_b| - Σ w_b E|N(o_b - s_b, o_b (1 - o_b) / n_b)|`."""
+    total = sums.weight.sum()
+    plug_in = float(np.abs(sums.hit - sums.score).sum() / total)
+    if not debias:
+        return plug_in
+    full = sums.weight > 0
+    weight = sums.weight[full]
+    observed = sums.hit[full] / weight
+    gap = observed - sums.score[full] / weight
+    deviation = np.sqrt(np.clip(observed * (1 - observed), 0, None) / weight)
+    resampled = float(weight @ _folded_normal_mean(gap, deviation) / total)
+    return max(2 * plug_in - resampled, 0.0)
+
+
+def rms_error(sums: BinSums, *, debias: bool = False) -> float:
+    """`sqrt(Σ w_b (o_b - s_b)²)`; debiased by the unbiased estimate of each bin's sampling variance."""
+    full = sums.weight > 0
+    weight = sums.weight[full]
+    observed = sums.hit[full] / weight
+    squares = (observed - sums.score[full] / weight) ** 2
+    if debias:
+        # A bin of one row says nothing about its variance: it is left out.
+        many = weight > 1
+        variance = observed[many] * (1 - observed[many]) / (weight[many] - 1)
+        squares = np.where(many, squares, 0.0)
+        squares[many] -= variance
+    return float(np.sqrt(max(weight @ squares / weight.sum(), 0.0)))
+
+
+def maximum_error(sums: BinSums) -> float:
+    """`max |o_b - s_b|` over bins that hold anything."""
+    full = sums.weight > 0
+    return float(np.max(np.abs(sums.hit[full] - sums.score[full]) / sums.weight[full]))
+
+
+def _root_mean_square(values: FloatArray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def _prepare_ece(
+    data: Predictions,
+    *,
+    kind: Kind = "auto",
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    debias: bool = False,
+) -> Statistic:
+    def of_view(view: View) -> Statistic:
+        binner = Binner(view, n_bins, strategy)
+        return lambda weight: expected_error(binner.sums(weight), debias=debias)
+
+    return view_statistic(data, kind, of_view)
+
+
+def _prepare_rms(
+    data: Predictions,
+    *,
+    kind: Kind = "auto",
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    debias: bool = False,
+) -> Statistic:
+    def of_view(view: View) -> Statistic:
+        binner = Binner(view, n_bins, strategy)
+        return lambda weight: rms_error(binner.sums(weight), debias=debias)
+
+    return view_statistic(data, kind, of_view, _root_mean_square)
+
+
+def _prepare_maximum(
+    data: Predictions, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform"
+) -> Statistic:
+    def of_view(view: View) -> Statistic:
+        binner = Binner(view, n_bins, strategy)
+        return lambda weight: maximum_error(binner.sums(weight))
+
+    return view_statistic(data, kind, of_view, np.max)
+
+
+@scalar("ece", _prepare_ece, upper=1.0, plug_in_bias=True)
+def expected_calibration_error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    kind: Kind = "auto",
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    debias: bool = False,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+) -> float:
+    """Expected calibration error (ECE): mean distance between score and frequency over bins of scores.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`. Debiasing reads weights as counts.
+    kind : {"auto", "binary", "top-label", "class-wise"}, default "auto"
+        Which scores are judged: the second class's of two, the predicted class's, or every class's against the rest
+        (the mean over classes). "auto" is binary for two classes and top-label for more.
+    n_bins : int, default 15
+        Number of bins.
+    strategy : {"uniform", "quantile"}, default "uniform"
+        Bins of equal width, or of equal mass.
+    debias : bool, default False
+        Subtract what chance contributes (Kumar, Liang and Ma 2019, with the expectation in closed form); not below 0.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from calibrant.metrics import expected_calibration_error
+    >>> round(expected_calibration_error([0, 1, 1, 1], [0.1, 0.7, 0.7, 1.0]), 3)
+    0.175
+    """
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    return _prepare_ece(data, kind=kind, n_bins=n_bins, strategy=strategy, debias=debias)(data.weight)
+
+
+@scalar("rms_calibration_error", _prepare_rms, upper=1.0, plug_in_bias=True)
+def rms_calibration_error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    kind: Kind = "auto",
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    debias: bool = False,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+) -> float:
+    """Root mean square calibration error over bins of scores.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`. Debiasing reads weights as counts.
+    kind, n_bins, strategy
+        See `expected_calibration_error`; class-wise errors are combined as a root mean square.
+    debias : bool, default False
+        Subtract the sampling variance of each bin (Kumar, Liang and Ma 2019); not below 0.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import rms_calibration_error
+    >>> round(rms_calibration_error([0, 1, 1, 1], [0.1, 0.7, 0.7, 1.0]), 3)
+    0.218
+    """
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    return _prepare_rms(data, kind=kind, n_bins=n_bins, strategy=strategy, debias=debias)(data.weight)
+
+
+@scalar("maximum_calibration_error", _prepare_maximum, upper=1.0, plug_in_bias=True)
+def maximum_calibration_error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    kind: Kind = "auto",
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+) -> float:
+    """Largest distance between score and frequency in any bin of scores.
+
+    Equal-width bins that hold a handful of rows dominate it; `strategy="quantile"` is the steadier choice.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`.
+    kind, n_bins, strategy
+        See `expected_calibration_error`; class-wise, the largest over all classes.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import maximum_calibration_error
+    >>> round(maximum_calibration_error([0, 1, 1, 1], [0.1, 0.7, 0.7, 1.0]), 3)
+    0.3
+    """
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    return _prepare_maximum(data, kind=kind, n_bins=n_bins, strategy=strategy)(data.weight)

@@ -1,0 +1,99 @@
+"""Calibration errors without bins or bandwidths: Kolmogorov-Smirnov and Kuiper.
+
+Sort the rows by score and follow the cumulated difference `D(t) = (1/n) Σ_{s_i ≤ t} (hit_i - s_i)`, which stays near
+zero when scores are calibrated. Kolmogorov-Smirnov is its largest distance from zero, Kuiper its range, so that an
+excess over any interval of scores counts wherever it lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics._scalars import Statistic, scalar
+from calibrant.metrics._views import Kind, View, sort_view, view_statistic
+
+
+def _prepare(view: View, *, kuiper: bool) -> Statistic:
+    ordered = sort_view(view)
+    excess = ordered.hit - ordered.score
+    # Between equal scores the order is arbitrary: the path is read only where a run of equals ends.
+    ends = np.append(ordered.starts[1:], len(excess)) - 1
+
+    def deviation(weight: FloatArray | None) -> float:
+        if weight is None:
+            path = np.cumsum(excess)[ends] / len(excess)
+        else:
+            path = np.cumsum(weight[ordered.order] * excess)[ends] / weight.sum()
+        high, low = max(float(path.max()), 0.0), min(float(path.min()), 0.0)
+        return high - low if kuiper else max(high, -low)
+
+    return deviation
+
+
+def _prepare_kolmogorov_smirnov(data: Predictions, *, kind: Kind = "auto") -> Statistic:
+    return view_statistic(data, kind, lambda view: _prepare(view, kuiper=False))
+
+
+def _prepare_kuiper(data: Predictions, *, kind: Kind = "auto") -> Statistic:
+    return view_statistic(data, kind, lambda view: _prepare(view, kuiper=True))
+
+
+@scalar("kolmogorov_smirnov", _prepare_kolmogorov_smirnov, upper=1.0, plug_in_bias=True)
+def kolmogorov_smirnov(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    kind: Kind = "auto",
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+) -> float:
+    """Kolmogorov-Smirnov calibration error: largest cumulated difference of outcomes and scores.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`.
+    kind : {"auto", "binary", "top-label", "class-wise"}, default "auto"
+        See `expected_calibration_error`.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import kolmogorov_smirnov
+    >>> round(kolmogorov_smirnov([0, 1, 0, 1], [0.1, 0.2, 0.6, 0.9]), 3)
+    0.175
+    """
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    return _prepare_kolmogorov_smirnov(data, kind=kind)(data.weight)
+
+
+@scalar("kuiper", _prepare_kuiper, upper=1.0, plug_in_bias=True)
+def kuiper(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    kind: Kind = "auto",
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+) -> float:
+    """Kuiper calibration error: range of the cumulated difference of outcomes and scores.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`.
+    kind : {"auto", "binary", "top-label", "class-wise"}, default "auto"
+        See `expected_calibration_error`.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import kuiper
+    >>> round(kuiper([0, 1, 0, 1], [0.1, 0.2, 0.6, 0.9]), 3)
+    0.2
+    """
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    return _prepare_kuiper(data, kind=kind)(data.weight)

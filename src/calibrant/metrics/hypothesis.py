@@ -1,0 +1,193 @@
+"""Testing the hypothesis that the predicted probabilities are calibrated.
+
+Under the hypothesis the labels are draws from the predictions, so the distribution of any statistic is known: draw
+labels many times and count how often the statistic is at least as large as observed. The p-value
+`(1 + #{T* ≥ T}) / (1 + B)` is valid for every sample size, with no asymptotics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.metrics._inputs import FloatArray, IntArray, Predictions, check_predictions
+from calibrant.metrics._random import LabelSampler, generator
+from calibrant.metrics._views import Kind, View, class_view, resolve_kind, single_view, sort_view
+from calibrant.metrics.binned import expected_error
+from calibrant.metrics.bins import bin_sums, quantile_index, uniform_index
+from calibrant.metrics.losses import DEFAULT_FLOOR
+from calibrant.metrics.smooth import Grid, smooth_error
+
+TestStatistic = Literal["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "score"]
+# A statistic of the outcomes of one view (1 where the event happened), everything else fixed.
+OfHits = Callable[[FloatArray], float]
+
+
+class CalibrationTest(NamedTuple):
+    """Result of a test of calibration."""
+
+    statistic: float
+    p_value: float
+    name: str
+    kind: str
+    n_resamples: int
+
+
+def _kuiper_of_hits(view: View, share: FloatArray, *, kuiper: bool) -> OfHits:
+    ordered = sort_view(view)
+    moved = share[ordered.order]
+    expected = np.cumsum(moved * ordered.score)
+    ends = np.append(ordered.starts[1:], len(moved)) - 1
+
+    def statistic(hit: FloatArray) -> float:
+        path = (np.cumsum(moved * hit[ordered.order]) - expected)[ends]
+        high, low = max(float(path.max()), 0.0), min(float(path.min()), 0.0)
+        return high - low if kuiper else max(high, -low)
+
+    return statistic
+
+
+def _ece_of_hits(view: View, share: FloatArray, *, n_bins: int, strategy: str) -> OfHits:
+    if strategy == "uniform":
+        index = uniform_index(view.score, n_bins)
+    else:
+        ordered = sort_view(view)
+        index = np.empty(len(view.score), dtype=np.intp)
+        index[ordered.order] = quantile_index(ordered, n_bins, share)
+    return lambda hit: expected_error(bin_sums(index, view.score, hit, share, n_bins))
+
+
+def _smooth_of_hits(view: View, share: FloatArray) -> OfHits:
+    grid = Grid(view.score)
+    expected = grid.sums(share * view.score)
+    return lambda hit: smooth_error(grid.sums(share * hit) - expected)
+
+
+def _of_hits(name: str, view: View, share: FloatArray, n_bins: int, strategy: str) -> OfHits:
+    if name in ("kuiper", "kolmogorov_smirnov"):
+        return _kuiper_of_hits(view, share, kuiper=name == "kuiper")
+    if name == "ece":
+        return _ece_of_hits(view, share, n_bins=n_bins, strategy=strategy)
+    if name == "smooth_ece":
+        return _smooth_of_hits(view, share)
+    raise ValueError(f"statistic must be 'kuiper', 'kolmogorov_smirnov', 'ece', 'smooth_ece' or 'score', got {name!r}")
+
+
+def _score_of_labels(data: Predictions, share: FloatArray) -> Callable[[IntArray], float]:
+    """Score test of class intercepts and a temperature, `g' V⁺ g`, with the exact null covariance `V`.
+
+    `g` has an entry `Σ_i w_i (1[y_i = j] - p_ij)` for each class and `Σ_i w_i (x_i,y_i - Σ_j p_ij x_ij)` for the
+    temperature, with `x = log p`. For two classes this is the test of Cox's recalibration intercept and slope.
+    """
+    proba = data.proba.astype(np.float64, copy=False)
+    x = np.log(np.maximum(proba, DEFAULT_FLOOR))
+    centre = np.sum(proba * x, axis=1)
+    squared = share**2
+    size = data.n_classes
+    covariance = np.empty((size + 1, size + 1))
+    covariance[:size, :size] = np.diag(squared @ proba) - proba.T @ (squared[:, None] * proba)
+    covariance[size, :size] = covariance[:size, size] = squared @ (proba * (x - centre[:, None]))
+    covariance[size, size] = squared @ np.sum(proba * (x - centre[:, None]) ** 2, axis=1)
+    inverse = np.linalg.pinv(covariance, rcond=1e-10, hermitian=True)
+    expected = share @ proba
+    start = np.arange(len(x)) * size
+    flat = x.ravel()
+
+    def statistic(y: IntArray) -> float:
+        score = np.empty(size + 1)
+        score[:size] = np.bincount(y, weights=share, minlength=size) - expected
+        score[size] = share @ (flat[start + y] - centre)
+        return float(score @ inverse @ score)
+
+    return statistic
+
+
+def calibration_test(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    statistic: TestStatistic = "kuiper",
+    *,
+    kind: Kind = "auto",
+    n_resamples: int = 999,
+    random_state: int | np.random.Generator | None = 0,
+    n_bins: int = 15,
+    strategy: Literal["uniform", "quantile"] = "quantile",
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+) -> CalibrationTest:
+    """Test the hypothesis that these probabilities are calibrated.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`. Rows are independent observations; weights say how much each counts in the statistic.
+    statistic : {"kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "score"}, default "kuiper"
+        What to test with. The first four look at the scores of `kind`; Kuiper finds any deviation and needs no
+        setting. "score" looks at all classes at once for wrong class frequencies and a wrong temperature, the usual
+        faults, and is the most powerful against these.
+    kind : {"auto", "binary", "top-label", "class-wise"}, default "auto"
+        Whose probabilities: the second class's of two, the predicted class's, or every class's (mean statistic over
+        classes). "auto" is binary for two classes, top-label for more. Not used by "score".
+    n_resamples : int, default 999
+        Number of draws of labels; the smallest possible p-value is `1 / (n_resamples + 1)`.
+    random_state : int, Generator or None, default 0
+        Source of the draws.
+    n_bins, strategy
+        Bins of "ece".
+
+    Returns
+    -------
+    CalibrationTest
+        Named tuple of `statistic`, `p_value`, `name`, `kind` and `n_resamples`. A small p-value speaks against
+        calibration; a large one does not prove it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import calibration_test
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p).astype(int)
+    >>> calibration_test(y, p).p_value > 0.05, calibration_test(y, p**2).p_value
+    (True, 0.001)
+    """
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be positive, got {n_resamples}")
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    rng = generator(random_state)
+    share = np.full(data.n_rows, 1 / data.n_rows) if data.weight is None else data.weight / data.weight.sum()
+    if statistic == "score":
+        resolved = "all classes"
+        observed, drawn = _simulate_labels(data, _score_of_labels(data, share), n_resamples, rng)
+    elif resolve_kind(data, kind) == "class-wise":
+        resolved = "class-wise"
+        each = [
+            _of_hits(statistic, class_view(data, column), share, n_bins, strategy) for column in range(data.n_classes)
+        ]
+
+        def mean_over_classes(y: IntArray) -> float:
+            return float(np.mean([of_hits((y == column).astype(np.float64)) for column, of_hits in enumerate(each)]))
+
+        observed, drawn = _simulate_labels(data, mean_over_classes, n_resamples, rng)
+    else:
+        resolved = resolve_kind(data, kind)
+        view = single_view(data, resolved)
+        of_hits = _of_hits(statistic, view, share, n_bins, strategy)
+        observed = of_hits(view.hit)
+        drawn = np.array(
+            [of_hits((rng.random(data.n_rows) < view.score).astype(np.float64)) for _ in range(n_resamples)]
+        )
+    # Statistics of few rows take few values: rounding must not turn equal ones into smaller ones.
+    exceeding = int(np.count_nonzero(drawn >= observed - 1e-12 * max(1.0, abs(observed))))
+    return CalibrationTest(observed, (1 + exceeding) / (1 + n_resamples), statistic, resolved, n_resamples)
+
+
+def _simulate_labels(
+    data: Predictions, statistic: Callable[[IntArray], float], n_resamples: int, rng: np.random.Generator
+) -> tuple[float, FloatArray]:
+    sampler = LabelSampler(data.proba)
+    drawn = np.array([statistic(sampler.draw(rng)) for _ in range(n_resamples)])
+    return statistic(data.y), drawn

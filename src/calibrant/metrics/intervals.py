@@ -1,0 +1,267 @@
+"""Bootstrap confidence intervals for every scalar metric, and many metrics at once.
+
+Rows are drawn with replacement; a drawn row counts as often as it was drawn. Means use percentile intervals. Distances
+such as ECE are too large in a sample and larger still in a resample of it. The excess is about the same on the scale
+of squares (`E θ*² - θ² ≈ E θ² - τ²`, exactly so for sums of squares), so their intervals are reflected there:
+`[√(2θ² - q_high²), √(2θ² - q_low²)]`, with 0 for the root of what is negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.calibrators.predictions import as_matrix
+from calibrant.metrics._inputs import FloatArray, check_predictions
+from calibrant.metrics._random import generator
+from calibrant.metrics._scalars import SCALARS, Scalar, Statistic, find_scalar
+
+Method = Literal["auto", "percentile", "basic", "squared"]
+DEFAULT_METRICS = ("log_loss", "brier", "accuracy", "auroc", "ece", "smooth_ece", "kuiper")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+    level: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+def resample_weights(weight: FloatArray | None, n_rows: int, rng: np.random.Generator) -> FloatArray:
+    """Weights of a resample: how often each row was drawn, times its own weight."""
+    counts = np.bincount(rng.integers(0, n_rows, n_rows), minlength=n_rows).astype(np.float64)
+    if weight is None:
+        return counts
+    drawn = counts * weight
+    # All weight may sit on rows that were not drawn; such a resample says nothing, draw again.
+    return drawn if drawn.any() else resample_weights(weight, n_rows, rng)
+
+
+def bootstrap(
+    statistics: Sequence[Statistic],
+    weight: FloatArray | None,
+    n_rows: int,
+    *,
+    n_resamples: int,
+    random_state: int | np.random.Generator | None,
+) -> FloatArray:
+    """Replicates of several statistics on the same resamples, one row a resample."""
+    if n_resamples < 2:
+        raise ValueError(f"n_resamples must be at least 2, got {n_resamples}")
+    rng = generator(random_state)
+    replicates = np.empty((n_resamples, len(statistics)))
+    for row in range(n_resamples):
+        drawn = resample_weights(weight, n_rows, rng)
+        replicates[row] = [statistic(drawn) for statistic in statistics]
+    return replicates
+
+
+def interval(
+    value: float,
+    replicates: FloatArray,
+    *,
+    level: float,
+    method: str = "percentile",
+    lower: float = -np.inf,
+    upper: float = np.inf,
+) -> Estimate:
+    """Interval from bootstrap replicates, cut to the possible range; the value always lies inside."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    known = replicates[~np.isnan(replicates)]
+    if not len(known):
+        return Estimate(value, float("nan"), float("nan"), level)
+    low, high = (float(q) for q in np.quantile(known, [(1 - level) / 2, (1 + level) / 2]))
+    if method == "basic":
+        low, high = 2 * value - high, 2 * value - low
+    elif method == "squared":
+        low, high = (float(np.sqrt(max(2 * value**2 - q**2, 0.0))) for q in (high, low))
+    low, high = min(max(low, lower), value), max(min(high, upper), value)
+    return Estimate(value, low, high, level)
+
+
+def _resolve(method: str, entry: Scalar | None) -> str:
+    if method not in ("auto", "percentile", "basic", "squared"):
+        raise ValueError(f"method must be 'auto', 'percentile', 'basic' or 'squared', got {method!r}")
+    if method == "auto":
+        return "squared" if entry is not None and entry.plug_in_bias else "percentile"
+    return method
+
+
+def confidence_interval(
+    metric: str | Callable[..., float],
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    method: Method = "auto",
+    random_state: int | np.random.Generator | None = 0,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+    **options: Any,
+) -> Estimate:
+    """Value of a scalar metric with a bootstrap confidence interval.
+
+    Parameters
+    ----------
+    metric : str or callable
+        Name or function of a metric of this package, or any `f(y_true, y_prob)` that returns a number (and takes
+        `sample_weight=` when weights are given).
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`. Rows are resampled, each carrying its weight.
+    level : float, default 0.95
+        Confidence level.
+    n_resamples : int, default 1000
+        Number of bootstrap resamples.
+    method : {"auto", "percentile", "basic", "squared"}, default "auto"
+        Percentiles of the replicates, those reflected about the estimate, or reflected on the scale of squares.
+        "auto" is "squared" for calibration errors, which are biased upwards, and "percentile" otherwise.
+    random_state : int, Generator or None, default 0
+        Source of the resamples.
+    **options
+        Passed to the metric.
+
+    Returns
+    -------
+    Estimate
+        With attributes `value`, `low`, `high` and `level`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import confidence_interval
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> y = (rng.random(500) < p).astype(int)
+    >>> estimate = confidence_interval("brier", y, p)
+    >>> estimate.low < estimate.value < estimate.high
+    True
+    """
+    entry = find_scalar(metric)
+    resolved = _resolve(method, entry)
+    if entry is None:
+        if not callable(metric):
+            raise TypeError(f"metric must be a name or a function, got {metric!r}")
+        n_rows, statistic = _prepare_foreign(metric, y_true, y_prob, sample_weight, options)
+        weight, bounds = None, (-np.inf, np.inf)
+    else:
+        data = check_predictions(y_true, y_prob, sample_weight, classes)
+        statistic = entry.prepare(data, **options)
+        n_rows, weight, bounds = data.n_rows, data.weight, (entry.lower, entry.upper)
+    replicates = bootstrap([statistic], weight, n_rows, n_resamples=n_resamples, random_state=random_state)[:, 0]
+    return interval(statistic(weight), replicates, level=level, method=resolved, lower=bounds[0], upper=bounds[1])
+
+
+def _prepare_foreign(
+    metric: Callable[..., float],
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    sample_weight: ArrayLike | None,
+    options: Mapping[str, Any],
+) -> tuple[int, Statistic]:
+    """A function of the user's: rows are repeated as often as they were drawn, and weights handed on if given."""
+    y, proba = np.asarray(y_true), as_matrix(y_prob)[0]
+    given = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+
+    def statistic(counts: FloatArray | None) -> float:
+        drawn = slice(None) if counts is None else np.repeat(np.arange(len(y)), counts.astype(np.intp))
+        extra = {} if given is None else {"sample_weight": given[drawn]}
+        return float(metric(y[drawn], proba[drawn], **extra, **options))
+
+    return len(y), statistic
+
+
+def evaluate(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    *,
+    level: float | None = None,
+    n_resamples: int = 1000,
+    random_state: int | np.random.Generator | None = 0,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Several metrics of the same predictions, validated and prepared once.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`.
+    metrics : sequence of str
+        Names of metrics; `list_metrics()` has them all.
+    level : float, optional
+        Confidence level. When given, every value is an `Estimate` with an interval, all from the same resamples.
+    n_resamples, random_state
+        See `confidence_interval`.
+    options : mapping, optional
+        Options of each metric by its name, such as `{"ece": {"n_bins": 10}}`.
+
+    Returns
+    -------
+    dict
+        Name of the metric to its value, a float or an `Estimate`.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import evaluate
+    >>> scores = evaluate([0, 1, 1], [0.2, 0.6, 0.9], ["log_loss", "accuracy"])
+    >>> {name: round(value, 3) for name, value in scores.items()}
+    {'log_loss': 0.28, 'accuracy': 1.0}
+    """
+    entries = [_named(name) for name in metrics]
+    options = options or {}
+    unused = set(options) - set(metrics)
+    if unused:
+        raise ValueError(f"options are given for {sorted(unused)}, which are not among the metrics asked for")
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    statistics = [entry.prepare(data, **options.get(entry.name, {})) for entry in entries]
+    values = [statistic(data.weight) for statistic in statistics]
+    if level is None:
+        return {entry.name: value for entry, value in zip(entries, values)}
+    replicates = bootstrap(statistics, data.weight, data.n_rows, n_resamples=n_resamples, random_state=random_state)
+    return {
+        entry.name: interval(
+            value,
+            replicates[:, column],
+            level=level,
+            method=_resolve("auto", entry),
+            lower=entry.lower,
+            upper=entry.upper,
+        )
+        for column, (entry, value) in enumerate(zip(entries, values))
+    }
+
+
+def _named(name: str) -> Scalar:
+    entry = find_scalar(name)
+    if entry is None:
+        raise ValueError(f"evaluate takes names of metrics, got {name!r}")
+    return entry
+
+
+def list_metrics() -> dict[str, str]:
+    """Names of the scalar metrics, each with a line about it.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import list_metrics
+    >>> list_metrics()["log_loss"]
+    'Mean negative log-probability of the observed class.'
+    """
+    return {name: SCALARS[name].description for name in sorted(SCALARS)}

@@ -1,0 +1,203 @@
+"""Proper losses and what stands beside them: log loss, Brier score, accuracy, mean over-confidence.
+
+With `p` the predicted probabilities and `y` the observed class, log loss is the mean of `-log p_y` and the Brier
+score the mean of `Σ_j (p_j - 1[y = j])²`, or half of it. Each is a mean over rows, which is what `row_losses` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics._scalars import Statistic, mean_statistic, scalar
+
+DEFAULT_FLOOR = 1e-15
+# Rows handled at once where a float64 copy would otherwise double the memory of a float32 table.
+BLOCK_ENTRIES = 1 << 20
+
+
+def log_loss_rows(data: Predictions, *, floor: float = DEFAULT_FLOOR) -> FloatArray:
+    """`-log max(p_y, floor)` of every row."""
+    if not 0 <= floor < 1:
+        raise ValueError(f"floor must lie in [0, 1), got {floor}")
+    with np.errstate(divide="ignore"):
+        return -np.log(np.maximum(data.true_proba, floor))
+
+
+def brier_rows(data: Predictions, *, scale_by_half: bool | Literal["auto"] = "auto") -> FloatArray:
+    """`Σ_j (p_j - 1[y = j])²` of every row, halved for two classes (or as told)."""
+    half = data.n_classes == 2 if scale_by_half == "auto" else bool(scale_by_half)
+    if data.n_classes == 2:
+        rows = 2 * (1 - data.true_proba) ** 2
+    else:
+        rows = np.maximum(_sum_of_squares(data.proba) - 2 * data.true_proba + 1, 0.0)
+    return rows / 2 if half else rows
+
+
+def _sum_of_squares(proba: FloatArray) -> FloatArray:
+    if proba.dtype == np.float64:
+        return np.einsum("ij,ij->i", proba, proba)
+    squares = np.empty(len(proba))
+    step = max(1, BLOCK_ENTRIES // proba.shape[1])
+    for start in range(0, len(proba), step):
+        block = proba[start : start + step].astype(np.float64)
+        squares[start : start + step] = np.einsum("ij,ij->i", block, block)
+    return squares
+
+
+def accuracy_rows(data: Predictions) -> FloatArray:
+    """1 where the most probable class was observed, else 0."""
+    return (data.top == data.y).astype(np.float64)
+
+
+def row_losses(data: Predictions, loss: str, **options: Any) -> FloatArray:
+    """One loss a row, by the name of the loss."""
+    if loss == "log_loss":
+        return log_loss_rows(data, **options)
+    if loss == "brier":
+        return brier_rows(data, **options)
+    raise ValueError(f"loss must be 'log_loss' or 'brier', got {loss!r}")
+
+
+def _prepare_log_loss(data: Predictions, *, floor: float = DEFAULT_FLOOR) -> Statistic:
+    return mean_statistic(log_loss_rows(data, floor=floor))
+
+
+def _prepare_brier(data: Predictions, *, scale_by_half: bool | Literal["auto"] = "auto") -> Statistic:
+    return mean_statistic(brier_rows(data, scale_by_half=scale_by_half))
+
+
+def _prepare_accuracy(data: Predictions) -> Statistic:
+    return mean_statistic(accuracy_rows(data))
+
+
+def _prepare_confidence_gap(data: Predictions) -> Statistic:
+    return mean_statistic(data.confidence - accuracy_rows(data))
+
+
+@scalar("log_loss", _prepare_log_loss)
+def log_loss(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+    floor: float = DEFAULT_FLOOR,
+) -> float:
+    """Mean negative log-probability of the observed class.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Observed labels: column numbers, or any labels (see `classes`).
+    y_prob : array-like of shape (n, k), (n, 1) or (n,)
+        Predicted probabilities; a single column is the probability of the second of two classes.
+    sample_weight : array-like of shape (n,), optional
+        Non-negative weights; zero equals absence.
+    classes : sequence of length k, optional
+        The label of every column. Needed when labels are neither column numbers nor all present.
+    floor : float, default 1e-15
+        Smallest probability the observed class is credited with. With 0 a single impossible event makes the loss
+        infinite.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from calibrant.metrics import log_loss
+    >>> round(log_loss([0, 1], [[0.8, 0.2], [0.4, 0.6]]), 4)
+    0.367
+    >>> round(log_loss(["no", "yes"], [0.2, 0.6]), 4)
+    0.367
+    """
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    return _prepare_log_loss(data, floor=floor)(data.weight)
+
+
+@scalar("brier", _prepare_brier, upper=2.0)
+def brier(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+    scale_by_half: bool | Literal["auto"] = "auto",
+) -> float:
+    """Brier score: mean squared distance between the probabilities and the outcome.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`.
+    scale_by_half : bool or "auto", default "auto"
+        False sums the squares over all classes (0 to 2). True halves that, which for two classes is the familiar
+        `(p - y)²`. "auto" halves for two classes only, as scikit-learn does.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from calibrant.metrics import brier
+    >>> round(brier([0, 1], [0.2, 0.6]), 3), round(brier([0, 1], [0.2, 0.6], scale_by_half=False), 3)
+    (0.1, 0.2)
+    """
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    return _prepare_brier(data, scale_by_half=scale_by_half)(data.weight)
+
+
+@scalar("accuracy", _prepare_accuracy, upper=1.0, greater_is_better=True)
+def accuracy(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+) -> float:
+    """Share of rows whose most probable class was observed; the first column wins ties.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import accuracy
+    >>> accuracy([0, 1, 1], [0.2, 0.6, 0.4])
+    0.6666666666666666
+    """
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    return _prepare_accuracy(data)(data.weight)
+
+
+@scalar("confidence_gap", _prepare_confidence_gap, lower=-1.0, upper=1.0)
+def confidence_gap(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+) -> float:
+    """Mean confidence minus accuracy: positive for over-confident predictions, negative for timid ones.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import confidence_gap
+    >>> round(confidence_gap([0, 1], [[0.9, 0.1], [0.7, 0.3]]), 3)
+    0.3
+    """
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    return _prepare_confidence_gap(data)(data.weight)

@@ -1,0 +1,98 @@
+"""Cross-validated recalibration: what a calibrator makes of predictions it was not fitted to.
+
+Each part of the rows is recalibrated by a calibrator fitted to the other parts, so that a comparison with the
+predictions as they were is fair. The decomposition of losses and the Lp errors rest on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from calibrant.metrics._inputs import FloatArray, IntArray, Predictions
+from calibrant.metrics._random import generator
+
+Split = tuple[IntArray, IntArray]
+
+
+def default_calibrator() -> Any:
+    """The calibrator that measures miscalibration unless told otherwise: the logistic one."""
+    import calibrant
+
+    return calibrant.get_calibrator("logistic")
+
+
+def resolve_calibrator(calibrator: Any) -> Any:
+    """A calibrator from an object, a name of the registry or None for the default."""
+    if calibrator is None:
+        return default_calibrator()
+    if isinstance(calibrator, str):
+        import calibrant
+
+        return calibrant.get_calibrator(calibrator)
+    if not (hasattr(calibrator, "fit") and hasattr(calibrator, "predict_proba")):
+        raise TypeError(f"calibrator must be a name or have fit and predict_proba, got {calibrator!r}")
+    return calibrator
+
+
+def stratified_folds(y: IntArray, n_folds: int, rng: np.random.Generator) -> IntArray:
+    """Number of the fold of every row: each class is dealt out evenly, also classes rarer than there are folds."""
+    fold = np.empty(len(y), dtype=np.intp)
+    order = rng.permutation(len(y))
+    order = order[np.argsort(y[order], kind="stable")]
+    fold[order] = np.arange(len(y)) % n_folds
+    return fold
+
+
+def splits(data: Predictions, cv: Any, random_state: int | None) -> Iterator[Split]:
+    """Training and held-out rows from a number of folds, a scikit-learn splitter or an iterable of pairs."""
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        if not 2 <= cv <= data.n_rows:
+            raise ValueError(f"cv must lie between 2 and the number of rows ({data.n_rows}), got {cv}")
+        fold = stratified_folds(data.y, int(cv), generator(random_state))
+        for number in range(int(cv)):
+            yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+    elif hasattr(cv, "split"):
+        yield from cv.split(data.proba, data.y)
+    elif isinstance(cv, Iterable):
+        yield from cv
+    else:
+        raise ValueError(f"cv must be a number of folds, a splitter or an iterable of splits, got {cv!r}")
+
+
+def recalibrate(data: Predictions, calibrator: Any = None, cv: Any = 5, random_state: int | None = 0) -> Predictions:
+    """The same rows with cross-validated recalibrated probabilities."""
+    prototype = resolve_calibrator(calibrator)
+    recalibrated = np.full(data.proba.shape, np.nan)
+    for train, held_out in splits(data, cv, random_state):
+        fitted = _fitted(prototype, data, train)
+        recalibrated[held_out] = _aligned(fitted, data.proba[held_out], data.n_classes)
+    missed = np.isnan(recalibrated).any(axis=1)
+    if missed.any():
+        raise ValueError(f"cv never holds out row {int(np.argmax(missed))}: every row must be held out once")
+    return Predictions(recalibrated, data.y, data.weight, data.classes)
+
+
+def _fitted(prototype: Any, data: Predictions, rows: IntArray) -> Any:
+    calibrator = clone(prototype)
+    # Labels are column numbers here; saying so lets a fold lack a class.
+    if hasattr(calibrator, "get_params") and "classes" in calibrator.get_params(deep=False):
+        calibrator.set_params(classes=np.arange(data.n_classes))
+    if data.weight is None:
+        return calibrator.fit(data.proba[rows], data.y[rows])
+    return calibrator.fit(data.proba[rows], data.y[rows], sample_weight=data.weight[rows])
+
+
+def _aligned(calibrator: Any, proba: FloatArray, n_classes: int) -> FloatArray:
+    """Predictions with a column for every class, also for those a foreign calibrator never saw."""
+    predicted = np.asarray(calibrator.predict_proba(proba), dtype=np.float64)
+    if predicted.ndim == 1:
+        return np.column_stack([1 - predicted, predicted])
+    if predicted.shape[1] == n_classes:
+        return predicted
+    full = np.zeros((len(proba), n_classes))
+    full[:, np.asarray(calibrator.classes_, dtype=np.intp)] = predicted
+    return full

@@ -1,0 +1,207 @@
+"""Reliability tables: score and observed frequency in bins, with an interval for every frequency.
+
+The table is what a reliability diagram draws. Intervals are Wilson's: the frequencies `o` for which the observed one
+is no further than `z` standard deviations away, `|o_b - o| ≤ z sqrt(o (1 - o) / n_b)`. They stay inside [0, 1] and
+are honest for small bins and for frequencies of 0 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from calibrant._optional import require
+from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics._views import Kind, View, class_view, resolve_kind, single_view
+from calibrant.metrics.binned import expected_error
+from calibrant.metrics.bins import Binner, BinSums, Strategy
+
+
+@dataclass(frozen=True)
+class ReliabilityTable:
+    """Occupied bins of one binary view, in ascending order.
+
+    Attributes
+    ----------
+    lower, upper : ndarray
+        Ends of each bin; the right one belongs to it.
+    weight : ndarray
+        Number of rows in the bin, or their total weight.
+    score : ndarray
+        Mean predicted probability.
+    frequency : ndarray
+        Observed frequency of the event.
+    low, high : ndarray
+        Interval of the frequency at `level`.
+    kind : str
+        "binary", "top-label" or "class-wise".
+    label : object
+        The class whose probability is judged; None for top-label.
+    level : float
+        Confidence level of the interval.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    weight: FloatArray
+    score: FloatArray
+    frequency: FloatArray
+    low: FloatArray
+    high: FloatArray
+    kind: str
+    label: Any
+    level: float
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    @property
+    def expected_error(self) -> float:
+        """Expected calibration error over these bins."""
+        return expected_error(BinSums(self.weight, self.weight * self.score, self.weight * self.frequency))
+
+    def to_dict(self) -> dict[str, FloatArray]:
+        """Columns of the table as arrays."""
+        columns = [field.name for field in fields(self) if field.name not in ("kind", "label", "level")]
+        return {name: getattr(self, name) for name in columns}
+
+    def to_pandas(self) -> Any:
+        """Columns of the table as a pandas data frame."""
+        return require("pandas", extra="bench").DataFrame(self.to_dict())
+
+
+def wilson_interval(frequency: FloatArray, count: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Wilson's interval of a frequency observed in `count` trials.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(np.array([0.5]), np.array([10.0]), 0.95)
+    >>> round(float(low[0]), 3), round(float(high[0]), 3)
+    (0.237, 0.763)
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    centre = (frequency + z2 / (2 * count)) / (1 + z2 / count)
+    spread = frequency * (1 - frequency) / count + z2 / (4 * count**2)
+    half = np.sqrt(z2 * np.clip(spread, 0, None)) / (1 + z2 / count)
+    return np.clip(centre - half, 0, frequency), np.clip(centre + half, frequency, 1)
+
+
+def _table(
+    view: View,
+    weight: FloatArray | None,
+    n_bins: int,
+    strategy: str,
+    level: float,
+    kind: str,
+    label: Any,
+) -> ReliabilityTable:
+    binner = Binner(view, n_bins, strategy)
+    sums = binner.sums(weight)
+    edges = binner.edges(weight)
+    full = sums.weight > 0
+    lower, upper = edges[:-1], edges[1:]
+    if strategy == "uniform":
+        lower, upper = lower[full], upper[full]
+    count = sums.weight[full]
+    frequency = np.clip(sums.hit[full] / count, 0, 1)
+    low, high = wilson_interval(frequency, count, level)
+    return ReliabilityTable(lower, upper, count, sums.score[full] / count, frequency, low, high, kind, label, level)
+
+
+def _column_of(data: Predictions, label: Any) -> int:
+    found = [column for column, name in enumerate(data.classes.tolist()) if name == label]
+    if not found:
+        raise ValueError(f"no class is labelled {label!r}; the classes are {data.classes.tolist()}")
+    return found[0]
+
+
+def reliability_table(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    kind: Kind = "auto",
+    label: Any = None,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+) -> ReliabilityTable:
+    """Score and observed frequency in bins of the score.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`. Intervals read weights as counts.
+    kind : {"auto", "binary", "top-label"}, default "auto"
+        Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
+        top-label for more. For every class at once see `classwise_reliability_tables`.
+    label : object, optional
+        Judge this class against the rest instead.
+    n_bins : int, default 15
+        Number of bins; empty ones are left out of the table.
+    strategy : {"uniform", "quantile"}, default "uniform"
+        Bins of equal width, or of equal mass.
+    level : float, default 0.95
+        Confidence level of the interval around each frequency.
+
+    Returns
+    -------
+    ReliabilityTable
+
+    Examples
+    --------
+    >>> from calibrant.metrics import reliability_table
+    >>> table = reliability_table([0, 1, 1, 0], [0.1, 0.7, 0.9, 0.2], n_bins=2)
+    >>> table.score.round(2).tolist(), table.frequency.tolist()
+    ([0.15, 0.8], [0.0, 1.0])
+    """
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    if label is not None:
+        view = class_view(data, _column_of(data, label))
+        return _table(view, data.weight, n_bins, strategy, level, "class-wise", label)
+    resolved = resolve_kind(data, kind)
+    if resolved == "class-wise":
+        raise ValueError("kind='class-wise' makes one table a class: call classwise_reliability_tables, or give label=")
+    positive = data.classes.tolist()[1] if resolved == "binary" else None
+    return _table(single_view(data, resolved), data.weight, n_bins, strategy, level, resolved, positive)
+
+
+def classwise_reliability_tables(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    n_bins: int = 15,
+    strategy: Strategy = "uniform",
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+) -> dict[Any, ReliabilityTable]:
+    """Reliability table of every class against the rest, by label.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`. Intervals read weights as counts.
+    n_bins, strategy, level
+        See `reliability_table`.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import classwise_reliability_tables
+    >>> tables = classwise_reliability_tables(["a", "b", "c"], [[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8]])
+    >>> list(tables), len(tables["a"])
+    (['a', 'b', 'c'], 3)
+    """
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    return {
+        label: _table(class_view(data, column), data.weight, n_bins, strategy, level, "class-wise", label)
+        for column, label in enumerate(data.classes.tolist())
+    }

@@ -1,0 +1,91 @@
+"""Calibration errors without bins: smooth ECE, Kolmogorov-Smirnov, Kuiper."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from calibrant.metrics import kolmogorov_smirnov, kuiper, smooth_ece
+
+Data = tuple[np.ndarray, np.ndarray]
+
+
+def smooth_by_quadrature(y: np.ndarray, s: np.ndarray) -> float:
+    """The definition, with images of each score behind both ends and a fine midpoint rule."""
+    t = (np.arange(4000) + 0.5) / 4000
+    images = np.stack([sign * s + 2 * shift for shift in range(-4, 5) for sign in (1, -1)])
+
+    def error(sigma: float) -> float:
+        kernel = np.zeros((len(s), len(t)))
+        for image in images:
+            kernel += np.exp(-0.5 * ((t - image[:, None]) / sigma) ** 2) / (sigma * np.sqrt(2 * np.pi))
+        return float(np.abs((y - s) @ kernel / len(s)).mean())
+
+    return brentq(lambda sigma: error(sigma) - sigma, 2e-3, 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_smooth_ece_by_quadrature(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    s = rng.beta(0.5, 0.5, size=40)
+    y = (rng.random(40) < s**2).astype(int)
+    assert smooth_ece(y, s) == pytest.approx(smooth_by_quadrature(y, s), abs=2e-5)
+
+
+def test_smooth_ece_of_one_score() -> None:
+    # All mass at one score: smoothing moves it about but keeps its integral.
+    y = np.repeat([0, 1], [70, 30])
+    assert smooth_ece(y, np.full(100, 0.5)) == pytest.approx(0.2, abs=1e-6)
+    assert smooth_ece(y, np.full(100, 0.3)) == pytest.approx(0, abs=1e-6)
+    assert smooth_ece([1, 1], [1.0, 1.0]) == 0.0
+    assert smooth_ece([0, 0], [1.0, 1.0]) == pytest.approx(1.0)
+
+
+def test_smooth_ece_hardly_moves_when_scores_move_a_little(binary: Data) -> None:
+    y, s = binary
+    moved = np.clip(s + np.random.default_rng(0).uniform(-1e-4, 1e-4, len(s)), 0, 1)
+    assert smooth_ece(y, moved) == pytest.approx(smooth_ece(y, s), abs=1e-3)
+
+
+def cumulated_by_hand(y: np.ndarray, s: np.ndarray) -> np.ndarray:
+    return np.array([0.0, *((y - s)[s <= t].sum() / len(s) for t in np.unique(s))])
+
+
+def test_cumulative_errors_by_hand(binary: Data) -> None:
+    y, s = binary
+    path = cumulated_by_hand(y, s)
+    assert kolmogorov_smirnov(y, s) == pytest.approx(np.abs(path).max(), abs=1e-12)
+    assert kuiper(y, s) == pytest.approx(path.max() - path.min(), abs=1e-12)
+
+
+@pytest.mark.parametrize("error", [kolmogorov_smirnov, kuiper, smooth_ece])
+def test_views(multiclass: Data, error) -> None:
+    y, p = multiclass
+    assert error(y, p) == error((p.argmax(axis=1) == y).astype(int), p.max(axis=1))
+    each = [error((y == j).astype(int), p[:, j]) for j in range(4)]
+    assert error(y, p, kind="class-wise") == pytest.approx(np.mean(each), abs=1e-12)
+
+
+def test_class_wise_of_tables_too_large_to_keep(multiclass: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    y, p = multiclass
+    kept = kuiper(y, p, kind="class-wise")
+    monkeypatch.setattr("calibrant.metrics._views.CACHED_ENTRIES", 0)
+    assert kuiper(y, p, kind="class-wise") == kept
+
+
+@pytest.mark.peer
+@pytest.mark.torch
+def test_like_probmetrics() -> None:
+    torch = pytest.importorskip("torch")
+    theirs = pytest.importorskip("probmetrics.metrics")
+    rng = np.random.default_rng(1)
+    p = rng.random(900)
+    y = (rng.random(900) < p**1.3).astype(int)
+    both = torch.tensor(np.column_stack([1 - p, p]))
+    for ours, metric in (
+        (kuiper, theirs.KuiperCalibrationMetric()),
+        (kolmogorov_smirnov, theirs.KolmogorovSmirnovCalibrationMetric()),
+    ):
+        value = float(metric.compute_from_labels_probs(torch.tensor(y), both))
+        assert ours(y, p) == pytest.approx(value, abs=1e-5)

@@ -1,0 +1,99 @@
+"""The test of calibration: its size under the hypothesis, its power, and its null distribution in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, kstest
+
+from calibrant.metrics import calibration_test
+from calibrant.metrics._random import LabelSampler
+
+STATISTICS = ["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "score"]
+
+
+def calibrated(rng: np.random.Generator, n_rows: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    p = rng.dirichlet(np.full(n_classes, 0.7), size=n_rows)
+    return LabelSampler(p).draw(rng), p
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_p_values_are_uniform_for_calibrated_predictions(statistic: str, n_classes: int) -> None:
+    rng = np.random.default_rng(7)
+    runs = 60 if statistic == "smooth_ece" else 200
+    draws = 39 if statistic == "smooth_ece" else 99
+    values = []
+    for run in range(runs):
+        y, p = calibrated(rng, 60, n_classes)
+        values.append(calibration_test(y, p, statistic, n_resamples=draws, random_state=run, n_bins=5).p_value)  # type: ignore[arg-type]
+    rejected = np.mean(np.array(values) <= 0.1)
+    assert rejected <= 0.1 + 3 * np.sqrt(0.09 / runs)
+    assert kstest(values, "uniform").pvalue > 1e-3
+
+
+def test_class_wise_size() -> None:
+    rng = np.random.default_rng(8)
+    values = []
+    for run in range(100):
+        y, p = calibrated(rng, 50, 3)
+        values.append(calibration_test(y, p, kind="class-wise", n_resamples=59, random_state=run).p_value)
+    assert kstest(values, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_overconfidence_is_found(statistic: str) -> None:
+    rng = np.random.default_rng(9)
+    y, p = calibrated(rng, 400, 3)
+    sharp = p**2.5 / (p**2.5).sum(axis=1, keepdims=True)
+    result = calibration_test(y, sharp, statistic, n_resamples=199)  # type: ignore[arg-type]
+    assert result.p_value == pytest.approx(1 / 200)
+    assert result.name == statistic
+    assert calibration_test(y, sharp, n_resamples=199, kind="class-wise").p_value == pytest.approx(1 / 200)
+
+
+def test_score_statistic_is_chi_square_in_large_samples() -> None:
+    rng = np.random.default_rng(10)
+    p = rng.dirichlet(np.full(4, 2.0), size=4000)
+    values = []
+    for _ in range(250):
+        y = LabelSampler(p).draw(rng)
+        values.append(calibration_test(y, p, "score", n_resamples=1).statistic)
+    # Three free intercepts and a temperature.
+    assert kstest(values, chi2(4).cdf).pvalue > 1e-3
+
+
+def test_score_of_two_classes_is_coxs() -> None:
+    rng = np.random.default_rng(11)
+    p = rng.uniform(0.05, 0.95, 300)
+    y = (rng.random(300) < p).astype(int)
+    x = np.column_stack([np.ones(300), np.log(p / (1 - p))])
+    gradient = x.T @ (y - p)
+    information = (x * (p * (1 - p))[:, None]).T @ x
+    theirs = gradient @ np.linalg.solve(information, gradient)
+    assert calibration_test(y, p, "score", n_resamples=1).statistic == pytest.approx(theirs, rel=1e-8)
+
+
+def test_sampler_draws_the_given_distribution() -> None:
+    rng = np.random.default_rng(12)
+    p = np.tile([0.2, 0.0, 0.5, 0.3, 0.0], (50_000, 1))
+    counts = np.bincount(LabelSampler(p).draw(rng), minlength=5)
+    assert counts[1] == counts[4] == 0
+    np.testing.assert_allclose(counts / 50_000, p[0], atol=0.01)
+
+
+def test_data_and_draws_do_not_share_random_numbers() -> None:
+    p = np.random.default_rng(0).random(1000)
+    y = (np.random.default_rng(1).random(1000) < p).astype(int)
+    assert calibration_test(y, p**2, n_resamples=99, random_state=0).p_value == 0.01
+
+
+def test_weights_and_certain_predictions() -> None:
+    y, p = [0, 1, 1], [0.0, 1.0, 1.0]
+    assert calibration_test(y, p, n_resamples=9).p_value == 1.0
+    assert calibration_test([1, 1, 1], p, n_resamples=9, sample_weight=[0, 1, 1]).p_value == 1.0
+    assert calibration_test([1, 1, 1], p, n_resamples=9).p_value == 0.1
+    with pytest.raises(ValueError, match="statistic must be"):
+        calibration_test(y, p, "hosmer")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="n_resamples"):
+        calibration_test(y, p, n_resamples=0)
