@@ -125,7 +125,7 @@ register_calibrator(
     "logistic", ".logistic:LogisticCalibrator", "quadratic for two classes, SMS for more", reference=_PAPER
 )
 
-#: name, factory, description, reference, parameters of the methods that are lifted from two classes to more.
+#: name, factory, description, reference, parameters.
 _FIELD: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("isotonic", ".isotonic:IsotonicCalibrator", "isotonic regression, one-vs-rest", "Zadrozny & Elkan, 2002", {}),
     ("cir", ".isotonic:CenteredIsotonicCalibrator", "centred isotonic regression", "Oron & Flournoy, 2017", {}),
@@ -158,7 +158,20 @@ _FIELD: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("beta", ".beta:BetaCalibrator", "beta calibration, three parameters", "Kull et al., 2017", {}),
     ("platt", ".platt:PlattCalibrator", "sigmoid of the probability", "Platt, 1999", {"score": "probability"}),
     ("platt-logits", ".platt:PlattCalibrator", "sigmoid of the log-odds", "Platt, 1999", {"score": "log-odds"}),
+    ("guo", ".guo:GuoTemperatureScalingCalibrator", "temperature scaling as first published", _GUO, {}),
+    ("ets", ".ets:ETSCalibrator", "ensemble temperature scaling", "Zhang et al., 2020", {}),
+    ("dirichlet", ".dirichlet:DirichletCalibrator", "Dirichlet calibration with ODIR", "Kull et al., 2019", {}),
+    ("dirichlet-cv", ".dirichlet:DirichletCVCalibrator", "Dirichlet, penalty by CV", "Kull et al., 2019", {}),
 ]
 
 for _name, _factory, _description, _reference, _parameters in _FIELD:
     register_calibrator(_name, _factory, _description, reference=_reference, parameters=_parameters)
+
+_TREES = [
+    ("lightgbm", ".trees:LightGBMCalibrator", "LightGBM", "Ke et al., 2017"),
+    ("xgboost", ".trees:XGBoostCalibrator", "XGBoost", "Chen & Guestrin, 2016"),
+    ("catboost", ".trees:CatBoostCalibrator", "CatBoost", "Prokhorenkova et al., 2018"),
+]
+
+for _name, _factory, _package, _reference in _TREES:
+    register_calibrator(_name, _factory, f"{_package} trees added to the logits", reference=_reference, extra="trees")
