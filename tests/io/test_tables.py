@@ -20,7 +20,13 @@ from calibrant.io.rows import Layout, RowReader, as_probabilities, read_all
 from calibrant.io.table_writers import atomic_output, open_writer
 from calibrant.io.tables import RequestError, TableError, open_table
 
-WELL = 'id,city,p_cat,p_dog,y\n007,"Oslo, N",0.25,0.75,dog\n008,"say ""hi""",1e-3,0.999,cat\n1e5,"two\nlines",0.5,0.50,dog\n'
+WELL = """\
+id,city,p_cat,p_dog,y
+007,"Oslo, N",0.25,0.75,dog
+008,"say ""hi""\",1e-3,0.999,cat
+1e5,"two
+lines",0.5,0.50,dog
+"""
 
 
 def frame() -> pa.Table:
@@ -137,9 +143,14 @@ def test_atomic_output_leaves_nothing_behind(tmp_path: Path) -> None:
     target.write_text("old")
     with pytest.raises(RequestError, match="--force"), atomic_output(target):
         pass
-    with pytest.raises(RuntimeError, match="power cut"), atomic_output(target, force=True) as stream:
-        stream.write(b"half")
-        raise RuntimeError("power cut")
+
+    def interrupted() -> None:
+        with atomic_output(target, force=True) as stream:
+            stream.write(b"half")
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        interrupted()
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
     with atomic_output(target, force=True) as stream:
