@@ -17,8 +17,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..simplex import FloatArray
-from .labels import CalibrationWarning, check_labels, check_sample_weight, encode, name_columns
-from .predictions import as_matrix, output_dtype, to_log_probabilities
+from .labels import CalibrationWarning, check_labels, check_sample_weight, encode, name_columns, order_of_names
+from .predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities
 
 IntArray = NDArray[np.int64]
 
@@ -72,7 +72,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         array, names = as_matrix(X)
         labels, categories = check_labels(y, len(array))
         weight = check_sample_weight(sample_weight, len(array))
-        x = to_log_probabilities(array, logits=self.input == "logits", renormalize=self.renormalize)
+        x = to_log_probabilities(
+            array, logits=self.input == "logits", renormalize=self.renormalize, rounding=rounding_of(X)
+        )
         if weight is not None and not weight.all():
             present = weight > 0.0
             x, labels, weight = x[present], labels[present], weight[present]
@@ -85,7 +87,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if self._column_order is not None:
             x = np.ascontiguousarray(x[:, self._column_order])
         codes = encode(labels, self.classes_)
-        self._warn_of_missing_information(codes)
+        self._warn_of_missing_information(x, codes)
         self._fit(x, codes, weight)
         return self
 
@@ -96,6 +98,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         self._validate_params()
         self.classes_ = classes
         self.n_features_in_ = x.shape[1]
+        self._column_names = None
         self._column_order = None
         self._fit(x, y, weight)
         return self
@@ -113,12 +116,17 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         p : ndarray of shape (n, k)
             One column a class, in the order of `classes_`.
         """
-        array = self._check_predictions(X)
+        array, order = self._check_predictions(X)
+        rounding = rounding_of(X)
+        logits = self.input == "logits"
         out = np.empty((len(array), len(self.classes_)), dtype=output_dtype(array))
         rows = max(1, BLOCK_ELEMENTS // len(self.classes_))
         for start in range(0, len(array), rows):
             stop = start + rows
-            out[start:stop] = self._map(self._log_probabilities(array[start:stop], start))
+            x = to_log_probabilities(
+                array[start:stop], logits=logits, renormalize=self.renormalize, first_row=start, rounding=rounding
+            )
+            out[start:stop] = self._map(x if order is None else np.ascontiguousarray(x[:, order]))
         return out
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
@@ -138,8 +146,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """Calibrated probabilities of log-probabilities `x` (m, k); `x` may be overwritten."""
         raise NotImplementedError
 
-    def _check_predictions(self, X: Any) -> NDArray[Any]:
-        """Predictions of the shape and with the columns seen in `fit`, in the order of `fit`."""
+    def _check_predictions(self, X: Any) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
+        """Predictions with as many columns as in `fit`, and the column of each class (`None`: in that order)."""
         check_is_fitted(self)
         array, names = as_matrix(X)
         columns = 1 if array.ndim == 1 else array.shape[1]
@@ -148,33 +156,51 @@ class Calibrator(ClassifierMixin, BaseEstimator):
                 f"X has {columns} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                 "features as input: one column a class, as in fit."
             )
-        fitted = getattr(self, "feature_names_in_", None)
-        if fitted is not None and names is not None and names != fitted.tolist():
-            absent = [name for name in fitted.tolist() if name not in names]
-            if absent:
-                raise ValueError(
-                    f"The feature names should match those that were passed during fit: X lacks {absent}, has {names}."
+        if columns == 1:  # always the second class
+            return array, None
+        if names is None:
+            if hasattr(self, "feature_names_in_"):
+                warnings.warn(
+                    f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
+                    UserWarning,
+                    stacklevel=3,
                 )
-            array = array[:, [names.index(name) for name in fitted.tolist()]]
-        return array
+            return array, self._column_order
+        if self._column_names is None:
+            return array, order_of_names(self.classes_, names)
+        return array, self._order_of_fit(names)
 
-    def _log_probabilities(self, block: NDArray[Any], first_row: int) -> FloatArray:
-        x = to_log_probabilities(
-            block, logits=self.input == "logits", renormalize=self.renormalize, first_row=first_row
-        )
-        return x if self._column_order is None else np.ascontiguousarray(x[:, self._column_order])
+    def _order_of_fit(self, names: list[Any]) -> NDArray[np.intp] | None:
+        """The column of each class in a data frame with the columns of `fit` in any order."""
+        fitted = self._column_names
+        if fitted is None or names == fitted:
+            return self._column_order
+        absent = [name for name in fitted if name not in names]
+        if absent:
+            raise ValueError(
+                f"The feature names should match those that were passed during fit: X lacks {absent}, has {names}."
+            )
+        position = np.array([names.index(name) for name in fitted], dtype=np.intp)
+        return position if self._column_order is None else position[self._column_order]
 
     def _set_names(self, names: list[Any] | None) -> None:
+        self._column_names = names
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _warn_of_missing_information(self, codes: IntArray) -> None:
+    def _warn_of_missing_information(self, x: FloatArray, codes: IntArray) -> None:
         if bool(np.all(codes == codes[0])):
             warnings.warn(
                 f"All {len(codes)} calibration rows have the label {self.classes_[codes[0]]!r}: nothing can be "
                 "learned about the other classes.",
+                CalibrationWarning,
+                stacklevel=3,
+            )
+        elif bool(np.all(x == x[0])):
+            warnings.warn(
+                f"All {len(x)} calibration rows hold the same prediction: nothing can be learned about others.",
                 CalibrationWarning,
                 stacklevel=3,
             )

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.multiclass import check_classification_targets
 
 from ..simplex import FloatArray
+from .predictions import to_numpy
 
 
 class CalibrationWarning(UserWarning):
@@ -26,7 +26,10 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
     """Weights as counts: finite, non-negative, one a row; `None` for equal weights of one."""
     if sample_weight is None:
         return None
-    w: FloatArray = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        w: FloatArray = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"sample_weight must hold one real number a row: {error}") from None
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.ndim != 1:
@@ -55,9 +58,7 @@ def check_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
     if y is None:
         raise ValueError("This calibrator requires y to be passed, but the target y is None.")
     categories = getattr(getattr(y, "cat", y), "categories", None)
-    if type(y).__module__.partition(".")[0] == "torch":
-        y = y.detach().cpu().numpy()
-    labels: NDArray[Any] = np.asarray(y)
+    labels = to_numpy(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         message = "A column-vector y was passed when a 1d array was expected."
         warnings.warn(message, DataConversionWarning, stacklevel=4)
@@ -72,11 +73,41 @@ def check_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
             f"Found input variables with inconsistent numbers of samples: X has {n} rows, y has {labels.shape[0]}."
         )
     if labels.dtype.kind in "fO":
-        missing = np.array([label is None or label != label for label in labels])
-        if missing.any():
-            raise ValueError(f"Input y contains NaN or a missing label at row {int(np.flatnonzero(missing)[0])}.")
-    check_classification_targets(labels)
-    return labels, None if categories is None else np.asarray(categories)
+        labels = _check_present(labels)
+    if labels.dtype.kind == "c":
+        raise ValueError("Unknown label type: complex numbers cannot be sorted.")
+    return labels, None if categories is None else to_numpy(categories)
+
+
+def _check_present(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels without missing values; objects of one plain type become an array of that type."""
+    if labels.dtype.kind == "f":
+        missing = ~np.isfinite(labels)
+    else:
+        # Comparisons of missing values are false, missing or an error, but never plainly true.
+        missing = np.array([label is None or (label == label) is not True for label in labels.tolist()], dtype=bool)
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        raise ValueError(f"Input y contains NaN, infinity or a missing label: {labels[row]!r} at row {row}.")
+    if labels.dtype.kind == "f":
+        fractional = labels != np.floor(labels)
+        if fractional.any():
+            row = int(np.flatnonzero(fractional)[0])
+            raise ValueError(
+                f"Unknown label type: continuous. y holds {labels[row]!r} at row {row}; labels are classes, not "
+                "measurements. Convert them to integers or strings if they are meant as classes."
+            )
+        return labels
+    types = {type(label) for label in labels.tolist()}
+    if types <= {bool} or types <= {int} or types <= {float}:
+        return check_labels(np.array(labels.tolist()), len(labels))[0]
+    if len(types) > 1:
+        found = ", ".join(sorted(kind.__name__ for kind in types))
+        raise ValueError(
+            f"Unknown label type: y mixes labels of the types {found}, which cannot be sorted. Make them all of one "
+            "type, such as str."
+        )
+    return labels
 
 
 def name_columns(
@@ -90,11 +121,11 @@ def name_columns(
     """The label of each class, and the column of the input that holds it (`None`: in the same order)."""
     seen = np.unique(labels)
     if classes is not None:
-        columns = np.asarray(classes)
-        if columns.ndim != 1 or len(columns) != n_columns or len(np.unique(columns)) != n_columns:
+        columns = to_numpy(classes)
+        if columns.ndim != 1 or len(columns) != n_columns or len(set(columns.tolist())) != n_columns:
             raise ValueError(f"classes={classes!r} must name each of the {n_columns} columns of X once.")
-        _check_known(seen, columns, "classes=")
-        return columns, None
+        _check_known(seen, columns)
+        return columns, None if names is None else order_of_names(columns, names)
     if names is not None:
         matched = _match_names(seen, names)
         if matched is not None:
@@ -105,22 +136,51 @@ def name_columns(
     return _classes_from_labels(seen, n_columns), None
 
 
+def order_of_names(classes: NDArray[Any], names: list[Any]) -> NDArray[np.intp] | None:
+    """The column that each class's name stands in, or `None` if names are positions, say nothing, or are in order."""
+    wanted = _texts(classes)
+    for rest in _without_prefix([str(name) for name in names]):
+        if set(rest) == set(wanted) and not _is_enumeration(rest):
+            order = np.array([rest.index(text) for text in wanted], dtype=np.intp)
+            return None if np.array_equal(order, np.arange(len(order))) else order
+    return None
+
+
+def _texts(labels: NDArray[Any]) -> list[str]:
+    """Labels as column names spell them: whole numbers without a decimal point."""
+    whole = labels.astype(np.int64) if labels.dtype.kind == "f" and np.all(np.abs(labels) < 2**53) else labels
+    return [str(label) for label in whole.tolist()]
+
+
+def _without_prefix(texts: list[str]) -> list[list[str]]:
+    """The names without their common prefix, longest first.
+
+    The longest common prefix may eat the beginning of the labels themselves ("p_cat", "p_cow"): hence all its cuts.
+    """
+    prefix = os.path.commonprefix(texts) if len(texts) > 1 else ""
+    return [[text[cut:] for text in texts] for cut in range(len(prefix), -1, -1)]
+
+
+def _is_enumeration(texts: list[str]) -> bool:
+    return texts == [str(i) for i in range(len(texts))]
+
+
 def _match_names(seen: NDArray[Any], names: list[Any]) -> NDArray[Any] | None:
     """Labels named by data frame columns, with or without a common prefix; `None` if the names say nothing."""
     if names == list(range(len(names))):  # the default names of a frame: positions, not labels
         return None
     texts = [str(name) for name in names]
-    prefix = os.path.commonprefix(texts) if len(texts) > 1 else ""
-    wanted = {str(label) for label in seen.tolist()}
-    # The longest common prefix may eat the beginning of the labels themselves ("p_cat", "p_cow"): try all its cuts.
-    for cut in range(len(prefix), -1, -1):
-        rest = [text[cut:] for text in texts]
-        if rest == [str(i) for i in range(len(rest))] and cut:  # enumerated columns: positions again
-            return None
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise ValueError(f"X has more than one column called {twice!r}: one column a class is expected.")
+    wanted = set(_texts(seen))
+    candidates = _without_prefix(texts)
+    for rest in candidates:
         if wanted <= set(rest):
             return _parse(rest, seen)
-    for cut in range(len(prefix), -1, -1):
-        rest = [text[cut:] for text in texts]
+        if _is_enumeration(rest) and rest != texts:  # "p_0", "p_1": positions again
+            return None
+    for rest in candidates:
         unknown = sorted(wanted - set(rest))
         if len(unknown) < len(wanted):
             raise ValueError(
@@ -169,10 +229,11 @@ def _classes_from_labels(seen: NDArray[Any], n_columns: int) -> NDArray[Any]:
     )
 
 
-def _check_known(seen: NDArray[Any], columns: NDArray[Any], source: str) -> None:
-    unknown = [label for label in seen.tolist() if label not in set(columns.tolist())]
+def _check_known(seen: NDArray[Any], columns: NDArray[Any]) -> None:
+    known = set(columns.tolist())
+    unknown = [label for label in seen.tolist() if label not in known]
     if unknown:
-        raise ValueError(f"y holds the label {unknown[0]!r}, which {source} does not name: {columns.tolist()}.")
+        raise ValueError(f"y holds the label {unknown[0]!r}, which classes= does not name: {columns.tolist()}.")
 
 
 def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ Every error says what was found, where (row, column) and what to do. Nothing her
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,23 +24,10 @@ def as_matrix(X: Any) -> tuple[NDArray[Any], list[Any] | None]:
     Torch tensors of any device and floating type, pandas and polars frames and series, and nested lists are
     accepted. Torch is recognised by name, so that it need not be installed.
     """
-    names: list[Any] | None = None
-    if type(X).__module__.partition(".")[0] == "torch":
-        X = X.detach().cpu()
-        X = (X.float() if X.is_floating_point() and X.element_size() < 4 else X).numpy()
-    elif hasattr(X, "tocsr") or hasattr(X, "todense"):
-        raise TypeError(
-            "Sparse data was passed, but dense data is required: a row of probabilities has no zeros "
-            "to leave out. Use '.toarray()' to convert."
-        )
-    elif hasattr(X, "columns") and hasattr(X, "to_numpy"):
-        names = list(X.columns)
-        X = X.to_numpy()
-    array: NDArray[Any] = np.asarray(X)
-    if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported: probabilities and logits are real numbers.")
+    names = list(X.columns) if hasattr(X, "columns") and hasattr(X, "to_numpy") else None
+    array = to_numpy(X)
     if array.dtype.kind not in "fiub":
-        array = _numbers(array)
+        _raise_not_numbers(array)
     if array.ndim not in (1, 2):
         raise ValueError(
             f"Expected predictions of shape (n, k), or (n,) for two classes, found {array.ndim} dimensions. "
@@ -51,22 +39,82 @@ def as_matrix(X: Any) -> tuple[NDArray[Any], list[Any] | None]:
     return array, names
 
 
-def _numbers(array: NDArray[Any]) -> NDArray[np.float64]:
-    """Object or text cells that all hold numbers, as floats; otherwise an error that names the first bad cell."""
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError):
-        for index in np.ndindex(array.shape):
-            try:
-                float(array[index])
-            except (TypeError, ValueError):
-                raise TypeError(
-                    f"X holds {array[index]!r} at {_place(index)}; argument must be real numbers, one column a class."
-                ) from None
-        raise
+def to_numpy(X: Any) -> NDArray[Any]:
+    """`X` as a NumPy array whose type is that of its numbers, with NaN for the missing values of a data frame."""
+    if isinstance(X, np.ndarray):
+        if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
+            place = _place(np.argwhere(np.ma.getmaskarray(X))[0])
+            raise ValueError(f"Input X contains NaN: a masked value at {place}. Remove or repair such rows.")
+        array = np.asarray(X)
+    elif is_tensor(X):
+        return _tensor_to_numpy(X)
+    elif hasattr(X, "tocsr") or hasattr(X, "todense"):
+        raise TypeError(_SPARSE)
+    elif hasattr(X, "to_numpy"):
+        array = np.asarray(X.to_numpy())
+        if array.dtype.kind == "O":
+            array = _nullable_to_numpy(X, array)
+    else:
+        array = np.asarray(X)
+    return array.astype(np.float32) if array.dtype.name in _NARROW else array
 
 
-def _place(index: Sequence[int]) -> str:
+_SPARSE = (
+    "Sparse data was passed, but dense data is required: a row of probabilities has no zeros to leave out. "
+    "Use '.toarray()' to convert."
+)
+_NARROW = {"bfloat16", "float8_e4m3fn", "float8_e5m2"}
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether `X` is a torch tensor, told without importing torch."""
+    return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in type(X).__mro__)
+
+
+def _tensor_to_numpy(X: Any) -> NDArray[Any]:
+    if str(X.layout) != "torch.strided":
+        raise TypeError(_SPARSE.replace(".toarray()", ".to_dense()"))
+    X = X.detach().cpu().resolve_conj().resolve_neg()
+    # NumPy knows neither bfloat16 nor the 8-bit types.
+    return np.asarray((X.float() if X.is_floating_point() and X.element_size() < 4 else X).numpy())
+
+
+def _nullable_to_numpy(X: Any, array: NDArray[Any]) -> NDArray[Any]:
+    """Columns of pandas' nullable or Arrow numbers, which `to_numpy` turns into objects."""
+    dtypes = list(X.dtypes) if hasattr(X, "columns") else [X.dtype]
+    if not all(getattr(dtype, "kind", "O") in "fiub" for dtype in dtypes):
+        return array
+    common = np.result_type(*(getattr(dtype, "numpy_dtype", dtype) for dtype in dtypes))
+    if common.kind != "f":
+        common = np.dtype(np.float64)
+    return np.asarray(X.to_numpy(dtype=common, na_value=np.nan))
+
+
+def rounding_of(X: Any) -> float:
+    """How far from one the sums of the rows of `X` may be by rounding: more for the types narrower than float16."""
+    name = str(X.dtype).removeprefix("torch.") if hasattr(X, "dtype") and not isinstance(X, np.ndarray) else ""
+    if name == "bfloat16":
+        return 2.0**-8
+    return 2.0**-3 if name.startswith("float8") else ROUNDING
+
+
+def _raise_not_numbers(array: NDArray[Any]) -> None:
+    """Say what stands where a real number should, and where."""
+    if array.dtype.kind == "c":
+        index = tuple(np.argwhere(array.imag != 0)[0]) if array.size and array.imag.any() else (0,) * array.ndim
+        cell = f"X holds {array[index]} at {_place(index)}" if array.size else "X is empty"
+        raise ValueError(f"Complex data not supported: {cell}, but probabilities and logits are real numbers.")
+    for index in np.ndindex(array.shape):
+        if not isinstance(array[index], (Real, np.bool_)):
+            raise TypeError(
+                f"X holds {array[index]!r} at {_place(index)}, of type {type(array[index]).__name__}: the argument must "
+                "be a real number, not a string or another object; one column a class."
+            )
+    first = f"; the first, at {_place((0,) * array.ndim)}, is {array.flat[0]!r}" if array.size else ""
+    raise TypeError(f"X holds objects (dtype={array.dtype}{first}), not numbers. Convert with X.astype(float).")
+
+
+def _place(index: Sequence[int] | NDArray[Any]) -> str:
     return f"row {index[0]}" + (f", column {index[1]}" if len(index) > 1 else "")
 
 
@@ -75,7 +123,9 @@ def output_dtype(array: NDArray[Any]) -> type[np.floating[Any]]:
     return np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
 
 
-def to_log_probabilities(block: NDArray[Any], *, logits: bool, renormalize: bool, first_row: int = 0) -> FloatArray:
+def to_log_probabilities(
+    block: NDArray[Any], *, logits: bool, renormalize: bool, first_row: int = 0, rounding: float = ROUNDING
+) -> FloatArray:
     """Validated log-probabilities (rows × classes) of predictions; `first_row` is what errors count from.
 
     A single column is the probability (or the log-odds) of the second class.
@@ -83,50 +133,54 @@ def to_log_probabilities(block: NDArray[Any], *, logits: bool, renormalize: bool
     values = np.array(block, dtype=np.float64, order="C")
     if values.ndim == 1:
         values = values.reshape(-1, 1)
-    x = _from_logits(values, first_row) if logits else _from_probabilities(values, renormalize, first_row)
+    x = _from_logits(values, first_row) if logits else _from_probabilities(values, renormalize, first_row, rounding)
     return np.maximum(x, LOG_FLOOR, out=x)
 
 
 def _from_logits(z: FloatArray, first_row: int) -> FloatArray:
-    if z.shape[1] == 1:
-        if not np.isfinite(z).all():
-            row = int(np.flatnonzero(~np.isfinite(z[:, 0]))[0])
-            raise ValueError(f"Input X contains NaN or infinity: {z[row, 0]} at row {first_row + row}.")
+    single = z.shape[1] == 1
+    if single:
         z = np.hstack([np.zeros_like(z), z])
     top = z.max(axis=1)
     if not np.isfinite(top).all():  # NaN, +inf, or a row of nothing but -inf
         row = int(np.flatnonzero(~np.isfinite(top))[0])
         bad = np.flatnonzero(np.isnan(z[row]) | (z[row] == np.inf))
         if bad.size:
+            place = _place((first_row + row, 0 if single else int(bad[0])))
             raise ValueError(
-                f"Input X contains NaN or infinity: {z[row, bad[0]]} at {_place((first_row + row, int(bad[0])))}. "
-                "Logits are finite numbers, or -inf for an impossible class."
+                f"Input X contains NaN or infinity: {z[row, bad[0]]} at {place}. Logits are finite numbers, or -inf "
+                "for an impossible class."
             )
         raise ValueError(f"All logits of row {first_row + row} are -inf: at least one class must be possible.")
-    return log_softmax(z)
+    with np.errstate(over="ignore"):  # logits of ±1e308 in one row: the difference is -inf, an impossible class
+        return log_softmax(z)
 
 
-def _from_probabilities(p: FloatArray, renormalize: bool, first_row: int) -> FloatArray:
+def _from_probabilities(p: FloatArray, renormalize: bool, first_row: int, rounding: float) -> FloatArray:
     single = p.shape[1] == 1
     low, high = float(p.min()), float(p.max())  # NaN propagates into both
-    ceiling = np.finfo(np.float64).max if renormalize and not single else 1.0 + ROUNDING
+    ceiling = np.finfo(np.float64).max if renormalize and not single else 1.0 + rounding
     if not (low >= 0.0 and high <= ceiling):
         _raise_bad_probability(p, ceiling, first_row)
     if single:
         p = np.minimum(p, 1.0)
         p = np.hstack([1.0 - p, p])
     else:
+        if high > 1.0 + rounding:  # only when rescaling is wanted; keeps the sums finite
+            p /= p.max(axis=1, keepdims=True, initial=np.finfo(np.float64).tiny)
         sums = p.sum(axis=1)
         off = np.abs(sums - 1.0)
         worst = float(off.max())
-        if (worst > ROUNDING and not renormalize) or float(sums.min()) <= 0.0:
-            wrong = sums <= 0.0 if renormalize else off > ROUNDING
+        if (worst > rounding and not renormalize) or float(sums.min()) <= 0.0:
+            wrong = sums <= 0.0 if renormalize else off > rounding
             row = int(np.flatnonzero(wrong)[0])
-            raise ValueError(
-                f"Row {first_row + row} of X sums to {sums[row]:.6g}, not to 1. Probabilities of all classes are "
-                "expected, one column a class; pass renormalize=True to rescale such rows, or input='logits' "
-                "if these are logits."
+            advice = (
+                "No rescaling can make it probabilities."
+                if renormalize
+                else "Probabilities of all classes are expected, one column a class; pass renormalize=True to rescale "
+                "such rows, or input='logits' if these are logits."
             )
+            raise ValueError(f"Row {first_row + row} of X sums to {sums[row]:.6g}, not to 1. {advice}")
         if worst > 0.0:
             p /= sums[:, None]
     with np.errstate(divide="ignore"):
