@@ -98,7 +98,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         self._validate_params()
         self.classes_ = classes
         self.n_features_in_ = x.shape[1]
-        self._column_names = None
+        self._set_names(None)
         self._column_order = None
         self._fit(x, y, weight)
         return self
@@ -118,15 +118,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         """
         array, order = self._check_predictions(X)
         rounding = rounding_of(X)
-        logits = self.input == "logits"
         out = np.empty((len(array), len(self.classes_)), dtype=output_dtype(array))
         rows = max(1, BLOCK_ELEMENTS // len(self.classes_))
         for start in range(0, len(array), rows):
-            stop = start + rows
-            x = to_log_probabilities(
-                array[start:stop], logits=logits, renormalize=self.renormalize, first_row=start, rounding=rounding
-            )
-            out[start:stop] = self._map(x if order is None else np.ascontiguousarray(x[:, order]))
+            x = self._block(array[start : start + rows], order, rounding, start)
+            out[start : start + rows] = self._map(x)
         return out
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
@@ -170,6 +166,21 @@ class Calibrator(ClassifierMixin, BaseEstimator):
             return array, order_of_names(self.classes_, names)
         return array, self._order_of_fit(names)
 
+    def _block(self, rows: NDArray[Any], order: NDArray[np.intp] | None, rounding: float, first_row: int) -> FloatArray:
+        x = to_log_probabilities(
+            rows,
+            logits=self.input == "logits",
+            renormalize=self.renormalize,
+            first_row=first_row,
+            rounding=rounding,
+        )
+        return x if order is None else np.ascontiguousarray(x[:, order])
+
+    def _log_probabilities(self, X: Any) -> FloatArray:
+        """Validated log-probabilities, one column a class: what `_map` gets, for other kinds of prediction."""
+        array, order = self._check_predictions(X)
+        return self._block(array, order, rounding_of(X), 0)
+
     def _order_of_fit(self, names: list[Any]) -> NDArray[np.intp] | None:
         """The column of each class in a data frame with the columns of `fit` in any order."""
         fitted = self._column_names
@@ -184,7 +195,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         return position if self._column_order is None else position[self._column_order]
 
     def _set_names(self, names: list[Any] | None) -> None:
-        self._column_names = names
+        self._column_names: list[Any] | None = names
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -193,8 +204,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _warn_of_missing_information(self, x: FloatArray, codes: IntArray) -> None:
         if bool(np.all(codes == codes[0])):
             warnings.warn(
-                f"All {len(codes)} calibration rows have the label {self.classes_[codes[0]]!r}: nothing can be "
-                "learned about the other classes.",
+                f"All {len(codes)} calibration rows have the label {self.classes_.tolist()[codes[0]]!r}: nothing can "
+                "be learned about the other classes.",
                 CalibrationWarning,
                 stacklevel=3,
             )

@@ -107,15 +107,15 @@ def _raise_not_numbers(array: NDArray[Any]) -> None:
     for index in np.ndindex(array.shape):
         if not isinstance(array[index], (Real, np.bool_)):
             raise TypeError(
-                f"X holds {array[index]!r} at {_place(index)}, of type {type(array[index]).__name__}: the argument must "
-                "be a real number, not a string or another object; one column a class."
+                f"X holds {array[index]!r} at {_place(index)}, of type {type(array[index]).__name__}: the argument "
+                "must be a real number, not a string or another object; one column a class."
             )
     first = f"; the first, at {_place((0,) * array.ndim)}, is {array.flat[0]!r}" if array.size else ""
     raise TypeError(f"X holds objects (dtype={array.dtype}{first}), not numbers. Convert with X.astype(float).")
 
 
 def _place(index: Sequence[int] | NDArray[Any]) -> str:
-    return f"row {index[0]}" + (f", column {index[1]}" if len(index) > 1 else "")
+    return ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column", "plane"), index)) or "the only place"
 
 
 def output_dtype(array: NDArray[Any]) -> type[np.floating[Any]]:

@@ -86,11 +86,12 @@ class TemperatureScalingCalibrator(Calibrator):
     Examples
     --------
     >>> from calibrant import TemperatureScalingCalibrator
-    >>> ts = TemperatureScalingCalibrator().fit([[0.9, 0.1]] * 4, [0, 0, 0, 1])  # claims 0.9, is right 3 times in 4
+    >>> p = [[0.9, 0.1]] * 4 + [[0.1, 0.9]] * 4  # claims 0.9, is right 3 times in 4
+    >>> ts = TemperatureScalingCalibrator().fit(p, [0, 0, 0, 1, 1, 1, 1, 0])
     >>> round(ts.inverse_temperature_, 3)
     0.5
-    >>> ts.predict_proba([[0.9, 0.1]])
-    array([[0.7, 0.3]])
+    >>> ts.predict_proba([[0.9, 0.1]]).round(3)
+    array([[0.722, 0.278]])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

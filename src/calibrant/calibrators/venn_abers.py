@@ -81,10 +81,10 @@ class VennAbersCalibrator(BinaryMethod):
         interval : ndarray of shape (n, 2)
             Lower and upper probability of ``classes_[1]``.
         """
-        array = self._check_predictions(X)
+        x = self._log_probabilities(X)
         if len(self.classes_) != 2:
             raise ValueError(f"Intervals are defined for two classes; this calibrator was fitted to {self.classes_}.")
-        return np.column_stack(self._interval(self._log_probabilities(array, 0)))
+        return np.column_stack(self._interval(x))
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         from ._kernels import bridge_slopes
