@@ -148,6 +148,29 @@ def to_latex(table: Table) -> str:
     return "\n".join(line for line in lines if line) + "\n"
 
 
+def to_text(table: Table) -> str:
+    """Plain aligned text of a table, for a terminal; the best values carry a star.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = Table("t", pd.DataFrame({"method": ["ts", "sms"], "rank": [2.0, 1.0]}), best={"rank": "min"})
+    >>> print(to_text(table))
+    method     rank
+    ts       2.0000
+    sms     *1.0000
+    """
+    cells, numeric = _cells(table, lambda text: " ".join(text.split()), ("*", ""), ("", ""), infinity="inf")
+    rows = [[str(name) for name in table.frame.columns], *cells]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(numeric))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width) for cell, width, number in zip(row, widths, numeric)
+        ).rstrip()
+        for row in rows
+    )
+
+
 def escape_markdown(text: str) -> str:
     r"""Escape what Markdown or HTML would read as markup.
 

@@ -90,12 +90,15 @@ def check_results(results: pd.DataFrame) -> pd.DataFrame:
             frame[name] = float("nan")
     if "message" not in frame:
         frame["message"] = ""
-    for name in [*DATASET, "model", "method", "status"]:
+    for name in [*EXPERIMENT, "method", "status"]:
         missing = frame[name].isna()
         if missing.any():
             raise ValueError(f"column {name!r} is empty in row {_first(missing)}")
-        frame[name] = frame[name].astype(str)
+        if name != "fold":
+            frame[name] = frame[name].astype(str)
     frame["message"] = frame["message"].fillna("").astype(str)
+    # A fold is a name: 0 in one file and r0f1 in another must not keep results from being sorted.
+    frame["fold"] = [str(int(fold)) if isinstance(fold, float) else str(fold) for fold in frame["fold"]]
     for name in ["n_cal", "n_classes", "logloss", "brier", *OPTIONAL]:
         numbers = pd.to_numeric(frame[name], errors="coerce").astype(float)
         unreadable = numbers.isna() & frame[name].notna() & (frame[name].astype(str).str.strip() != "")

@@ -228,8 +228,8 @@ def _gaps(results: pd.DataFrame, losses: pd.DataFrame) -> list[str]:
         counts = rows["status"].value_counts().to_dict()
         absent = int(count) - len(rows)
         parts = [f"{number} {status}" for status, number in counts.items()] + ([f"{absent} absent"] if absent else [])
-        told.append(f"{method} did not finish {int(count)} of {len(losses)} experiments ({', '.join(parts)})")
-    return told
+        told.append(f"{method} {', '.join(parts)}")
+    return [f"not finished, of {len(losses)} experiments: {'; '.join(told)}"] if told else []
 
 
 def _infinities(losses: dict[str, pd.DataFrame]) -> list[str]:

@@ -1,0 +1,167 @@
+"""From tidy results to a folder with the whole study: tables, figures, notes and the leaderboard page.
+
+`DIR/tables` and `DIR/figures` cover all results together; when there are several benchmarks, `DIR/<benchmark>`
+holds the same for each of them, since methods for two classes and for many are seldom comparable. Nothing is
+refitted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibrant.bench.figures import draw_figures
+from calibrant.bench.leaderboard import FigurePart, Provenance, leaderboard_page
+from calibrant.bench.render import Table
+from calibrant.bench.results import METRICS, read_results, select, with_baseline
+from calibrant.bench.store import installed_versions
+from calibrant.bench.tables import build_tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Report:
+    """A finished report: where it is, its tables by name, and what a reader must be told."""
+
+    directory: Path
+    page: Path
+    tables: dict[str, Table]
+    notes: list[str]
+
+
+def make_report(
+    results: str | Path | Iterable[str | Path] | pd.DataFrame,
+    out: str | Path,
+    *,
+    alpha: float = 0.05,
+    methods: Sequence[str] | None = None,
+    benchmarks: Sequence[str] | None = None,
+    unranked: Sequence[str] = (),
+    seed: int = 0,
+    title: str = "Calibration leaderboard",
+) -> Report:
+    """Write tables, figures and the leaderboard page of benchmark results.
+
+    Parameters
+    ----------
+    results : path, iterable of paths or pandas.DataFrame
+        Tidy results: files (parquet, CSV, CSV.gz), result folders, or a table checked by
+        `calibrant.bench.results.check_results`.
+    out : path
+        Folder to write; files of an earlier report in it are replaced.
+    alpha : float
+        Level of the tests.
+    methods, benchmarks : sequence of str, optional
+        Only these (`none` always stays).
+    unranked : sequence of str
+        Methods left out of ranks, tests, win rates and Elo.
+    seed : int
+        Seed of the bootstrap.
+    title : str
+        Heading of the page.
+
+    Returns
+    -------
+    Report
+    """
+    frame: pd.DataFrame
+    runs: list[Mapping[str, Any]] = []
+    if isinstance(results, str | Path):
+        results = [results]
+    if hasattr(results, "columns"):
+        frame = results
+    else:
+        paths = [Path(path) for path in results]
+        frame = read_results(paths)
+        runs = [run for path in paths for run in _runs_beside(path)]
+    frame = select(frame, methods=methods, benchmarks=benchmarks)
+    directory = Path(out)
+    tables, notes = _write(frame, directory, alpha=alpha, unranked=unranked, seed=seed)
+    names = list(dict.fromkeys(frame["benchmark"]))
+    parts = [FigurePart("Figures", directory / "figures")]
+    if len(names) > 1:
+        parts = [FigurePart("Figures, all benchmarks together", directory / "figures")]
+        for name, folder in zip(names, _folder_names(names)):
+            present = frame[frame["benchmark"] == name]
+            here = [method for method in unranked if (present["method"] == method).any()]
+            _, told = _write(present, directory / folder, alpha=alpha, unranked=here, seed=seed)
+            notes += [f"{name}: {note}" for note in told if note not in notes]
+            parts.append(FigurePart(f"Figures, {name}", directory / folder / "figures"))
+    page = directory / "leaderboard.html"
+    text = leaderboard_page(
+        with_baseline(frame)[0],
+        tables["methods"].frame,
+        tests=_test_sentences(tables),
+        notes=notes,
+        parts=parts,
+        provenance=Provenance(shlex.join(sys.argv), installed_versions(("matplotlib", "jinja2")), runs),
+        title=title,
+    )
+    page.write_text(text, encoding="utf-8")
+    (directory / "notes.md").write_text("".join(f"- {note}\n" for note in notes) or "Nothing to note.\n", "utf-8")
+    return Report(directory, page, tables, notes)
+
+
+def _write(
+    frame: pd.DataFrame, directory: Path, *, alpha: float, unranked: Sequence[str], seed: int
+) -> tuple[dict[str, Table], list[str]]:
+    tables, notes = build_tables(frame, alpha=alpha, unranked=unranked, seed=seed)
+    for table in tables.values():
+        table.save(directory / "tables")
+    draw_figures({name: table.frame for name, table in tables.items()}, directory / "figures")
+    return tables, notes
+
+
+def _test_sentences(tables: Mapping[str, Table]) -> list[str]:
+    """What the tests found, one sentence for each metric."""
+    sentences = []
+    for metric, words in METRICS.items():
+        ranks = tables[f"ranks_{metric}"]
+        if not ranks.notes:
+            sentences.append(f"By {words}: too few datasets or methods for a test.")
+            continue
+        best = ranks.frame["method"].iloc[0]
+        alpha = float(tables["friedman"].frame["alpha"].iloc[0])
+        found = []
+        for name, test in (("nemenyi", "Nemenyi's test"), ("wilcoxon", "Wilcoxon-Holm")):
+            matrix = tables[f"{name}_{metric}"].frame.set_index("method")
+            tied = [other for other in matrix.columns if other != best and matrix.loc[best, other] >= alpha]
+            found.append(f"{test} from all others" + (f" but {', '.join(tied)}" if tied else ""))
+        sentences.append(
+            f"By {words}: {ranks.notes[0]} Best is {best}, told apart by {' and by '.join(found)}."
+        )
+    return sentences
+
+
+def _runs_beside(path: Path) -> list[dict[str, Any]]:
+    """Commands and versions that a result folder keeps in `run.json`."""
+    file = (path if path.is_dir() else path.parent) / "run.json"
+    if not file.is_file():
+        return []
+    return [
+        {
+            "command": shlex.join(map(str, run.get("command", []))),
+            "when": str(run.get("started", "")),
+            "versions": run.get("versions", {}),
+        }
+        for run in json.loads(file.read_text(encoding="utf-8")).get("runs", [])
+    ]
+
+
+def _folder_names(names: Sequence[str]) -> list[str]:
+    """Folder names for benchmarks, safe on every file system and all different."""
+    made: list[str] = []
+    for name in names:
+        safe = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._") or "benchmark"
+        while safe in {*made, "tables", "figures"}:
+            safe += "_"
+        made.append(safe)
+    return made
