@@ -16,6 +16,7 @@ pytest.importorskip("jinja2")
 
 from typer.testing import CliRunner  # noqa: E402
 
+from calibrant.bench import figures  # noqa: E402
 from calibrant.bench import report as report_module  # noqa: E402
 from calibrant.bench.report import make_report  # noqa: E402
 from calibrant.bench.results import check_results  # noqa: E402
@@ -117,7 +118,8 @@ def test_command_line(tmp_path, results):
         assert message in run.output
 
 
-def test_redraw_from_the_command_line(tmp_path, results):
+def test_redraw_from_the_command_line(tmp_path, results, monkeypatch):
+    monkeypatch.setattr(figures, "FIGURES", {"winrates": figures.FIGURES["winrates"]})
     report = make_report(check_results(results), tmp_path)
     figure = tmp_path / "figures" / "winrates.png"
     before = figure.read_bytes()

@@ -135,9 +135,7 @@ def _test_sentences(tables: Mapping[str, Table]) -> list[str]:
             matrix = tables[f"{name}_{metric}"].frame.set_index("method")
             tied = [other for other in matrix.columns if other != best and matrix.loc[best, other] >= alpha]
             found.append(f"{test} from all others" + (f" but {', '.join(tied)}" if tied else ""))
-        sentences.append(
-            f"By {words}: {ranks.notes[0]} Best is {best}, told apart by {' and by '.join(found)}."
-        )
+        sentences.append(f"By {words}: {ranks.notes[0]} Best is {best}, told apart by {' and by '.join(found)}.")
     return sentences
 
 

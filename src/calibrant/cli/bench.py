@@ -10,7 +10,9 @@ import typer
 from calibrant.cli.lazy import lazy_group
 from calibrant.cli.mistakes import explained
 
-STUDY: dict[str, tuple[str, str]] = {}
+STUDY: dict[str, tuple[str, str]] = {
+    "report": ("calibrant.cli.study:report_app", "Turn results into tables, figures and a leaderboard page."),
+}
 
 app = typer.Typer(cls=lazy_group(STUDY), rich_markup_mode=None, no_args_is_help=True)
 
