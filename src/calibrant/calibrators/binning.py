@@ -11,6 +11,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..simplex import FloatArray
@@ -32,7 +33,7 @@ class Grouped:
 
 def group_scores(score: FloatArray, y: IntArray, weight: FloatArray | None) -> Grouped:
     """Merge rows of equal score."""
-    order = np.argsort(score, kind="stable")
+    order = np.argsort(score)
     s = score[order]
     first = np.flatnonzero(np.concatenate([[True], s[1:] != s[:-1]]))
     w = np.ones(len(s)) if weight is None else weight[order]
@@ -136,19 +137,39 @@ class HistogramCalibrator(BinaryMethod):
         self.renormalize = renormalize
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        grouped = group_scores(rounded_positive(x), y, weight)
+        p = rounded_positive(x)
         levels = np.linspace(0.0, 1.0, self.n_bins + 1)
-        if self.strategy == "quantile":
-            levels = weighted_quantiles(grouped.score, grouped.weight, levels)
-        self.edges_ = np.unique(np.round(levels, EDGE_DECIMALS))
-        if len(self.edges_) == 1:
-            self.edges_ = np.array([0.0, 1.0])
-        total, positive = bin_totals(grouped, self.edges_[1:-1])
+        if self.strategy == "uniform":
+            self.edges_ = levels
+        else:
+            self.edges_ = np.unique(np.round(_quantiles(p, weight, levels), EDGE_DECIMALS))
+            if len(self.edges_) == 1:
+                self.edges_ = np.array([0.0, 1.0])
+        n_bins = len(self.edges_) - 1
+        index = self._index(p)
+        total = np.bincount(index, weight, minlength=n_bins).astype(np.float64)
+        positive = np.bincount(index, y if weight is None else y * weight, minlength=n_bins)
         if self.empty == "prior":
-            fallback = np.full(len(total), grouped.positive.sum() / grouped.weight.sum())
+            fallback = np.full(n_bins, positive.sum() / total.sum())
         else:
             fallback = 0.5 * (self.edges_[1:] + self.edges_[:-1])
         self.values_ = np.clip(np.divide(positive, total, out=fallback, where=total > 0.0), 0.0, 1.0)
 
+    def _index(self, p: FloatArray) -> NDArray[np.intp]:
+        """The bin of each probability."""
+        if self.strategy == "quantile":
+            return np.searchsorted(self.edges_[1:-1], p, side="right")
+        n_bins = len(self.edges_) - 1
+        # Half a unit of the last decimal kept decides between two bins, as if the edges were rounded, too.
+        index = ((p + 0.5 * 10.0**-EDGE_DECIMALS) * n_bins).astype(np.intp)
+        return np.minimum(index, n_bins - 1, out=index)
+
     def _positive(self, x: FloatArray) -> FloatArray:
-        return self.values_[np.searchsorted(self.edges_[1:-1], rounded_positive(x), side="right")]
+        return self.values_[self._index(rounded_positive(x))]
+
+
+def _quantiles(p: FloatArray, weight: FloatArray | None, levels: FloatArray) -> FloatArray:
+    if weight is None:
+        return np.asarray(np.quantile(p, levels), dtype=np.float64)
+    order = np.argsort(p)
+    return weighted_quantiles(p[order], weight[order], levels)
