@@ -193,7 +193,7 @@ def compare(n: int, case: tuple[str, dict[str, Any], str, FitPredict, int, int |
     runs = {"ours": ours(name, parameters), "theirs": peer}
     for run in runs.values():  # compile and import
         timed(run, (*small, small[0]))
-    best = {key: np.inf for key in runs}
+    best = dict.fromkeys(runs, np.inf)
     loss = {}
     for repeat in range(5):
         for key, run in runs.items():

@@ -12,8 +12,9 @@ from ..simplex import FloatArray
 
 _MAX_ITERATIONS = 100
 
-#: Squared Newton decrement, as a share of the total weight, below which the optimum is reached.
-_TOLERANCE = 1e-20
+#: Squared Newton decrement, as a share of the total weight, below which a step is the last: what remains is of the
+#: order of its square.
+_TOLERANCE = 1e-10
 
 
 def sigmoid(z: FloatArray) -> FloatArray:
@@ -22,74 +23,64 @@ def sigmoid(z: FloatArray) -> FloatArray:
     return np.where(z >= 0.0, 1.0, e) / (1.0 + e)
 
 
-def logistic_loss(z: FloatArray, target: FloatArray, weight: FloatArray | None) -> float:
-    """Sum of the log losses of log-odds `z`."""
-    loss = np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z))) - target * z
-    return float(loss.sum() if weight is None else weight @ loss)
-
-
 def fit_logistic(
-    features: FloatArray,
-    target: FloatArray,
-    weight: FloatArray | None = None,
-    *,
-    ridge: float | FloatArray = 0.0,
-    start: FloatArray | None = None,
+    features: FloatArray, target: FloatArray, weight: FloatArray | None = None, *, ridge: float = 0.0
 ) -> FloatArray:
     """Coefficients of the penalised fit.
 
     Parameters
     ----------
-    features : ndarray of shape (n, d)
-        Include a column of ones for an intercept.
+    features : ndarray of shape (d, n)
+        Include a row of ones for an intercept.
     target : ndarray of shape (n,)
         Probabilities of the positive label.
     weight : ndarray of shape (n,), default=None
-        Row weights.
-    ridge : float or ndarray of shape (d,), default=0.0
+        Weights of the observations.
+    ridge : float, default=0.0
         Penalty of the squared coefficients.
-    start : ndarray of shape (d,), default=None
-        Where to begin; zero by default.
 
     Examples
     --------
-    >>> fit_logistic(np.ones((4, 1)), np.array([0.0, 1.0, 1.0, 1.0])).round(4)  # log(3)
+    >>> fit_logistic(np.ones((1, 4)), np.array([0.0, 1.0, 1.0, 1.0])).round(4)  # log(3)
     array([1.0986])
     """
-    n, d = features.shape
-    ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), (d,))
-    beta = np.zeros(d) if start is None else start.copy()
+    d, n = features.shape
     total = float(n) if weight is None else float(weight.sum())
+    weighted_target = features @ (target if weight is None else weight * target)
+    beta = np.zeros(d)
 
-    def value(z: FloatArray, beta: FloatArray) -> float:
-        return logistic_loss(z, target, weight) + 0.5 * float(ridge @ beta**2)
+    def evaluate(beta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Objective, probabilities and their variances."""
+        z = beta @ features
+        e = np.exp(-np.abs(z))
+        q = 1.0 / (1.0 + e)
+        loss = np.maximum(z, 0.0) - np.log(q)
+        value = float(loss.sum() if weight is None else weight @ loss)
+        penalty = 0.5 * ridge * float(beta @ beta)
+        e *= q
+        return value - float(beta @ weighted_target) + penalty, np.where(z >= 0.0, q, e), e * q
 
-    z = features @ beta
-    current = value(z, beta)
+    current, p, variance = evaluate(beta)
     for _ in range(_MAX_ITERATIONS):
-        p = sigmoid(z)
-        residual, curvature = p - target, p * (1.0 - p)
         if weight is not None:
-            residual *= weight
-            curvature *= weight
-        gradient = residual @ features + ridge * beta
-        hessian = (features * curvature[:, None]).T @ features
+            p *= weight
+            variance *= weight
+        gradient = features @ p - weighted_target + ridge * beta
+        hessian = (features * variance) @ features.T
         hessian[np.diag_indices(d)] += ridge
         # Collinear features (constant predictions) leave directions without curvature: the step avoids them.
         step = -np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
         decrement = -float(gradient @ step)
-        if decrement <= _TOLERANCE * total:
-            break
-        move = features @ step
         length = 1.0
         while length > 1e-10:
-            candidate = value(z + length * move, beta + length * step)
-            if candidate <= current - 1e-4 * length * decrement:
+            candidate = evaluate(beta + length * step)
+            if candidate[0] <= current - 1e-4 * length * decrement:
                 break
             length *= 0.5
         else:
             break  # rounding decides: the optimum is reached
-        z += length * move
         beta += length * step
-        current = candidate
+        if decrement <= _TOLERANCE * total:
+            break
+        current, p, variance = candidate
     return beta

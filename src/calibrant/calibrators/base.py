@@ -209,7 +209,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
                 CalibrationWarning,
                 stacklevel=3,
             )
-        elif bool(np.all(x == x[0])):
+        elif np.array_equal(x[0], x[-1]) and bool(np.all(x == x[0])):  # the ends alone tell almost always
             warnings.warn(
                 f"All {len(x)} calibration rows hold the same prediction: nothing can be learned about others.",
                 CalibrationWarning,

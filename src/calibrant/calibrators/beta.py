@@ -84,14 +84,14 @@ class BetaCalibrator(BinaryMethod):
         target = y.astype(np.float64)
         ones = np.ones(len(y))
         if self.parameters == "am":
-            slope, self.c_ = _fit(np.column_stack([log_p - log_rest, ones]), target, weight)
+            slope, self.c_ = _fit(np.stack([log_p - log_rest, ones]), target, weight)
             self.a_ = self.b_ = slope
         elif self.parameters == "ab":
             log_2 = np.log(2.0)
-            self.a_, self.b_ = _fit(np.column_stack([log_p + log_2, -log_rest - log_2]), target, weight, n_slopes=2)
+            self.a_, self.b_ = _fit(np.stack([log_p + log_2, -log_rest - log_2]), target, weight, n_slopes=2)
             self.c_ = (self.a_ - self.b_) * float(log_2)
         else:
-            self.a_, self.b_, self.c_ = _fit(np.column_stack([log_p, -log_rest, ones]), target, weight, n_slopes=2)
+            self.a_, self.b_, self.c_ = _fit(np.stack([log_p, -log_rest, ones]), target, weight, n_slopes=2)
 
     def _positive(self, x: FloatArray) -> FloatArray:
         log_p, log_rest = np.maximum(x[:, 1], _LOG_EPSILON), np.maximum(x[:, 0], _LOG_EPSILON)
@@ -104,9 +104,9 @@ def _fit(features: FloatArray, target: FloatArray, weight: FloatArray | None, *,
     By convexity a slope that is negative at the free optimum is zero at the constrained one, so dropping the
     negative slopes one at a time finds it.
     """
-    columns = list(range(features.shape[1]))
+    columns = list(range(len(features)))
     while True:
-        beta = fit_logistic(features[:, columns], target, weight, ridge=_RIDGE)
+        beta = fit_logistic(features[columns], target, weight, ridge=_RIDGE)
         wrong = [c for c, b in zip(columns, beta) if c < n_slopes and b < 0.0]
         if not wrong:
             break
@@ -114,4 +114,4 @@ def _fit(features: FloatArray, target: FloatArray, weight: FloatArray | None, *,
         if not columns:
             break
     coefficients = dict(zip(columns, beta)) if columns else {}
-    return [float(coefficients.get(c, 0.0)) for c in range(features.shape[1])]
+    return [float(coefficients.get(c, 0.0)) for c in range(len(features))]

@@ -119,7 +119,7 @@ def name_columns(
     categories: NDArray[Any] | None = None,
 ) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
     """The label of each class, and the column of the input that holds it (`None`: in the same order)."""
-    seen = np.unique(labels)
+    seen = distinct(labels)
     if classes is not None:
         columns = to_numpy(classes)
         if columns.ndim != 1 or len(columns) != n_columns or len(set(columns.tolist())) != n_columns:
@@ -236,7 +236,24 @@ def _check_known(seen: NDArray[Any], columns: NDArray[Any]) -> None:
         raise ValueError(f"y holds the label {unknown[0]!r}, which classes= does not name: {columns.tolist()}.")
 
 
+def distinct(labels: NDArray[Any]) -> NDArray[Any]:
+    """Sorted distinct labels; small integers are counted, which is faster than sorting or hashing them.
+
+    Examples
+    --------
+    >>> distinct(np.array([3, 1, 3]))
+    array([1, 3])
+    """
+    if labels.dtype.kind in "iu" and labels.size:
+        low, high = int(labels.min()), int(labels.max())
+        if high - low < len(labels):
+            return (np.flatnonzero(np.bincount(labels - low)) + low).astype(labels.dtype)
+    return np.unique(labels)
+
+
 def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     """Position of each label in `classes`, which need not be sorted."""
+    if labels.dtype.kind in "iu" and classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes))):
+        return labels.astype(np.int64)
     order = np.argsort(classes, kind="stable")
     return np.asarray(order[np.searchsorted(classes[order], labels)], dtype=np.int64)

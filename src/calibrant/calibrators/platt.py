@@ -77,7 +77,7 @@ class PlattCalibrator(BinaryMethod):
         negative = max(total_weight(len(y), weight) - positive, 0.0)
         target = np.where(y == 1, (positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0))
         score = self._score(x)
-        coefficients = fit_logistic(np.column_stack([score, np.ones(len(score))]), target, weight)
+        coefficients = fit_logistic(np.stack([score, np.ones(len(score))]), target, weight)
         self.slope_, self.intercept_ = (float(c) for c in coefficients)
 
     def _score(self, x: FloatArray) -> FloatArray:

@@ -168,7 +168,7 @@ def _from_probabilities(p: FloatArray, renormalize: bool, first_row: int, roundi
     else:
         if high > 1.0 + rounding:  # only when rescaling is wanted; keeps the sums finite
             p /= p.max(axis=1, keepdims=True, initial=np.finfo(np.float64).tiny)
-        sums = p.sum(axis=1)
+        sums = p @ np.ones(p.shape[1])  # several times faster than sum(axis=1) for few classes
         off = np.abs(sums - 1.0)
         worst = float(off.max())
         if (worst > rounding and not renormalize) or float(sums.min()) <= 0.0:

@@ -86,7 +86,7 @@ class ScalingBinningCalibrator(BinaryMethod):
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         score = _score(x)
-        features = np.column_stack([score, np.ones(len(score))])
+        features = np.stack([score, np.ones(len(score))])
         coefficients = fit_logistic(features, y.astype(np.float64), weight, ridge=_RIDGE)
         self.slope_, self.intercept_ = (float(c) for c in coefficients)
         grouped = group_scores(self._scaled(x), y, weight)

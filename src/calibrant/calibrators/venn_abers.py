@@ -98,9 +98,9 @@ class VennAbersCalibrator(BinaryMethod):
 
     def _interval(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         s = positive_probability(x)
-        lower = self.p0_[np.searchsorted(self.thresholds_, s, side="right")]
-        upper = self.p1_[np.searchsorted(self.thresholds_, s, side="left")]
-        return lower, upper
+        left = np.searchsorted(self.thresholds_, s, side="left")
+        at_threshold = self.thresholds_[np.minimum(left, len(self.thresholds_) - 1)] == s
+        return self.p0_[left + at_threshold], self.p1_[left]
 
     def _positive(self, x: FloatArray) -> FloatArray:
         p0, p1 = self._interval(x)
