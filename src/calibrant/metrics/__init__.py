@@ -17,7 +17,7 @@ from calibrant.metrics.hypothesis import CalibrationTest, calibration_test
 from calibrant.metrics.intervals import Estimate, confidence_interval, evaluate, list_metrics
 from calibrant.metrics.losses import accuracy, brier, confidence_gap, log_loss
 from calibrant.metrics.lp import lp_calibration_error
-from calibrant.metrics.maps import CalibrationMap, calibration_map
+from calibrant.metrics.maps import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
 from calibrant.metrics.ranking import auroc
 from calibrant.metrics.reliability import ReliabilityTable, classwise_reliability_tables, reliability_table
 from calibrant.metrics.smooth import smooth_ece
@@ -25,6 +25,7 @@ from calibrant.metrics.smooth import smooth_ece
 __all__ = [
     "CalibrationMap",
     "CalibrationTest",
+    "CorrectionMatrix",
     "Decomposition",
     "Estimate",
     "ReliabilityTable",
@@ -37,6 +38,7 @@ __all__ = [
     "classwise_reliability_tables",
     "confidence_gap",
     "confidence_interval",
+    "correction_matrix",
     "decompose",
     "evaluate",
     "expected_calibration_error",

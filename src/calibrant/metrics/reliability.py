@@ -19,7 +19,9 @@ from calibrant._optional import require
 from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
 from calibrant.metrics._views import Kind, View, class_view, resolve_kind, single_view
 from calibrant.metrics.binned import expected_error
-from calibrant.metrics.bins import Binner, BinSums, Strategy
+from calibrant.metrics.bins import Binner, BinSums, Strategy, sum_by, uniform_index
+
+HISTOGRAM_BINS = 25
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class ReliabilityTable:
         Observed frequency of the event.
     low, high : ndarray
         Interval of the frequency at `level`.
+    histogram : ndarray
+        Weight of the scores in `HISTOGRAM_BINS` bins of equal width from 0 to 1, whatever the bins of the table.
     kind : str
         "binary", "top-label" or "class-wise".
     label : object
@@ -53,6 +57,7 @@ class ReliabilityTable:
     frequency: FloatArray
     low: FloatArray
     high: FloatArray
+    histogram: FloatArray
     kind: str
     label: Any
     level: float
@@ -67,7 +72,7 @@ class ReliabilityTable:
 
     def to_dict(self) -> dict[str, FloatArray]:
         """Columns of the table as arrays."""
-        columns = [field.name for field in fields(self) if field.name not in ("kind", "label", "level")]
+        columns = [field.name for field in fields(self) if field.name not in ("histogram", "kind", "label", "level")]
         return {name: getattr(self, name) for name in columns}
 
     def to_pandas(self) -> Any:
@@ -112,7 +117,24 @@ def _table(
     count = sums.weight[full]
     frequency = np.clip(sums.hit[full] / count, 0, 1)
     low, high = wilson_interval(frequency, count, level)
-    return ReliabilityTable(lower, upper, count, sums.score[full] / count, frequency, low, high, kind, label, level)
+    return ReliabilityTable(
+        lower=lower,
+        upper=upper,
+        weight=count,
+        score=sums.score[full] / count,
+        frequency=frequency,
+        low=low,
+        high=high,
+        histogram=_histogram(view.score, weight),
+        kind=kind,
+        label=label,
+        level=level,
+    )
+
+
+def _histogram(score: FloatArray, weight: FloatArray | None) -> FloatArray:
+    index = uniform_index(score, HISTOGRAM_BINS)
+    return sum_by(index, np.ones(len(score)) if weight is None else weight, HISTOGRAM_BINS)
 
 
 def _column_of(data: Predictions, label: Any) -> int:

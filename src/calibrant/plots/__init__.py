@@ -1,0 +1,16 @@
+"""Pictures of calibration, in the manner of scikit-learn's displays; they need the extra `plots`.
+
+Each display draws a table made by `calibrant.metrics`; `from_predictions` and `from_estimator` make the table too.
+"""
+
+from calibrant.plots.maps import CalibrationMapDisplay, CorrectionMatrixDisplay
+from calibrant.plots.panels import BeforeAfterDisplay, ClasswiseReliabilityDisplay
+from calibrant.plots.reliability import ReliabilityDisplay
+
+__all__ = [
+    "BeforeAfterDisplay",
+    "CalibrationMapDisplay",
+    "ClasswiseReliabilityDisplay",
+    "CorrectionMatrixDisplay",
+    "ReliabilityDisplay",
+]

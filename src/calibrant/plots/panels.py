@@ -1,0 +1,244 @@
+"""Several reliability diagrams in one figure: every class against the rest, and before beside after.
+
+Panels share their axes, so that they can be compared at a glance; each has its own band and histogram.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant._optional import require
+from calibrant.metrics import ReliabilityTable, classwise_reliability_tables, reliability_table
+from calibrant.metrics._views import Kind
+from calibrant.metrics.bins import Strategy
+from calibrant.plots._style import BLUE, VERMILION, histogram_strip, plain, shorten, square_unit_axes
+from calibrant.plots.reliability import axis_labels, draw_table, predict
+
+
+def _panel(ax: Any, table: ReliabilityTable, title: str, **look: Any) -> None:
+    square_unit_axes(ax)
+    draw_table(ax, table, **look)
+    ax.set_title(title, fontsize="medium")
+    histogram_strip(ax, table.histogram)
+
+
+class ClasswiseReliabilityDisplay:
+    """Grid of reliability diagrams, one for each class against the rest.
+
+    Parameters
+    ----------
+    tables : mapping of label to ReliabilityTable
+        What to draw, in this order.
+    n_left_out : int, default 0
+        Number of classes that are not among the tables, told in the figure.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        The panels, in the order of the tables.
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from calibrant.plots import ClasswiseReliabilityDisplay
+    >>> p = [[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8]]
+    >>> display = ClasswiseReliabilityDisplay.from_predictions(["a", "b", "c"], p)
+    >>> [ax.get_title().splitlines()[0] for ax in display.axes_]
+    ['a', 'b', 'c']
+    """
+
+    def __init__(self, tables: Mapping[Any, ReliabilityTable], *, n_left_out: int = 0) -> None:
+        if not tables:
+            raise ValueError("there are no tables to draw")
+        self.tables = dict(tables)
+        self.n_left_out = n_left_out
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        max_classes: int = 16,
+        n_bins: int = 10,
+        strategy: Strategy = "uniform",
+        level: float = 0.95,
+        sample_weight: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> ClasswiseReliabilityDisplay:
+        """Grid of labels and probabilities.
+
+        Parameters
+        ----------
+        y_true, y_prob, n_bins, strategy, level, sample_weight, classes
+            See `calibrant.metrics.classwise_reliability_tables`.
+        max_classes : int, default 16
+            Draw so many classes at most: those of the largest calibration error.
+        **options
+            Options of `plot`.
+        """
+        tables = classwise_reliability_tables(
+            y_true, y_prob, n_bins=n_bins, strategy=strategy, level=level, sample_weight=sample_weight, classes=classes
+        )
+        worst = sorted(tables, key=lambda label: -tables[label].expected_error)[:max_classes]
+        kept = {label: table for label, table in tables.items() if label in set(worst)}
+        return cls(kept, n_left_out=len(tables) - len(kept)).plot(**options)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> ClasswiseReliabilityDisplay:
+        """Grid of what a fitted classifier or calibrator predicts for `X`, against the labels `y`.
+
+        Options are those of `from_predictions`.
+        """
+        proba, classes = predict(estimator, X)
+        return cls.from_predictions(y, proba, classes=classes, **options)
+
+    def plot(self, *, n_columns: int | None = None, panel_size: float = 2.1) -> ClasswiseReliabilityDisplay:
+        """Draw the grid on a new figure.
+
+        Parameters
+        ----------
+        n_columns : int, optional
+            Panels in a row; by default up to four.
+        panel_size : float, default 2.1
+            Width of a panel in inches.
+        """
+        n_panels = len(self.tables)
+        columns = n_columns or (n_panels if n_panels <= 4 else 3 if n_panels <= 6 else 4)
+        rows = -(-n_panels // columns)
+        pyplot = require("matplotlib.pyplot", extra="plots")
+        figure, grid = pyplot.subplots(
+            rows,
+            columns,
+            figsize=(panel_size * columns + 0.7, (1.22 * panel_size + 0.62) * rows + 0.4),
+            squeeze=False,
+            layout="constrained",
+        )
+        self.figure_ = figure
+        self.axes_ = grid.ravel()[:n_panels]
+        for spare in grid.ravel()[n_panels:]:
+            spare.set_axis_off()
+        for position, (ax, (label, table)) in enumerate(zip(self.axes_, self.tables.items())):
+            _panel(ax, table, f"{plain(shorten(label))}\nECE {table.expected_error:.3f}", markersize=6)
+            ax.tick_params(labelsize="small", labelleft=position % columns == 0)
+        figure.supxlabel("Predicted probability", fontsize="medium")
+        figure.supylabel("Observed frequency", fontsize="medium")
+        if self.n_left_out:
+            figure.suptitle(
+                f"The {n_panels} classes of largest error; {self.n_left_out} more are not shown", fontsize="medium"
+            )
+        return self
+
+
+class BeforeAfterDisplay:
+    """Reliability diagrams before and after calibration, side by side.
+
+    Parameters
+    ----------
+    before, after : ReliabilityTable
+        What to draw.
+
+    Attributes
+    ----------
+    axes_ : ndarray of two matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from calibrant.plots import BeforeAfterDisplay
+    >>> display = BeforeAfterDisplay.from_predictions([0, 1, 1, 0], [0.1, 0.7, 0.9, 0.2], [0.2, 0.6, 0.8, 0.3])
+    >>> display.axes_.shape
+    (2,)
+    """
+
+    def __init__(self, before: ReliabilityTable, after: ReliabilityTable) -> None:
+        self.before = before
+        self.after = after
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        before: ArrayLike,
+        after: ArrayLike,
+        *,
+        kind: Kind = "auto",
+        n_bins: int = 15,
+        strategy: Strategy = "uniform",
+        level: float = 0.95,
+        sample_weight: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> BeforeAfterDisplay:
+        """Diagrams of labels and two sets of probabilities, `before` and `after` calibration.
+
+        Parameters
+        ----------
+        y_true, kind, n_bins, strategy, level, sample_weight, classes
+            See `calibrant.metrics.reliability_table`.
+        before, after : array-like of shape (n, k) or (n,)
+            Probabilities without and with calibration.
+        **options
+            Options of `plot`.
+        """
+        first, second = (
+            reliability_table(
+                y_true,
+                proba,
+                kind=kind,
+                n_bins=n_bins,
+                strategy=strategy,
+                level=level,
+                sample_weight=sample_weight,
+                classes=classes,
+            )
+            for proba in (before, after)
+        )
+        return cls(first, second).plot(**options)
+
+    @classmethod
+    def from_estimator(cls, calibrator: Any, X: Any, y: ArrayLike, **options: Any) -> BeforeAfterDisplay:
+        """Diagrams of the predictions `X` as they are and after a fitted calibrator, against the labels `y`.
+
+        Options are those of `from_predictions`.
+        """
+        after, classes = predict(calibrator, X)
+        return cls.from_predictions(y, X, after, classes=classes, **options)
+
+    def plot(self, axes: Any = None, *, titles: tuple[str, str] = ("Before", "After")) -> BeforeAfterDisplay:
+        """Draw the two diagrams.
+
+        Parameters
+        ----------
+        axes : sequence of two matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        titles : tuple of two str
+            Titles of the panels.
+        """
+        new = axes is None
+        if new:
+            pyplot = require("matplotlib.pyplot", extra="plots")
+            _, axes = pyplot.subplots(1, 2, figsize=(7.6, 5.0), layout="constrained")
+        self.axes_ = np.asarray(axes).ravel()
+        if len(self.axes_) != 2:
+            raise ValueError(f"two axes are needed, got {len(self.axes_)}")
+        self.figure_ = self.axes_[0].figure
+        x_label, y_label = axis_labels(self.before)
+        looks = ({"color": VERMILION, "marker": "s"}, {"color": BLUE, "marker": "o"})
+        for ax, table, title, look in zip(self.axes_, (self.before, self.after), titles, looks):
+            _panel(ax, table, f"{plain(title)}: ECE {table.expected_error:.3f}", **look)
+            if not new:
+                ax.set_xlabel(x_label)
+        if new:
+            self.figure_.supxlabel(x_label, fontsize="medium")
+        self.axes_[0].set_ylabel(y_label)
+        return self

@@ -1,0 +1,193 @@
+"""Reliability diagrams draw their tables, on the axes they are given, without cutting or overlapping text."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from calibrant.metrics import classwise_reliability_tables, reliability_table
+from calibrant.plots import BeforeAfterDisplay, ClasswiseReliabilityDisplay, ReliabilityDisplay
+from calibrant.plots._style import shorten
+from calibrant.plots.reliability import free_corner
+
+Data = tuple[np.ndarray, np.ndarray]
+
+
+def assert_text_inside(figure) -> None:
+    """No text sticks out of the figure, and no two titles or axis labels overlap."""
+    figure.draw_without_rendering()
+    renderer = figure.canvas.get_renderer()
+    frame = figure.bbox
+    boxes = []
+    for ax in figure.axes:
+        for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
+            if text.get_text() and text.get_visible() and ax.axison:
+                box = text.get_window_extent(renderer)
+                assert box.x0 >= frame.x0 - 1
+                assert box.y0 >= frame.y0 - 1
+                assert box.x1 <= frame.x1 + 1
+                assert box.y1 <= frame.y1 + 1
+                boxes.append((text.get_text(), box))
+    for i, (one, first) in enumerate(boxes):
+        for other, second in boxes[:i]:
+            assert not first.overlaps(second), (one, other)
+
+
+def test_drawn_points_are_the_table(three: Data) -> None:
+    y, p = three
+    table = reliability_table(y, p, n_bins=8)
+    display = ReliabilityDisplay(table, name="model").plot()
+    np.testing.assert_allclose(display.line_.get_xydata(), np.column_stack([table.score, table.frequency]))
+    corners = display.band_.get_paths()[0].vertices
+    for value in (*table.low, *table.high):
+        assert np.isclose(corners[:, 1], value).any()
+    heights = [bar.get_height() for bar in display.histogram_ax_.patches]
+    np.testing.assert_allclose(heights, table.histogram)
+    assert sum(heights) == len(y)
+    assert display.ax_.get_xlabel() == "Confidence"
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["calibrated", f"model\nECE {table.expected_error:.3f}"]
+
+
+def test_scikit_learn_conventions(three: Data) -> None:
+    y, p = three
+    model = LogisticRegression().fit(np.log(p), y)
+    display = ReliabilityDisplay.from_estimator(model, np.log(p), y, n_bins=6)
+    assert display.name == "LogisticRegression"
+    same = ReliabilityDisplay.from_predictions(y, model.predict_proba(np.log(p)), n_bins=6)
+    np.testing.assert_array_equal(display.line_.get_xydata(), same.line_.get_xydata())
+    figure, ax = plt.subplots()
+    again = display.plot(ax=ax)
+    assert again is display
+    assert display.ax_ is ax
+    assert display.figure_ is figure
+    with pytest.raises(TypeError, match="predict_proba"):
+        ReliabilityDisplay.from_estimator(object(), p, y)
+
+
+def test_options_and_one_class(three: Data) -> None:
+    y, p = three
+    display = ReliabilityDisplay.from_predictions(y, p, label="bee", histogram=False, band=False, legend=False)
+    assert display.histogram_ax_ is None
+    assert display.band_ is None
+    assert display.ax_.get_legend() is None
+    assert display.ax_.get_xlabel() == "Predicted probability of bee"
+
+
+def test_two_curves_on_one_axes(three: Data) -> None:
+    y, p = three
+    first = ReliabilityDisplay.from_predictions(y, p, name="a")
+    bottom = first.ax_.get_ylim()
+    ReliabilityDisplay.from_predictions(y, np.sqrt(p) / np.sqrt(p).sum(1, keepdims=True), name="b", ax=first.ax_,
+                                        histogram=False, color="black", marker="s")  # fmt: skip
+    assert first.ax_.get_ylim() == bottom
+    labels = [text.get_text() for text in first.ax_.get_legend().get_texts()]
+    assert [label.split("\n")[0] for label in labels] == ["calibrated", "a", "b"]
+
+
+@pytest.mark.parametrize("size", [(4.4, 5.3), (2.6, 3.2), (6, 3)])
+def test_text_fits_the_figure(three: Data, size: tuple[float, float]) -> None:
+    y, p = three
+    _, ax = plt.subplots(figsize=size, layout="constrained")
+    assert_text_inside(ReliabilityDisplay.from_predictions(y, p, ax=ax, name="a model of some length").figure_)
+
+
+def test_class_wise_grid(three: Data) -> None:
+    y, p = three
+    display = ClasswiseReliabilityDisplay.from_predictions(y, p, n_bins=5)
+    tables = classwise_reliability_tables(y, p, n_bins=5)
+    for ax, (label, table) in zip(display.axes_, tables.items()):
+        assert ax.get_title() == f"{label}\nECE {table.expected_error:.3f}"
+        curve = ax.lines[1].get_xydata()
+        np.testing.assert_allclose(curve, np.column_stack([table.score, table.frequency]))
+    assert_text_inside(display.figure_)
+    with pytest.raises(ValueError, match="no tables"):
+        ClasswiseReliabilityDisplay({})
+
+
+def test_class_wise_grid_of_many_classes_shows_the_worst() -> None:
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.ones(30), size=400)
+    y = rng.integers(0, 30, 400)
+    display = ClasswiseReliabilityDisplay.from_predictions(y, p, max_classes=7)
+    assert len(display.axes_) == 7
+    tables = classwise_reliability_tables(y, p, n_bins=10)
+    shown = min(tables[label].expected_error for label in display.tables)
+    hidden = max(tables[label].expected_error for label in tables if label not in display.tables)
+    assert shown >= hidden
+    assert "23 more" in display.figure_.get_suptitle()
+    assert_text_inside(display.figure_)
+
+
+def test_before_beside_after(three: Data) -> None:
+    y, p = three
+    flat = np.sqrt(p) / np.sqrt(p).sum(axis=1, keepdims=True)
+    display = BeforeAfterDisplay.from_predictions(y, p, flat, n_bins=6)
+    for ax, proba, title in zip(display.axes_, (p, flat), ("Before", "After")):
+        table = reliability_table(y, proba, n_bins=6)
+        np.testing.assert_allclose(ax.lines[1].get_xydata(), np.column_stack([table.score, table.frequency]))
+        assert ax.get_title() == f"{title}: ECE {table.expected_error:.3f}"
+    assert_text_inside(display.figure_)
+    _, axes = plt.subplots(1, 2, figsize=(5.2, 2.6), layout="constrained")
+    assert_text_inside(display.plot(axes).figure_)
+    with pytest.raises(ValueError, match="two axes"):
+        display.plot(plt.subplots(1, 3)[1])
+
+
+def test_before_and_after_a_calibrator(three: Data) -> None:
+    from calibrant import get_calibrator
+
+    y, p = three
+    fitted = get_calibrator("ts").fit(p, y)
+    display = BeforeAfterDisplay.from_estimator(fitted, p, y)
+    assert display.before.expected_error == reliability_table(y, p).expected_error
+    assert display.after.expected_error == reliability_table(y, fitted.predict_proba(p)).expected_error
+
+
+def test_hostile_and_long_names() -> None:
+    y = np.array(["$\\frac{", "<script>alert(1)</script> of a very long class name"])[[0, 1, 1, 0]]
+    display = ReliabilityDisplay.from_predictions(y, [0.1, 0.7, 0.9, 0.2], name="$x_", n_bins=3)
+    display.figure_.canvas.draw()
+    label = display.ax_.get_xlabel()
+    assert "…" in label
+    assert len(label) < 50
+    assert shorten("short") == "short"
+    assert len(shorten("x" * 100, 18)) == 18
+
+
+def test_histogram_scale_follows_the_counts() -> None:
+    rng = np.random.default_rng(0)
+    towering = np.concatenate([np.full(5000, 0.01), rng.random(60)])
+    y = (rng.random(len(towering)) < towering).astype(int)
+    assert ReliabilityDisplay.from_predictions(y, towering).histogram_ax_.get_yscale() == "log"
+    even = rng.random(1000)
+    y = (rng.random(1000) < even).astype(int)
+    assert ReliabilityDisplay.from_predictions(y, even).histogram_ax_.get_yscale() == "linear"
+
+
+def test_legend_avoids_the_curve() -> None:
+    low = reliability_table([0] * 30, np.linspace(0.5, 1, 30), n_bins=5)
+    high = reliability_table([1] * 30, np.linspace(0, 0.5, 30), n_bins=5)
+    assert free_corner(low) == "upper left"
+    assert free_corner(high) == "lower right"
+
+
+def test_without_matplotlib_the_error_names_the_extra() -> None:
+    code = (
+        "import sys\nsys.modules['matplotlib'] = None\nsys.modules['matplotlib.pyplot'] = None\n"
+        "from calibrant.plots import ReliabilityDisplay\n"
+        "try:\n    ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.8])\n"
+        "except ImportError as error:\n    sys.exit(0 if 'calibrant[plots]' in str(error) else 2)\n"
+        "sys.exit(3)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_importing_the_plots_does_not_import_matplotlib() -> None:
+    code = "import sys, calibrant.plots; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
