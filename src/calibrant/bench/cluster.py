@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import closing, nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ class _Cluster:
 
     def run(self, units: Sequence[Unit]) -> Generator[Done, None, None]:
         waiting = iter(units)
-        first = [self._submit(unit) for unit, _ in zip(waiting, range(self._in_flight))]
+        first = [self._submit(unit) for unit in islice(waiting, self._in_flight)]
         running = self._distributed.as_completed(first)
         try:
             for future in running:

@@ -29,7 +29,7 @@ def evaluate(predictions: Predictions, spec: MethodSpec) -> Outcome:
     -------
     dict
         `status` (`ok` or `failed`), `message`, `logloss`, `brier`, `accuracy`, `ece`, `fit_seconds`,
-        `predict_seconds`.
+        `predict_seconds`, and `measure_seconds` for the losses.
 
     Examples
     --------
@@ -47,12 +47,14 @@ def evaluate(predictions: Predictions, spec: MethodSpec) -> Outcome:
             fitted = time.perf_counter()
             probas = np.asarray(calibrator.predict_proba(predictions.probas_test), dtype=np.float64)
             predicted = time.perf_counter()
+            losses = measure(probas, predictions.labels_test, predictions.n_classes)
             return {
                 "status": "ok",
                 "message": "",
-                **measure(probas, predictions.labels_test, predictions.n_classes),
+                **losses,
                 "fit_seconds": fitted - start,
                 "predict_seconds": predicted - fitted,
+                "measure_seconds": time.perf_counter() - predicted,
             }
         except Exception as error:
             return unfinished("failed", f"{type(error).__name__}: {error}")
@@ -66,8 +68,8 @@ def unfinished(status: str, message: str) -> Outcome:
     >>> unfinished("timeout", "stopped after 1 s")["logloss"]
     nan
     """
-    numbers = dict.fromkeys(("logloss", "brier", "accuracy", "ece", "fit_seconds", "predict_seconds"), float("nan"))
-    return {"status": status, "message": " ".join(message.split())[:500], **numbers}
+    numbers = ("logloss", "brier", "accuracy", "ece", "fit_seconds", "predict_seconds", "measure_seconds")
+    return {"status": status, "message": " ".join(message.split())[:500], **dict.fromkeys(numbers, float("nan"))}
 
 
 def measure(probas: NDArray[np.float64], labels: NDArray[np.int64], n_classes: int) -> dict[str, float]:

@@ -110,15 +110,14 @@ def _catboost(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Co
 
 def _neural_net(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
     """Epoch by epoch, because scikit-learn's own early stopping looks at accuracy, not at log loss."""
-    from sklearn.metrics import log_loss
     from sklearn.neural_network import MLPClassifier
 
     net = MLPClassifier(random_state=seed, batch_size=min(128, len(y)), **config)
-    labels = np.arange(n_classes)
+    labels, rows = np.arange(n_classes), np.arange(len(y_val))
     best, best_weights, waited = np.inf, None, 0
     for _ in range(200):
         net.partial_fit(X, y, classes=labels)
-        loss = log_loss(y_val, net.predict_proba(X_val), labels=labels)
+        loss = -np.log(net.predict_proba(X_val)[rows, y_val] + 1e-15).mean()
         if loss < best - 1e-5:
             best, waited = loss, 0
             best_weights = [w.copy() for w in (*net.coefs_, *net.intercepts_)]

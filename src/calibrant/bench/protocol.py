@@ -43,13 +43,14 @@ def predict_experiment(dataset: Dataset, model: Model, fold: int, seed: int = 0,
 
 def _cross_validated(dataset: Dataset, model: Model, fold: int, config: Config, seed: int) -> Predictions:
     from sklearn.model_selection import StratifiedKFold
+    from threadpoolctl import threadpool_limits
 
     X, y = dataset.features, dataset.labels
     n_classes = len(dataset.classes)
     rest, test = list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed).split(X, y))[fold]
     inner = StratifiedKFold(N_INNER, shuffle=True, random_state=seed + 1)
     probas_cal, labels_cal, probas_test = [], [], []
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):
         # Unconverged nets and unseen categories are what benchmarks are made of.
         warnings.simplefilter("ignore")
         for train, held_out in inner.split(X.iloc[rest], y[rest]):

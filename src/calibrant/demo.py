@@ -1,0 +1,56 @@
+"""`python -m calibrant.demo`: all methods of this package on the predictions that come with it.
+
+Real predictions of seven models on twelve real datasets, no network, a table for many and one for two classes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TextIO
+
+
+def main(out: Path | None = None, jobs: int | None = None, stream: TextIO = sys.stdout) -> Path:
+    """Run the demonstration and write its tables to `stream`; returns the result folder."""
+    from calibrant._optional import require
+    from calibrant.bench.embedded import embedded_predictions
+    from calibrant.bench.method_spec import native_methods
+    from calibrant.bench.runner import run_benchmark
+    from calibrant.bench.summary import render, summarise
+
+    source, methods = embedded_predictions(), native_methods()
+    experiments = source.experiments()
+    datasets, models = ({getattr(e, field) for e in experiments} for field in ("dataset", "model"))
+    stream.write(
+        f"{len(methods)} methods on the predictions of {len(models)} models ({', '.join(sorted(models))})\n"
+        f"on {len(datasets)} real datasets: {len(experiments)} experiments.\n"
+    )
+    stream.flush()
+    start = time.perf_counter()
+    folder = run_benchmark(source, methods, out or Path(tempfile.mkdtemp(prefix="calibrant-demo-")), n_jobs=jobs)
+    seconds = time.perf_counter() - start
+    results = require("pandas", extra="bench").read_parquet(folder / "results.parquet")
+    for title, rows in (
+        ("Three and more classes", results[results["n_classes"] > 2]),
+        ("Two classes", results[results["n_classes"] == 2]),
+    ):
+        sets = rows["dataset"].drop_duplicates().tolist()
+        stream.write(f"\n{title}: {', '.join(sets)}\n\n{render(summarise(rows))}\n")
+    stream.write(
+        "\nChanges of test log loss and Brier score against no calibration (none), in thousandths: less is better.\n"
+        "rank: by log loss among the methods, mean over datasets. better on: share of experiments with less log loss.\n"
+        f"\n{len(results)} fits in {seconds:.0f} s. Results: {folder / 'results.parquet'}\n"
+        f"Study them with: calibrant bench report {folder} --out {folder / 'report'}\n"
+    )
+    return folder
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m calibrant.demo", description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, help="result folder; continued when it exists")
+    parser.add_argument("--jobs", type=int, help="processes; by default one for each core")
+    arguments = parser.parse_args()
+    main(arguments.out, arguments.jobs)

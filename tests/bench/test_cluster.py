@@ -1,0 +1,83 @@
+"""The same plan on a dask cluster: the same results, whatever happens to a worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from odd_methods import fits
+
+from calibrant.bench.plan import Options
+from calibrant.bench.runner import run_benchmark
+from calibrant.io.predictions import MemorySource, Predictions
+from calibrant.io.predictions_hdf5 import write_hdf5
+
+pd = pytest.importorskip("pandas")
+distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.bench,
+    pytest.mark.dask,
+    pytest.mark.slow,
+    # A worker that was killed leaves sockets and loops behind, which is not what is tested here.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def source() -> MemorySource:
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(3), 160), rng.integers(3, size=160)
+    arrays = Predictions.checked(p[:120], y[:120], p[120:], y[120:])
+    return MemorySource({("iris", "LR", fold): arrays for fold in range(12)}, "cluster")
+
+
+@pytest.fixture
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
+    ) as cluster:
+        yield cluster
+
+
+def test_a_killed_worker_costs_only_its_tasks(source: MemorySource, cluster, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.h5"
+    write_hdf5(file, [(e, source.load(e)) for e in source.experiments()])
+    count = tmp_path / "count"
+    method = f"slow=odd_methods:Shrink(count={str(count)!r}, seconds=0.3)"
+
+    def kill_one() -> None:
+        while fits(count) < 4:
+            time.sleep(0.02)
+        os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one, daemon=True)
+    killer.start()
+    run_benchmark(file, [method, "odd_methods:Failing"], tmp_path / "out", dask=cluster.scheduler_address)
+    killer.join()
+    table = pd.read_parquet(tmp_path / "out" / "results.parquet")
+    assert len(table) == 36
+    assert set(table[table["method"] != "odd_methods:Failing"]["status"]) == {"ok"}
+    # Only what the dead worker held is fitted twice; a unit has one or two fits of this method.
+    assert 12 <= fits(count) <= 12 + 4
+
+
+def test_sets_without_a_file_are_sent(source: MemorySource, cluster, tmp_path: Path) -> None:
+    with distributed.Client(cluster) as client:
+        options = Options(time_limit=1.0)
+        methods = ["odd_methods:Shrink", "odd_methods:Hanging"]
+        run_benchmark(
+            source, methods, tmp_path / "a", experiments=source.experiments()[:2], options=options, dask=client
+        )
+    run_benchmark(source, ["odd_methods:Shrink"], tmp_path / "b", experiments=source.experiments()[:2], n_jobs=1)
+    there, here = (pd.read_parquet(tmp_path / name / "results.parquet") for name in "ab")
+    assert (there[there["method"] == "odd_methods:Hanging"]["status"] == "timeout").all()
+    there = there[there["method"] != "odd_methods:Hanging"].reset_index(drop=True)
+    losses = ["dataset", "fold", "method", "status", "logloss", "brier", "accuracy", "ece"]
+    pd.testing.assert_frame_equal(there[losses], here[losses])
