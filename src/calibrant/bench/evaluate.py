@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.bench.method_spec import MethodSpec
 from calibrant.io.predictions import Experiment, Predictions
+from calibrant.metrics import accuracy, brier, expected_calibration_error, log_loss
 
 WARM_UP_ROWS = 100
 
@@ -78,19 +79,13 @@ def measure(probas: NDArray[np.float64], labels: NDArray[np.int64], n_classes: i
         raise ValueError(f"predict_proba returned shape {probas.shape}, expected {(len(labels), n_classes)}")
     if not np.isfinite(probas).all():
         raise ValueError("predict_proba returned values that are not numbers")
-    chosen = probas[np.arange(len(labels)), labels]
-    with np.errstate(divide="ignore"):
-        logloss = float(-np.log(chosen).mean())
-    brier = float(((probas**2).sum(axis=1) - 2 * chosen + 1).mean())
-    top = probas.argmax(axis=1)
-    confidence, right = probas.max(axis=1), top == labels
-    bins = np.clip((confidence * 15).astype(int), 0, 14)
-    gaps = np.bincount(bins, weights=right - confidence, minlength=15)
+    names = range(n_classes)
     return {
-        "logloss": logloss,
-        "brier": brier,
-        "accuracy": float(right.mean()),
-        "ece": float(np.abs(gaps).sum() / len(labels)),
+        "logloss": log_loss(labels, probas, classes=names),
+        # The sum over classes also for two of them, so that the numbers of all experiments compare.
+        "brier": brier(labels, probas, scale_by_half=False, classes=names),
+        "accuracy": accuracy(labels, probas, classes=names),
+        "ece": expected_calibration_error(labels, probas, kind="top-label", n_bins=15, classes=names),
     }
 
 
