@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from odd_methods import fits
 
-from calibrant.bench.method_spec import make_spec
-from calibrant.bench.plan import Options
+from calibrant.bench.evaluate import unfinished
+from calibrant.bench.method_spec import MethodSpec, make_spec
+from calibrant.bench.plan import Options, plan, result_row
 from calibrant.bench.runner import run_benchmark
-from calibrant.bench.store import COLUMNS, ResultFolder, merge_results
+from calibrant.bench.store import COLUMNS, ResultFolder, merge_results, row_key
 from calibrant.io.predictions import MemorySource, Predictions
 from calibrant.io.predictions_hdf5 import write_hdf5
 
@@ -124,13 +125,21 @@ def test_what_is_done_is_not_done_again(file: Path, tmp_path: Path) -> None:
     assert not table.duplicated(["dataset", "model", "fold", "method"]).any()
 
 
-def test_failed_rows_are_kept_unless_asked(file: Path, tmp_path: Path) -> None:
-    run_benchmark(file, ["odd_methods:Failing"], tmp_path, n_jobs=1)
-    lines = (tmp_path / "log.jsonl").read_text().count("\n")
-    run_benchmark(file, ["odd_methods:Failing"], tmp_path, n_jobs=1)
-    assert (tmp_path / "log.jsonl").read_text().count("\n") == lines
-    run_benchmark(file, ["odd_methods:Failing"], tmp_path, n_jobs=1, retry=True)
-    assert (tmp_path / "log.jsonl").read_text().count("\n") == lines + 4
+def test_failed_rows_are_kept_unless_asked(source: MemorySource, tmp_path: Path) -> None:
+    experiment, spec = source.experiments()[0], make_spec("odd_methods:Failing")
+    done = {}
+    for status in ("ok", "failed", "timeout"):
+        row = result_row("tiny", experiment, spec, Options(), unfinished(status, ""))
+        done[row_key(row)] = row
+        assert plan("tiny", [experiment], [spec], Options(), done) == []
+        expected = [] if status == "ok" else [(experiment, [spec])]
+        assert plan("tiny", [experiment], [spec], Options(), done, retry=True) == expected
+
+
+def test_methods_skip_experiments_they_are_not_made_for(source: MemorySource) -> None:
+    spec = MethodSpec("affine", "affine", multiclass=False)
+    todo = plan("tiny", source.experiments(), [spec], Options(), {})
+    assert [e.dataset for e, _ in todo] == ["coins"]
 
 
 def test_a_new_version_runs_again(source: MemorySource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,8 +198,8 @@ def test_fitting_processes_end_with_their_parent(tmp_path: Path) -> None:
         "from calibrant.bench.method_spec import make_spec\n"
         "from test_runner import predictions\n"
         "p = FitProcess(); q = predictions(3, 0)\n"
-        "p.use(q.describe('d', 'm'), None, q); p.fit(make_spec('none'))\n"
-        "print(p._channel._process.pid, flush=True); p.fit(make_spec('odd_methods:Hanging'))"
+        "p.use(q.describe('d', 'm'), None, q); list(p.fit([make_spec('none')]))\n"
+        "print(p._channel._process.pid, flush=True); list(p.fit([make_spec('odd_methods:Hanging')]))"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env)
@@ -210,17 +219,16 @@ def test_fitting_processes_end_with_their_parent(tmp_path: Path) -> None:
         assert not Path(f"/proc/{child}").exists()
 
 
-def test_folders_merge(source: MemorySource, tmp_path: Path) -> None:
-    experiments = source.experiments()
-    run_benchmark(source, ["odd_methods:Shrink"], tmp_path / "a", experiments=experiments[:2], n_jobs=1)
-    run_benchmark(source, ["odd_methods:Failing"], tmp_path / "b", experiments=experiments[1:], n_jobs=1)
+def test_merged_folders_continue_like_any_other(source: MemorySource, tmp_path: Path) -> None:
+    two = source.experiments()[:2]
+    for name, experiment in zip("ab", two):
+        run_benchmark(source, [], tmp_path / name, experiments=[experiment], n_jobs=1)
     merge_results([tmp_path / "a", tmp_path / "b"], tmp_path / "c")
-    table = pd.read_parquet(tmp_path / "c" / "results.parquet")
-    assert len(table) == 4 + 2 + 3
-    assert (table["status"] == "failed").sum() == 3
-    # The merged folder continues like any other.
-    run_benchmark(source, ["odd_methods:Shrink"], tmp_path / "c", n_jobs=1)
-    assert len(pd.read_csv(tmp_path / "c" / "results.csv")) == 4 + 4 + 3
+    lines = (tmp_path / "c" / "log.jsonl").read_text()
+    run_benchmark(source, [], tmp_path / "c", experiments=two, n_jobs=1)
+    assert (tmp_path / "c" / "log.jsonl").read_text() == lines
+    assert len(pd.read_csv(tmp_path / "c" / "results.csv")) == 2
+    assert [run["folder"] for run in json.loads((tmp_path / "c" / "run.json").read_text())["runs"][:2]]
     with pytest.raises(FileNotFoundError, match="no results"):
         merge_results([tmp_path], tmp_path / "d")
 
@@ -265,7 +273,7 @@ def test_fits_use_one_thread(tmp_path: Path) -> None:
     p = predictions(3, 0)
     process = FitProcess()
     process.use(p.describe("d", "m"), None, p)
-    process.fit(make_spec("none"))
+    list(process.fit([make_spec("none")]))
     assert process._channel is not None
     environment = Path(f"/proc/{process._channel._process.pid}/environ")
     if environment.exists():

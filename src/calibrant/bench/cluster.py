@@ -111,7 +111,7 @@ def _fit_unit(path: str | None, arrays: Predictions | None, unit: Unit, options:
         process, _here.limit = FitProcess(options.time_limit), options.time_limit
         _here.process = process
     process.use(unit.experiment, path, arrays, options.max_cal_rows, options.seed)
-    return [process.fit(spec) for spec in unit.specs]
+    return list(process.fit(unit.specs))
 
 
 def _sees(path: str) -> bool:

@@ -9,12 +9,16 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from calibrant.bench.evaluate import Outcome, unfinished
 from calibrant.bench.method_spec import MethodSpec
 from calibrant.bench.threads import one_thread_variables
 from calibrant.io.predictions import Experiment, Predictions
+
+# What importing a method may take beyond its time limit before it counts as hanging.
+IMPORT_SECONDS = 120.0
 
 
 class FitProcess:
@@ -54,31 +58,37 @@ class FitProcess:
         }
         self._loaded = False
 
-    def fit(self, spec: MethodSpec) -> Outcome:
-        """Fit one method; always returns an outcome, whatever happens to the process."""
-        try:
-            channel = self._ready()
-            channel.ask(("import", spec))
-        except (_EndedError, ValueError) as error:
-            self.close()
-            return unfinished("failed", str(error))
-        late = threading.Event()
-        timer = threading.Timer(self._time_limit or 0.0, channel.stop, [late])
-        timer.daemon = True
-        if self._time_limit is not None:
-            timer.start()
-        try:
-            outcome: Outcome = channel.ask(("fit", spec))
-        except _EndedError as error:
-            self.close()
-            if late.is_set():
-                return unfinished("timeout", f"stopped after {self._time_limit:g} s")
-            return unfinished("failed", str(error))
-        finally:
-            timer.cancel()
-        if late.is_set():
-            # The answer and the limit came at the same moment: the answer counts, the process is gone.
-            self.close()
+    def fit(self, specs: Sequence[MethodSpec]) -> Iterator[Outcome]:
+        """Fit methods one after another; gives an outcome for each, whatever happens to the process.
+
+        The process gets the whole list and never waits for us between two fits. When it dies or is stopped,
+        another one goes on with the next method.
+        """
+        done = 0
+        while done < len(specs):
+            try:
+                channel = self._ready()
+                channel.send(("fit", specs[done:]))
+                for _ in specs[done:]:
+                    outcome = self._outcome(channel)
+                    done += 1
+                    yield outcome
+                    if channel.stopped:
+                        # The answer and the limit came at the same moment: the answer counts, the process is gone.
+                        self.close()
+                        break
+            except (_EndedError, ValueError) as error:
+                self.close()
+                done += 1
+                yield unfinished("timeout" if isinstance(error, _LateError) else "failed", str(error))
+
+    def _outcome(self, channel: _Channel) -> Outcome:
+        # First the process says that it has imported the method, which is not part of the time limit.
+        limit = self._time_limit
+        with _stopped_after(channel, None if limit is None else limit + IMPORT_SECONDS):
+            channel.receive()
+        with _stopped_after(channel, limit):
+            outcome: Outcome = channel.receive()
         return outcome
 
     def close(self) -> None:
@@ -101,7 +111,8 @@ class FitProcess:
                 self._channel = _Channel()
             channel = self._channel
         if not self._loaded:
-            if message := channel.ask(("load", self._experiment)):
+            channel.send(("load", self._experiment))
+            if message := channel.receive():
                 raise ValueError(f"cannot read the predictions: {message}")
             self._loaded = True
         return channel
@@ -110,9 +121,28 @@ class FitProcess:
 class _EndedError(Exception):
     """The process ended instead of answering."""
 
-    def __init__(self, code: int) -> None:
-        by = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        super().__init__(f"the process {by}")
+
+class _LateError(_EndedError):
+    """The process was stopped by its time limit."""
+
+
+@contextlib.contextmanager
+def _stopped_after(channel: _Channel, seconds: float | None) -> Iterator[None]:
+    """Stop the process unless the block ends in time."""
+    if seconds is None:
+        yield
+        return
+    timer = threading.Timer(seconds, channel.stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except _EndedError as error:
+        if channel.stopped:
+            raise _LateError(f"stopped after {seconds:g} s") from error
+        raise
+    finally:
+        timer.cancel()
 
 
 class _Channel:
@@ -131,22 +161,29 @@ class _Channel:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        self.stopped = False
         self._orders, self._answers = self._process.stdin, self._process.stdout
-        self._started = False
 
-    def ask(self, order: Any) -> Any:
+    def send(self, order: Any) -> None:
         try:
-            if not self._started:
-                pickle.load(self._answers)
-                self._started = True
             pickle.dump(order, self._orders)
             self._orders.flush()
+        except (OSError, ValueError) as error:
+            raise self._ended() from error
+
+    def receive(self) -> Any:
+        try:
             return pickle.load(self._answers)
         except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
-            raise _EndedError(self._process.wait()) from error
+            raise self._ended() from error
 
-    def stop(self, late: threading.Event) -> None:
-        late.set()
+    def _ended(self) -> _EndedError:
+        code = self._process.wait()
+        by = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        return _EndedError(f"the process {by}")
+
+    def stop(self) -> None:
+        self.stopped = True
         self._kill()
 
     def close(self) -> None:

@@ -110,10 +110,10 @@ def _run_here(
                 path = None if source.path is None else str(source.path)
                 arrays = source.load(unit.experiment) if path is None else None
                 process.use(unit.experiment, path, arrays, options.max_cal_rows, options.seed)
-                for spec in unit.specs:
+                for spec, outcome in zip(unit.specs, process.fit(unit.specs)):
                     if stopping.is_set():
                         return
-                    outcomes.put((unit.experiment, spec, process.fit(spec)))
+                    outcomes.put((unit.experiment, spec, outcome))
         except queue.Empty:
             return
         except BaseException as error:

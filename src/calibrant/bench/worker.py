@@ -2,7 +2,8 @@
 
 A process of its own is what makes a time limit hold for any method, hanging or not, in Python or in C. It ends
 when its parent does, however the parent ends. Orders are pickled tuples: `("load", ...)` names an experiment by
-file or brings its arrays, `("import", spec)` imports a method, `("fit", spec)` fits it.
+file or brings its arrays, `("fit", specs)` fits methods to it, with two answers for each, when the method is
+imported and when it is fitted.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class _Fitter:
         self._predictions: Predictions | None = None
         self._warm: set[tuple[str, bool]] = set()
 
-    def load(self, order: dict[str, Any]) -> str:
+    def load(self, order: dict[str, Any]) -> None:
         predictions = order["predictions"]
         if predictions is None:
             path = order["path"]
@@ -36,13 +37,11 @@ class _Fitter:
                 self._sources[path] = open_predictions(path)
             predictions = self._sources[path].load(order["experiment"])
         self._predictions = subsampled(predictions, order["experiment"], order["max_cal_rows"], order["seed"])
-        return ""
 
-    def imported(self, spec: MethodSpec) -> str:
-        # Before the clock of the time limit starts; what is wrong with the method its fit will report.
+    def import_method(self, spec: MethodSpec) -> None:
+        # What is wrong with the method its fit will report.
         with contextlib.suppress(Exception):
             spec.make()
-        return ""
 
     def fit(self, spec: MethodSpec) -> dict[str, Any]:
         assert self._predictions is not None
@@ -70,18 +69,24 @@ def main() -> None:
     orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read_orders, args=(sys.stdin.buffer, orders), daemon=True).start()
     fitter = _Fitter()
-    answer: Any = "ready"
-    while True:
-        pickle.dump(answer, answers)
+
+    def answer(message: Any) -> None:
+        pickle.dump(message, answers)
         answers.flush()
+
+    while True:
         what, order = orders.get()
-        if what == "fit":
-            answer = fitter.fit(order)
+        if what == "load":
+            try:
+                fitter.load(order)
+                answer("")
+            except Exception as error:
+                answer(f"{type(error).__name__}: {error}")
             continue
-        try:
-            answer = fitter.load(order) if what == "load" else fitter.imported(order)
-        except Exception as error:
-            answer = f"{type(error).__name__}: {error}"
+        for spec in order:
+            fitter.import_method(spec)
+            answer("imported")
+            answer(fitter.fit(spec))
 
 
 if __name__ == "__main__":
