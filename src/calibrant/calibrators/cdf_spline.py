@@ -39,7 +39,7 @@ class CDFSplineCalibrator(BinaryMethod):
     Attributes
     ----------
     thresholds_, values_ : ndarray
-        Predictions and their calibrated probabilities, interpolated linearly between (two classes).
+        Predictions and their calibrated values, interpolated linearly between, then clipped to [0, 1] (two classes).
     estimators_ : list
         The binary calibrators (more than two classes).
 
@@ -97,10 +97,10 @@ class CDFSplineCalibrator(BinaryMethod):
         curvature_map = second_derivatives(knots, np.eye(self.n_knots))
         values = _least_squares(quantile, cumulated, w, knots, curvature_map)
         slope = evaluate(quantile, knots, values, curvature_map @ values, derivative=True)
-        self.values_ = np.clip(grouped.score + slope, 0.0, 1.0)
+        self.values_ = grouped.score + slope
 
     def _positive(self, x: FloatArray) -> FloatArray:
-        return np.interp(positive_probability(x), self.thresholds_, self.values_)
+        return np.clip(np.interp(positive_probability(x), self.thresholds_, self.values_), 0.0, 1.0)
 
 
 def _least_squares(

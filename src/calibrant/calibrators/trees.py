@@ -175,6 +175,9 @@ class LightGBMCalibrator(_BoostedCalibrator):
             "learning_rate": self.learning_rate,
             "max_depth": self.max_depth,
             "num_leaves": 2**self.max_depth,
+            # Where predictions are confidently wrong there is much gradient and no curvature: bound the leaves.
+            "lambda_l2": 1.0,
+            "min_sum_hessian_in_leaf": 1.0,
             "num_threads": self.n_jobs,
             "seed": self.random_state,
             "deterministic": True,

@@ -1,0 +1,44 @@
+"""Boosted trees as calibrators: they start from the predictions and leave good ones alone."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from calibration_samples import mean_log_loss, multiclass_sample
+
+from calibrant import get_calibrator
+
+pytestmark = pytest.mark.trees
+NAMES = ["lightgbm", "xgboost", "catboost"]
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_trees_mend_what_is_wrong(name, k):
+    pytest.importorskip(name)
+    p, y = multiclass_sample(3000, k, temperature=3.0)
+    test, labels = multiclass_sample(3000, k, seed=5, temperature=3.0)
+    q = get_calibrator(name).fit(p, y).predict_proba(test)
+    best = mean_log_loss(test ** (1 / 3) / (test ** (1 / 3)).sum(axis=1, keepdims=True), labels)
+    before = mean_log_loss(test, labels)
+    assert mean_log_loss(q, labels) < before - 0.7 * (before - best)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_trees_are_the_predictions(name, k):
+    pytest.importorskip(name)
+    p, y = multiclass_sample(40, k, temperature=1.0)
+    calibrator = get_calibrator(name, learning_rate=1e-6, max_rounds=1).fit(p, y)
+    u = 1.0 / 41.0
+    np.testing.assert_allclose(calibrator.predict_proba(p), (1 - u) * p + u / k, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_package_is_named_with_the_extra(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, None)
+    p, y = multiclass_sample(40, 2)
+    with pytest.raises(ImportError, match=r"calibrant\[trees\]"):
+        get_calibrator(name).fit(p, y)

@@ -1,0 +1,83 @@
+"""Venn-Abers against its definition and beside the package venn-abers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from calibration_samples import binary_sample, columns, multiclass_sample, quiet
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.isotonic import IsotonicRegression
+
+from calibrant.calibrators.venn_abers import VennAbersCalibrator
+
+ROWS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 1), st.integers(1, 3)), min_size=2, max_size=25)
+
+
+@settings(max_examples=150, deadline=None)
+@given(rows=ROWS, test=st.lists(st.integers(1, 19), min_size=1, max_size=6))
+def test_interval_is_isotonic_regression_with_the_new_object(rows, test):
+    # Powers of two survive logarithm and exponential, so that ties are ties.
+    score, y, weight = (np.array(column) for column in zip(*rows))
+    p = 2.0 ** -(10.0 - score)
+    if len(set(y.tolist())) < 2 or len(set(p.tolist())) < 2:
+        return
+    calibrator = VennAbersCalibrator().fit(p, y, weight.astype(float))
+    points = 2.0 ** -(10.0 - np.array(test) / 2)
+    for point, interval in zip(points, calibrator.predict_interval(points)):
+        for label in (0, 1):
+            x, t, w = np.append(p, point), np.append(y, label), np.append(weight, 1)
+            expected = IsotonicRegression().fit(x, t, sample_weight=w).predict([point])[0]
+            assert interval[label] == pytest.approx(expected, abs=1e-12)
+
+
+def test_probability_lies_between_the_two():
+    p, y = binary_sample(500)
+    calibrator = VennAbersCalibrator().fit(p, y)
+    interval = calibrator.predict_interval(p)
+    q = calibrator.predict_proba(p)[:, 1]
+    assert np.all(interval[:, 0] <= q)
+    assert np.all(q <= interval[:, 1])
+
+
+def test_interval_is_for_two_classes():
+    p, y = multiclass_sample(100, 3)
+    with pytest.raises(ValueError, match="two classes"):
+        VennAbersCalibrator().fit(p, y).predict_interval(p)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("decimals", [16, 2])
+def test_binary_beside_venn_abers(decimals):
+    package = pytest.importorskip("venn_abers.venn_abers")
+    p, y = binary_sample(2000)
+    p = np.round(p, decimals)
+    with quiet():
+        peer = package.VennAbers()
+        peer.fit(columns(p), y)
+        expected, interval = peer.predict_proba(columns(p))
+    ours = VennAbersCalibrator().fit(p, y)
+    np.testing.assert_allclose(ours.predict_proba(p), expected, atol=1e-9)
+    np.testing.assert_allclose(ours.predict_interval(p), interval, atol=1e-9)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(("multiclass", "kind"), [("ovr", "one_vs_all"), ("ovo", "one_vs_one")])
+def test_more_classes_beside_venn_abers(multiclass, kind):
+    package = pytest.importorskip("venn_abers.venn_abers")
+    p, y = multiclass_sample(1000, 4)
+    with quiet():
+        expected, _ = package.predict_proba_prefitted_va(p, y, p, va_tpe=kind)
+    ours = VennAbersCalibrator(multiclass=multiclass).fit(p, y)
+    np.testing.assert_allclose(ours.predict_proba(p), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_an_absent_class_keeps_a_probability_between_zero_and_one(multiclass):
+    p, y = multiclass_sample(60, 5)
+    for absent in range(5):
+        present = y != absent
+        calibrator = VennAbersCalibrator(multiclass=multiclass, classes=list(range(5))).fit(p[present], y[present])
+        q = calibrator.predict_proba(p)
+        assert q.min() > 0.0
+        np.testing.assert_allclose(q.sum(axis=1), 1.0, atol=1e-12)
