@@ -20,7 +20,7 @@ from calibrant.bench.method_spec import MethodSpec, parse_method, with_baseline
 from calibrant.bench.plan import UNITS_PER_WORKER, Done, Options, Unit, plan, result_row, split
 from calibrant.bench.process import FitProcess
 from calibrant.bench.progress import progress_bar
-from calibrant.bench.store import ResultFolder
+from calibrant.bench.store import ResultFolder, check_table_packages
 from calibrant.io.predictions import Experiment, PredictionSource, open_predictions
 
 
@@ -124,6 +124,8 @@ def _run_here(
     threads = [threading.Thread(target=work, args=(process,), daemon=True) for process in processes]
     for thread in threads:
         thread.start()
+    # Imported while the processes start, and so that a missing one is known before the first fit.
+    check_table_packages()
     try:
         for _ in range(sum(len(unit.specs) for unit in units)):
             outcome = outcomes.get()

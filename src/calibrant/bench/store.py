@@ -114,7 +114,7 @@ class ResultFolder:
         table = pandas.DataFrame([rows[key] for key in sorted(rows)], columns=list(COLUMNS))
         if not all(isinstance(fold, int) for fold in table["fold"]):
             table["fold"] = table["fold"].astype(str)
-        require("pyarrow", extra="bench")
+        check_table_packages()
         with _replacing(self.path / "results.parquet") as part:
             table.to_parquet(part, index=False)
         with _replacing(self.path / "results.csv") as part:
@@ -136,6 +136,12 @@ class ResultFolder:
         )
         with _replacing(file) as part:
             part.write_text(json.dumps({"runs": runs}, indent=1, default=str) + "\n")
+
+
+def check_table_packages() -> None:
+    """Import what writing tables needs, or name the extra that brings it."""
+    require("pandas", extra="bench")
+    require("pyarrow.parquet", extra="bench")
 
 
 class LogWriter:

