@@ -12,6 +12,7 @@ from calibrant.cli.mistakes import explained
 
 STUDY: dict[str, tuple[str, str]] = {
     "report": ("calibrant.cli.study:report_app", "Turn results into tables, figures and a leaderboard page."),
+    "search": ("calibrant.cli.study:search_app", "Search for hyperparameters of SMS or SVS."),
 }
 
 app = typer.Typer(cls=lazy_group(STUDY), rich_markup_mode=None, no_args_is_help=True)
