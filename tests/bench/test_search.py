@@ -16,7 +16,7 @@ from typer.testing import CliRunner  # noqa: E402
 
 from calibrant import get_calibrator  # noqa: E402
 from calibrant.bench import search as search_module  # noqa: E402
-from calibrant.bench import search_report
+from calibrant.bench import search_report  # noqa: E402
 from calibrant.bench.evaluate import evaluate  # noqa: E402
 from calibrant.bench.fit_pool import FitPool  # noqa: E402
 from calibrant.bench.search import LAMBDA, RHO, TAU, SearchOptions, search_hyperparameters, split_datasets  # noqa: E402
