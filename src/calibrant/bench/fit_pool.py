@@ -66,7 +66,8 @@ class FitPool:
             path = None if self._source.path is None else str(self._source.path)
             arrays = self._source.load(experiment) if path is None else None
             process.use(experiment, path, arrays, self._max_cal_rows, self._seed)
-            return process.fit(spec)
+            (outcome,) = process.fit([spec])
+            return outcome
         finally:
             self._idle.put(process)
 
