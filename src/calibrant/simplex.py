@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
 
 
-def log_probabilities(p: ArrayLike, *, center: bool = False) -> FloatArray:
+def log_probabilities(p: ArrayLike, *, center: bool = False, out: FloatArray | None = None) -> FloatArray:
     """Logarithms of probabilities, clipped below at `LOG_FLOOR`.
 
     Parameters
@@ -25,6 +25,8 @@ def log_probabilities(p: ArrayLike, *, center: bool = False) -> FloatArray:
         Probabilities; exact zeros, ones and denormal numbers are welcome.
     center : bool, default=False
         Subtract each row's mean, which makes the map a one-to-one inverse of the softmax.
+    out : ndarray, default=None
+        Where to put the result; may be `p` itself.
 
     Examples
     --------
@@ -32,7 +34,7 @@ def log_probabilities(p: ArrayLike, *, center: bool = False) -> FloatArray:
     array([[  0.  , -87.34]])
     """
     with np.errstate(divide="ignore"):
-        x = np.log(np.asarray(p, dtype=np.float64))
+        x = np.log(np.asarray(p, dtype=np.float64), out=out)
     np.maximum(x, LOG_FLOOR, out=x)
     if center:
         x -= x.mean(axis=-1, keepdims=True)

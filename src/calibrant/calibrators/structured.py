@@ -125,7 +125,7 @@ class _StructuredCalibrator(Calibrator):
         if self.preprocess is None:
             return mix_log_probabilities(x, self.input_smoothing_)
         q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
-        return log_probabilities(q)
+        return log_probabilities(q, out=q)
 
     def _strength(self, lam: float, size: float, n: float) -> float:
         return 0.0 if self.penalty is None else lam * float(size) ** self.rho / n**self.tau
@@ -165,7 +165,7 @@ class SVSCalibrator(_StructuredCalibrator):
         Most iterations; `None` takes the solver's own.
     tol : float, default=None
         Bound of the duality gap relative to ``max(1, objective)``, or of the residual where there is no gap; `None`
-        means 1e-8, for SAGA 1e-4.
+        means 1e-8, for SAGA 1e-5.
     random_state : int, RandomState instance or None, default=None
         Seed of SAGA. `None` is a fixed seed too: the same data give the same result.
     input : {"probabilities", "logits"}, default="probabilities"
@@ -284,7 +284,7 @@ class SMSCalibrator(_StructuredCalibrator):
         Most iterations; `None` takes the solver's own.
     tol : float, default=None
         Bound of the duality gap relative to ``max(1, objective)``, or of the residual where there is no gap; `None`
-        means 1e-8, for SAGA 1e-4.
+        means 1e-8, for SAGA 1e-5.
     random_state : int, RandomState instance or None, default=None
         Seed of SAGA. `None` is a fixed seed too: the same data give the same result.
     input : {"probabilities", "logits"}, default="probabilities"

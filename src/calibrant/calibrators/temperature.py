@@ -48,7 +48,10 @@ def learn_temperature(
 def temperature_scaled(x: FloatArray, inverse_temperature: float, input_weight: float, smoothing: float) -> FloatArray:
     """Probabilities ``(1 − s) S(α log p') + s / k`` for log-probabilities `x` (n, k)."""
     p = softmax_inplace(inverse_temperature * mix_log_probabilities(x, input_weight))
-    return mix_with_uniform(p, smoothing) if smoothing else p
+    if smoothing:
+        p *= 1.0 - smoothing
+        p += smoothing / p.shape[1]
+    return p
 
 
 class TemperatureScalingCalibrator(Calibrator):

@@ -12,7 +12,6 @@ import math
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 _CHUNK = 256
@@ -23,14 +22,54 @@ _LN2_LOW = 1.90821492927058770002e-10
 
 
 @intrinsic
-def _power_of_two(typingctx, exponent):  # type: ignore[no-untyped-def]
-    """2**exponent for an integer exponent, by writing the exponent bits of a double."""
+def _bits(typingctx, x):  # type: ignore[no-untyped-def]
+    """The bits of a double as an integer."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        bits = builder.shl(builder.add(args[0], ir.Constant(ir.IntType(64), 1023)), ir.Constant(ir.IntType(64), 52))
-        return builder.bitcast(bits, cgutils.ir.DoubleType())
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), codegen
+
+
+@intrinsic
+def _from_bits(typingctx, bits):  # type: ignore[no-untyped-def]
+    """The double that an integer's bits stand for."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.bitcast(args[0], ir.DoubleType())
 
     return types.float64(types.int64), codegen
+
+
+@njit(inline="always", fastmath=True)
+def _log(x):  # type: ignore[no-untyped-def]
+    """log(x) for normal x >= 1 to within two units in the last place, in a form the compiler can vectorise.
+
+    With ``x = 2ⁿ m``, ``m`` in [1, 2), it is ``n ln 2 + 2 artanh((m − 1) / (m + 1))``, the latter by its series.
+    """
+    bits = _bits(np.float64(x))
+    n = (bits >> 52) - 1023
+    m = _from_bits((bits & 0xFFFFFFFFFFFFF) | (1023 << 52))
+    u = (m - 1.0) / (m + 1.0)
+    v = u * u
+    p = 1.0 / 33.0
+    p = p * v + 1.0 / 31.0
+    p = p * v + 1.0 / 29.0
+    p = p * v + 1.0 / 27.0
+    p = p * v + 1.0 / 25.0
+    p = p * v + 1.0 / 23.0
+    p = p * v + 1.0 / 21.0
+    p = p * v + 1.0 / 19.0
+    p = p * v + 1.0 / 17.0
+    p = p * v + 1.0 / 15.0
+    p = p * v + 1.0 / 13.0
+    p = p * v + 1.0 / 11.0
+    p = p * v + 1.0 / 9.0
+    p = p * v + 1.0 / 7.0
+    p = p * v + 1.0 / 5.0
+    p = p * v + 1.0 / 3.0
+    p = p * v + 1.0
+    return n * _LN2_HIGH + (n * _LN2_LOW + 2.0 * u * p)
 
 
 @njit(inline="always", fastmath=True)
@@ -53,7 +92,7 @@ def _exp(x):  # type: ignore[no-untyped-def]
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    return p * _power_of_two(np.int64(n))
+    return p * _from_bits((np.int64(n) + 1023) << 52)
 
 
 @njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
@@ -81,7 +120,7 @@ def softmax_loss(z, y, weight):  # type: ignore[no-untyped-def]
                 row[i] = e
                 total[i] += e
         for i in range(m):
-            loss += weight[start + i] * (math.log(total[i]) + top[i] - at_label[i])
+            loss += weight[start + i] * (_log(total[i]) + top[i] - at_label[i])
             total[i] = 1.0 / total[i]
         for j in range(k):
             row = z[j, start : start + m]
@@ -113,6 +152,77 @@ def apply_curvature(p, d, weight):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
+def add_own(z, theta, own):  # type: ignore[no-untyped-def]
+    """Add to `z` (k, n) the own-class features (m, k, n) weighed by `theta` (k, m)."""
+    k, n = z.shape
+    for j in range(k):
+        row = z[j]
+        for m in range(theta.shape[1]):
+            coefficient = theta[j, m]
+            feature = own[m, j]
+            for i in range(n):
+                row[i] += coefficient * feature[i]
+
+
+@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
+def own_sums(residual, own, out):  # type: ignore[no-untyped-def]
+    """Sums over rows of residuals (k, n) times own-class features (m, k, n), into `out` (k, m)."""
+    k, n = residual.shape
+    for j in range(k):
+        row = residual[j]
+        for m in range(own.shape[0]):
+            feature = own[m, j]
+            total = 0.0
+            for i in range(n):
+                total += row[i] * feature[i]
+            out[j, m] = total
+
+
+@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
+def logistic_derivatives(offset, features, theta, y, weight):  # type: ignore[no-untyped-def]
+    """Loss sum, gradient and Hessian of two classes of which only the second has coefficients, in one pass."""
+    d, n = features.shape
+    z = np.empty(_CHUNK)
+    residual = np.empty(_CHUNK)
+    curvature = np.empty(_CHUNK)
+    gradient = np.zeros(d)
+    hessian = np.zeros((d, d))
+    loss = 0.0
+    for start in range(0, n, _CHUNK):
+        m = min(_CHUNK, n - start)
+        for i in range(m):
+            z[i] = offset[1, start + i] - offset[0, start + i]
+        for q in range(d):
+            row = features[q, start : start + m]
+            for i in range(m):
+                z[i] += theta[q] * row[i]
+        for i in range(m):
+            small = _exp(-abs(z[i]))
+            lesser = small / (1.0 + small)
+            w = weight[start + i]
+            residual[i] = w * ((1.0 - lesser if z[i] > 0.0 else lesser) - y[start + i])
+            curvature[i] = w * lesser * (1.0 - lesser)
+            margin = -z[i] if y[start + i] == 1 else z[i]
+            loss += w * (max(margin, 0.0) + (_log(1.0 + small) if small > 1e-8 else small))
+        for q in range(d):
+            row = features[q, start : start + m]
+            total = 0.0
+            for i in range(m):
+                total += residual[i] * row[i]
+            gradient[q] += total
+            for s in range(q + 1):
+                other = features[s, start : start + m]
+                total = 0.0
+                for i in range(m):
+                    total += curvature[i] * row[i] * other[i]
+                hessian[q, s] += total
+    for q in range(d):
+        for s in range(q):
+            hessian[s, q] = hessian[q, s]
+    return loss, gradient, hessian
+
+
+@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
 def line_derivatives(z, d, t, y, weight):  # type: ignore[no-untyped-def]
     """Loss sum along the line `z + t d` and its first two derivatives in `t`."""
     k, n = d.shape
@@ -120,6 +230,8 @@ def line_derivatives(z, d, t, y, weight):  # type: ignore[no-untyped-def]
     total = np.empty(_CHUNK, dtype=z.dtype)
     first = np.empty(_CHUNK, dtype=z.dtype)
     second = np.empty(_CHUNK, dtype=z.dtype)
+    at_label = np.empty(_CHUNK, dtype=z.dtype)
+    d_label = np.empty(_CHUNK, dtype=z.dtype)
     loss = 0.0
     slope = 0.0
     curvature = 0.0
@@ -145,9 +257,12 @@ def line_derivatives(z, d, t, y, weight):  # type: ignore[no-untyped-def]
                 second[i] += e * d_row[i] * d_row[i]
         for i in range(m):
             label = y[start + i]
+            at_label[i] = z[label, start + i] + t * d[label, start + i]
+            d_label[i] = d[label, start + i]
+        for i in range(m):
             w = weight[start + i]
             mean = first[i] / total[i]
-            loss += w * (math.log(total[i]) + top[i] - z[label, start + i] - t * d[label, start + i])
-            slope += w * (mean - d[label, start + i])
+            loss += w * (_log(total[i]) + top[i] - at_label[i])
+            slope += w * (mean - d_label[i])
             curvature += w * max(second[i] / total[i] - mean * mean, 0.0)
     return loss, slope, curvature

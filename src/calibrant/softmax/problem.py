@@ -17,8 +17,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..simplex import FloatArray
 
-#: Rows for which the dense Hessian is accumulated at a time; bounds its memory for large n.
-_HESSIAN_ROWS = 16384
+#: Numbers handled at a time when the dense Hessian is accumulated: they stay in the cache.
+_HESSIAN_ELEMENTS = 1 << 16
 
 
 class SoftmaxProblem:
@@ -73,10 +73,13 @@ class SoftmaxProblem:
         self.total_weight = float(n) if weight is None else float(weight.sum())
         share = np.full(n, 1.0 / n) if weight is None else weight / self.total_weight
         self.row_weight = share.astype(dtype)
+        #: The weight all rows have, if they have one: it then need not be multiplied into every matrix.
+        self.equal_weight = 1.0 / n if weight is None else None
         self.first_free = first_free
         self.n_shared, self.n_own = len(self.shared), len(self.own)
         self.shape = (k - first_free, self.n_shared + self.n_own)
         self._target = self._label_sums(share)
+        self._buffer: NDArray[Any] | None = None
 
     @property
     def n_classes(self) -> int:
@@ -101,18 +104,28 @@ class SoftmaxProblem:
             sums[:, self.n_shared + m] = np.bincount(self.y, share * feature[self.y, rows], minlength=k)
         return sums[self.first_free :]
 
-    def linear(self, theta: FloatArray) -> NDArray[Any]:
+    def _scratch(self) -> NDArray[Any]:
+        """A (k, n) matrix used and overwritten within one call: fresh memory for each would cost more than the sums."""
+        if self._buffer is None:
+            self._buffer = np.empty((self.n_classes, self.n_rows), dtype=self.dtype)
+        return self._buffer
+
+    def linear(self, theta: FloatArray, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """``F Θᵀ + G Θ``, shape (k, n): the change of the logits that coefficients `theta` make."""
         theta = theta.astype(self.dtype, copy=False)
-        first = self.first_free
-        z = np.empty((self.n_classes, self.n_rows), dtype=self.dtype)
-        z[:first] = 0.0
-        if self.n_shared:
-            np.matmul(theta[:, : self.n_shared], self.shared, out=z[first:])
+        z = np.empty((self.n_classes, self.n_rows), dtype=self.dtype) if out is None else out
+        free = z[self.first_free :]
+        z[: self.first_free] = 0.0
+        if self.n_shared > 1 or not self.n_own:
+            np.matmul(theta[:, : self.n_shared], self.shared, out=free)
+        elif self.n_shared:
+            np.multiply(theta[:, :1], self.shared[0], out=free)
         else:
-            z[first:] = 0.0
-        for m in range(self.n_own):
-            z[first:] += theta[:, self.n_shared + m, None] * self.own[m, first:]
+            free[:] = 0.0
+        if self.n_own:
+            from .kernels import add_own
+
+            add_own(free, theta[:, self.n_shared :], self.own[:, self.first_free :])
         return z
 
     def adjoint(self, residual: NDArray[Any]) -> FloatArray:
@@ -121,12 +134,16 @@ class SoftmaxProblem:
         out = np.empty(self.shape)
         if self.n_shared:
             out[:, : self.n_shared] = residual @ self.shared.T
-        for m in range(self.n_own):
-            out[:, self.n_shared + m] = np.einsum("kn,kn->k", residual, self.own[m, self.first_free :])
+        if self.n_own:
+            from .kernels import own_sums
+
+            own_sums(residual, self.own[:, self.first_free :], out[:, self.n_shared :])
         return out
 
     def logits(self, theta: FloatArray) -> NDArray[Any]:
         """Logits (k, n) at coefficients `theta`."""
+        if not theta.any():
+            return self.offset.copy()
         z = self.linear(theta)
         z += self.offset
         return z
@@ -140,13 +157,15 @@ class SoftmaxProblem:
 
     def gradient(self, p: NDArray[Any]) -> FloatArray:
         """Gradient of the mean log loss where the model predicts `p` (k, n)."""
-        return self.adjoint(p * self.row_weight) - self._target
+        if self.equal_weight is not None:
+            return self.equal_weight * self.adjoint(p) - self._target
+        return self.adjoint(np.multiply(p, self.row_weight, out=self._scratch())) - self._target
 
     def hessian_vector_product(self, p: NDArray[Any], direction: FloatArray) -> FloatArray:
         """``(1/n) Σ_i w_i f_iᵀ (diag(p_i) − p_i p_iᵀ) f_i`` times a direction."""
         from .kernels import apply_curvature
 
-        d = self.linear(direction)
+        d = self.linear(direction, out=self._scratch())
         apply_curvature(p, d, self.row_weight)
         return self.adjoint(d)
 
@@ -174,19 +193,38 @@ class SoftmaxProblem:
         product of the size of the problem, instead of one for each pair of classes.
         """
         r, q = self.shape
+        d, first = self.n_shared, self.first_free
         out = np.zeros((r * q, r * q))
-        for start in range(0, self.n_rows, _HESSIAN_ROWS):
-            rows = slice(start, min(start + _HESSIAN_ROWS, self.n_rows))
+        blocks = np.zeros((r, q, q))
+        at_once = min(max(_HESSIAN_ELEMENTS // (r * q), 256), self.n_rows)
+        buffer = np.empty((r, q, at_once), dtype=self.dtype)
+        for start in range(0, self.n_rows, at_once):
+            rows = slice(start, min(start + at_once, self.n_rows))
             root = np.sqrt(self.row_weight[rows])
-            a = np.empty((r, q, len(root)), dtype=self.dtype)
-            for j in range(r):
-                features = self.class_features(self.first_free + j, rows) * root
-                np.multiply(features, p[self.first_free + j, rows], out=a[j])
-                block = slice(j * q, (j + 1) * q)
-                out[block, block] += features @ a[j].T
+            shared, own = self.shared[:, rows] * root, self.own[:, first:, rows] * root
+            a = buffer[:, :, : len(root)]
+            np.multiply(p[first:, None, rows], shared, out=a[:, :d])
+            np.multiply(p[first:, rows], own, out=a[:, d:].transpose(1, 0, 2))
             flat = a.reshape(r * q, -1)
+            if d:
+                blocks[:, :, :d] += (flat @ shared.T).reshape(r, q, d)
+            for m in range(q - d):
+                blocks[:, :, d + m] += np.einsum("jqn,jn->jq", a, own[m])
             out -= flat @ flat.T
+        for j in range(r):
+            here = slice(j * q, (j + 1) * q)
+            out[here, here] += blocks[j]
         return out
+
+    def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Mean log loss at `theta`, its gradient and its dense Hessian: for the smallest problems."""
+        if self.n_classes == 2 and self.first_free == 1 and not self.n_own:
+            from .kernels import logistic_derivatives
+
+            loss, gradient, hessian = logistic_derivatives(self.offset, self.shared, theta[0], self.y, self.row_weight)
+            return float(loss), gradient[None], hessian
+        loss, p = self.evaluate(self.logits(theta))
+        return loss, self.gradient(p), self.hessian(p)
 
     def astype(self, dtype: DTypeLike) -> SoftmaxProblem:
         """The same problem with its matrices in another precision."""
@@ -195,6 +233,7 @@ class SoftmaxProblem:
         other.dtype = np.dtype(dtype)
         other.own = self.own.astype(dtype)
         other.row_weight = self.row_weight.astype(dtype)
+        other._buffer = None
         other.shared = self.shared.astype(dtype)
         # In matrix scaling the offset is the first rows of the shared features: keep one copy.
         if np.shares_memory(self.offset, self.shared) and self.offset.shape[0] <= self.n_shared:

@@ -24,7 +24,7 @@ _DENSE_LIMIT = 2000
 SOLVERS: dict[str, tuple[float, int, bool]] = {
     "newton": (1e-8, 100, True),
     "lbfgs": (1e-8, 5000, True),
-    "saga": (1e-4, 2000, False),
+    "saga": (1e-5, 2000, False),
     "proximal-newton": (1e-8, 100, False),
     "fista": (1e-6, 10000, False),
 }
@@ -65,7 +65,7 @@ def solve(
         The algorithm.
     tol : float, default=None
         Bound of the duality gap relative to ``max(1, objective)``, of the residual where there is no gap. `None`
-        takes the solver's own: 1e-8, for SAGA 1e-4.
+        takes the solver's own: 1e-8, for SAGA 1e-5.
     max_iter : int, default=None
         Most iterations (passes over the data for SAGA); `None` takes the solver's own.
     random_state : int, RandomState instance or None

@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...simplex import FloatArray
-from ..certificate import duality_gap, prox_residual
 from ..penalties import Penalty
 from ..problem import SoftmaxProblem
-from .solution import Solution, certify, evaluate
+from .solution import Solution, certify, error_and_goal, evaluate
 
 _ITERATIONS_PER_CHECK = 10
 
@@ -47,8 +46,7 @@ def fista(
         at_ahead = evaluate(problem, penalty, ahead)
         lipschitz *= 0.95
         if n_iter % _ITERATIONS_PER_CHECK == 0:
-            gap = duality_gap(problem, penalty, theta, best.p, best.u, best.objective)
-            error = prox_residual(penalty, theta, best.u) if np.isnan(gap) else gap
-            if error <= tol * max(1.0, best.objective):
+            error, goal = error_and_goal(problem, penalty, theta, best, tol)
+            if error <= goal:
                 break
     return certify(problem, penalty, theta, n_iter, tol)

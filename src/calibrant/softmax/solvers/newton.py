@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from ...simplex import FloatArray
 from ..penalties import Ridge
 from ..problem import SoftmaxProblem
-from .preconditioners import ClassBlocks, SharedGram
-from .solution import Solution, certify
+from .preconditioners import ClassBlocks, Factored, SharedGram
+from .solution import Solution
 
+#: Up to this many parameters value, gradient and Hessian are computed together and nothing is kept.
+_TINY = 4
 #: Up to this many parameters the dense Hessian is cheaper than conjugate gradients, whatever the number of rows ...
 _DENSE = 48
 #: ... and up to this many if the features are own-class ones, whose products BLAS cannot speed up.
@@ -28,48 +29,63 @@ _FLOAT32_FEATURES = 60
 _LARGEST_MOVE = 100.0
 _ARMIJO = 1e-4
 
+Preconditioner = Factored | ClassBlocks | SharedGram
+
 
 def newton(
     problem: SoftmaxProblem, penalty: Ridge, *, tol: float, max_iter: int, theta: FloatArray | None = None
 ) -> Solution:
     """Minimise the loss plus a ridge penalty (or none), starting at `theta` (default: zero)."""
     start = np.zeros(problem.shape) if theta is None else theta
+    if problem.n_parameters <= _TINY:
+        return _iterate_tiny(problem, penalty, start, tol, max_iter)
     n_iter = 0
-    decrement = np.nan
     if problem.n_shared >= _FLOAT32_FEATURES and problem.dtype == np.float64:
-        start, n_iter, _ = _iterate(problem.astype(np.float32), penalty, start, tol, max_iter)
-        solution = certify(problem, penalty, start, n_iter, tol)
-        if solution.converged or n_iter >= max_iter:
-            return solution
-    found, more, decrement = _iterate(problem, penalty, start, tol, max_iter - n_iter)
-    return certify(problem, penalty, found, n_iter + more, tol, decrement=decrement)
+        rough = _iterate(problem.astype(np.float32), penalty, start, tol, max_iter)
+        start, n_iter = rough.theta, rough.n_iter
+    return _iterate(problem, penalty, start, tol, max_iter, n_iter)
 
 
 def _iterate(
-    problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, tol: float, max_iter: int
-) -> tuple[FloatArray, int, float]:
+    problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, tol: float, max_iter: int, n_iter: int = 0
+) -> Solution:
     """Newton steps until the gap (the decrement, if a direction is not penalised) is below `tol`."""
     z = problem.logits(theta)
     loss, p = problem.evaluate(z.copy())
+    d, trial, p_trial = np.empty_like(z), np.empty_like(z), np.empty_like(z)
     objective = loss + penalty.value(theta)
     decrement = np.inf
-    for n_iter in range(max_iter + 1):
+    # Newton starts near the optimum, where curvature changes little: a preconditioner serves until it needs patience.
+    preconditioner: Preconditioner | None = None
+    steps, fresh = 0, True
+    gap, converged = np.nan, False
+    while True:
         gradient = problem.gradient(p) + penalty.gradient(theta)
         goal = tol * max(1.0, objective)
-        if penalty.certifies and penalty.conjugate(gradient) <= goal:
-            return theta, n_iter, np.nan
-        if n_iter == max_iter:
+        if penalty.certifies:
+            gap = penalty.conjugate(gradient)
+            converged = gap <= goal
+        if converged or (penalty.certifies and n_iter >= max_iter):
             break
-        step = _direction(problem, penalty, p, gradient, goal)
+        if preconditioner is None or steps > preconditioner.patience:
+            preconditioner, fresh = _preconditioner(problem, p, penalty), True
+        if fresh and isinstance(preconditioner, Factored):
+            step, steps = preconditioner.solve(-gradient), 0
+        else:
+            step, steps = _conjugate_gradients(problem, penalty, p, gradient, preconditioner, goal)
+        fresh = False
         slope = float(np.sum(gradient * step))
         decrement = -slope / 2.0
-        if not penalty.certifies and decrement <= goal:
-            return theta, n_iter, decrement
-        d = problem.linear(step)
-        t = min(1.0, _LARGEST_MOVE / max(float(np.abs(d).max()), 1e-300))
+        converged = not penalty.certifies and decrement <= tol
+        if converged or n_iter >= max_iter:
+            break
+        problem.linear(step, out=d)
+        # Only a step that promises much can move logits too far; the others are spared the pass that tells.
+        t = 1.0 if decrement < 1.0 else min(1.0, _LARGEST_MOVE / max(float(d.max()), -float(d.min()), 1e-300))
         while True:
-            trial = z + problem.scalar(t) * d
-            loss, p_trial = problem.evaluate(trial.copy())
+            np.add(z, d if t == 1.0 else problem.scalar(t) * d, out=trial)
+            np.copyto(p_trial, trial)
+            loss, _ = problem.evaluate(p_trial)
             moved = theta + t * step
             value = loss + penalty.value(moved)
             # Rounding of the loss is forgiven: at the optimum no step decreases it measurably.
@@ -77,42 +93,49 @@ def _iterate(
                 break
             t /= 2.0
             if t < 1e-8:
-                return theta, n_iter, decrement
-        theta, z, p, objective = moved, trial, p_trial, value
-    return theta, max_iter, decrement
+                return Solution(theta, objective, gap, np.nan if penalty.certifies else decrement, n_iter, False)
+        n_iter += 1
+        theta, objective = moved, value
+        z, trial, p, p_trial = trial, z, p_trial, p
+    return Solution(theta, objective, gap, np.nan if penalty.certifies else decrement, n_iter, converged)
 
 
-def _direction(
-    problem: SoftmaxProblem, penalty: Ridge, p: NDArray[np.floating], gradient: FloatArray, goal: float
-) -> FloatArray:
+def _iterate_tiny(problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, tol: float, max_iter: int) -> Solution:
+    """Newton steps where a pass over the data that gives all derivatives is cheaper than bookkeeping."""
+
+    def derivatives(at: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        loss, u, hessian = problem.derivatives(at)
+        return loss + penalty.value(at), u + penalty.gradient(at), hessian
+
+    objective, gradient, hessian = derivatives(theta)
+    converged, n_iter = False, 0
+    while True:
+        step = Factored(hessian, penalty.curvature).solve(-gradient)
+        slope = float(np.sum(gradient * step))
+        gap = penalty.conjugate(gradient) if penalty.certifies else np.nan
+        error, goal = (-slope / 2.0, tol) if np.isnan(gap) else (gap, tol * max(1.0, objective))
+        converged = error <= goal
+        if converged or n_iter == max_iter:
+            break
+        n_iter += 1
+        t = 1.0
+        while t > 1e-8:
+            value, at, curved = derivatives(theta + t * step)
+            if value <= objective + _ARMIJO * t * slope + np.finfo(np.float64).eps * abs(objective):
+                break
+            t /= 2.0
+        else:
+            break
+        theta, objective, gradient, hessian = theta + t * step, value, at, curved
+    return Solution(theta, objective, gap, error if np.isnan(gap) else np.nan, n_iter, converged)
+
+
+def _preconditioner(problem: SoftmaxProblem, p: NDArray[np.floating], penalty: Ridge) -> Preconditioner:
     limit = _DENSE if problem.n_shared > 1 else _DENSE_OWN
     if problem.n_parameters <= limit:
-        return _dense_direction(problem, penalty, p, gradient)
+        return Factored(problem.hessian(p), penalty.curvature)
     many = problem.n_shared >= _MANY_FEATURES
-    preconditioner = (SharedGram if many else ClassBlocks)(problem, p, penalty.curvature)
-    return _conjugate_gradients(problem, penalty, p, gradient, preconditioner, goal)
-
-
-def _dense_direction(
-    problem: SoftmaxProblem, penalty: Ridge, p: NDArray[np.floating], gradient: FloatArray
-) -> FloatArray:
-    hessian = problem.hessian(p)
-    diagonal = np.einsum("ii->i", hessian)
-    diagonal += penalty.curvature.ravel()
-    # Features of very different size (x² beside 1) are brought to one scale, so that one jitter serves all.
-    scale = 1.0 / np.sqrt(np.maximum(diagonal, np.finfo(np.float64).tiny))
-    hessian *= scale
-    hessian *= scale[:, None]
-    jitter = 1e-14
-    while True:  # directions without curvature (a constant added to all classes) make the matrix singular
-        diagonal += jitter
-        try:
-            factor = cho_factor(hessian, lower=True, check_finite=False)
-        except LinAlgError:
-            jitter *= 100.0
-        else:
-            solved = np.asarray(cho_solve(factor, scale * gradient.ravel(), check_finite=False))
-            return -(scale * solved).reshape(gradient.shape)
+    return (SharedGram if many else ClassBlocks)(problem, p, penalty.curvature)
 
 
 def _conjugate_gradients(
@@ -120,17 +143,22 @@ def _conjugate_gradients(
     penalty: Ridge,
     p: NDArray[np.floating],
     gradient: FloatArray,
-    preconditioner: ClassBlocks | SharedGram,
+    preconditioner: Preconditioner,
     goal: float,
-) -> FloatArray:
-    """Solve the Newton system until the residual is small beside the gradient, or below what the goal needs."""
+) -> tuple[FloatArray, int]:
+    """Solve the Newton system until the residual is small beside the gradient, or below what the goal needs.
+
+    Returns the solution and how many products it took.
+    """
     step = np.zeros_like(gradient)
     residual = -gradient
     solved = preconditioner.solve(residual)
     direction = solved
     size = first = float(np.sum(residual * solved))
     enough = first * min(0.2, np.sqrt(first)) ** 2
-    for _ in range(20 + 2 * problem.n_parameters):
+    steps = 0
+    while steps < 20 + 2 * problem.n_parameters:
+        steps += 1
         product = problem.hessian_vector_product(p, direction) + penalty.curvature * direction
         curvature = float(np.sum(direction * product))
         if curvature <= 0.0:  # rounding, at a residual that is rounding too
@@ -144,7 +172,7 @@ def _conjugate_gradients(
             break
         direction = solved + (smaller / size) * direction
         size = smaller
-    return step
+    return step, steps
 
 
 def _below_goal(penalty: Ridge, residual: FloatArray, size: float, goal: float) -> bool:

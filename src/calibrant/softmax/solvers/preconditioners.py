@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ...simplex import FloatArray
 from ..problem import SoftmaxProblem
@@ -18,8 +19,36 @@ from ..problem import SoftmaxProblem
 _FLOOR = 1e-10
 
 
+class Factored:
+    """The exact Hessian, factored: O(n D² + D³) for D parameters, for small problems."""
+
+    #: A few conjugate gradient steps show that the point has moved too far from where this was made.
+    patience = 4
+
+    def __init__(self, hessian: FloatArray, curvature: FloatArray) -> None:
+        diagonal = np.einsum("ii->i", hessian)
+        diagonal += curvature.ravel()
+        # Features of very different size (x² beside 1) are brought to one scale, so that one jitter serves all.
+        self._scale = 1.0 / np.sqrt(np.maximum(diagonal, np.finfo(np.float64).tiny))
+        hessian *= self._scale
+        hessian *= self._scale[:, None]
+        jitter = 1e-14
+        while True:  # directions without curvature (a constant added to all classes) make the matrix singular
+            diagonal += jitter
+            self._factor, failed = dpotrf(hessian, lower=True, clean=False)
+            if not failed:
+                break
+            jitter *= 100.0
+
+    def solve(self, residual: FloatArray) -> FloatArray:
+        solved, _ = dpotrs(self._factor, self._scale * residual.ravel(), lower=True)
+        return (self._scale * solved).reshape(residual.shape)
+
+
 class ClassBlocks:
     """The exact diagonal block of each class, inverted: O(k n p²) for p features, for few classes."""
+
+    patience = 15
 
     def __init__(self, problem: SoftmaxProblem, p: NDArray[np.floating], curvature: FloatArray) -> None:
         r, q = problem.shape
@@ -42,6 +71,8 @@ class SharedGram:
     ``B_j = c_j Ḡ + diag(base) + δ_j e_q e_qᵀ`` where ``base`` holds the strengths common to all classes and the
     rank-one term the one coefficient (the diagonal weight) that class j penalises differently.
     """
+
+    patience = 25
 
     def __init__(self, problem: SoftmaxProblem, p: NDArray[np.floating], curvature: FloatArray) -> None:
         d = problem.n_shared

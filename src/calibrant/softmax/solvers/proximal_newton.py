@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from ...simplex import FloatArray
-from ..certificate import duality_gap, prox_residual
 from ..penalties import GroupLasso, Penalty
 from ..problem import SoftmaxProblem
 from .compiled_prox import prox_entry
-from .solution import Solution, State, certify, evaluate
+from .fista import fista
+from .solution import Solution, State, certify, error_and_goal, evaluate
 
 _ARMIJO = 1e-4
 _MOST_SWEEPS = 10_000
+_FISTA_STEPS = 2_000
 
 
 def proximal_newton(
@@ -31,21 +32,18 @@ def proximal_newton(
     state = evaluate(problem, penalty, theta)
     n_iter = 0
     while n_iter < max_iter:
-        error = _error(problem, penalty, theta, state)
-        if error <= tol * max(1.0, state.objective):
+        error, goal = error_and_goal(problem, penalty, theta, state, tol)
+        if error <= goal:
             break
         n_iter += 1
         target = _minimise_model(problem, penalty, theta, state, error)
         moved = _line_search(problem, penalty, theta, target, state)
-        if moved is None:
-            break
+        if moved is None:  # a concave penalty where the loss is flat: the model says nothing, gradients still do
+            rest = fista(problem, penalty, tol=tol, max_iter=_FISTA_STEPS, theta=theta)
+            rest.n_iter += n_iter
+            return rest
         theta, state = moved
     return certify(problem, penalty, theta, n_iter, tol)
-
-
-def _error(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, state: State) -> float:
-    gap = duality_gap(problem, penalty, theta, state.p, state.u, state.objective)
-    return prox_residual(penalty, theta, state.u) if np.isnan(gap) else gap
 
 
 def _line_search(
@@ -58,7 +56,7 @@ def _line_search(
     while t > 1e-8:
         moved = target if t == 1.0 else theta + t * step
         there = evaluate(problem, penalty, moved)
-        if there.objective <= state.objective + _ARMIJO * t * min(predicted, 0.0) + 1e-15 * abs(state.objective):
+        if there.objective <= state.objective + _ARMIJO * t * min(predicted, 0.0) + 1e-14 * abs(state.objective):
             return moved, there
         t /= 2.0
     return None
@@ -88,6 +86,7 @@ def _descend(x, hessian, gradient, code, strength, gamma, accuracy, most_sweeps)
     n = len(x)
     for _ in range(most_sweeps):
         decrease = 0.0
+        largest = 0.0
         for c in range(n):
             h = hessian[c, c]
             new = prox_entry(x[c] - gradient[c] / h, 1.0 / h, code, strength[c], gamma)
@@ -98,7 +97,8 @@ def _descend(x, hessian, gradient, code, strength, gamma, accuracy, most_sweeps)
                 for i in range(n):
                     gradient[i] += change * row[i]
                 decrease += h * change * change
-        if decrease <= accuracy * accuracy:
+                largest = max(largest, abs(change))
+        if decrease <= accuracy * accuracy and largest <= accuracy:
             break
 
 

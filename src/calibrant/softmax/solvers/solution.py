@@ -51,9 +51,7 @@ def evaluate(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray) -> St
     return State(p, problem.gradient(p), loss + penalty.value(theta))
 
 
-def certify(
-    problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, n_iter: int, tol: float, *, decrement: float = np.nan
-) -> Solution:
+def certify(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, n_iter: int, tol: float) -> Solution:
     """The solution at `theta` with its gap, or its residual where there is none.
 
     `tol` bounds the gap relative to ``max(1, objective)``, or the residual as it is.
@@ -62,5 +60,15 @@ def certify(
     gap = duality_gap(problem, penalty, theta, state.p, state.u, state.objective)
     if not np.isnan(gap):
         return Solution(theta, state.objective, gap, np.nan, n_iter, gap <= tol * max(1.0, state.objective))
-    residual = prox_residual(penalty, theta, state.u) if np.isnan(decrement) else decrement
-    return Solution(theta, state.objective, gap, residual, n_iter, residual <= tol * max(1.0, state.objective))
+    residual = prox_residual(penalty, theta, state.u)
+    return Solution(theta, state.objective, gap, residual, n_iter, residual <= tol)
+
+
+def error_and_goal(
+    problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, state: State, tol: float
+) -> tuple[float, float]:
+    """What is left to do, the gap or else the prox-gradient residual, and what it must come down to."""
+    gap = duality_gap(problem, penalty, theta, state.p, state.u, state.objective)
+    if np.isnan(gap):
+        return prox_residual(penalty, theta, state.u), tol
+    return gap, tol * max(1.0, state.objective)

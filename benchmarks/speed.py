@@ -1,0 +1,284 @@
+"""Speed of the engine beside probmetrics 1.3.0, as ratios in one run.
+
+Usage: ``python benchmarks/speed.py [name ...]`` with names of groups (sms, real, large, svs, ts, binary, sparse,
+predict, import); all by default. Real predictions are read from the folder that CALIBRANT_PREDICTIONS names. Every
+case is measured in one process, in CPU time of one thread, best of several; objectives are computed in plain NumPy
+from the fitted coefficients of both packages.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import calibrant
+import timing  # first: it limits the threads
+
+warnings.simplefilter("ignore")
+
+
+def overconfident(n: int, k: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions of a model that doubles its logits and confuses classes, and labels."""
+    rng = np.random.default_rng(seed)
+    z = 1.5 * rng.normal(size=(n, k))
+    y = (z + rng.gumbel(size=(n, k))).argmax(axis=1)
+    logits = z @ (2.0 * np.eye(k) + 0.15 * rng.normal(size=(k, k))).T + 0.5 * rng.normal(size=k)
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True), y
+
+
+def real_predictions(prefix: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Calibration part of the first real prediction set whose dataset begins with `prefix`."""
+    folder = os.environ.get("CALIBRANT_PREDICTIONS")
+    if not folder:
+        return None
+    import h5py
+
+    with h5py.File(Path(folder) / "vision-text.h5") as file:
+        dataset = next(name for name in file if name.lower().startswith(prefix))
+        group = file[dataset]
+        while "probas_cal" not in group:
+            group = group[next(iter(group))]
+        p = group["probas_cal"][:].astype(np.float64)
+        return p / p.sum(axis=1, keepdims=True), group["labels_cal"][:].astype(int)
+
+
+def scaled_logs(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+    ts = calibrant.TemperatureScalingCalibrator(classes=range(p.shape[1])).fit(p, y)
+    return np.log(ts.predict_proba(p))
+
+
+def objective(p: np.ndarray, y: np.ndarray, w: np.ndarray, b: np.ndarray, penalty: str = "ridge") -> float:
+    """Mean loss plus penalty of matrix scaling with default strengths, in plain NumPy."""
+    n, k = p.shape
+    x = scaled_logs(p, y)
+    z = x @ w.T + b
+    top = z.max(axis=1)
+    loss = np.mean(np.log(np.exp(z - top[:, None]).sum(axis=1)) + top - z[np.arange(n), y])
+    v, m = np.diag(w) - 1.0, w - np.diag(np.diag(w))
+    size = {"ridge": lambda t: np.sum(t * t), "lasso": lambda t: np.abs(t).sum(), "group_lasso": np.linalg.norm}[
+        penalty
+    ]
+    return float(loss + k / n * (size(b) + size(v)) + k * (k - 1) / n * size(m))
+
+
+def row(case: str, ours: float, theirs: float, target: float, **more: Any) -> dict[str, Any]:
+    ratio = theirs / ours
+    text = f"{case:<34} ours {ours * 1e3:9.2f} ms  reference {theirs * 1e3:9.2f} ms  "
+    text += f"ratio {ratio:6.1f} (target {target:g})"
+    for key, value in more.items():
+        text += f"  {key} {value:.10g}" if isinstance(value, float) else f"  {key} {value}"
+    print(text, flush=True)
+    return {"case": case, "ours_s": ours, "reference_s": theirs, "ratio": ratio, "target": target, **more}
+
+
+def compare_sms(case: str, p: np.ndarray, y: np.ndarray, target: float, penalty: str = "ridge") -> dict[str, Any]:
+    import probmetrics.calibrators as reference
+
+    k = p.shape[1]
+    smooth = penalty == "ridge"
+    tol = None if smooth else 1e-4
+    own = calibrant.SMSCalibrator(penalty=penalty, tol=tol, classes=range(k))
+    other = reference.SMSCalibrator(penalty=penalty, opt="bfgs" if smooth else "saga", print_init_info=False)
+    ours, theirs = timing.cpu_seconds(lambda: own.fit(p, y)), timing.cpu_seconds(lambda: other.fit(p, y), repeat=4)
+    exact = calibrant.SMSCalibrator(penalty=penalty, tol=1e-13 if smooth else 1e-9, classes=range(k)).fit(p, y)
+    best = objective(p, y, exact.coef_, exact.intercept_, penalty)
+    w = np.asarray(other.W_, dtype=np.float64)
+    return row(
+        case,
+        ours,
+        theirs,
+        target,
+        ours_above_optimum=objective(p, y, own.coef_, own.intercept_, penalty) - best,
+        reference_above_optimum=objective(p, y, w[:, :k], w[:, k], penalty) - best,
+        gap=own.duality_gap_,
+    )
+
+
+def sms() -> list[dict[str, Any]]:
+    return [compare_sms(f"SMS ridge n=5000 k={k}", *overconfident(5000, k), target=10) for k in (3, 5, 10, 26)]
+
+
+def real() -> list[dict[str, Any]]:
+    results = []
+    for prefix in ("banking", "cifar100", "clinc"):
+        data = real_predictions(prefix)
+        if data is None:
+            print("real predictions: set CALIBRANT_PREDICTIONS")
+            break
+        p, y = data
+        results.append(compare_sms(f"SMS ridge {prefix} n={len(p)} k={p.shape[1]}", p, y, target=1.5))
+    return results
+
+
+def sparse() -> list[dict[str, Any]]:
+    data = overconfident(2000, 10)
+    return [compare_sms(f"SMS {name} n=2000 k=10", *data, target=3, penalty=name) for name in ("lasso", "group_lasso")]
+
+
+def svs() -> list[dict[str, Any]]:
+    import probmetrics.calibrators as reference
+
+    results = []
+    for k in (5, 10, 26):
+        p, y = overconfident(5000, k)
+        own, other = calibrant.SVSCalibrator(), reference.SVSCalibrator(print_init_info=False)
+        ours, theirs = timing.cpu_seconds(partial(own.fit, p, y)), timing.cpu_seconds(partial(other.fit, p, y))
+        theirs_at = objective(p, y, np.diag(np.asarray(other.v_, dtype=float)), np.asarray(other.b_, dtype=float))
+        ours_at = objective(p, y, np.diag(own.coef_), own.intercept_)
+        results.append(
+            row(f"SVS ridge n=5000 k={k}", ours, theirs, 8, objective=ours_at, reference_objective=theirs_at)
+        )
+    return results
+
+
+def ts() -> list[dict[str, Any]]:
+    import probmetrics.calibrators as reference
+
+    p, y = overconfident(5000, 10)
+    own, other = calibrant.TemperatureScalingCalibrator(smoothing=False), reference.TemperatureScalingCalibrator()
+    ours, theirs = timing.cpu_seconds(lambda: own.fit(p, y), repeat=20), timing.cpu_seconds(lambda: other.fit(p, y))
+    loss = [float(-np.mean(np.log(c.predict_proba(p)[np.arange(len(y)), y]))) for c in (own, other)]
+    return [row("TS n=5000 k=10", ours, theirs, 4, objective=loss[0], reference_objective=loss[1])]
+
+
+def binary() -> list[dict[str, Any]]:
+    import probmetrics.calibrators as reference
+
+    p, y = overconfident(5000, 2)
+    results = []
+    for kind in ("affine", "quadratic"):
+        own, other = calibrant.BinaryLogisticCalibrator(kind), reference.BinaryLogisticCalibrator(type=kind)
+        ours = timing.cpu_seconds(partial(own.fit, p, y), repeat=20)
+        theirs = timing.cpu_seconds(partial(other.fit, p, y), repeat=20)
+        loss = [float(-np.mean(np.log(c.predict_proba(p)[np.arange(len(y)), y]))) for c in (own, other)]
+        results.append(row(f"binary {kind} n=5000", ours, theirs, 5, objective=loss[0], reference_objective=loss[1]))
+    return results
+
+
+def predict() -> list[dict[str, Any]]:
+    import probmetrics.calibrators as reference
+
+    p, y = overconfident(5000, 10)
+    many = np.tile(p, (200, 1))
+    own, other = calibrant.SMSCalibrator().fit(p, y), reference.SMSCalibrator(print_init_info=False).fit(p, y)
+    ours = timing.cpu_seconds(lambda: own.predict_proba(many), repeat=3)
+    theirs = timing.cpu_seconds(lambda: other.predict_proba(many), repeat=3)
+    import tracemalloc
+
+    tracemalloc.start()
+    own.predict_proba(many)
+    arrays = 1.0 + tracemalloc.get_traced_memory()[1] / many.nbytes
+    tracemalloc.stop()
+    return [row("predict_proba 1e6 x 10", ours, theirs, 2, arrays_alive_with_input=arrays)]
+
+
+_LARGE = """
+import resource, time
+import numpy as np
+rng = np.random.default_rng(0)
+n, k, d = 25000, 1000, 40
+centres = rng.normal(size=(k, d)).astype(np.float32)
+y = rng.integers(k, size=n)
+h = centres[y] + 1.1 * rng.normal(size=(n, d)).astype(np.float32)
+p = 2.0 * (h @ centres.T - 0.5 * (centres**2).sum(axis=1))
+del h
+p -= p.max(axis=1, keepdims=True)
+np.exp(p, out=p)
+p /= p.sum(axis=1, keepdims=True)
+from calibrant import SMSCalibrator
+start = time.perf_counter()
+sms = SMSCalibrator().fit(p, y)
+took = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(took, peak, sms.objective_, sms.duality_gap_, sms.n_iter_)
+"""
+
+
+def large() -> list[dict[str, Any]]:
+    """A million parameters, on all cores of the machine, in a process of its own so that its memory can be told."""
+    environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
+    output = subprocess.run([sys.executable, "-c", _LARGE], capture_output=True, text=True, env=environment, check=True)
+    took, peak, value, gap, _ = (float(word) for word in output.stdout.split())
+    print(f"SMS ridge n=25000 k=1000: {took:.1f} s (target 120), peak {peak:.2f} GiB (target 3), gap {gap:.2g}")
+    return [{"case": "SMS ridge n=25000 k=1000", "wall_s": took, "peak_gib": peak, "objective": value, "gap": gap}]
+
+
+def _fresh(code: str, repeat: int = 5) -> float:
+    """Least wall time of a fresh Python process that runs `code`, less that of one that runs nothing."""
+
+    def best(text: str) -> float:
+        times = []
+        for _ in range(repeat):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", text], check=True, capture_output=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    return best(code) - best("pass")
+
+
+_FIRST_FIT = """
+import time
+import numpy as np
+from calibrant import SMSCalibrator
+rng = np.random.default_rng(0)
+p = rng.dirichlet(np.ones(10), size=2000)
+y = rng.integers(10, size=2000)
+times = []
+for _ in range(2):
+    start = time.perf_counter()
+    SMSCalibrator().fit(p, y)
+    times.append(time.perf_counter() - start)
+print(times[0] - times[1])
+"""
+
+
+def imports() -> list[dict[str, Any]]:
+    names = "calibrant.SMSCalibrator, calibrant.LogisticCalibrator, calibrant.get_calibrator"
+    bare, used, sklearn = (
+        _fresh(code) for code in ("import calibrant", f"import calibrant; {names}", "import sklearn.linear_model")
+    )
+    heavy = "torch", "pandas", "matplotlib", "numba"
+    check = f"import sys, calibrant; print([name for name in {heavy} if name in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout.strip()
+    print(
+        f"import calibrant {bare:.3f} s, with its calibrators {used:.3f} s, sklearn.linear_model {sklearn:.3f} s: "
+        f"ratio {used / sklearn:.2f} (target 1.25); heavy modules loaded: {loaded}"
+    )
+    subprocess.run([sys.executable, "-c", _FIRST_FIT], check=True, capture_output=True)  # fills the compiled cache
+    first_fit = partial(subprocess.run, [sys.executable, "-c", _FIRST_FIT], capture_output=True, text=True, check=True)
+    extra = min(float(first_fit().stdout) for _ in range(3))
+    print(f"first fit of a process: {extra:.2f} s more than the second (target 1)")
+    return [{"case": "import", "bare_s": bare, "used_s": used, "sklearn_s": sklearn, "first_fit_extra_s": extra}]
+
+
+GROUPS = {
+    "sms": sms,
+    "real": real,
+    "svs": svs,
+    "ts": ts,
+    "binary": binary,
+    "sparse": sparse,
+    "predict": predict,
+    "import": imports,
+    "large": large,
+}
+
+
+def main() -> None:
+    chosen = sys.argv[1:] or list(GROUPS)
+    results = {name: GROUPS[name]() for name in chosen}
+    print("written to", timing.write_json("speed", results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
+from calibrant.softmax.solvers.compiled_prox import prox_in_place
+
+STRENGTH = np.array([[0.3, 0.3, 0.7], [0.3, 0.3, 0.7]])
+GROUPS = np.array([[0, 0, 1], [0, 0, 1]])
+PENALTIES: list[Penalty] = [
+    NoPenalty((2, 3)),
+    Ridge(STRENGTH),
+    Lasso(STRENGTH),
+    GroupLasso(STRENGTH, GROUPS),
+    MCP(STRENGTH, 3.0),
+    MCP(STRENGTH, 1.2),
+]
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: f"{type(p).__name__}-{p.gamma:g}")
+@pytest.mark.parametrize("step", [0.1, 1.0, 2.0])
+def test_prox_minimises_its_objective(penalty: Penalty, step: float) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        point = 1.5 * rng.normal(size=(2, 3))
+        found = penalty.prox(point, step)
+
+        def objective(t: np.ndarray, point: np.ndarray = point) -> float:
+            t = t.reshape(2, 3)
+            return 0.5 * float(np.sum((t - point) ** 2)) + step * penalty.value(t)
+
+        starts = [found + 0.1 * rng.normal(size=(2, 3)), point, np.zeros((2, 3))]
+        best = min(minimize(objective, s.ravel(), method="Nelder-Mead", tol=1e-10).fun for s in starts)
+        assert objective(found) <= best + 1e-8
+        compiled = point.copy()
+        groups = int(penalty.groups.max()) + 1
+        prox_in_place(compiled, step, penalty.code, penalty.strength, penalty.groups, groups, penalty.gamma)
+        np.testing.assert_allclose(compiled, found, atol=1e-14)
+
+
+def test_mcp_is_the_lasso_near_zero_and_constant_far_out() -> None:
+    penalty, lasso = MCP(np.array([2.0]), gamma=3.0), Lasso(np.array([2.0]))
+    assert penalty.value(np.array([1e-6])) == pytest.approx(lasso.value(np.array([1e-6])), rel=1e-6)
+    assert penalty.value(np.array([6.0])) == penalty.value(np.array([1e6])) == pytest.approx(3.0 * 4.0 / 2)
+
+
+@pytest.mark.parametrize("penalty", [Lasso(STRENGTH), GroupLasso(STRENGTH, GROUPS)], ids=["lasso", "group"])
+def test_dual_scale_is_the_largest_feasible_one(penalty: Lasso | GroupLasso) -> None:
+    """The conjugate at u is zero where sup_t u·t − penalty(t) = 0, and infinite just beyond."""
+    rng = np.random.default_rng(1)
+    u = 5.0 * rng.normal(size=(2, 3))
+    scale = penalty.dual_scale(u)
+    directions = rng.normal(size=(20000, 2, 3))
+    if isinstance(penalty, GroupLasso):  # the worst directions are u restricted to one group
+        directions = np.concatenate([directions, np.where(np.arange(2)[:, None, None] == GROUPS, u, 0.0)])
+    else:
+        directions = np.concatenate([directions, np.sign(u) * np.eye(6).reshape(6, 2, 3)])
+    support = max(float(np.sum(u * t)) / penalty.value(t) for t in directions)
+    assert scale == pytest.approx(1.0 / support, rel=1e-9)
+    assert penalty.dual_scale(0.5 * scale * u) == 1.0
+
+
+def test_ridge_conjugate_is_the_supremum() -> None:
+    penalty = Ridge(STRENGTH)
+    u = np.random.default_rng(2).normal(size=(2, 3))
+    result = minimize(lambda t: penalty.value(t.reshape(2, 3)) - float(u.ravel() @ t), np.zeros(6), tol=1e-12)
+    assert penalty.conjugate(u) == pytest.approx(-result.fun, rel=1e-8)

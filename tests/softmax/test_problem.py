@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.special import logsumexp, softmax
+
+from calibrant.softmax.problem import SoftmaxProblem
+
+from .conftest import make_problem
+
+
+def plain_loss(problem: SoftmaxProblem, theta: np.ndarray) -> float:
+    """The mean log loss written as in the formula, with loops over nothing but NumPy."""
+    z = problem.offset.astype(float).copy()
+    f = problem.first_free
+    d = problem.n_shared
+    for j in range(problem.shape[0]):
+        z[f + j] += theta[j, :d] @ problem.shared
+        z[f + j] += theta[j, d:] @ problem.own[:, f + j]
+    losses = logsumexp(z, axis=0) - z[problem.y, np.arange(problem.n_rows)]
+    return float(losses @ problem.row_weight)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_value_gradient_and_curvature_agree_with_finite_differences(kind: str, weighted: bool) -> None:
+    problem = make_problem(kind, weighted=weighted)
+    rng = np.random.default_rng(1)
+    theta = 0.3 * rng.normal(size=problem.shape)
+    loss, p = problem.evaluate(problem.logits(theta))
+    assert loss == pytest.approx(plain_loss(problem, theta), rel=1e-13)
+    numeric = approx_fprime(theta.ravel(), lambda t: plain_loss(problem, t.reshape(problem.shape)), 1e-7)
+    gradient = problem.gradient(p)
+    np.testing.assert_allclose(gradient.ravel(), numeric, atol=1e-6)
+
+    direction = rng.normal(size=problem.shape)
+
+    def gradient_at(t: np.ndarray) -> np.ndarray:
+        return problem.gradient(problem.evaluate(problem.logits(t))[1])
+
+    h = 1e-6
+    numeric_product = (gradient_at(theta + h * direction) - gradient_at(theta - h * direction)) / (2 * h)
+    product = problem.hessian_vector_product(p, direction)
+    np.testing.assert_allclose(product, numeric_product, atol=1e-7)
+    np.testing.assert_allclose(problem.hessian(p) @ direction.ravel(), product.ravel(), atol=1e-12)
+    fused = problem.derivatives(theta)
+    assert fused[0] == pytest.approx(loss, rel=1e-13)
+    np.testing.assert_allclose(fused[1], gradient, atol=1e-13)
+    np.testing.assert_allclose(fused[2], problem.hessian(p), atol=1e-13)
+
+
+def test_line_derivatives_are_those_of_the_loss_along_the_line(kind: str) -> None:
+    problem = make_problem(kind)
+    theta = np.random.default_rng(2).normal(size=problem.shape)
+    z, d = problem.logits(np.zeros(problem.shape)), problem.linear(theta)
+    for t in (0.0, 0.4, 1.0):
+        loss, slope, curvature = problem.line(z, d, t)
+        p = problem.evaluate(problem.logits(t * theta))[1]
+        assert loss == pytest.approx(plain_loss(problem, t * theta), rel=1e-13)
+        assert slope == pytest.approx(float(np.sum(problem.gradient(p) * theta)), abs=1e-12)
+        assert curvature == pytest.approx(float(np.sum(theta * problem.hessian_vector_product(p, theta))), rel=1e-9)
+
+
+def test_adjoint_is_the_transpose_of_linear(kind: str) -> None:
+    problem = make_problem(kind)
+    rng = np.random.default_rng(3)
+    theta, residual = rng.normal(size=problem.shape), rng.normal(size=(problem.n_classes, problem.n_rows))
+    left, right = np.sum(problem.linear(theta) * residual), np.sum(theta * problem.adjoint(residual))
+    assert left == pytest.approx(right, rel=1e-12)
+
+
+def test_weight_two_equals_a_repeated_row(kind: str) -> None:
+    problem = make_problem(kind, weighted=True)
+    counts = np.rint(problem.row_weight * problem.total_weight).astype(int)
+    rows = np.repeat(np.arange(problem.n_rows), counts)
+    repeated = SoftmaxProblem(
+        problem.y[rows],
+        problem.offset[:, rows],
+        shared=problem.shared[:, rows],
+        own=problem.own[:, :, rows],
+        first_free=problem.first_free,
+    )
+    theta = np.random.default_rng(4).normal(size=problem.shape)
+    for one, other in zip(problem.derivatives(theta), repeated.derivatives(theta)):
+        np.testing.assert_allclose(one, other, atol=1e-13)
+
+
+def test_extreme_logits_give_finite_losses_and_exact_probabilities() -> None:
+    z = np.array([[0.0, -1000.0, 700.0], [-800.0, 0.0, 700.0], [-0.5, 1e4, -1e4]])
+    problem = SoftmaxProblem(np.array([0, 1, 2]), z)
+    loss, p = problem.evaluate(z.copy())
+    np.testing.assert_allclose(p, softmax(z, axis=0), rtol=1e-12, atol=1e-300)
+    assert loss == pytest.approx(np.mean(logsumexp(z, axis=0) - z[[0, 1, 2], [0, 1, 2]]), rel=1e-12)
+
+
+def test_single_precision_agrees_to_its_rounding(kind: str) -> None:
+    problem = make_problem(kind)
+    narrow = problem.astype(np.float32)
+    theta = 0.1 * np.random.default_rng(5).normal(size=problem.shape)
+    loss, p = problem.evaluate(problem.logits(theta))
+    narrow_loss, narrow_p = narrow.evaluate(narrow.logits(theta))
+    assert narrow_p.dtype == np.float32
+    assert narrow_loss == pytest.approx(loss, rel=1e-5)
+    np.testing.assert_allclose(narrow.gradient(narrow_p), problem.gradient(p), atol=1e-5)
