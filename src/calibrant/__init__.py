@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from .calibrators.structured import SMSCalibrator as SMSCalibrator
     from .calibrators.structured import SVSCalibrator as SVSCalibrator
     from .calibrators.temperature import TemperatureScalingCalibrator as TemperatureScalingCalibrator
+    from .classifier import CalibratedClassifier as CalibratedClassifier
 
 _HOME = {
     "BinaryLogisticCalibrator": ".calibrators.binary",
+    "CalibratedClassifier": ".classifier",
     "CalibrationWarning": ".calibrators.labels",
     "CalibratorInfo": ".calibrators.registry",
     "LogisticCalibrator": ".calibrators.logistic",

@@ -132,7 +132,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each row after calibration."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        p = self.predict_proba(X)
+        return self.classes_[p.argmax(axis=1)]
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         """Fit to log-probabilities `x` (n, k), column numbers `y` (n,) and positive weights (`None`: all one)."""
@@ -150,7 +151,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if columns != self.n_features_in_ and {columns, self.n_features_in_} != {1, 2}:
             raise ValueError(
                 f"X has {columns} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input: one column a class, as in fit."
+                "features as input: one column a class, as in fit. Reshape your data."
             )
         if columns == 1:  # always the second class
             return array, None
@@ -218,7 +219,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = self.input == "probabilities"
         tags.classifier_tags.poor_score = True
         return tags
 

@@ -75,7 +75,7 @@ def check_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
     if labels.dtype.kind in "fO":
         labels = _check_present(labels)
     if labels.dtype.kind == "c":
-        raise ValueError("Unknown label type: complex numbers cannot be sorted.")
+        raise ValueError("Complex data not supported: y holds complex numbers, which cannot be sorted.")
     return labels, None if categories is None else to_numpy(categories)
 
 
