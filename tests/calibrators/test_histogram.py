@@ -78,7 +78,7 @@ def test_bbq_beside_netcal(score, n):
         peer = netcal.BBQ(score.upper())
         peer.fit(p, y)
         expected = peer.transform(GRID)
-    ours = BBQCalibrator(score=score).fit(p, y)
+    ours = BBQCalibrator(criterion=score).fit(p, y)
     np.testing.assert_allclose(np.sort(ours.weights_), np.sort(peer._model_scores), atol=1e-4)
     np.testing.assert_allclose(ours.predict_proba(GRID)[:, 1], expected, atol=1e-5)
 
@@ -87,7 +87,7 @@ def test_bbq_by_marginal_likelihood_is_the_average_of_beta_posteriors():
     from scipy.special import betaln, logsumexp
 
     p, y = binary_sample(30, seed=3)
-    ours = BBQCalibrator(score="bayes").fit(p, y)
+    ours = BBQCalibrator(criterion="bayes").fit(p, y)
     sizes = np.arange(1, 7)  # n^(1/3)/10 to n/5
     np.testing.assert_array_equal(ours.n_bins_, sizes)
     evidence, means = [], []

@@ -24,14 +24,14 @@ def test_platt_is_that_of_scikit_learn(score, weighted):
         return q if score == "probability" else np.log(q / (1 - q))
 
     peer = _SigmoidCalibration().fit(of(p), y, sample_weight=weight)
-    ours = PlattCalibrator(score=score).fit(p, y, weight)
+    ours = PlattCalibrator(scale=score).fit(p, y, weight)
     np.testing.assert_allclose(ours.predict_proba(GRID)[:, 1], peer.predict(of(GRID)), atol=1e-6)
 
 
 def test_platt_on_log_odds_can_be_the_identity():
     rng = np.random.default_rng(0)
     p = rng.random(200_000)
-    calibrator = PlattCalibrator(score="log-odds").fit(p, rng.random(200_000) < p)
+    calibrator = PlattCalibrator(scale="log-odds").fit(p, rng.random(200_000) < p)
     assert calibrator.slope_ == pytest.approx(1.0, abs=0.02)
     assert calibrator.intercept_ == pytest.approx(0.0, abs=0.02)
 

@@ -1,6 +1,6 @@
 """Bayesian binning into quantiles: an average of histogram binnings of many sizes, weighed by how well each fits.
 
-With ``score="bic"`` or ``"aic"`` a binning weighs ``exp(-½ ΔIC)``; with ``"bayes"`` by the marginal likelihood of
+With ``criterion="bic"`` or ``"aic"`` a binning weighs ``exp(-½ ΔIC)``; with ``"bayes"`` by the marginal likelihood of
 its labels under a beta prior in each bin, as first published. The average of step functions is one step function,
 which is what is stored.
 """
@@ -30,7 +30,7 @@ class BBQCalibrator(BinaryMethod):
 
     Parameters
     ----------
-    score : {"bic", "aic", "bayes"}, default="bic"
+    criterion : {"bic", "aic", "bayes"}, default="bic"
         How binnings are weighed: by an information criterion, or by their marginal likelihood.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width or of equal mass.
@@ -72,21 +72,21 @@ class BBQCalibrator(BinaryMethod):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BinaryMethod._parameter_constraints,
-        "score": [StrOptions({"bic", "aic", "bayes"})],
+        "criterion": [StrOptions({"bic", "aic", "bayes"})],
         "strategy": [StrOptions({"uniform", "quantile"})],
     }
 
     def __init__(
         self,
         *,
-        score: str = "bic",
+        criterion: str = "bic",
         strategy: str = "uniform",
         multiclass: str = "ovr",
         input: str = "probabilities",
         classes: Any = None,
         renormalize: bool = False,
     ) -> None:
-        self.score = score
+        self.criterion = criterion
         self.strategy = strategy
         self.multiclass = multiclass
         self.input = input
@@ -102,7 +102,7 @@ class BBQCalibrator(BinaryMethod):
         binnings = [self._binning(grouped, int(size)) for size in sizes]
         log_weight = np.array([binning[2] for binning in binnings])
         weights = np.exp(log_weight - log_weight.max())
-        kept = np.arange(len(weights)) if self.score == "bayes" else _elbow(weights)
+        kept = np.arange(len(weights)) if self.criterion == "bayes" else _elbow(weights)
         self.n_bins_ = sizes[kept]
         self.weights_ = weights[kept] / weights[kept].sum()
         self.edges_, self.values_ = _average([binnings[i][:2] for i in kept], self.weights_)
@@ -115,11 +115,11 @@ class BBQCalibrator(BinaryMethod):
         edges = np.unique(np.round(levels, EDGE_DECIMALS))
         total, positive = bin_totals(grouped, edges[1:-1])
         middle = 0.5 * (edges[1:] + edges[:-1])
-        if self.score == "bayes":
+        if self.criterion == "bayes":
             return edges[1:-1], *_beta_binomial(total, positive, middle)
         values = np.clip(np.divide(positive, total, out=middle, where=total > 0.0), 0.0, 1.0)
         log_likelihood = float(_x_log_y(positive, values).sum() + _x_log_y(total - positive, 1.0 - values).sum())
-        cost = 2.0 if self.score == "aic" else float(np.log(grouped.weight.sum()))
+        cost = 2.0 if self.criterion == "aic" else float(np.log(grouped.weight.sum()))
         return edges[1:-1], values, log_likelihood - 0.5 * cost * size
 
     def _positive(self, x: FloatArray) -> FloatArray:

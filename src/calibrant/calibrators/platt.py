@@ -21,7 +21,7 @@ class PlattCalibrator(BinaryMethod):
 
     Parameters
     ----------
-    score : {"probability", "log-odds"}, default="probability"
+    scale : {"probability", "log-odds"}, default="probability"
         What the sigmoid is applied to. On log-odds the identity is among the maps that can be learned.
     multiclass : {"ovr", "ovo"}, default="ovr"
         How more than two classes are handled: one-vs-rest or one-vs-one.
@@ -54,19 +54,19 @@ class PlattCalibrator(BinaryMethod):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BinaryMethod._parameter_constraints,
-        "score": [StrOptions({"probability", "log-odds"})],
+        "scale": [StrOptions({"probability", "log-odds"})],
     }
 
     def __init__(
         self,
         *,
-        score: str = "probability",
+        scale: str = "probability",
         multiclass: str = "ovr",
         input: str = "probabilities",
         classes: Any = None,
         renormalize: bool = False,
     ) -> None:
-        self.score = score
+        self.scale = scale
         self.multiclass = multiclass
         self.input = input
         self.classes = classes
@@ -81,7 +81,7 @@ class PlattCalibrator(BinaryMethod):
         self.slope_, self.intercept_ = (float(c) for c in coefficients)
 
     def _score(self, x: FloatArray) -> FloatArray:
-        return positive_probability(x) if self.score == "probability" else x[:, 1] - x[:, 0]
+        return positive_probability(x) if self.scale == "probability" else x[:, 1] - x[:, 0]
 
     def _positive(self, x: FloatArray) -> FloatArray:
         return sigmoid(self.slope_ * self._score(x) + self.intercept_)
