@@ -145,6 +145,21 @@ def test_squared_debiased_error_is_unbiased() -> None:
     assert rms_error(sums, debias=True) == pytest.approx(np.sqrt(one))
 
 
+def test_debiasing_of_bins_without_spread() -> None:
+    # One bin exactly right and one exactly wrong, both certain: chance contributes nothing.
+    assert expected_calibration_error([1, 1, 0, 0], [1.0, 1.0, 0.9, 0.9], debias=True) == pytest.approx(0.45)
+    assert expected_calibration_error([1, 1], [1.0, 1.0], debias=True) == 0.0
+    assert rms_calibration_error([1, 1], [1.0, 1.0], debias=True) == 0.0
+
+
+def test_expected_absolute_normal() -> None:
+    from calibrant.metrics.binned import _folded_normal_mean
+
+    draws = np.random.default_rng(0).normal(0.03, 0.05, 2_000_000)
+    assert _folded_normal_mean(np.array([0.03]), np.array([0.05]))[0] == pytest.approx(np.abs(draws).mean(), rel=2e-3)
+    np.testing.assert_allclose(_folded_normal_mean(np.array([-0.2, 0.0]), np.zeros(2)), [0.2, 0.0])
+
+
 def test_bad_bins() -> None:
     with pytest.raises(ValueError, match="n_bins"):
         expected_calibration_error([0, 1], [0.1, 0.2], n_bins=0)

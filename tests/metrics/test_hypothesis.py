@@ -9,7 +9,7 @@ from scipy.stats import chi2, kstest
 from calibrant.metrics import calibration_test
 from calibrant.metrics._random import LabelSampler
 
-STATISTICS = ["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "score"]
+STATISTICS = ["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score"]
 
 
 def calibrated(rng: np.random.Generator, n_rows: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -72,6 +72,22 @@ def test_score_of_two_classes_is_coxs() -> None:
     information = (x * (p * (1 - p))[:, None]).T @ x
     theirs = gradient @ np.linalg.solve(information, gradient)
     assert calibration_test(y, p, "score", n_resamples=1).statistic == pytest.approx(theirs, rel=1e-8)
+
+
+def test_temperature_statistic_is_a_squared_standard_score() -> None:
+    rng = np.random.default_rng(13)
+    p = rng.dirichlet(np.full(5, 2.0), size=3000)
+    values = [
+        calibration_test(LabelSampler(p).draw(rng), p, "temperature", n_resamples=1).statistic for _ in range(250)
+    ]
+    assert kstest(values, chi2(1).cdf).pvalue > 1e-3
+
+
+def test_overconfidence_in_many_rare_classes_is_found() -> None:
+    rng = np.random.default_rng(14)
+    y, p = calibrated(rng, 300, 200)
+    sharp = p**1.6 / (p**1.6).sum(axis=1, keepdims=True)
+    assert calibration_test(y, sharp, "temperature", n_resamples=99).p_value == 0.01
 
 
 def test_sampler_draws_the_given_distribution() -> None:

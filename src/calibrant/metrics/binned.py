@@ -22,10 +22,10 @@ from calibrant.metrics.bins import Binner, BinSums, Strategy
 
 def _folded_normal_mean(mean: FloatArray, deviation: FloatArray) -> FloatArray:
     """`E|Z|` for `Z ~ N(mean, deviation²)`."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(deviation > 0, mean / deviation, np.inf * np.sign(mean))
+    # Without spread the mean stays what it is; a z of 40 says so without a division by zero.
+    z = np.abs(mean) / np.where(deviation > 0, deviation, np.maximum(np.abs(mean) / 40, 1e-300))
     density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
-    return 2 * deviation * density + np.abs(mean) * (2 * ndtr(np.abs(z)) - 1)
+    return 2 * deviation * density + np.abs(mean) * (2 * ndtr(z) - 1)
 
 
 def expected_error(sums: BinSums, *, debias: bool = False) -> float:

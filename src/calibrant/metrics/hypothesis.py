@@ -21,7 +21,7 @@ from calibrant.metrics.bins import bin_sums, quantile_index, uniform_index
 from calibrant.metrics.losses import DEFAULT_FLOOR
 from calibrant.metrics.smooth import Grid, smooth_error
 
-TestStatistic = Literal["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "score"]
+TestStatistic = Literal["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score"]
 # A statistic of the outcomes of one view (1 where the event happened), everything else fixed.
 OfHits = Callable[[FloatArray], float]
 
@@ -76,6 +76,23 @@ def _of_hits(name: str, view: View, share: FloatArray, n_bins: int, strategy: st
     raise ValueError(f"statistic must be 'kuiper', 'kolmogorov_smirnov', 'ece', 'smooth_ece' or 'score', got {name!r}")
 
 
+def _temperature_of_labels(data: Predictions, share: FloatArray) -> Callable[[IntArray], float]:
+    """Squared standard score of `Σ_i w_i (x_i,y_i - Σ_j p_ij x_ij)` with `x = log p`: is the temperature one?"""
+    proba = data.proba.astype(np.float64, copy=False)
+    x = np.log(np.maximum(proba, DEFAULT_FLOOR))
+    centre = np.sum(proba * x, axis=1)
+    variance = float(share**2 @ np.sum(proba * (x - centre[:, None]) ** 2, axis=1))
+    start = np.arange(len(x)) * data.n_classes
+    flat = x.ravel()
+
+    def statistic(y: IntArray) -> float:
+        score = float(share @ (flat[start + y] - centre))
+        # Predictions that are certain leave no room for chance.
+        return score**2 / variance if variance > 0 else (0.0 if score == 0 else np.inf)
+
+    return statistic
+
+
 def _score_of_labels(data: Predictions, share: FloatArray) -> Callable[[IntArray], float]:
     """Score test of class intercepts and a temperature, `g' V⁺ g`, with the exact null covariance `V`.
 
@@ -124,13 +141,14 @@ def calibration_test(
     ----------
     y_true, y_prob, sample_weight, classes
         See `log_loss`. Rows are independent observations; weights say how much each counts in the statistic.
-    statistic : {"kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "score"}, default "kuiper"
+    statistic : {"kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score"}, default "kuiper"
         What to test with. The first four look at the scores of `kind`; Kuiper finds any deviation and needs no
-        setting. "score" looks at all classes at once for wrong class frequencies and a wrong temperature, the usual
-        faults, and is the most powerful against these.
+        setting. The last two look at all classes at once: "temperature" for over- or under-confidence alone, against
+        which nothing is more powerful, "score" for a wrong temperature and wrong class frequencies (for many classes
+        with few rows each, the frequencies drown the temperature).
     kind : {"auto", "binary", "top-label", "class-wise"}, default "auto"
         Whose probabilities: the second class's of two, the predicted class's, or every class's (mean statistic over
-        classes). "auto" is binary for two classes, top-label for more. Not used by "score".
+        classes). "auto" is binary for two classes, top-label for more. Not used by the last two statistics.
     n_resamples : int, default 999
         Number of draws of labels; the smallest possible p-value is `1 / (n_resamples + 1)`.
     random_state : int, Generator or None, default 0
@@ -159,9 +177,10 @@ def calibration_test(
     data = check_predictions(y_true, y_prob, sample_weight, classes)
     rng = generator(random_state)
     share = np.full(data.n_rows, 1 / data.n_rows) if data.weight is None else data.weight / data.weight.sum()
-    if statistic == "score":
+    if statistic in ("score", "temperature"):
         resolved = "all classes"
-        observed, drawn = _simulate_labels(data, _score_of_labels(data, share), n_resamples, rng)
+        make = _score_of_labels if statistic == "score" else _temperature_of_labels
+        observed, drawn = _simulate_labels(data, make(data, share), n_resamples, rng)
     elif resolve_kind(data, kind) == "class-wise":
         resolved = "class-wise"
         each = [

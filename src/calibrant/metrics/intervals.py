@@ -2,8 +2,9 @@
 
 Rows are drawn with replacement; a drawn row counts as often as it was drawn. Means use percentile intervals. Distances
 such as ECE are too large in a sample and larger still in a resample of it. The excess is about the same on the scale
-of squares (`E θ*² - θ² ≈ E θ² - τ²`, exactly so for sums of squares), so their intervals are reflected there:
-`[√(2θ² - q_high²), √(2θ² - q_low²)]`, with 0 for the root of what is negative.
+of squares (`b = E θ*² - θ² ≈ E θ² - τ²`, exactly so for sums of squares): their lower end is the percentile with the
+excess of sample and resample taken off, `√(q_low² - 2b)`, or 0 if that is negative. The upper end, `θ + q_high - q_50`,
+leaves the sample's own excess in, which is on the safe side.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from calibrant.metrics._inputs import FloatArray, check_predictions
 from calibrant.metrics._random import generator
 from calibrant.metrics._scalars import SCALARS, Scalar, Statistic, find_scalar
 
-Method = Literal["auto", "percentile", "basic", "squared"]
+Method = Literal["auto", "percentile", "basic", "corrected"]
 DEFAULT_METRICS = ("log_loss", "brier", "accuracy", "auroc", "ece", "smooth_ece", "kuiper")
 
 
@@ -87,17 +88,19 @@ def interval(
     low, high = (float(q) for q in np.quantile(known, [(1 - level) / 2, (1 + level) / 2]))
     if method == "basic":
         low, high = 2 * value - high, 2 * value - low
-    elif method == "squared":
-        low, high = (float(np.sqrt(max(2 * value**2 - q**2, 0.0))) for q in (high, low))
+    elif method == "corrected":
+        excess = max(float(np.mean(known**2)) - value**2, 0.0)
+        low = float(np.sqrt(max(low**2 - 2 * excess, 0.0)))
+        high = value + high - float(np.median(known))
     low, high = min(max(low, lower), value), max(min(high, upper), value)
     return Estimate(value, low, high, level)
 
 
 def _resolve(method: str, entry: Scalar | None) -> str:
-    if method not in ("auto", "percentile", "basic", "squared"):
-        raise ValueError(f"method must be 'auto', 'percentile', 'basic' or 'squared', got {method!r}")
+    if method not in ("auto", "percentile", "basic", "corrected"):
+        raise ValueError(f"method must be 'auto', 'percentile', 'basic' or 'corrected', got {method!r}")
     if method == "auto":
-        return "squared" if entry is not None and entry.plug_in_bias else "percentile"
+        return "corrected" if entry is not None and entry.plug_in_bias else "percentile"
     return method
 
 
@@ -127,9 +130,11 @@ def confidence_interval(
         Confidence level.
     n_resamples : int, default 1000
         Number of bootstrap resamples.
-    method : {"auto", "percentile", "basic", "squared"}, default "auto"
-        Percentiles of the replicates, those reflected about the estimate, or reflected on the scale of squares.
-        "auto" is "squared" for calibration errors, which are biased upwards, and "percentile" otherwise.
+    method : {"auto", "percentile", "basic", "corrected"}, default "auto"
+        Percentiles of the replicates, those reflected about the estimate ("basic"), or corrected for the bias of
+        distances. "auto" is "corrected" for calibration errors, which are biased upwards, and "percentile" otherwise.
+        Near zero the corrected interval is cautious: whether there is any error at all is what `calibration_test`
+        tells.
     random_state : int, Generator or None, default 0
         Source of the resamples.
     **options

@@ -1,7 +1,9 @@
 """Area under the ROC curve, one class against the rest.
 
 For one class it is the probability that a random row of the class is scored above a random other row, ties counting
-half: `Σ_runs P_r (N_{<r} + N_r / 2) / (P N)` over runs of equal scores with positive weight `P_r` and negative `N_r`.
+half. With `M_i` the weight of all rows scored below row `i` plus half of those scored equally (itself included), and
+`P` and `N` the weights of the class and of the rest, it is `(Σ_{i in class} w_i M_i - P²/2) / (P N)`: among themselves,
+the rows of the class contribute `P²/2` in any order.
 """
 
 from __future__ import annotations
@@ -21,16 +23,22 @@ Average = Literal["macro", "weighted"]
 
 def _prepare_one(view: View) -> Statistic:
     ordered = sort_view(view)
+    n_rows = len(ordered.score)
+    positive = np.flatnonzero(ordered.hit)
+    # The run of equal scores in which each positive row stands: where it starts, and where the next one starts.
+    run = np.searchsorted(ordered.starts, positive, side="right") - 1
+    start, stop = ordered.starts[run], np.append(ordered.starts, n_rows)[run + 1]
+    rows = ordered.order[positive]
 
     def area(weight: FloatArray | None) -> float:
-        moved = np.ones(len(ordered.hit)) if weight is None else weight[ordered.order]
-        positive = np.add.reduceat(moved * ordered.hit, ordered.starts)
-        negative = np.add.reduceat(moved * (1 - ordered.hit), ordered.starts)
-        pairs = positive.sum() * negative.sum()
+        below = np.zeros(n_rows + 1)
+        np.cumsum(np.ones(n_rows) if weight is None else weight[ordered.order], out=below[1:])
+        own = np.ones(len(rows)) if weight is None else weight[rows]
+        total = float(own.sum())
+        pairs = total * (float(below[-1]) - total)
         if pairs <= 0:
             return float("nan")
-        below = np.cumsum(negative) - negative / 2
-        return float(positive @ below / pairs)
+        return float((own @ (below[start] + below[stop]) - total**2) / 2 / pairs)
 
     return area
 
