@@ -17,7 +17,7 @@ METHODS = [pytest.param(name, marks=[pytest.mark.trees] if extra else []) for na
 MULTICLASS = [info.name for info in list_calibrators() if info.multiclass and info.extra is None]
 
 #: Methods that cross-validate by rows: a repeated row may stand in two folds, which a weighted row cannot.
-ROW_FOLDS = {"dirichlet-cv", "lightgbm", "xgboost", "catboost", "auto"}
+ROW_FOLDS = {"dirichlet-cv", "lightgbm", "xgboost", "catboost", "auto", "auto-fast", "sqs"}
 
 
 def make(name):

@@ -94,6 +94,14 @@ def list_calibrators() -> list[CalibratorInfo]:
 _GUO = "Guo et al., ICML 2017"
 _PAPER = "Berta et al., AISTATS 2026"
 
+register_calibrator("auto", ".auto:AutoCalibrator", "the recommended one: a blend chosen by cross-validation")
+register_calibrator(
+    "auto-fast",
+    ".auto:AutoCalibrator",
+    "the recommended one without kernel and trees",
+    parameters={"effort": "fast"},
+)
+register_calibrator("sqs", ".sqs:SQSCalibrator", "structured quadratic scaling: SMS with curves")
 register_calibrator("none", ".identity:NoCalibrator", "the predictions as they are")
 register_calibrator("ts", ".temperature:TemperatureScalingCalibrator", "temperature scaling, smoothed", reference=_GUO)
 register_calibrator(

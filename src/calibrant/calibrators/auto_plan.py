@@ -1,0 +1,62 @@
+"""What `AutoCalibrator` fits for data of a given size: the members, folds and rows that are worth their cost.
+
+Kernel features and trees pay where there are few classes and curved distortions; with many classes the safe, nearly
+diagonal models win, and the full matrix is left out where it would cost more than it has ever gained.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..trees.ensemble import BoostingOptions
+from .base import IntArray
+
+_KERNEL_CLASSES = 12
+_TREE_CLASSES = 40
+_MATRIX_CLASSES = 200
+#: Most numbers in a matrix of log-probabilities; more rows than that are thinned by a random draw.
+_MOST_NUMBERS = 1 << 21
+_LEAST_ROWS = 10000
+#: With fewer rows than this nothing beyond the temperature is learned.
+_LEAST_FOR_FOLDS = 15
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Members to fit, their prior weights in the blend, folds, and the size of the kernel and of the trees."""
+
+    members: dict[str, float]
+    n_folds: int
+    stratified: bool
+    n_landmarks: int
+    trees: BoostingOptions
+
+
+def make_plan(n: int, k: int, effort: str) -> Plan:
+    """The plan for `n` rows of `k` classes."""
+    if n < _LEAST_FOR_FOLDS:
+        members = {"temperature": 1.0}
+    elif k > _MATRIX_CLASSES:
+        members = {"temperature": 0.5, "vector": 0.5}
+    elif k > _TREE_CLASSES:
+        members = {"temperature": 0.4, "vector": 0.3, "additive": 0.3}
+    elif k == 2:
+        members = {"temperature": 0.03, "additive": 0.92, "trees": 0.05}
+    else:
+        members = {"temperature": 0.05, "additive": 0.25, "kernel": 0.35, "trees": 0.35}
+        if k > _KERNEL_CLASSES:
+            members["additive"] += members.pop("kernel")
+    if effort == "fast":
+        members = {name: w for name, w in members.items() if name in {"temperature", "vector", "additive"}}
+    n_folds = 3 if k > _TREE_CLASSES or effort == "fast" else 5
+    landmarks = min(40, n // 5) if "kernel" in members else 0
+    # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.
+    return Plan(members, min(n_folds, n), k <= _TREE_CLASSES, landmarks, BoostingOptions())
+
+
+def rows_to_use(n: int, k: int, rng: np.random.RandomState) -> IntArray | None:
+    """A sorted random draw of rows where there are more than the fit can profit from; `None` for all."""
+    most = max(_LEAST_ROWS, _MOST_NUMBERS // k)
+    return None if n <= most else np.sort(rng.permutation(n)[:most])

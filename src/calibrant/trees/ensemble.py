@@ -1,0 +1,131 @@
+"""Cross-fitted boosting: one run of trees for each fold, averaged, with the number of rounds chosen out of fold.
+
+Each run learns from all folds but one, from logits that were themselves fitted without that fold, and is followed on
+the fold left out; the pooled curve names the number of rounds, and the average of the runs is the layer. No run is
+repeated on all rows: averaging is as good, and the out-of-fold logits are what a blend of layers needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..simplex import FloatArray
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BoostingOptions:
+    """How the trees are grown: see `calibrant.trees.kernels.boost`."""
+
+    rounds: int = 250
+    depth: int = 6
+    rate: float = 0.15
+    l2: float = 1.0
+    columns: int = 4
+    sketches: int = 2
+    patience: int = 30
+    bins: int = 64
+
+
+@dataclass
+class TreeLayer:
+    """Trees as arrays: questions ``x[feature] > threshold`` (T, depth) and steps of the logits (T, 2**depth, k)."""
+
+    features: IntArray
+    thresholds: FloatArray
+    values: FloatArray
+
+    @classmethod
+    def empty(cls, k: int) -> TreeLayer:
+        return cls(np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1)), np.zeros((0, 2, k)))
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def scaled(self, weight: float) -> TreeLayer:
+        """The same questions with steps times `weight`."""
+        return TreeLayer(self.features, self.thresholds, weight * self.values)
+
+    def add_to(self, x: FloatArray, z: FloatArray) -> None:
+        """Add the steps for rows `x` (columns, n) to logits `z` (k, n) in place."""
+        if len(self):
+            from .kernels import add_trees
+
+            add_trees(x, self.features, self.thresholds, self.values, z)
+
+
+@dataclass
+class CrossFittedTrees:
+    """The averaged layer, the logits (k, n) of each row by the run that did not see it, and the chosen rounds."""
+
+    layer: TreeLayer
+    held: FloatArray
+    rounds: int
+
+
+def concatenate(layers: list[TreeLayer], k: int) -> TreeLayer:
+    """One layer whose steps are the sum of those of `layers`, which have one depth."""
+    layers = [layer for layer in layers if len(layer)]
+    if not layers:
+        return TreeLayer.empty(k)
+    return TreeLayer(
+        np.concatenate([layer.features for layer in layers]),
+        np.concatenate([layer.thresholds for layer in layers]),
+        np.concatenate([layer.values for layer in layers]),
+    )
+
+
+def quantile_borders(x: FloatArray, bins: int) -> tuple[FloatArray, IntArray]:
+    """Ascending borders (columns, bins - 1) at quantiles of each row of `x`, and the number of bins of each."""
+    borders = np.full((len(x), bins - 1), np.inf)
+    n_bins = np.ones(len(x), dtype=np.int64)
+    for f, values in enumerate(x):
+        cuts = np.unique(np.quantile(values, np.linspace(0.0, 1.0, bins + 1)[1:-1]))
+        cuts = cuts[cuts < values.max()]
+        borders[f, : len(cuts)] = cuts
+        n_bins[f] = len(cuts) + 1
+    return borders, n_bins
+
+
+def cross_fit_trees(
+    x: FloatArray,
+    starts: list[FloatArray],
+    y: IntArray,
+    weight: FloatArray | None,
+    fold: IntArray,
+    options: BoostingOptions,
+    seed: int,
+) -> CrossFittedTrees:
+    """Boost from ``starts[c]`` (k, n), logits fitted without fold `c`, for each fold of the rows `x` (columns, n)."""
+    from .kernels import add_trees, boost
+
+    n, k = len(y), len(starts[0])
+    weight = np.ones(n) if weight is None else weight
+    borders, n_bins = quantile_borders(x, options.bins)
+    bins = np.stack([np.searchsorted(cuts, row, side="left") for cuts, row in zip(borders, x, strict=True)])
+    bins = bins.astype(np.uint8)
+    curve = np.zeros(options.rounds + 1)
+    runs = []
+    for c, start in enumerate(starts):
+        rows, out = np.flatnonzero(fold != c), np.flatnonzero(fold == c)
+        held_x, held_z = np.ascontiguousarray(x[:, out]), np.ascontiguousarray(start[:, out])
+        features, thresholds, values, losses, made = boost(
+            np.ascontiguousarray(bins[:, rows]), n_bins, borders, np.ascontiguousarray(start[:, rows]), y[rows],
+            weight[rows], held_x, held_z.copy(), y[out], weight[out], options.rounds, options.depth, options.rate,
+            options.l2, options.columns, options.sketches, options.patience, seed + c,
+        )  # fmt: skip
+        curve += losses
+        runs.append((TreeLayer(features[:made], thresholds[:made], values[:made]), out, held_x, held_z))
+    rounds = int(np.argmin(curve))
+    held = np.empty((k, n))
+    layers = []
+    for run, out, held_x, held_z in runs:
+        layer = TreeLayer(run.features[:rounds], run.thresholds[:rounds], run.values[:rounds])
+        add_trees(held_x, layer.features, layer.thresholds, layer.values, held_z)
+        held[:, out] = held_z
+        layers.append(layer.scaled(1.0 / len(starts)))
+    return CrossFittedTrees(concatenate(layers, k), held, rounds)

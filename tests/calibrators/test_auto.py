@@ -1,0 +1,164 @@
+"""AutoCalibrator: safe on small and on calibrated data, better on distorted data, order kept on request, storable."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from curved import draw, log_loss
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from calibrant import TemperatureScalingCalibrator
+from calibrant.calibrators.auto import AutoCalibrator
+from calibrant.calibrators.auto_plan import make_plan, rows_to_use
+from calibrant.calibrators.blend import blend_weights, likelihood_weights
+from calibrant.calibrators.monotone import keep_most_probable
+
+
+def calibrated(n, k, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(k, 0.7), size=n)
+    return p, np.minimum((p.cumsum(axis=1) < rng.random(n)[:, None]).sum(axis=1), k - 1)
+
+
+@pytest.mark.parametrize(("k", "gain"), [(2, 0.0005), (4, 0.005)])
+@pytest.mark.parametrize("effort", ["full", "fast"])
+def test_better_than_temperature_scaling_where_the_distortion_is_curved(k, gain, effort):
+    p, y = draw(2000, k)
+    test, labels = draw(4000, k, seed=1)
+    ts = log_loss(TemperatureScalingCalibrator().fit(p, y).predict_proba(test), labels)
+    auto = AutoCalibrator(effort=effort).fit(p, y)
+    assert log_loss(auto.predict_proba(test), labels) < ts - gain
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("n", [20, 60, 1000])
+def test_calibrated_predictions_lose_little(n, k):
+    """A perfectly calibrated model can only be harmed: the harm stays below the cost of two parameters per class."""
+    test, labels = calibrated(5000, k, seed=99)
+    harm = []
+    for seed in range(3):
+        p, y = calibrated(n, k, seed)
+        auto = AutoCalibrator().fit(p, np.concatenate([np.arange(k), y[k:]]))
+        harm.append(log_loss(auto.predict_proba(test), labels) - log_loss(test, labels))
+    assert np.mean(harm) < 2.0 * k / n
+
+
+def test_forests_with_exact_zeros_are_mended():
+    p, y = draw(2000, 3)
+    coarse = np.round(p * 10) / 10
+    coarse /= coarse.sum(axis=1, keepdims=True)
+    auto = AutoCalibrator().fit(coarse[:1000], y[:1000])
+    assert auto.input_smoothing_ > 0.0
+    assert log_loss(auto.predict_proba(coarse[1000:]), y[1000:]) < log_loss(coarse[1000:], y[1000:]) - 0.1
+
+
+def test_binary_monotone_map_is_strictly_increasing_and_costs_what_it_says():
+    p, y = draw(800, 2)
+    auto = AutoCalibrator(monotone=True).fit(p, y)
+    grid = np.linspace(1e-6, 1.0 - 1e-6, 5001)
+    assert (np.diff(auto.predict_proba(grid)[:, 1]) > 0.0).all()
+    free = AutoCalibrator().fit(p, y)
+    cost = log_loss(auto.predict_proba(p), y) - log_loss(free.predict_proba(p), y)
+    assert auto.monotone_cost_ == pytest.approx(cost, abs=1e-9)
+    assert free.monotone_cost_ == 0.0
+
+
+def test_multiclass_monotone_keeps_the_most_probable_class():
+    p, y = draw(800, 3)
+    test, _ = draw(3000, 3, seed=2)
+    free, kept = AutoCalibrator().fit(p, y), AutoCalibrator(monotone=True).fit(p, y)
+    assert (free.predict_proba(test).argmax(axis=1) != test.argmax(axis=1)).any()
+    np.testing.assert_array_equal(kept.predict_proba(test).argmax(axis=1), test.argmax(axis=1))
+
+
+def test_rows_that_keep_their_order_are_left_alone():
+    x = np.array([[2.0, 2.0], [1.0, 1.0], [0.0, 0.0]])
+    z = np.array([[5.0, 0.0], [1.0, 1.0], [0.0, 3.0]])
+    kept = keep_most_probable(x, z)
+    np.testing.assert_array_equal(kept[:, 0], z[:, 0])
+    assert kept[:, 1].argmax() == 0
+    assert kept[0, 1] == pytest.approx(kept[2, 1], abs=1e-6)
+
+
+def test_blend_weights_are_the_optimum_another_optimiser_finds():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=400)
+    members = [s * np.eye(3)[y].T + rng.normal(size=(3, 400)) for s in (0.5, 1.0, 1.2)]
+    prior = np.array([0.5, 0.3, 0.2])
+
+    def objective(logits):
+        w = np.exp(log_softmax(logits))
+        z = sum(a * m for a, m in zip(w, members, strict=True))
+        return -log_softmax(z, axis=0)[y, np.arange(400)].mean() + 3.0 / 400 * np.sum(w * np.log(w / prior))
+
+    w = blend_weights(members, y, None, prior, 3.0)
+    assert objective(np.log(w)) <= minimize(objective, np.zeros(3), method="BFGS").fun + 1e-5
+    assert w.sum() == pytest.approx(1.0)
+
+
+def test_likelihood_weights_are_those_of_the_posterior():
+    np.testing.assert_allclose(likelihood_weights(np.array([1.0, 1.02]), 100.0), [1 / (1 + np.exp(-1)), 1 / (1 + np.e)])
+
+
+def test_chosen_scores_and_summary():
+    p, y = draw(600, 3)
+    names = np.array(["ash", "beech", "oak"])
+    auto = AutoCalibrator().fit(p**2 / (p**2).sum(axis=1, keepdims=True), names[y])
+    assert sum(auto.chosen_.values()) == pytest.approx(1.0)
+    assert set(auto.scores_) == {"none", "blend", *auto.chosen_}
+    assert min(v for k, v in auto.scores_.items() if k != "blend") > auto.scores_["blend"] - 0.01
+    text = auto.summary()
+    assert "over-confident" in text
+    assert "Cross-validated log loss" in text
+
+
+def test_fitted_state_is_plain():
+    """Arrays, numbers, strings and dictionaries of them: storable as JSON."""
+    p, y = draw(300, 3)
+    auto = AutoCalibrator(monotone=True).fit(p, y)
+
+    def plain(value):
+        if isinstance(value, np.ndarray):
+            return value.tolist()
+        assert isinstance(value, (bool, int, float, str, dict, type(None))), type(value)
+        return {k: plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+    assert json.loads(json.dumps({name: plain(value) for name, value in vars(auto).items()}))
+
+
+def test_seeds_matter_a_little_and_repeat_exactly():
+    p, y = draw(500, 3)
+    a, b = (AutoCalibrator(random_state=s).fit(p, y).predict_proba(p) for s in (1, 1))
+    c = AutoCalibrator(random_state=2).fit(p, y).predict_proba(p)
+    np.testing.assert_array_equal(a, b)
+    assert 0.0 < np.abs(a - c).max() < 0.2
+
+
+def test_weights_shift_the_class_frequencies():
+    p, y = draw(600, 3)
+    weight = np.where(y == 0, 3.0, 1.0)
+    auto = AutoCalibrator().fit(p, y, sample_weight=weight)
+    seen = np.average(y == 0, weights=weight)
+    assert np.average(auto.predict_proba(p)[:, 0], weights=weight) == pytest.approx(seen, abs=0.03)
+    ones = AutoCalibrator().fit(p, y, sample_weight=np.ones(600))
+    np.testing.assert_allclose(ones.predict_proba(p), AutoCalibrator().fit(p, y).predict_proba(p), atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 10, 77, 1000])
+def test_plans_grow_no_faster_than_the_data(k):
+    plan = make_plan(5000, k, "full")
+    assert sum(plan.members.values()) == pytest.approx(1.0)
+    assert "additive" in plan.members or k > 200
+    rows = rows_to_use(3 * 10**6, k, np.random.RandomState(0))
+    assert rows is not None
+    assert len(rows) * k <= 1e7
+
+
+def test_many_classes_are_affordable_and_safe():
+    p, y = draw(800, 80)
+    test, labels = draw(2000, 80, seed=1)
+    ts = log_loss(TemperatureScalingCalibrator().fit(p, y).predict_proba(test), labels)
+    assert log_loss(AutoCalibrator().fit(p, y).predict_proba(test), labels) < ts + 0.01

@@ -1,0 +1,100 @@
+"""Boosted trees against brute force, hand computation and what averaging over folds promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibrant.trees.ensemble import BoostingOptions, TreeLayer, concatenate, cross_fit_trees, quantile_borders
+from calibrant.trees.kernels import add_trees, boost
+
+
+def xor_data(n=3000, seed=0):
+    """Labels that depend on the product of two features' signs: no additive model sees it."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(2, n))
+    y = ((x[0] > 0) ^ (x[1] > 0)) ^ (rng.random(n) < 0.1)
+    return x, y.astype(np.int64)
+
+
+def one_round(x, y, weight, *, depth=1, l2=1.0, rate=1.0):
+    borders, n_bins = quantile_borders(x, 16)
+    bins = np.stack([np.searchsorted(b, row) for b, row in zip(borders, x, strict=True)]).astype(np.uint8)
+    z = np.zeros((2, len(y)))
+    held = np.zeros((2, 1))
+    return borders, boost(
+        bins, n_bins, borders, z, y, weight, x[:, :1].copy(), held, y[:1], weight[:1], 1, depth, rate, l2, 9, 9, 5, 0
+    )
+
+
+def test_first_stump_is_the_best_of_all_splits():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(3, 400))
+    y = (x[1] > 0.4).astype(np.int64) ^ (rng.random(400) < 0.2)
+    weight = rng.integers(1, 4, size=400).astype(float)
+    borders, (features, thresholds, values, _, _) = one_round(x, y, weight, l2=1.0)
+    gradient = weight * (0.5 - y)
+    best = max(
+        (
+            sum(gradient[side].sum() ** 2 / (0.25 * weight[side].sum() + 0.5) for side in (x[f] > cut, x[f] <= cut)),
+            f,
+            cut,
+        )
+        for f in range(3)
+        for cut in borders[f][np.isfinite(borders[f])]
+    )
+    assert features[0, 0] == best[1]
+    assert thresholds[0, 0] == best[2]
+    above = x[best[1]] > best[2]
+    newton = -np.sum(weight[above] * (0.5 - y[above])) / (0.25 * weight[above].sum() + 1.0)
+    np.testing.assert_allclose(values[0, 1], [-newton, newton])
+
+
+def test_weights_are_repetitions():
+    x, y = xor_data(300)
+    weight = np.random.default_rng(1).integers(1, 4, size=300)
+    rows = np.repeat(np.arange(300), weight)
+    borders, n_bins = quantile_borders(x, 16)
+
+    def run(rows, weight):
+        bins = np.stack([np.searchsorted(b, r) for b, r in zip(borders, x[:, rows], strict=True)]).astype(np.uint8)
+        z = np.zeros((2, len(rows)))
+        held = x[:, :1].copy(), np.zeros((2, 1)), y[:1], np.ones(1)
+        return boost(bins, n_bins, borders, z, y[rows], weight, *held, 10, 3, 0.3, 1.0, 2, 2, 10, 7)[2]
+
+    np.testing.assert_allclose(run(np.arange(300), weight.astype(float)), run(rows, np.ones(len(rows))), atol=1e-10)
+
+
+def test_added_steps_are_those_of_the_leaves():
+    layer = TreeLayer(np.array([[0, 1]]), np.array([[0.5, -1.0]]), np.arange(8.0).reshape(1, 4, 2))
+    x = np.array([[0.0, 1.0, 0.0, 1.0], [-2.0, -2.0, 0.0, 0.0]])
+    z = np.zeros((2, 4))
+    layer.add_to(x, z)
+    np.testing.assert_array_equal(z.T, layer.values[0])
+    twice = concatenate([layer, layer.scaled(0.5)], 2)
+    w = np.zeros((2, 4))
+    add_trees(x, twice.features, twice.thresholds, twice.values, w)
+    np.testing.assert_allclose(w, 1.5 * z)
+
+
+@pytest.mark.parametrize("depth", [2, 4])
+def test_trees_find_an_interaction_and_hold_out_what_they_have_not_seen(depth):
+    x, y = xor_data()
+    fold = np.arange(len(y)) % 5
+    start = [np.zeros((2, len(y)))] * 5
+    fitted = cross_fit_trees(x, start, y, None, fold, BoostingOptions(depth=depth), 0)
+    loss = np.log(np.exp(fitted.held).sum(axis=0)) - fitted.held[y, np.arange(len(y))]
+    entropy = -(0.9 * np.log(0.9) + 0.1 * np.log(0.1))
+    assert entropy - 0.02 < loss.mean() < entropy + 0.05
+    test_x, test_y = xor_data(seed=1)
+    z = np.zeros((2, len(test_y)))
+    fitted.layer.add_to(test_x, z)
+    test_loss = np.log(np.exp(z).sum(axis=0)) - z[test_y, np.arange(len(test_y))]
+    assert test_loss.mean() < loss.mean() + 0.02
+
+
+def test_noise_grows_no_trees_worth_mentioning():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(3, 2000)), rng.integers(3, size=2000)
+    fitted = cross_fit_trees(x, [np.zeros((3, 2000))] * 5, y, None, np.arange(2000) % 5, BoostingOptions(), 0)
+    assert fitted.rounds <= 5
