@@ -124,9 +124,9 @@ def _run_here(
     threads = [threading.Thread(target=work, args=(process,), daemon=True) for process in processes]
     for thread in threads:
         thread.start()
-    # Imported while the processes start, and so that a missing one is known before the first fit.
-    check_table_packages()
     try:
+        # Imported while the processes start, and so that a missing one is known before the first fit.
+        check_table_packages()
         for _ in range(sum(len(unit.specs) for unit in units)):
             outcome = outcomes.get()
             if isinstance(outcome, BaseException):
