@@ -15,11 +15,11 @@ from typing import TextIO
 
 def main(out: Path | None = None, jobs: int | None = None, stream: TextIO = sys.stdout) -> Path:
     """Run the demonstration and write its tables to `stream`; returns the result folder."""
-    from calibrant._optional import require
     from calibrant.bench.embedded import embedded_predictions
     from calibrant.bench.method_spec import native_methods
     from calibrant.bench.runner import run_benchmark
-    from calibrant.bench.summary import render, summarise
+    from calibrant.bench.store import ResultFolder
+    from calibrant.bench.summary import describe
 
     source, methods = embedded_predictions(), native_methods()
     experiments = source.experiments()
@@ -32,17 +32,9 @@ def main(out: Path | None = None, jobs: int | None = None, stream: TextIO = sys.
     start = time.perf_counter()
     folder = run_benchmark(source, methods, out or Path(tempfile.mkdtemp(prefix="calibrant-demo-")), n_jobs=jobs)
     seconds = time.perf_counter() - start
-    results = require("pandas", extra="bench").read_parquet(folder / "results.parquet")
-    for title, rows in (
-        ("Three and more classes", results[results["n_classes"] > 2]),
-        ("Two classes", results[results["n_classes"] == 2]),
-    ):
-        sets = rows["dataset"].drop_duplicates().tolist()
-        stream.write(f"\n{title}: {', '.join(sets)}\n\n{render(summarise(rows))}\n")
+    rows = list(ResultFolder(folder).rows().values())
     stream.write(
-        "\nChanges of test log loss and Brier score against no calibration (none), in thousandths: less is better.\n"
-        "rank: by log loss among the methods, mean over datasets. better on: share of experiments with less log loss.\n"
-        f"\n{len(results)} fits in {seconds:.0f} s. Results: {folder / 'results.parquet'}\n"
+        f"{describe(rows)}\n{len(rows)} fits in {seconds:.0f} s. Results: {folder / 'results.parquet'}\n"
         f"Study them with: calibrant bench report {folder} --out {folder / 'report'}\n"
     )
     return folder

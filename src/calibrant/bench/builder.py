@@ -10,6 +10,8 @@ import json
 import logging
 import os
 import shutil
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -115,7 +117,7 @@ def _train(
     with (
         one_thread_environment(),
         progress_bar(len(todo), "build", progress) as bar,
-        ProcessPoolExecutor(n_jobs or os.cpu_count(), mp_context=context) as pool,
+        ProcessPoolExecutor(n_jobs or os.cpu_count(), context, _end_with_parent, (os.getpid(),)) as pool,
     ):
         futures = {pool.submit(_one, task, str(parts), max_rows, seed, n_configs): task for task in todo}
         for future in as_completed(futures):
@@ -124,6 +126,17 @@ def _train(
                 logger.warning("%s", failures[-1])
             bar.advance(failed=bool(error))
     return failures
+
+
+def _end_with_parent(parent: int) -> None:
+    """Workers of a pool wait for work for ever when their parent was killed: look whether it is still there."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _one(task: Task, parts: str, max_rows: int, seed: int, n_configs: int) -> None:

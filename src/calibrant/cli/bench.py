@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -96,8 +98,11 @@ def run(
         from calibrant.bench.plan import Options
         from calibrant.bench.runner import run_benchmark
         from calibrant.bench.store import ResultFolder
+        from calibrant.bench.summary import describe
         from calibrant.io.predictions import open_predictions, select
 
+        # A script does not look for modules where it is called; a class beside the data is found all the same.
+        sys.path.insert(0, os.getcwd())
         if (predictions is None) == (not embedded):
             raise ValueError("give either --predictions FILE or --embedded")
         source = embedded_predictions() if predictions is None else open_predictions(predictions, index)
@@ -113,7 +118,9 @@ def run(
             dask=dask,
             retry=retry,
         )
-        typer.echo(_summary(out, [row["status"] for row in ResultFolder(out).rows().values()]))
+        rows = list(ResultFolder(out).rows().values())
+        typer.echo(describe(rows))
+        typer.echo(_summary(out, [row["status"] for row in rows]))
 
 
 @app.command()
