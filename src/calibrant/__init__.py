@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .calibrators.structured import SVSCalibrator as SVSCalibrator
     from .calibrators.temperature import TemperatureScalingCalibrator as TemperatureScalingCalibrator
     from .classifier import CalibratedClassifier as CalibratedClassifier
+    from .io.persistence import load as load
+    from .io.persistence import save as save
 
 _HOME = {
     "BinaryLogisticCalibrator": ".calibrators.binary",
@@ -37,7 +39,9 @@ _HOME = {
     "TemperatureScalingCalibrator": ".calibrators.temperature",
     "get_calibrator": ".calibrators.registry",
     "list_calibrators": ".calibrators.registry",
+    "load": ".io.persistence",
     "register_calibrator": ".calibrators.registry",
+    "save": ".io.persistence",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]
