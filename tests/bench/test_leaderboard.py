@@ -152,7 +152,10 @@ class TestInChromium:
         session.run(INPUT, "#classes-to", "5")
         check_against_tables(session, results[results["n_classes"].between(4, 5)])
         session.click("#reset")
+        # No checkbox can be clicked while the list of methods is closed.
+        assert session.run("return document.querySelector('.choice').open")
         session.click("input[name=method][value='1']")
+        assert session.run("return document.getElementById('chosen').textContent") == "4 of 5"
         kept = [name for name in board(session)["method"] if name != "none"]
         assert len(kept) == 3
         check_against_tables(session, select(results, methods=kept))

@@ -135,3 +135,11 @@ def test_dataset_table_by_hand(results):
     table = loss_table(checked, "logloss")
     assert ("b", "d0") not in dataset_table(table, complete=True).index
     assert ("b", "d0") in dataset_table(table, complete=False).index
+
+
+def test_losses_equal_to_ten_digits_are_ties(results):
+    same = results["method"] == "svs"
+    results.loc[same, "logloss"] = results.loc[results["method"] == "ts", "logloss"].to_numpy() * (1 + 1e-13)
+    table = loss_table(check_results(results), "logloss")
+    assert (table["svs"] == table["ts"]).all()
+    np.testing.assert_allclose(table["none"], results[results["method"] == "none"]["logloss"], rtol=1e-9)

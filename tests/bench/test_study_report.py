@@ -62,7 +62,26 @@ def test_every_benchmark_has_its_own_folder(tmp_path, make_results):
     own = pd.read_csv(tmp_path / "b" / "tables" / "ranks_logloss.csv")
     assert set(own["method"]) == {"none", "ts", "svs", "sms"}
     assert set(pd.read_csv(tmp_path / "my_set" / "tables" / "absolute.csv")["method"]) == {"ts", "beta"}
-    assert any("ranks use 6 of 12 datasets" in note for note in report.notes)
+    assert "ranked only where they were run, since not on my/set: svs, sms" in report.notes
+    together = pd.read_csv(tmp_path / "tables" / "ranks_logloss.csv")
+    assert set(together["method"]) == {"none", "ts"}
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_binary_and_multiclass_are_ranked_apart(tmp_path, make_results):
+    results = make_results(n_datasets=10, methods=("ts", "sms", "quadratic"))
+    binary = results["dataset"].isin(["d0", "d1", "d2", "d3"])
+    results.loc[binary, "n_classes"] = 2
+    results = results[binary | (results["method"] != "quadratic")]
+    report = make_report(check_results(results), tmp_path)
+    for folder, n, names in (
+        ("b-binary", 4, {"none", "ts", "sms", "quadratic"}),
+        ("b-multiclass", 6, {"none", "ts", "sms"}),
+        (".", 10, {"none", "ts", "sms"}),
+    ):
+        assert pd.read_csv(tmp_path / folder / "tables" / "friedman.csv")["n_datasets"].tolist() == [n, n]
+        assert set(pd.read_csv(tmp_path / folder / "tables" / "ranks_brier.csv")["method"]) == names
+    assert "ranked only where they were run, since not on b, multiclass: quadratic" in report.notes
 
 
 @pytest.mark.usefixtures("no_figures")

@@ -21,46 +21,46 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "uncalibrated": (BASELINE,),
     "non-parametric": (
         "isotonic",
-        "histogram",
-        "binning",
-        "bbq",
-        "ensemble-isotonic",
-        "centred-isotonic",
+        "cir",
         "venn-abers",
+        "hist-uniform",
+        "hist-quantile",
+        "scaling-binning",
+        "bbq",
+        "kernel",
     ),
-    "spline": ("spline", "cdf-spline", "kernel"),
-    "binary": ("platt", "linear", "affine", "beta", "quadratic"),
-    "TS": ("guo", "ts-unsmoothed", "ts", "ts-mix", "ets"),
+    "spline": ("spline", "cdf-spline"),
+    "sigmoid": ("platt", "platt-logits", "linear", "affine", "beta", "quadratic"),
+    "TS": ("guo", "ts-unsmoothed", "ts", "ets"),
     "VS": ("vs", "svs"),
-    "MS": ("ms", "dirichlet", "sms"),
+    "MS": ("ms", "dirichlet", "dirichlet-cv", "logistic", "sms"),
     "trees": ("lightgbm", "xgboost", "catboost"),
-    "flexible": ("kernel-sms", "nystrom", "blend", "auto"),
 }
 OTHER = "other"
 _HUES = {
     "uncalibrated": None,
     "non-parametric": 0.08,
     "spline": 0.14,
-    "binary": 0.90,
+    "sigmoid": 0.90,
     "TS": 0.58,
     "VS": 0.40,
     "MS": 0.00,
     "trees": 0.30,
-    "flexible": 0.76,
     OTHER: 0.50,
 }
 
 
 def family_of(method: str) -> str:
-    """Family of a method by its name; what is not known by name is `other`.
+    """Family of a method by its name, with or without parameters; what is not known by name is `other`.
 
     Examples
     --------
-    >>> family_of("sms"), family_of("package.module:Class")
-    ('MS', 'other')
+    >>> family_of("sms"), family_of("sms(rho=0.5)"), family_of("package.module:Class")
+    ('MS', 'MS', 'other')
     """
+    name = method.split("(")[0]
     for family, names in FAMILIES.items():
-        if method in names:
+        if name in names:
             return family
     return OTHER
 
@@ -80,7 +80,9 @@ def method_table(
     family = {name: given.get(name) or family_of(name) for name in methods}
     known = [*FAMILIES, *sorted({f for f in family.values() if f not in FAMILIES and f != OTHER}), OTHER]
     place = {name: i for names in FAMILIES.values() for i, name in enumerate(names)}
-    ordered = sorted(methods, key=lambda name: (known.index(family[name]), place.get(name, len(place)), name))
+    ordered = sorted(
+        methods, key=lambda name: (known.index(family[name]), place.get(name.split("(")[0], len(place)), name)
+    )
     rows = []
     for name in ordered:
         siblings = [other for other in ordered if family[other] == family[name]]

@@ -1,8 +1,8 @@
 """From tidy results to a folder with the whole study: tables, figures, notes and the leaderboard page.
 
-`DIR/tables` and `DIR/figures` cover all results together; when there are several benchmarks, `DIR/<benchmark>`
-holds the same for each of them, since methods for two classes and for many are seldom comparable. Nothing is
-refitted.
+`DIR/tables` and `DIR/figures` cover all results together; when there are several benchmarks, or one with binary and
+multiclass experiments, a folder for each holds the same, since methods for two classes and for many are seldom
+comparable. Nothing is refitted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.bench.figures import draw_figures
 from calibrant.bench.leaderboard import FigurePart, Provenance, leaderboard_page
 from calibrant.bench.render import Table
-from calibrant.bench.results import METRICS, read_results, select, with_baseline
+from calibrant.bench.results import BASELINE, METRICS, read_results, select, with_baseline
 from calibrant.bench.store import installed_versions
 from calibrant.bench.tables import build_tables
 
@@ -84,30 +84,67 @@ def make_report(
         runs = [run for path in paths for run in _runs_beside(path)]
     frame = select(frame, methods=methods, benchmarks=benchmarks)
     directory = Path(out)
-    tables, notes = _write(frame, directory, alpha=alpha, unranked=unranked, seed=seed)
-    names = list(dict.fromkeys(frame["benchmark"]))
-    parts = [FigurePart("Figures", directory / "figures")]
-    if len(names) > 1:
-        parts = [FigurePart("Figures, all benchmarks together", directory / "figures")]
-        for name, folder in zip(names, _folder_names(names)):
-            present = frame[frame["benchmark"] == name]
-            here = [method for method in unranked if (present["method"] == method).any()]
-            _, told = _write(present, directory / folder, alpha=alpha, unranked=here, seed=seed)
-            notes += [f"{name}: {note}" for note in told if note not in notes]
-            parts.append(FigurePart(f"Figures, {name}", directory / folder / "figures"))
+    parts = split_results(frame)
+    missing = _not_everywhere(frame, parts)
+    # A method that was never run on a part (one for two classes, say) would leave no dataset of it to rank on.
+    apart = [name for name in missing if name not in unranked]
+    tables, notes = _write(frame, directory, alpha=alpha, unranked=[*unranked, *apart], seed=seed)
+    for place in dict.fromkeys(" and ".join(missing[name]) for name in apart):
+        names = [name for name in apart if " and ".join(missing[name]) == place]
+        notes.append(f"ranked only where they were run, since not on {place}: {', '.join(names)}")
+    shown = [FigurePart("Figures" if len(parts) == 1 else "Figures, everything together", directory / "figures")]
+    tests = _test_sentences(tables)
+    for title_of, folder, rows in parts if len(parts) > 1 else ():
+        here = [method for method in unranked if (rows["method"] == method).any()]
+        own, told = _write(rows, directory / folder, alpha=alpha, unranked=here, seed=seed)
+        notes += [f"{title_of}: {note}" for note in told if note not in notes]
+        tests += [f"{title_of}: {sentence}" for sentence in _test_sentences(own)]
+        shown.append(FigurePart(f"Figures, {title_of}", directory / folder / "figures"))
     page = directory / "leaderboard.html"
     text = leaderboard_page(
         with_baseline(frame)[0],
         tables["methods"].frame,
-        tests=_test_sentences(tables),
+        tests=tests,
         notes=notes,
-        parts=parts,
+        parts=shown,
         provenance=Provenance(shlex.join(sys.argv), installed_versions(("matplotlib", "jinja2")), runs),
         title=title,
     )
     page.write_text(text, encoding="utf-8")
     (directory / "notes.md").write_text("".join(f"- {note}\n" for note in notes) or "Nothing to note.\n", "utf-8")
     return Report(directory, page, tables, notes)
+
+
+def split_results(frame: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    """Title, folder name and rows of every part: each benchmark, two classes apart from more.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"benchmark": ["a", "a", "b"], "n_classes": [2.0, 5.0, 5.0]})
+    >>> [(title, folder) for title, folder, _ in split_results(rows)]
+    [('a, binary', 'a-binary'), ('a, multiclass', 'a-multiclass'), ('b', 'b')]
+    """
+    found = []
+    for name in dict.fromkeys(frame["benchmark"]):
+        rows = frame[frame["benchmark"] == name]
+        binary = rows["n_classes"] == 2
+        if binary.any() and not binary.all():
+            found.append((f"{name}, binary", f"{name}-binary", rows[binary]))
+            found.append((f"{name}, multiclass", f"{name}-multiclass", rows[~binary]))
+        else:
+            found.append((name, name, rows))
+    folders = _folder_names([folder for _, folder, _ in found])
+    return [(title, folder, rows) for (title, _, rows), folder in zip(found, folders)]
+
+
+def _not_everywhere(frame: pd.DataFrame, parts: list[tuple[str, str, pd.DataFrame]]) -> dict[str, list[str]]:
+    """Methods without any row in some part, and the titles of these parts."""
+    missing = {
+        method: [title for title, _, rows in parts if not (rows["method"] == method).any()]
+        for method in dict.fromkeys(frame["method"])
+    }
+    return {method: titles for method, titles in missing.items() if titles and method != BASELINE}
 
 
 def _write(
@@ -133,8 +170,10 @@ def _test_sentences(tables: Mapping[str, Table]) -> list[str]:
         found = []
         for name, test in (("nemenyi", "Nemenyi's test"), ("wilcoxon", "Wilcoxon-Holm")):
             matrix = tables[f"{name}_{metric}"].frame.set_index("method")
-            tied = [other for other in matrix.columns if other != best and matrix.loc[best, other] >= alpha]
-            found.append(f"{test} from all others" + (f" but {', '.join(tied)}" if tied else ""))
+            others = [other for other in matrix.columns if other != best]
+            tied = [other for other in others if matrix.loc[best, other] >= alpha]
+            rivals = f" (not from {', '.join(tied)})" if 0 < len(tied) <= 6 else ""
+            found.append(f"{test} from {len(others) - len(tied)} of {len(others)} others{rivals}")
         sentences.append(f"By {words}: {ranks.notes[0]} Best is {best}, told apart by {' and by '.join(found)}.")
     return sentences
 

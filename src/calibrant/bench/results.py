@@ -155,13 +155,17 @@ def select(
 
 
 def loss_table(results: pd.DataFrame, metric: str, methods: Sequence[str] | None = None) -> pd.DataFrame:
-    """Losses with one row per experiment and one column per method; nan where a method did not finish."""
+    """Losses with one row per experiment and one column per method; nan where a method did not finish.
+
+    Losses are rounded to ten digits: where two methods are the same model, as matrix and vector scaling of two
+    classes, their losses differ by what solvers leave, and that must be a tie.
+    """
     finished = results[results["status"] == "ok"]
     table = finished.pivot(index=EXPERIMENT, columns="method", values=metric)
     every = results[EXPERIMENT].drop_duplicates().set_index(EXPERIMENT).index
     table = table.reindex(index=every, columns=list(methods) if methods is not None else table.columns)
     table.columns.name = "method"
-    return table.sort_index()
+    return _ten_digits(table.sort_index())
 
 
 def change_table(losses: pd.DataFrame) -> pd.DataFrame:
@@ -192,6 +196,16 @@ def dataset_table(table: pd.DataFrame, *, complete: bool) -> pd.DataFrame:
     finished = table.notna().all(axis=1).groupby(level=levels).all()
     means = table.groupby(level=levels).mean()
     return means[finished.reindex(means.index)]
+
+
+def _ten_digits(table: pd.DataFrame) -> pd.DataFrame:
+    values = table.to_numpy(float)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        unit = 10.0 ** (np.floor(np.log10(np.abs(values))) - 9)
+        rounded = np.round(values / unit) * unit
+    table = table.copy()
+    table[:] = np.where(np.isfinite(rounded), rounded, values)
+    return table
 
 
 def _locate(path: Path) -> Path:

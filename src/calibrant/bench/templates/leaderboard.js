@@ -158,6 +158,7 @@
       if (COLUMNS[i].key === sort.key) cell.setAttribute("aria-sort", sort.descending ? "descending" : "ascending");
       else cell.removeAttribute("aria-sort");
     });
+    byId("chosen").textContent = `${chosen.methods.length} of ${data.methods.length}`;
     byId("status").textContent = !chosen.rows.length ? "No experiment fits these filters."
       : !chosen.methods.length ? "No method is chosen."
       : `${chosen.rows.length} experiments on ${summary.datasets} datasets; ranks over ${summary.complete} of them.`;
