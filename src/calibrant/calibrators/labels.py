@@ -84,8 +84,9 @@ def _check_present(labels: NDArray[Any]) -> NDArray[Any]:
     if labels.dtype.kind == "f":
         missing = ~np.isfinite(labels)
     else:
-        # Comparisons of missing values are false, missing or an error, but never plainly true.
-        missing = np.array([label is None or (label == label) is not True for label in labels.tolist()], dtype=bool)
+        plain = [label.item() if isinstance(label, np.generic) else label for label in labels.tolist()]
+        # A missing value equals nothing: it compares as false, as missing, or not at all, but never as true.
+        missing = np.array([label is None or (label == label) is not True for label in plain], dtype=bool)
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
         raise ValueError(f"Input y contains NaN, infinity or a missing label: {labels[row]!r} at row {row}.")
@@ -98,9 +99,9 @@ def _check_present(labels: NDArray[Any]) -> NDArray[Any]:
                 "measurements. Convert them to integers or strings if they are meant as classes."
             )
         return labels
-    types = {type(label) for label in labels.tolist()}
+    types = {type(label) for label in plain}
     if types <= {bool} or types <= {int} or types <= {float}:
-        return check_labels(np.array(labels.tolist()), len(labels))[0]
+        return check_labels(np.array(plain), len(labels))[0]
     if len(types) > 1:
         found = ", ".join(sorted(kind.__name__ for kind in types))
         raise ValueError(
