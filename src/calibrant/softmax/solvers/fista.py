@@ -10,7 +10,7 @@ import numpy as np
 from ...simplex import FloatArray
 from ..penalties import Penalty
 from ..problem import SoftmaxProblem
-from .solution import Solution, certify, error_and_goal, evaluate
+from .solution import Solution, evaluate, judge
 
 _ITERATIONS_PER_CHECK = 10
 
@@ -46,7 +46,7 @@ def fista(
         at_ahead = evaluate(problem, penalty, ahead)
         lipschitz *= 0.95
         if n_iter % _ITERATIONS_PER_CHECK == 0:
-            error, goal = error_and_goal(problem, penalty, theta, best, tol)
-            if error <= goal:
-                break
-    return certify(problem, penalty, theta, n_iter, tol)
+            solution = judge(problem, penalty, theta, best, n_iter, tol)
+            if solution.converged:
+                return solution
+    return judge(problem, penalty, theta, best, n_iter, tol)

@@ -35,6 +35,11 @@ class Solution:
     n_iter: int
     converged: bool
 
+    @property
+    def error(self) -> float:
+        """The gap, or the residual where there is none."""
+        return self.residual if np.isnan(self.gap) else self.gap
+
 
 @dataclass
 class State:
@@ -51,12 +56,13 @@ def evaluate(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray) -> St
     return State(p, problem.gradient(p), loss + penalty.value(theta))
 
 
-def certify(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, n_iter: int, tol: float) -> Solution:
+def judge(
+    problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, state: State, n_iter: int, tol: float
+) -> Solution:
     """The solution at `theta` with its gap, or its residual where there is none.
 
     `tol` bounds the gap relative to ``max(1, objective)``, or the residual as it is.
     """
-    state = evaluate(problem, penalty, theta)
     gap = duality_gap(problem, penalty, theta, state.p, state.u, state.objective)
     if not np.isnan(gap):
         return Solution(theta, state.objective, gap, np.nan, n_iter, gap <= tol * max(1.0, state.objective))
@@ -64,11 +70,6 @@ def certify(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, n_iter
     return Solution(theta, state.objective, gap, residual, n_iter, residual <= tol)
 
 
-def error_and_goal(
-    problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, state: State, tol: float
-) -> tuple[float, float]:
-    """What is left to do, the gap or else the prox-gradient residual, and what it must come down to."""
-    gap = duality_gap(problem, penalty, theta, state.p, state.u, state.objective)
-    if np.isnan(gap):
-        return prox_residual(penalty, theta, state.u), tol
-    return gap, tol * max(1.0, state.objective)
+def certify(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, n_iter: int, tol: float) -> Solution:
+    """Evaluate the problem at `theta` and judge it."""
+    return judge(problem, penalty, theta, evaluate(problem, penalty, theta), n_iter, tol)
