@@ -14,6 +14,7 @@ import pickle
 import queue
 import sys
 import threading
+import time
 from typing import Any, BinaryIO
 
 from calibrant.bench.evaluate import evaluate, subsampled, warm_up
@@ -46,10 +47,12 @@ class _Fitter:
     def fit(self, spec: MethodSpec) -> dict[str, Any]:
         assert self._predictions is not None
         kind = (spec.fingerprint, self._predictions.n_classes == 2)
+        start = time.perf_counter()
         if kind not in self._warm:
             warm_up(self._predictions, spec)
             self._warm.add(kind)
-        return evaluate(self._predictions, spec)
+        warm = time.perf_counter() - start
+        return {**evaluate(self._predictions, spec), "warm_up_seconds": warm}
 
 
 def _read_orders(stream: BinaryIO, orders: queue.SimpleQueue[Any]) -> None:
