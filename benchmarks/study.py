@@ -5,6 +5,7 @@ python benchmarks/study.py results.csv.gz
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 import time
@@ -28,7 +29,7 @@ def main(path: str) -> None:
         report = make_report(results, Path(folder) / "report")
         marks.append(time.process_time())
         size = report.page.stat().st_size / 1e6
-    read, made, drawn, whole = (after - before for before, after in zip(marks, marks[1:]))
+    read, made, drawn, whole = (after - before for before, after in itertools.pairwise(marks))
     print(f"{len(results)} rows, {results['method'].nunique()} methods")
     for name, seconds in (("reading", read), ("tables", made), ("figures", drawn), ("whole report", whole)):
         print(f"{name:>14} {seconds:6.2f} s {seconds / read:7.1f} × reading")
