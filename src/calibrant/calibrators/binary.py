@@ -15,7 +15,7 @@ from ..simplex import LOG_FLOOR, FloatArray
 from ..softmax.problem import SoftmaxProblem
 from ..softmax.solvers import solve
 from .base import Calibrator, IntArray
-from .structured import NOT_NEGATIVE, SOLVER_CONSTRAINTS, make_penalty, warn_if_separable
+from .penalised import NOT_NEGATIVE, SOLVER_CONSTRAINTS, make_penalty, warn_if_separable
 from .temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing, learn_temperature, mix_log_probabilities
 
 _FEATURES = {"linear": 1, "affine": 2, "quadratic": 3}
