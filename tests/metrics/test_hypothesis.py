@@ -21,8 +21,8 @@ def calibrated(rng: np.random.Generator, n_rows: int, n_classes: int) -> tuple[n
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_p_values_are_uniform_for_calibrated_predictions(statistic: str, n_classes: int) -> None:
     rng = np.random.default_rng(7)
-    runs = 60 if statistic == "smooth_ece" else 200
-    draws = 39 if statistic == "smooth_ece" else 99
+    runs = 40 if statistic == "smooth_ece" else 150
+    draws = 19 if statistic == "smooth_ece" else 59
     values = []
     for run in range(runs):
         y, p = calibrated(rng, 60, n_classes)

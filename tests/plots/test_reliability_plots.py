@@ -177,6 +177,19 @@ def test_legend_avoids_the_curve() -> None:
     assert free_corner(high) == "lower right"
 
 
+def test_legend_lies_within_the_diagram() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    for shifted in (np.clip(p - 0.2, 0, 1), np.clip(p + 0.2, 0, 1)):
+        y = (rng.random(400) < p).astype(int)
+        display = ReliabilityDisplay.from_predictions(y, shifted, name="a model")
+        display.figure_.draw_without_rendering()
+        box = display.ax_.get_legend().get_window_extent()
+        low, high = display.ax_.transData.transform([(0, 0), (1, 1)])
+        assert low[1] - 1 <= box.y0 < box.y1 <= high[1] + 1
+        assert low[0] - 1 <= box.x0 < box.x1 <= high[0] + 1
+
+
 def test_without_matplotlib_the_error_names_the_extra() -> None:
     code = (
         "import sys\nsys.modules['matplotlib'] = None\nsys.modules['matplotlib.pyplot'] = None\n"

@@ -191,7 +191,16 @@ class ReliabilityDisplay:
         self.histogram_ax_ = histogram_strip(self.ax_, self.table.histogram) if histogram else None
         self.ax_.set_xlabel(x_label)
         if legend:
-            self.ax_.legend(loc=free_corner(self.table), frameon=False, fontsize="small", handlelength=1.6)
+            corner = free_corner(self.table)
+            # Corners of the diagram, not of the axes, which also hold the histogram.
+            self.ax_.legend(
+                loc=corner,
+                bbox_to_anchor=(0, 1) if corner == "upper left" else (1, 0),
+                bbox_transform=self.ax_.transData,
+                frameon=False,
+                fontsize="small",
+                handlelength=1.6,
+            )
         return self
 
 

@@ -1,0 +1,67 @@
+"""Draw every picture of calibrant.plots from predictions of scikit-learn models on bundled data.
+
+Usage: python examples/pictures.py [folder]    (the folder is made; by default ./pictures)
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("agg")
+
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
+
+from calibrant import LogisticCalibrator, SMSCalibrator
+from calibrant.plots import (
+    BeforeAfterDisplay,
+    CalibrationMapDisplay,
+    ClasswiseReliabilityDisplay,
+    CorrectionMatrixDisplay,
+    ReliabilityDisplay,
+)
+
+
+def predictions(load: Any, model: Any, n_train: float) -> tuple[Any, Any, Any, Any]:
+    """Predictions and labels of two halves of what the model was not trained on: calibration and test."""
+    data = load()
+    y = data.target_names[data.target] if hasattr(data, "target_names") else data.target
+    X, X_rest, y, y_rest = train_test_split(data.data, y, train_size=n_train, random_state=0, stratify=y)
+    X_cal, X_test, y_cal, y_test = train_test_split(X_rest, y_rest, test_size=0.5, random_state=0, stratify=y_rest)
+    model.fit(X, y)
+    return model.predict_proba(X_cal), y_cal, model.predict_proba(X_test), y_test
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "pictures")
+    folder.mkdir(parents=True, exist_ok=True)
+
+    forest = RandomForestClassifier(random_state=0)
+    p_cal, y_cal, p_test, y_test = predictions(load_digits, forest, 0.4)
+    sms = SMSCalibrator(input_smoothing="auto").fit(p_cal, y_cal)
+    pictures = {
+        "top-label": ReliabilityDisplay.from_predictions(y_test, p_test, name="random forest"),
+        "before-after": BeforeAfterDisplay.from_estimator(sms, p_test, y_test),
+        "class-wise": ClasswiseReliabilityDisplay.from_predictions(y_test, p_test, max_classes=4),
+        "correction-matrix": CorrectionMatrixDisplay.from_estimator(sms),
+    }
+    p_cal, y_cal, p_test, y_test = predictions(load_breast_cancer, GaussianNB(), 0.3)
+    binary = LogisticCalibrator(classes=["benign", "malignant"]).fit(p_cal, y_cal)
+    pictures["map-of-two-classes"] = CalibrationMapDisplay.from_estimator(binary)
+    p_cal, y_cal, p_test, y_test = predictions(load_wine, RandomForestClassifier(30, max_depth=2, random_state=0), 0.3)
+    three = SMSCalibrator(input_smoothing="auto").fit(p_cal, y_cal)
+    pictures["map-of-three-classes"] = CalibrationMapDisplay.from_estimator(three)
+
+    for name, display in pictures.items():
+        display.figure_.savefig(folder / f"{name}.png", dpi=90)
+        print(folder / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()
