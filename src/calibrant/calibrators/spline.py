@@ -45,7 +45,7 @@ class SplineCalibrator(BinaryMethod):
     lambdas : sequence of float, default=None
         Penalties to choose from, by default 17 from 1e-4 to 1e4.
     n_folds : int, default=5
-        Number of cross-validation folds. Rows of equal prediction and label share a fold.
+        Number of cross-validation folds, to which the rows are dealt in the order of their predictions.
     prior_weight : float, default=20.0
         How many rows the pseudo-observations along the diagonal count as.
     multiclass : {"ovr", "ovo"}, default="ovr"
@@ -118,19 +118,13 @@ class SplineCalibrator(BinaryMethod):
         inner = np.abs(odds[np.abs(odds) < _SATURATED])
         # Predictions of exactly 0 and 1 stand a little outside of all others.
         self.limit_ = max(float(prior.max()), float(inner.max(initial=0.0))) + float(np.log(2.0))
-        odds = np.clip(odds, -self.limit_, self.limit_)
-        order = np.lexsort((y, odds))
-        odds, labels = odds[order], y[order]
-        changes = (odds[1:] != odds[:-1]) | (labels[1:] != labels[:-1])
-        fold = np.concatenate([[0], np.cumsum(changes)]) % self.n_folds
+        odds, labels, mass, fold = _folded(np.clip(odds, -self.limit_, self.limit_), y, weight, self.n_folds)
         self.knots_ = _knots(odds, self.n_knots)
         problem = _Problem(
             self.knots_,
             np.concatenate([odds, prior]),
             np.concatenate([labels, sigmoid(prior)]),
-            np.concatenate(
-                [np.ones(len(y)) if weight is None else weight[order], prior_mass * float(self.prior_weight)]
-            ),
+            np.concatenate([mass, prior_mass * float(self.prior_weight)]),
             np.concatenate([fold, np.full(len(prior), -1)]),
         )
         lambdas = np.sort(_LAMBDAS if self.lambdas is None else np.asarray(self.lambdas, dtype=np.float64))[::-1]
@@ -231,6 +225,32 @@ def power_basis(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
     ones, zeros = np.ones(len(knots)), np.zeros(len(knots))
     basis = np.column_stack([ones, knots, cubic[:, :-1] - cubic[:, -1:]])
     return basis, np.column_stack([zeros, zeros, curvature[:, :-1] - curvature[:, -1:]])
+
+
+def _folded(
+    odds: FloatArray, y: IntArray, weight: FloatArray | None, n_folds: int
+) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
+    """Rows sorted by prediction, dealt to the folds in turn, one unit of weight each.
+
+    Equal rows are merged and their weight is split where it reaches more than one fold, so that weights equal
+    repetition and ties do not share a fold.
+    """
+    order = np.lexsort((y, odds))
+    odds, labels = odds[order], y[order]
+    first = np.flatnonzero(np.concatenate([[True], (odds[1:] != odds[:-1]) | (labels[1:] != labels[:-1])]))
+    mass = np.add.reduceat(np.ones(len(y)) if weight is None else weight[order], first)
+    end = np.cumsum(mass)
+    fold = np.arange(n_folds)
+
+    def dealt(position: FloatArray) -> FloatArray:
+        """How much each fold was dealt up to here, (groups, folds)."""
+        rounds = np.floor(position / n_folds)
+        return rounds[:, None] + np.clip((position - n_folds * rounds)[:, None] - fold, 0.0, 1.0)
+
+    share = dealt(end) - dealt(end - mass)
+    group, fold = np.nonzero(share > 1e-12)
+    index = first[group]
+    return odds[index], labels[index], share[group, fold], fold
 
 
 def _knots(odds: FloatArray, n_knots: int) -> FloatArray:
