@@ -35,6 +35,17 @@ class CalibratorInfo:
             factory = getattr(import_module(module, package), attribute)
         return factory(**{**self.parameters, **parameters})
 
+    def get_params(self) -> dict[str, Any]:
+        """All parameters of the method, with the values they have unless told otherwise.
+
+        Examples
+        --------
+        >>> from calibrant import list_calibrators
+        >>> next(info for info in list_calibrators() if info.name == "hist-quantile").get_params()["n_bins"]
+        10
+        """
+        return dict(self.make().get_params(deep=False))
+
 
 _REGISTRY: dict[str, CalibratorInfo] = {}
 
