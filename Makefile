@@ -2,14 +2,21 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# One thread a process: the tests run in as many processes as there are cores.
+export OMP_NUM_THREADS ?= 1
+OPTIONAL := peer or torch or browser
 
-.PHONY: demo test check clean
+.PHONY: demo test test-optional check clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m calibrant.demo
 
 test: $(VENV)/.test check
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 -q -m 'not ($(OPTIONAL))'
+
+# Needs a Chromium, torch and the packages of the extra `peers`; .ci/run installs them.
+test-optional: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 -q -m '$(OPTIONAL)'
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .
