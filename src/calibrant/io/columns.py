@@ -73,7 +73,7 @@ def find_columns(
     peek : callable
         Gives the numbers of some columns in the first rows, or None.
     probs : sequence of str, optional
-        Names, or patterns such as `p_*`.
+        Names, or patterns such as `p_*`, each alone or several separated by commas.
     classes : sequence, optional
         The label of each probability column, in the order of the columns.
     reserved : sequence of str, optional
@@ -98,7 +98,8 @@ def find_columns(
 def _named(probs: Sequence[str], columns: Sequence[str], free: Sequence[str]) -> list[str]:
     """Columns that names and patterns stand for; patterns never take a column that is something else."""
     chosen: list[str] = []
-    for wanted in probs:
+    parts = [part.strip() for text in probs for part in ([text] if text in columns else text.split(","))]
+    for wanted in [part for part in parts if part]:
         found = [wanted] if wanted in columns else [name for name in free if fnmatch.fnmatchcase(name, wanted)]
         if not found:
             raise RequestError(f"no column is called {wanted!r}; the columns are {list_names(columns)}")

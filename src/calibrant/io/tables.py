@@ -41,6 +41,9 @@ class TableError(ValueError):
 class RequestError(TableError):
     """What was asked for is not there or cannot be told from other things: a file, a column, a label."""
 
+    #: The program's exit code for mistakes in the command itself.
+    exit_code = 2
+
 
 @dataclass(frozen=True)
 class Batch:

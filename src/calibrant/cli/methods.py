@@ -1,0 +1,41 @@
+"""`calibrant methods`: the registry of calibration methods as a table."""
+
+from __future__ import annotations
+
+import typer
+
+from calibrant.cli import options
+from calibrant.cli.files import columns_of_text, print_json
+from calibrant.cli.mistakes import explained
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def methods(as_json: options.Json = False) -> None:
+    """List the calibration methods that --method knows."""
+    with explained():
+        from calibrant.calibrators.registry import list_calibrators
+
+        entries = list_calibrators()
+        if as_json:
+            print_json(
+                [
+                    {
+                        "name": info.name,
+                        "description": info.description,
+                        "binary": info.binary,
+                        "multiclass": info.multiclass,
+                        "extra": info.extra,
+                        "reference": info.reference,
+                        "parameters": dict(info.parameters),
+                    }
+                    for info in entries
+                ]
+            )
+            return
+        rows = [["name", "classes", "needs", "description", "reference"]]
+        for info in entries:
+            fits = "any" if info.binary and info.multiclass else "2" if info.binary else "3+"
+            rows.append([info.name, fits, info.extra or "", info.description, info.reference])
+        typer.echo(columns_of_text(rows, left=5))

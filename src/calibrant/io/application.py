@@ -1,0 +1,117 @@
+"""A fitted calibrator applied to a table in a file, chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant._optional import require
+from calibrant.io.columns import ProbabilityColumns
+from calibrant.io.rows import RowReader, Rows, take_rows
+from calibrant.io.table_writers import open_writer
+from calibrant.io.tables import RequestError, TableError
+
+
+def load_calibrator(path: str | Path) -> Any:
+    """A calibrator stored as JSON."""
+    import calibrant
+
+    if not Path(path).exists():
+        raise RequestError(f"there is no file {path}")
+    return calibrant.load(path)
+
+
+def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityColumns, list[int]]:
+    """Columns of the table that the calibrator takes, and which of its outputs replaces each.
+
+    The columns are those it was fitted to, by name, unless others are asked for or it knows none.
+    """
+    classes = np.asarray(calibrator.classes_).tolist()
+    fitted = getattr(calibrator, "feature_names_in_", None)
+    if fitted is not None and not reader.layout.probs:
+        reader.table.require([str(name) for name in fitted])
+        order = getattr(calibrator, "_column_order", None)
+        # Output j, for classes_[j], is made from column order[j].
+        place = list(range(len(classes))) if order is None else np.argsort(np.asarray(order)).tolist()
+        return ProbabilityColumns(tuple(str(name) for name in fitted), tuple(classes)), place
+    found = reader.find(classes)
+    if len(found.names) == 1:
+        # The one column is that of the class it is named after, the second unless it says otherwise.
+        return found, [classes.index(found.classes[1])]
+    if len(found.names) != len(classes):
+        raise RequestError(
+            f"the calibrator was fitted to {len(classes)} classes; {len(found.names)} probability columns were found "
+            f"in {reader.table.path}: choose with --probs"
+        )
+    # The calibrator wants its classes in their own order.
+    by_class = [found.classes.index(label) for label in classes]
+    names = tuple(found.names[i] for i in by_class)
+    return ProbabilityColumns(names, tuple(classes)), list(range(len(classes)))
+
+
+def apply_to_table(
+    calibrator: Any,
+    reader: RowReader,
+    output: str | Path,
+    *,
+    suffix: str = "",
+    force: bool = False,
+    progress: Callable[[Iterator[Rows]], Iterator[Rows]] = iter,
+) -> int:
+    """Write the table with calibrated probabilities, and return the number of rows.
+
+    Parameters
+    ----------
+    calibrator : fitted calibrator
+    reader : RowReader
+        Reads the table.
+    output : str or Path
+        File to write, or ``-`` for standard output.
+    suffix : str, default=""
+        Where not empty, keep the columns and add calibrated ones with this at the end of their names.
+    force : bool, default=False
+        Replace a file that is there already.
+    progress : callable, optional
+        Wraps the iteration over chunks.
+    """
+    columns, place = calibrator_columns(calibrator, reader)
+    taken = [name + suffix for name in columns.names if suffix and name + suffix in reader.table.columns]
+    if taken:
+        raise RequestError(f"the column {taken[0]!r} exists already; choose another --suffix")
+    if hasattr(calibrator, "renormalize"):
+        calibrator.renormalize = reader.layout.renormalize
+    written = 0
+    with open_writer(output, reader.table, force=force, suffix=suffix) as writer:
+        for rows in progress(reader.read(columns, everything=True)):
+            writer.write(_replaced(calibrator, rows, columns.names, place, suffix))
+            written += len(rows.values)
+        if not written:
+            raise TableError(f"{reader.table.path} has no usable rows")
+    return written
+
+
+def _replaced(calibrator: Any, rows: Rows, names: tuple[str, ...], place: list[int], suffix: str) -> Any:
+    """The record batch with calibrated columns."""
+    pa = require("pyarrow", extra="cli")
+    data = take_rows(rows)
+    values = rows.values
+    if not len(values):
+        calibrated = np.empty((0, len(calibrator.classes_)), dtype=values.dtype)
+    elif len(names) == 1 and place == [0]:
+        # A single column of the first class: the calibrator expects that of the second.
+        flipped = -values if getattr(calibrator, "input", "") == "logits" else 1.0 - np.minimum(values, 1.0)
+        calibrated = calibrator.predict_proba(flipped)
+    else:
+        calibrated = calibrator.predict_proba(values)
+    columns = dict(zip(data.schema.names, data.columns))
+    fields = {field.name: field for field in data.schema}
+    for name, number in zip(names, place):
+        column = pa.array(np.ascontiguousarray(calibrated[:, number]))
+        columns[name + suffix] = column
+        fields[name + suffix] = pa.field(name + suffix, column.type)
+    return pa.RecordBatch.from_arrays(
+        list(columns.values()), schema=pa.schema(list(fields.values()), metadata=data.schema.metadata)
+    )

@@ -1,0 +1,189 @@
+"""Metrics of a table of predictions, overall and by group, in one reading.
+
+Rows are kept up to a size that leaves memory free, and then all metrics and a test of calibration are computed from
+them. A larger table is taken in chunk by chunk, which leaves out what needs all rows at once. Groups always are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from calibrant.io.columns import ProbabilityColumns
+from calibrant.io.rows import RowReader, Rows, as_probabilities
+from calibrant.io.tables import TableError
+from calibrant.metrics import calibration_test, evaluate
+from calibrant.metrics._inputs import Predictions
+from calibrant.metrics.hypothesis import CalibrationTest
+from calibrant.metrics.intervals import Estimate
+from calibrant.report.running import RunningMetrics
+
+#: Numbers (rows × classes) up to which all rows are kept.
+MEMORY_CELLS = 2_000_000
+#: Numbers up to which intervals come from the bootstrap; above, normal intervals are as good and far cheaper.
+BOOTSTRAP_CELLS = 200_000
+METRICS = ("log_loss", "brier", "accuracy", "auroc", "confidence_gap", "ece", "smooth_ece")
+#: Groups whose metrics are computed; a column with more of them is hardly one of groups.
+MOST_GROUPS = 1000
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Metrics of a table; values are `Estimate`s, whose intervals are NaN unless asked for."""
+
+    rows: int
+    classes: tuple[Any, ...]
+    columns: tuple[str, ...]
+    metrics: dict[str, Estimate]
+    test: CalibrationTest | None
+    in_chunks: bool
+    groups: dict[str, Evaluation] = field(default_factory=dict)
+
+
+def draws(n_cells: int) -> int:
+    """Draws of labels for a test of calibration that the size allows."""
+    return int(np.clip(200_000_000 // max(n_cells, 1), 199, 999))
+
+
+def evaluate_table(reader: RowReader, *, level: float | None = None, progress: Any = iter) -> Evaluation:
+    """Metrics of all usable rows of a table.
+
+    Parameters
+    ----------
+    reader : RowReader
+        With a label column, and a group column if metrics by group are wanted.
+    level : float, optional
+        Confidence level of intervals.
+    progress : callable, optional
+        Wraps the iteration over chunks.
+    """
+    columns = reader.find()
+    kept: list[tuple[Predictions, Any]] = []
+    running: dict[str | None, RunningMetrics] | None = None
+    cells = 0
+    for part, group in _parts(progress(reader.read(columns)), reader, columns):
+        cells += part.proba.size
+        kept.append((part, group))
+        if cells > MEMORY_CELLS:
+            running = {} if running is None else running
+            for held, held_group in kept:
+                _take_in(running, held, held_group)
+            kept = []
+    if cells == 0:
+        raise TableError(f"{reader.table.path} has no usable rows")
+    if running is not None:
+        for held, held_group in kept:
+            _take_in(running, held, held_group)
+        return _from_chunks(running, columns, level)
+    return _from_memory(kept, columns, level)
+
+
+def _parts(chunks: Iterable[Rows], reader: RowReader, columns: ProbabilityColumns) -> Iterator[tuple[Predictions, Any]]:
+    classes = np.arange(len(columns.classes))
+    for rows in chunks:
+        assert rows.codes is not None
+        proba = as_probabilities(rows.values, reader.layout)
+        codes, weight, group = rows.codes, rows.weight, rows.group
+        if weight is not None and not weight.all():
+            present = weight > 0
+            proba, codes, weight = proba[present], codes[present], weight[present]
+            group = None if group is None else group[present]
+        if len(codes):
+            yield Predictions(proba, codes, weight, classes), group
+
+
+def _take_in(running: dict[str | None, RunningMetrics], part: Predictions, group: Any) -> None:
+    running.setdefault(None, RunningMetrics()).add(part)
+    if group is not None:
+        for name, rows in split_groups(group):
+            running.setdefault(name, RunningMetrics()).add(subset(part, rows))
+            if len(running) > MOST_GROUPS:
+                raise TableError(f"there are more than {MOST_GROUPS} groups; --group names a column of segments")
+
+
+def split_groups(group: Any) -> list[tuple[str, Any]]:
+    """Names of the groups with the positions of their rows, sorted by name; missing ones are called `(none)`."""
+    names = np.array(["(none)" if name in (None, "") else name for name in group], dtype=object)
+    found, codes = np.unique(names.astype(str), return_inverse=True)
+    if len(found) > MOST_GROUPS:
+        raise TableError(f"there are more than {MOST_GROUPS} groups; --group names a column of segments")
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes))
+    return [(str(name), rows) for name, rows in zip(found, np.split(order, ends[:-1]))]
+
+
+def subset(data: Predictions, rows: Any) -> Predictions:
+    """Some rows of predictions."""
+    weight = None if data.weight is None else data.weight[rows]
+    return Predictions(data.proba[rows], data.y[rows], weight, data.classes)
+
+
+def _from_chunks(
+    running: dict[str | None, RunningMetrics], columns: ProbabilityColumns, level: float | None
+) -> Evaluation:
+    def one(metrics: RunningMetrics, groups: dict[str, Evaluation]) -> Evaluation:
+        estimates = metrics.estimates(0.95 if level is None else level)
+        if level is None:
+            estimates = {name: _plain(estimate.value) for name, estimate in estimates.items()}
+        return Evaluation(metrics.rows, columns.classes, columns.names, estimates, None, True, groups)
+
+    whole = running.pop(None)
+    return one(
+        whole, {str(name): one(part, {}) for name, part in sorted(running.items(), key=lambda item: str(item[0]))}
+    )
+
+
+def _from_memory(kept: list[tuple[Predictions, Any]], columns: ProbabilityColumns, level: float | None) -> Evaluation:
+    data = joined([part for part, _ in kept])
+    groups: dict[str, Evaluation] = {}
+    if kept[0][1] is not None:
+        running: dict[str | None, RunningMetrics] = {}
+        _take_in(running, data, np.concatenate([group for _, group in kept]))
+        groups = _from_chunks(running, columns, level).groups
+    metrics = metrics_in_memory(data, level)
+    test = calibration_test(
+        data.y,
+        data.proba,
+        "score",
+        n_resamples=draws(data.proba.size),
+        sample_weight=data.weight,
+        classes=data.classes.tolist(),
+    )
+    return Evaluation(data.n_rows, columns.classes, columns.names, metrics, test, False, groups)
+
+
+def joined(parts: list[Predictions]) -> Predictions:
+    """Chunks of predictions as one."""
+    weights = [part.weight for part in parts if part.weight is not None]
+    return Predictions(
+        np.concatenate([part.proba for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        np.concatenate(weights) if weights else None,
+        parts[0].classes,
+    )
+
+
+def metrics_in_memory(data: Predictions, level: float | None) -> dict[str, Estimate]:
+    """All metrics of rows in memory, with intervals by the bootstrap while that is affordable."""
+    resample = level is not None and data.proba.size <= BOOTSTRAP_CELLS
+    values = evaluate(
+        data.y,
+        data.proba,
+        METRICS,
+        level=level if resample else None,
+        sample_weight=data.weight,
+        classes=data.classes.tolist(),
+    )
+    metrics = {name: value if isinstance(value, Estimate) else _plain(value) for name, value in values.items()}
+    if level is not None and not resample:
+        running = RunningMetrics()
+        running.add(data)
+        metrics.update(running.estimates(level))
+    return metrics
+
+
+def _plain(value: float) -> Estimate:
+    return Estimate(value, float("nan"), float("nan"), float("nan"))

@@ -1,0 +1,103 @@
+"""Calibrators by name for tables of predictions: made, refused if they cannot be stored, fitted, stored."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.calibrators.registry import get_calibrator, list_calibrators
+from calibrant.io.rows import Labelled
+from calibrant.io.table_writers import atomic_output
+from calibrant.io.tables import RequestError
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """A matrix with column names, as much of a data frame as calibrators look at."""
+
+    columns: list[str]
+    values: NDArray[Any]
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The numbers alone."""
+        return self.values
+
+
+def default_method() -> str:
+    """The method recommended without looking at data: `auto` where it is registered."""
+    names = {info.name for info in list_calibrators()}
+    return "auto" if "auto" in names else "logistic"
+
+
+def make_calibrator(
+    method: str, parameters: Sequence[str] = (), *, logits: bool = False, renormalize: bool = False
+) -> tuple[Any, str]:
+    """An unfitted calibrator that can be stored as JSON, and the name of its method.
+
+    Parameters
+    ----------
+    method : str
+        Name of the registry.
+    parameters : sequence of str
+        `name=value` pairs; values are read as JSON where they can be, else as text.
+    logits, renormalize : bool
+        What the predictions are.
+
+    Examples
+    --------
+    >>> make_calibrator("sms", ["penalty=lasso", "rho=0.5"])
+    (SMSCalibrator(penalty='lasso', rho=0.5), 'sms')
+    """
+    name = default_method() if method == "auto" else method
+    settings = dict(_parsed(pair) for pair in parameters)
+    if logits:
+        settings["input"] = "logits"
+    if renormalize:
+        settings["renormalize"] = True
+    try:
+        calibrator = get_calibrator(name, **settings)
+    except TypeError as error:
+        raise RequestError(f"the method {name!r} does not take this parameter: {error}") from error
+    except ValueError as error:
+        raise RequestError(str(error)) from error
+    check_storable(calibrator, name)
+    return calibrator, name
+
+
+def _parsed(pair: str) -> tuple[str, Any]:
+    name, sign, text = pair.partition("=")
+    if not sign or not name:
+        raise RequestError(f"--set takes name=value, not {pair!r}")
+    try:
+        return name, json.loads(text)
+    except json.JSONDecodeError:
+        return name, text
+
+
+def check_storable(calibrator: Any, name: str) -> None:
+    """Raise if the calibrator could not be stored as JSON once it is fitted."""
+
+
+def fit_labelled(calibrator: Any, rows: Labelled) -> Any:
+    """Fit to rows of a table; the calibrator remembers the names of the columns."""
+    if "classes" in calibrator.get_params(deep=False):
+        calibrator.set_params(classes=np.array(rows.classes))
+    frame = NamedColumns(list(rows.columns), rows.values)
+    return calibrator.fit(frame, rows.labels, sample_weight=rows.weight)
+
+
+def store(calibrator: Any, output: str | Path, *, force: bool = False) -> None:
+    """Store a fitted calibrator as JSON."""
+    import calibrant
+
+    with tempfile.TemporaryDirectory() as folder, atomic_output(output, force=force) as stream:
+        file = Path(folder) / "calibrator.json"
+        calibrant.save(calibrator, file)
+        stream.write(file.read_bytes())
