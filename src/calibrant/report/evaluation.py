@@ -6,7 +6,7 @@ them. A larger table is taken in chunk by chunk, which leaves out what needs all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from calibrant.report.running import RunningMetrics
 #: Numbers (rows × classes) up to which all rows are kept.
 MEMORY_CELLS = 2_000_000
 #: Numbers up to which intervals come from the bootstrap; above, normal intervals are as good and far cheaper.
-BOOTSTRAP_CELLS = 200_000
+BOOTSTRAP_CELLS = 50_000
 METRICS = ("log_loss", "brier", "accuracy", "auroc", "confidence_gap", "ece", "smooth_ece")
 #: Groups whose metrics are computed; a column with more of them is hardly one of groups.
 MOST_GROUPS = 1000
@@ -166,23 +166,23 @@ def joined(parts: list[Predictions]) -> Predictions:
     )
 
 
-def metrics_in_memory(data: Predictions, level: float | None) -> dict[str, Estimate]:
+def metrics_in_memory(data: Predictions, level: float | None, names: Sequence[str] = METRICS) -> dict[str, Estimate]:
     """All metrics of rows in memory, with intervals by the bootstrap while that is affordable."""
-    resample = level is not None and data.proba.size <= BOOTSTRAP_CELLS
-    values = evaluate(
-        data.y,
-        data.proba,
-        METRICS,
-        level=level if resample else None,
-        sample_weight=data.weight,
-        classes=data.classes.tolist(),
-    )
-    metrics = {name: value if isinstance(value, Estimate) else _plain(value) for name, value in values.items()}
-    if level is not None and not resample:
-        running = RunningMetrics()
-        running.add(data)
-        metrics.update(running.estimates(level))
-    return metrics
+    wanted: dict[str, Any] = {"sample_weight": data.weight, "classes": data.classes.tolist()}
+    values = evaluate(data.y, data.proba, names, **wanted)
+    if level is None:
+        return {name: _plain(value) for name, value in values.items()}
+    running = RunningMetrics()
+    running.add(data)
+    found = {
+        **{name: _plain(value) for name, value in values.items()},
+        **running.estimates(level, smooth="smooth_ece" in names),
+    }
+    if data.proba.size <= BOOTSTRAP_CELLS:
+        # A replicate of smooth ECE costs as much as all others together, and its cells give the same interval.
+        resampled = [name for name in names if name != "smooth_ece"]
+        found.update(evaluate(data.y, data.proba, resampled, level=level, **wanted))
+    return {name: found[name] for name in names}
 
 
 def _plain(value: float) -> Estimate:

@@ -23,7 +23,7 @@ from calibrant.metrics.losses import accuracy_rows, brier_rows, log_loss_rows
 from calibrant.metrics.smooth import GRID_CELLS, Grid, smooth_error
 
 N_BINS = 15
-REPLICATES = 500
+REPLICATES = 200
 
 MEANS: dict[str, Callable[[Predictions], FloatArray]] = {
     "log_loss": log_loss_rows,
@@ -105,10 +105,15 @@ class RunningMetrics:
         self._grid.difference += grid.sums(difference)
         self._grid.variance += grid.sums(difference**2)
 
-    def estimates(self, level: float) -> dict[str, Estimate]:
-        """All metrics with intervals at this level."""
-        found = {name: mean.estimate(level) for name, mean in self._means.items()}
+    def means(self, level: float) -> dict[str, Estimate]:
+        """The metrics that are means, with intervals at this level."""
+        return {name: mean.estimate(level) for name, mean in self._means.items()}
+
+    def estimates(self, level: float, *, smooth: bool = True) -> dict[str, Estimate]:
+        """All metrics with intervals at this level; smooth ECE is the one that takes time."""
+        found = self.means(level)
         total = float(self._means["log_loss"].sums[0])
         found["ece"] = self._bins.estimate(lambda cells: float(np.abs(cells).sum()), total, level)
-        found["smooth_ece"] = self._grid.estimate(smooth_error, total, level)
+        if smooth:
+            found["smooth_ece"] = self._grid.estimate(smooth_error, total, level)
         return found

@@ -1,0 +1,106 @@
+"""`calibrant report`: from a file of predictions to one HTML page that tells whether they are calibrated."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calibrant.cli import options
+from calibrant.cli.files import bar, make_layout, opened, print_json, tell_skipped
+from calibrant.cli.mistakes import explained
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def report(
+    file: options.Input,
+    label: options.Label,
+    output: Annotated[str, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
+    probs: options.Probs = None,
+    classes: options.Classes = None,
+    weight: options.Weight = None,
+    group: options.Group = None,
+    logits: options.Logits = False,
+    renormalize: options.Renormalize = False,
+    methods: Annotated[
+        str | None, typer.Option("--methods", help="Methods to compare, as ts,sms,isotonic. Default: the usual ones.")
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method", "-m", help="Method to recommend. Default: chosen.", autocompletion=options.complete_method
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Title of the page. Default: the file's name.")] = None,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.", min=0.5, max=0.999)] = 0.95,
+    on_error: options.OnErrorOption = options.OnError.stop,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Is it calibrated? What would each method gain? One HTML page answers.
+
+    Metrics with intervals before and after cross-validated calibration, reliability diagrams, what calibration can
+    mend, methods compared, classes and segments one by one, and the command to run next.
+    """
+    with explained():
+        from calibrant.calibrators.registry import get_calibrator
+        from calibrant.io.rows import RowReader, as_probabilities, read_all
+        from calibrant.io.table_writers import atomic_output, check_output
+        from calibrant.io.tables import RequestError
+        from calibrant.report.analysis import Source, analyse, as_predictions
+        from calibrant.report.comparison import default_methods
+        from calibrant.report.page import render
+
+        if as_json and output == "-":
+            raise RequestError("--json and the page cannot share standard output; name an --output file")
+        check_output(output, force=force)
+        wanted = None if methods is None else [part.strip() for part in methods.split(",") if part.strip()]
+        for known in [*(wanted or []), *([method] if method else [])]:
+            try:
+                get_calibrator(known)
+            except ValueError as error:
+                raise RequestError(str(error)) from error
+        with opened(file, [label, weight, group]) as (table, (label_, weight_, group_)):
+            layout = make_layout(label_, weight_, group_, probs, classes, logits, renormalize)
+            reader = RowReader(table, layout, skip_errors=on_error is options.OnError.skip)
+            rows = read_all(reader)
+            tell_skipped(reader)
+        data, segments = as_predictions(as_probabilities(rows.values, layout), rows)
+        words = [file, "--label", label, *_given("--classes", classes), *_given("--weight", weight)]
+        words += [word for pattern in probs or () for word in ("--probs", pattern)]
+        words += ["--logits"] * logits + ["--renormalize"] * renormalize
+        words += ["--on-error", "skip"] * (reader.skipped.count > 0)
+        command = shlex.join(["calibrant", "report", *words, *_given("--group", group), "-o", output])
+        source = Source(
+            title or ("standard input" if file == "-" else Path(file).name), tuple(words), command, reader.skipped.count
+        )
+        total = len(wanted or default_methods(data.n_classes)) + 1
+        with bar("report") as update:
+            done = iter(range(total + 1))
+            contents = analyse(
+                data,
+                rows.classes,
+                source,
+                group=segments,
+                group_name=group or "",
+                methods=wanted,
+                method=method,
+                level=level,
+                progress=lambda name: update(next(done, total) / total, name),
+            )
+        with atomic_output(output, force=force) as stream:
+            stream.write(render(contents).encode())
+        if as_json:
+            print_json({"output": output, **contents.to_dict()})
+        elif output != "-":
+            typer.echo(f"{contents.verdict.headline}.")
+            typer.echo("\n".join(contents.verdict.sentences))
+            typer.echo(f"Report: {output}")
+
+
+def _given(option: str, value: str | None) -> list[str]:
+    return [] if value is None else [option, value]

@@ -1,0 +1,246 @@
+"""From predictions and labels to the contents of a report.
+
+Whatever the report says about calibration's effect comes from cross-validation: the calibrated probability of a row
+is that of a calibrator fitted to other rows.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import calibrant
+from calibrant.calibrators.registry import get_calibrator
+from calibrant.io.rows import Labelled
+from calibrant.metrics import calibration_map, calibration_test, classwise_reliability_tables, reliability_table
+from calibrant.metrics._inputs import FloatArray, Predictions
+from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.losses import row_losses
+from calibrant.report.comparison import choose, compare, cross_validate, default_methods, paired_intervals
+from calibrant.report.data import BinaryMap, ClassRow, Correction, GroupRow, MetricRow, Parts, Report
+from calibrant.report.evaluation import draws, metrics_in_memory, split_groups, subset
+from calibrant.report.running import RunningMean, RunningMetrics
+from calibrant.report.words import next_steps, verdict
+
+METRICS = {
+    "log_loss": ("Log loss", "lower"),
+    "brier": ("Brier score", "lower"),
+    "accuracy": ("Accuracy", "higher"),
+    "confidence_gap": ("Confidence minus accuracy", "zero"),
+    "ece": ("Expected calibration error", "lower"),
+}
+#: Segments shown, the largest first.
+MOST_GROUPS = 40
+#: Classes up to which the correction matrix is fitted.
+MATRIX_CLASSES = 120
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the predictions came from: a name for the title, the command's words after it, skipped rows."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    command: str = ""
+    rows_skipped: int = 0
+
+
+def analyse(
+    data: Predictions,
+    classes: Sequence[Any],
+    source: Source,
+    *,
+    group: Any = None,
+    group_name: str = "",
+    methods: Sequence[str] | None = None,
+    method: str | None = None,
+    level: float = 0.95,
+    progress: Callable[[str], None] = lambda name: None,
+) -> Report:
+    """Compute everything a report shows.
+
+    Parameters
+    ----------
+    data : Predictions
+        Probabilities (n, k), column numbers of the labels, weights.
+    classes : sequence
+        Name of each column.
+    source : Source
+        Where they came from.
+    group : array of shape (n,), optional
+        Segment of every row.
+    methods : sequence of str, optional
+        Methods to compare; by default the usual ones for the number of classes.
+    method : str, optional
+        Method to recommend; by default chosen.
+    level : float, default=0.95
+        Confidence level of all intervals.
+    """
+    names = tuple(str(label) for label in classes)
+    compared = list(dict.fromkeys([*(methods or default_methods(data.n_classes)), *([method] if method else [])]))
+    held_out, failed = cross_validate(data, [name for name in compared if name != "none"], progress)
+    if not held_out:
+        raise ValueError(f"no method could be fitted: {next(iter(failed.values()))}")
+    recommended = choose(held_out, level, method)
+    after = next(entry for entry in held_out if entry.name == recommended).data
+    progress("metrics")
+    metrics = _metric_rows(data, after, level)
+    p_before, p_after = (_p_value(part) for part in (data, after))
+    rows = compare(data, held_out, failed, recommended, level)
+    gain = next(row for row in rows if row.name == recommended)
+    group_rows, left_out = _group_rows(data, after, group, level)
+    judged = verdict(data.n_rows, {row.name: row for row in metrics}, p_before, gain, level)
+    correction, binary_map = _correction(data, recommended)
+    return Report(
+        source=source.name,
+        version=calibrant.__version__,
+        created=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        rows=data.n_rows,
+        rows_skipped=source.rows_skipped,
+        weighted=data.weight is not None,
+        classes=names,
+        level=level,
+        recommended=recommended,
+        p_value_before=p_before,
+        p_value_after=p_after,
+        verdict=judged,
+        metrics=tuple(metrics),
+        parts=tuple(_parts(data, after, level)),
+        methods=tuple(rows),
+        reliability_before=_table(data),
+        reliability_after=_table(after),
+        class_rows=tuple(_class_rows(data, after, names, level)),
+        group_name=group_name,
+        group_rows=tuple(group_rows),
+        groups_left_out=left_out,
+        correction=correction,
+        binary_map=binary_map,
+        steps=tuple(next_steps(judged, recommended, source.arguments)),
+        command=source.command,
+    )
+
+
+def as_predictions(proba: FloatArray, rows: Labelled) -> tuple[Predictions, Any]:
+    """Rows of a table as predictions, and their groups; rows of no weight are absent."""
+    codes, weight, group = rows.codes, rows.weight, rows.group
+    if weight is not None:
+        present = weight > 0
+        if not present.any():
+            raise ValueError("all weights are zero: no row is left")
+        proba, codes, weight = proba[present], codes[present], weight[present]
+        group = None if group is None else group[present]
+    return Predictions(np.ascontiguousarray(proba), codes, weight, np.arange(proba.shape[1])), group
+
+
+def _metric_rows(before: Predictions, after: Predictions, level: float) -> list[MetricRow]:
+    was, now = (metrics_in_memory(data, level, tuple(METRICS)) for data in (before, after))
+    return [MetricRow(name, title, better, was[name], now[name]) for name, (title, better) in METRICS.items()]
+
+
+def _p_value(data: Predictions) -> float:
+    test = calibration_test(
+        data.y,
+        data.proba,
+        "score",
+        n_resamples=draws(data.proba.size),
+        sample_weight=data.weight,
+        classes=data.classes.tolist(),
+    )
+    return float(test.p_value)
+
+
+def _parts(before: Predictions, after: Predictions, level: float) -> list[Parts]:
+    columns = []
+    for loss in ("log_loss", "brier"):
+        was, now = row_losses(before, loss), row_losses(after, loss)
+        columns += [was, was - now, now]
+    found = paired_intervals(np.column_stack(columns), before.weight, level)
+    return [Parts("Log loss", *found[:3]), Parts("Brier score", *found[3:])]
+
+
+def _table(data: Predictions) -> Any:
+    return reliability_table(data.y, data.proba, sample_weight=data.weight, classes=data.classes.tolist())
+
+
+def _mean(values: FloatArray, weight: FloatArray | None, level: float) -> Estimate:
+    mean = RunningMean()
+    mean.add(values, np.ones(len(values)) if weight is None else weight)
+    return mean.estimate(level)
+
+
+def _class_rows(before: Predictions, after: Predictions, names: Sequence[str], level: float) -> list[ClassRow]:
+    was, now = (
+        classwise_reliability_tables(
+            data.y, data.proba, n_bins=10, sample_weight=data.weight, classes=data.classes.tolist()
+        )
+        for data in (before, after)
+    )
+    counts = np.bincount(before.y, weights=before.weight, minlength=before.n_classes)
+    rows = []
+    for column, name in enumerate(names):
+        hit = (before.y == column).astype(np.float64)
+        observed = float(counts[column] / counts.sum())
+        # The interval is that of the difference from the observed share, which varies with it.
+        gaps = [_mean(data.proba[:, column] - hit, data.weight, level) for data in (before, after)]
+        first, second = (Estimate(gap.value + observed, gap.low + observed, gap.high + observed, level) for gap in gaps)
+        rows.append(
+            ClassRow(
+                name,
+                float(counts[column]),
+                observed,
+                first,
+                second,
+                was[column].expected_error,
+                now[column].expected_error,
+                was[column],
+                now[column],
+            )
+        )
+    return rows
+
+
+def _group_rows(before: Predictions, after: Predictions, group: Any, level: float) -> tuple[list[GroupRow], int]:
+    if group is None:
+        return [], 0
+    groups = sorted(split_groups(group), key=lambda item: -len(item[1]))
+    rows = []
+    for name, members in groups[:MOST_GROUPS]:
+        was, now = RunningMetrics(), RunningMetrics()
+        was.add(subset(before, members))
+        now.add(subset(after, members))
+        first, second = was.means(level), now.means(level)
+        rows.append(
+            GroupRow(
+                name,
+                len(members),
+                first["accuracy"],
+                first["confidence_gap"],
+                second["confidence_gap"],
+                first["log_loss"],
+                second["log_loss"],
+            )
+        )
+    return rows, max(len(groups) - MOST_GROUPS, 0)
+
+
+def _correction(data: Predictions, recommended: str) -> tuple[Correction | None, BinaryMap | None]:
+    if data.n_classes == 2:
+        fitted = _fitted(recommended, data)
+        curve = calibration_map(fitted, n_points=101)
+        return None, BinaryMap(curve.before[:, 1], curve.after[:, 1])
+    if data.n_classes > MATRIX_CLASSES:
+        return None, None
+    fitted = _fitted("sms", data, input_smoothing="auto")
+    matrix = np.asarray(fitted.coef_) - np.eye(data.n_classes)
+    return Correction(1 / float(fitted.inverse_temperature_), matrix, np.asarray(fitted.intercept_)), None
+
+
+def _fitted(name: str, data: Predictions, **parameters: Any) -> Any:
+    calibrator = get_calibrator(name, **parameters)
+    if "classes" in calibrator.get_params(deep=False):
+        calibrator.set_params(classes=np.arange(data.n_classes))
+    return calibrator.fit(data.proba, data.y, sample_weight=data.weight)

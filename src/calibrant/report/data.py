@@ -1,0 +1,195 @@
+"""The contents of a calibration report as plain tables: everything is computed before anything is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.reliability import ReliabilityTable
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer: `tone` is "good", "fair" or "bad"; `headline` a few words; `sentences` the evidence."""
+
+    tone: str
+    headline: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """One metric before and after calibration; `better` says which way is better: lower, higher or zero."""
+
+    name: str
+    title: str
+    better: str
+    before: Estimate
+    after: Estimate
+
+
+@dataclass(frozen=True)
+class MethodRow:
+    """What a method reaches on rows it was not fitted to.
+
+    Gains are losses before minus after, positive is better; `behind` is the log loss above that of the recommended
+    method, from the same rows. A method that failed has only a `message`.
+    """
+
+    name: str
+    description: str
+    log_loss: float = float("nan")
+    gain_log_loss: Estimate | None = None
+    gain_brier: Estimate | None = None
+    behind: Estimate | None = None
+    seconds: float = float("nan")
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A loss and its two parts: what calibration takes away and what is left."""
+
+    title: str
+    total: Estimate
+    calibration: Estimate
+    refinement: Estimate
+
+
+@dataclass(frozen=True)
+class ClassRow:
+    """One class: share of rows, mean probabilities, calibration errors against the rest."""
+
+    name: str
+    rows: float
+    observed: float
+    predicted_before: Estimate
+    predicted_after: Estimate
+    error_before: float
+    error_after: float
+    table_before: ReliabilityTable
+    table_after: ReliabilityTable
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """One segment: how confident, how right, what it loses."""
+
+    name: str
+    rows: int
+    accuracy: Estimate
+    gap_before: Estimate
+    gap_after: Estimate
+    log_loss_before: Estimate
+    log_loss_after: Estimate
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What structured matrix scaling changes: `matrix` (coefficients minus identity), intercepts, temperature.
+
+    Row i, column j: how much the log-odds of class i move with the model's log-probability of class j.
+    """
+
+    temperature: float
+    matrix: FloatArray
+    intercept: FloatArray
+
+
+@dataclass(frozen=True)
+class BinaryMap:
+    """Where the recommended method sends the probability of the second class."""
+
+    before: FloatArray
+    after: FloatArray
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to do next, with the command that does it."""
+
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything a report shows."""
+
+    source: str
+    version: str
+    created: str
+    rows: int
+    rows_skipped: int
+    weighted: bool
+    classes: tuple[str, ...]
+    level: float
+    recommended: str
+    p_value_before: float
+    p_value_after: float
+    verdict: Verdict
+    metrics: tuple[MetricRow, ...]
+    parts: tuple[Parts, ...]
+    methods: tuple[MethodRow, ...]
+    reliability_before: ReliabilityTable
+    reliability_after: ReliabilityTable
+    class_rows: tuple[ClassRow, ...]
+    group_name: str
+    group_rows: tuple[GroupRow, ...]
+    groups_left_out: int
+    correction: Correction | None
+    binary_map: BinaryMap | None
+    steps: tuple[Step, ...]
+    command: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers of the report without its figures, for machines."""
+
+        def estimate(found: Estimate | None) -> Any:
+            return None if found is None else {"value": found.value, "low": found.low, "high": found.high}
+
+        return {
+            "source": self.source,
+            "rows": self.rows,
+            "rows_skipped": self.rows_skipped,
+            "classes": list(self.classes),
+            "verdict": {"tone": self.verdict.tone, "headline": self.verdict.headline},
+            "sentences": list(self.verdict.sentences),
+            "p_value": {"before": self.p_value_before, "after": self.p_value_after},
+            "recommended": self.recommended,
+            "metrics": {
+                row.name: {"before": estimate(row.before), "after": estimate(row.after)} for row in self.metrics
+            },
+            "decomposition": {
+                row.title: {"calibration": estimate(row.calibration), "refinement": estimate(row.refinement)}
+                for row in self.parts
+            },
+            "methods": {
+                row.name: {
+                    "log_loss": row.log_loss,
+                    "gain_log_loss": estimate(row.gain_log_loss),
+                    "gain_brier": estimate(row.gain_brier),
+                    "behind": estimate(row.behind),
+                    "seconds": row.seconds,
+                    "message": row.message,
+                }
+                for row in self.methods
+            },
+            "groups": {
+                row.name: {
+                    "rows": row.rows,
+                    "gap_before": estimate(row.gap_before),
+                    "gap_after": estimate(row.gap_after),
+                    "log_loss_before": estimate(row.log_loss_before),
+                    "log_loss_after": estimate(row.log_loss_after),
+                }
+                for row in self.group_rows
+            },
+            "next": [step.command for step in self.steps if step.command],
+        }

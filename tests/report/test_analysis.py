@@ -1,0 +1,112 @@
+"""The contents of a report: right numbers, never in-sample, a verdict that fits the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibrant import get_calibrator
+from calibrant.metrics import log_loss
+from calibrant.metrics._inputs import Predictions
+from calibrant.report.analysis import Source, analyse
+from calibrant.report.comparison import choose, cross_validate, paired_intervals
+
+from .conftest import sharpened
+
+SOURCE = Source("data.csv", ("data.csv", "--label", "the label"))
+
+
+def test_overconfidence_is_found_and_mended(overconfident: Predictions) -> None:
+    report = analyse(overconfident, list("abcd"), SOURCE, methods=["ts", "sms"])
+    gap = overconfident.proba.max(axis=1).mean() - (overconfident.proba.argmax(axis=1) == overconfident.y).mean()
+    assert report.verdict.tone == "bad"
+    assert f"over-confident by {100 * gap:.1f} percentage points" in report.verdict.headline
+    assert report.p_value_before < 0.01 < report.p_value_after
+    rows = {row.name: row for row in report.metrics}
+    assert rows["log_loss"].before.value == pytest.approx(log_loss(overconfident.y, overconfident.proba))
+    assert rows["log_loss"].after.value < rows["log_loss"].before.value
+    assert report.correction is not None
+    # The predictions are the true probabilities to the power of two.
+    assert report.correction.temperature == pytest.approx(2.0, abs=0.25)
+    for part in report.parts:
+        assert part.calibration.value + part.refinement.value == pytest.approx(part.total.value)
+    assert "calibrant fit data.csv --label 'the label'" in report.steps[0].command
+
+
+def test_timid_predictions_are_called_so() -> None:
+    report = analyse(sharpened(1500, 3, 0.5), [0, 1, 2], SOURCE, methods=["ts"])
+    assert "under-confident" in report.verdict.headline
+
+
+def test_calibrated_predictions_are_left_alone() -> None:
+    report = analyse(sharpened(1500, 3, 1.0), [0, 1, 2], SOURCE, methods=["ts", "svs"])
+    assert report.verdict.tone == "good"
+    assert "Use the probabilities as they are" in report.steps[0].text
+
+
+def test_after_is_never_in_sample() -> None:
+    # Isotonic regression on noise looks wonderful where it was fitted, and is bad elsewhere.
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 300)
+    data = Predictions(np.column_stack([1 - p, p]), rng.integers(0, 2, 300), None, np.arange(2))
+    report = analyse(data, ["no", "yes"], SOURCE, methods=["isotonic"])
+    in_sample = get_calibrator("isotonic").fit(data.proba, data.y).predict_proba(data.proba)
+    after = next(row for row in report.metrics if row.name == "log_loss").after.value
+    assert after > log_loss(data.y, in_sample) + 0.02
+    held_out, _ = cross_validate(data, ["isotonic"])
+    assert after == pytest.approx(log_loss(data.y, held_out[0].data.proba))
+
+
+def test_paired_interval_is_that_of_the_differences() -> None:
+    rng = np.random.default_rng(0)
+    shared = 5 * rng.standard_normal(2000)
+    first, second = shared + 0.1 * rng.standard_normal(2000), shared
+    (found,) = paired_intervals((first - second)[:, None], None, 0.95)
+    error = 1.96 * (first - second).std() / np.sqrt(2000)
+    assert found.high - found.low == pytest.approx(2 * error, rel=0.2)
+
+
+def test_the_default_is_recommended_unless_another_is_clearly_better(overconfident: Predictions) -> None:
+    held_out, _ = cross_validate(overconfident, ["none", "ts", "logistic"])
+    assert choose(held_out, 0.95) == "logistic"
+    assert choose(held_out, 0.95, "ts") == "ts"
+    assert choose([entry for entry in held_out if entry.name != "logistic"], 0.95) == "ts"
+
+
+def test_weights_count_rows(overconfident: Predictions) -> None:
+    few = Predictions(overconfident.proba[:200], overconfident.y[:200], None, overconfident.classes)
+    weight = np.ones(200)
+    weight[:50] = 3
+    rows = np.repeat(np.arange(200), weight.astype(int))
+    weighted = Predictions(few.proba, few.y, weight, few.classes)
+    repeated = Predictions(few.proba[rows], few.y[rows], None, few.classes)
+    one, other = (analyse(data, list("abcd"), SOURCE, methods=["ts"]) for data in (weighted, repeated))
+    for first, second in zip(one.metrics, other.metrics):
+        assert first.before.value == pytest.approx(second.before.value), first.name
+    for a, b in zip(one.class_rows, other.class_rows):
+        assert a.observed == pytest.approx(b.observed)
+        assert a.predicted_before.value == pytest.approx(b.predicted_before.value)
+
+
+def test_groups_tell_where_it_goes_wrong() -> None:
+    good, bad = sharpened(800, 3, 1.0, seed=1), sharpened(800, 3, 2.5, seed=2)
+    data = Predictions(np.concatenate([good.proba, bad.proba]), np.concatenate([good.y, bad.y]), None, good.classes)
+    group = np.array(["good"] * 800 + ["bad"] * 800, dtype=object)
+    report = analyse(data, list("abc"), SOURCE, group=group, group_name="site", methods=["ts"])
+    rows = {row.name: row for row in report.group_rows}
+    assert rows["good"].gap_before.low < 0 < rows["good"].gap_before.high
+    assert rows["bad"].gap_before.low > 0.05
+
+
+def test_a_method_that_fails_is_named_and_the_rest_goes_on(overconfident: Predictions) -> None:
+    report = analyse(overconfident, list("abcd"), SOURCE, methods=["quadratic", "ts"])
+    failed = next(row for row in report.methods if row.name == "quadratic")
+    assert failed.message
+    assert report.recommended == "ts"
+
+
+@pytest.mark.parametrize("n_rows", [12, 40])
+def test_few_rows_and_absent_classes_give_a_report(n_rows: int) -> None:
+    data = sharpened(n_rows, 6, 1.0)
+    report = analyse(data, list("abcdef"), SOURCE, methods=["ts", "sms"])
+    assert report.rows == n_rows
