@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from calibrant.calibrators.registry import get_calibrator, list_calibrators
 from calibrant.io.rows import Labelled
@@ -82,7 +84,24 @@ def _parsed(pair: str) -> tuple[str, Any]:
 
 
 def check_storable(calibrator: Any, name: str) -> None:
-    """Raise if the calibrator could not be stored as JSON once it is fitted."""
+    """Raise if the calibrator could not be stored as JSON once it is fitted.
+
+    What a fitted calibrator is made of shows only in one, so a twin is fitted to a handful of rows and stored.
+    """
+    import calibrant
+
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 40)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            twin = clone(calibrator).fit(np.column_stack([1 - p, p]), np.arange(40) % 2)
+        except ValueError:
+            return  # what is wrong with the parameters is said where the data are fitted
+        try:
+            calibrant.save(twin, Path(folder) / "twin.json")
+        except (TypeError, ValueError) as error:
+            raise RequestError(f"the method {name!r} cannot be stored, choose another: {error}") from error
 
 
 def fit_labelled(calibrator: Any, rows: Labelled) -> Any:
