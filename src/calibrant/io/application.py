@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant._optional import require
 from calibrant.io.columns import ProbabilityColumns
 from calibrant.io.rows import RowReader, Rows, take_rows
 from calibrant.io.table_writers import open_writer
 from calibrant.io.tables import RequestError, TableError
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """A matrix with column names, as much of a data frame as calibrators look at."""
+
+    columns: list[str]
+    values: NDArray[Any]
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The numbers alone."""
+        return self.values
 
 
 def load_calibrator(path: str | Path) -> Any:
@@ -30,12 +44,12 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
     The columns are those it was fitted to, by name, unless others are asked for or it knows none.
     """
     classes = np.asarray(calibrator.classes_).tolist()
+    order = getattr(calibrator, "_column_order", None)
+    # Output j, for classes_[j], is made from input order[j].
+    place = list(range(len(classes))) if order is None else np.argsort(np.asarray(order)).tolist()
     fitted = getattr(calibrator, "feature_names_in_", None)
     if fitted is not None and not reader.layout.probs:
         reader.table.require([str(name) for name in fitted])
-        order = getattr(calibrator, "_column_order", None)
-        # Output j, for classes_[j], is made from column order[j].
-        place = list(range(len(classes))) if order is None else np.argsort(np.asarray(order)).tolist()
         return ProbabilityColumns(tuple(str(name) for name in fitted), tuple(classes)), place
     found = reader.find(classes)
     if len(found.names) == 1:
@@ -46,10 +60,8 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
             f"the calibrator was fitted to {len(classes)} classes; {len(found.names)} probability columns were found "
             f"in {reader.table.path}: choose with --probs"
         )
-    # The calibrator wants its classes in their own order.
-    by_class = [found.classes.index(label) for label in classes]
-    names = tuple(found.names[i] for i in by_class)
-    return ProbabilityColumns(names, tuple(classes)), list(range(len(classes)))
+    names = tuple(found.names[found.classes.index(classes[output])] for output in place)
+    return ProbabilityColumns(names, tuple(classes)), place
 
 
 def apply_to_table(
@@ -105,7 +117,9 @@ def _replaced(calibrator: Any, rows: Rows, names: tuple[str, ...], place: list[i
         flipped = -values if getattr(calibrator, "input", "") == "logits" else 1.0 - np.minimum(values, 1.0)
         calibrated = calibrator.predict_proba(flipped)
     else:
-        calibrated = calibrator.predict_proba(values)
+        fitted = list(getattr(calibrator, "feature_names_in_", []))
+        named = len(fitted) == len(names)
+        calibrated = calibrator.predict_proba(NamedColumns(fitted, values) if named else values)
     columns = dict(zip(data.schema.names, data.columns))
     fields = {field.name: field for field in data.schema}
     for name, number in zip(names, place):

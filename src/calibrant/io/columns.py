@@ -242,7 +242,7 @@ def _match(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
     """What is left of the names without a common beginning or end, if all labels are among it."""
     before = os.path.commonprefix(list(names))
     after = os.path.commonprefix([name[::-1] for name in names])
-    cuts = [(cut, 0) for cut in range(len(before), -1, -1)] + [(0, cut) for cut in range(1, len(after) + 1)]
+    cuts = [(start, end) for end in range(len(after) + 1) for start in range(len(before), -1, -1)]
     best: list[str] = []
     for start, end in cuts:
         rest = [name[start : len(name) - end] for name in names]

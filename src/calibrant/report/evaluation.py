@@ -124,13 +124,14 @@ def subset(data: Predictions, rows: Any) -> Predictions:
 def _from_chunks(
     running: dict[str | None, RunningMetrics], columns: ProbabilityColumns, level: float | None
 ) -> Evaluation:
+    whole = running.pop(None)
+
     def one(metrics: RunningMetrics, groups: dict[str, Evaluation]) -> Evaluation:
-        estimates = metrics.estimates(0.95 if level is None else level)
+        estimates = metrics.estimates(0.95 if level is None else level, smooth=metrics is whole)
         if level is None:
             estimates = {name: _plain(estimate.value) for name, estimate in estimates.items()}
         return Evaluation(metrics.rows, columns.classes, columns.names, estimates, None, True, groups)
 
-    whole = running.pop(None)
     return one(
         whole, {str(name): one(part, {}) for name, part in sorted(running.items(), key=lambda item: str(item[0]))}
     )

@@ -6,30 +6,17 @@ import json
 import tempfile
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.calibrators.registry import get_calibrator, list_calibrators
+from calibrant.io.application import NamedColumns
 from calibrant.io.rows import Labelled
 from calibrant.io.table_writers import atomic_output
 from calibrant.io.tables import RequestError
-
-
-@dataclass(frozen=True)
-class NamedColumns:
-    """A matrix with column names, as much of a data frame as calibrators look at."""
-
-    columns: list[str]
-    values: NDArray[Any]
-
-    def to_numpy(self) -> NDArray[Any]:
-        """The numbers alone."""
-        return self.values
 
 
 def default_method() -> str:
@@ -86,16 +73,16 @@ def _parsed(pair: str) -> tuple[str, Any]:
 def check_storable(calibrator: Any, name: str) -> None:
     """Raise if the calibrator could not be stored as JSON once it is fitted.
 
-    What a fitted calibrator is made of shows only in one, so a twin is fitted to a handful of rows and stored.
+    What a fitted calibrator is made of shows only in one, so a twin is fitted to made-up rows and stored.
     """
     import calibrant
 
     rng = np.random.default_rng(0)
-    p = rng.uniform(0.05, 0.95, 40)
+    p = rng.uniform(0.05, 0.95, 400)  # enough rows for trees to grow
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            twin = clone(calibrator).fit(np.column_stack([1 - p, p]), np.arange(40) % 2)
+            twin = clone(calibrator).fit(np.column_stack([1 - p, p]), (rng.random(400) < p).astype(int))
         except ValueError:
             return  # what is wrong with the parameters is said where the data are fitted
         try:
