@@ -34,7 +34,7 @@ def test_formats_agree(tmp_path, results, ending):
         results.to_csv(path, index=False)
     read = read_results(path)
     assert read[["dataset", "method"]].values.tolist() == results[["dataset", "method"]].values.tolist()
-    np.testing.assert_array_equal(read[NUMBERS].to_numpy(float), results[NUMBERS].to_numpy(float))
+    np.testing.assert_allclose(read[NUMBERS].to_numpy(float), results[NUMBERS].to_numpy(float), rtol=1e-13)
 
 
 def test_folder_and_several_files(tmp_path, results):

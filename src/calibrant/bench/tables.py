@@ -192,9 +192,10 @@ def relative_by(losses: dict[str, pd.DataFrame], levels: Sequence[str], name: st
     pd = require("pandas", extra="bench")
     columns = {}
     for metric, table in losses.items():
-        relative = relative_table(table).drop(columns=BASELINE)
-        columns[metric] = relative.groupby(level=list(levels)).mean().stack().dropna()
-    frame = pd.DataFrame(columns).rename_axis([*levels, "method"]).reset_index()
+        means = relative_table(table).drop(columns=BASELINE).groupby(level=list(levels)).mean()
+        long = means.melt(var_name="method", value_name=metric, ignore_index=False)
+        columns[metric] = long.set_index("method", append=True)[metric].dropna()
+    frame = pd.DataFrame(columns).rename_axis([*levels, "method"]).sort_index().reset_index()
     return Table(name, frame, printed=False)
 
 

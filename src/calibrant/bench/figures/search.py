@@ -47,6 +47,9 @@ def search_figure(trials: pd.DataFrame, control: pd.DataFrame) -> Any:
         margin = 0.12 * (high - low) or 1e-6
         for axes, name in zip(grid[1:], names):
             _parameter(axes, done[name].to_numpy(float), values, top, name)
+        below = int((values < low - margin).sum())
+        if below:
+            grid[0].set_title(f"{below} of {len(values)} trials lie below", fontsize=8, color="#666666")
         for axes in grid[: len(names) + 1]:
             axes.set_ylim(low - margin, high + margin)
             axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, 3), useMathText=True)
