@@ -145,7 +145,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):
 
     def _check_predictions(self, X: Any) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
         """Predictions with as many columns as in `fit`, and the column of each class (`None`: in that order)."""
-        check_is_fitted(self)
+        if "classes_" not in self.__dict__:  # asking first is several times faster than check_is_fitted
+            check_is_fitted(self)
         array, names = as_matrix(X)
         columns = 1 if array.ndim == 1 else array.shape[1]
         if columns != self.n_features_in_ and {columns, self.n_features_in_} != {1, 2}:

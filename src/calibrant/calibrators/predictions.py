@@ -56,7 +56,7 @@ def to_numpy(X: Any) -> NDArray[Any]:
             array = _nullable_to_numpy(X, array)
     else:
         array = np.asarray(X)
-    return array.astype(np.float32) if array.dtype.name in _NARROW else array
+    return array.astype(np.float32) if array.dtype.kind == "V" and array.dtype.name in _NARROW else array
 
 
 _SPARSE = (

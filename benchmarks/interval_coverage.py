@@ -1,8 +1,8 @@
 """How often intervals hold the true value, and how often the test of calibration rejects calibrated predictions.
 
 True probabilities are uniform; scores are shrunk towards 1/2 or shifted by a known amount, so that the population's ECE
-and Kuiper distance are known. Prints a table and writes `benchmarks/out/coverage.json`.
-Usage: python benchmarks/coverage.py [runs]
+and Kuiper distance are known. Prints a table and writes `benchmarks/out/interval_coverage.json`.
+Usage: python benchmarks/interval_coverage.py [runs]
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def main() -> None:
         for n_classes in (2, 5):
             sizes[f"{statistic}, {n_classes} classes"] = size(statistic, n_classes, 5 * runs)
             print(f"{statistic:<20}{n_classes} classes  {sizes[f'{statistic}, {n_classes} classes']:.3f}")
-    target = Path(__file__).parent / "out" / "coverage.json"
+    target = Path(__file__).parent / "out" / "interval_coverage.json"
     target.parent.mkdir(exist_ok=True)
     target.write_text(json.dumps({"level": LEVEL, "intervals": results, "size": sizes}, indent=2) + "\n")
 
