@@ -1,0 +1,39 @@
+"""The snippets of README.md and docs/ run: each section of a page is a doctest of its own."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def sections():
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for section in re.split(r"^(?=## )", page.read_text(encoding="utf-8"), flags=re.MULTILINE):
+            if ">>> " in section:
+                title = section.splitlines()[0].strip("# ")
+                marks = [pytest.mark.torch] if "import torch" in section else []
+                yield pytest.param(page, section, id=f"{page.name}: {title}", marks=marks)
+
+
+@pytest.mark.parametrize(("page", "section"), list(sections()))
+def test_snippets(page, section):
+    if "import torch" in section:
+        pytest.importorskip("torch")
+    # The fence that ends a snippet is no output.
+    text = re.sub(r"^```.*$", "", section, flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    assert test.examples
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    assert runner.run(test).failed == 0
+
+
+def test_the_page_of_use_has_its_three_snippets():
+    text = (ROOT / "docs" / "use.md").read_text(encoding="utf-8")
+    for title in ("## Held-out predictions", "## Any classifier", "## Logits of a network"):
+        assert title in text
