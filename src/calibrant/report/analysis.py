@@ -20,7 +20,7 @@ from calibrant.metrics import calibration_map, calibration_test, classwise_relia
 from calibrant.metrics._inputs import FloatArray, Predictions
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
-from calibrant.report.comparison import choose, compare, cross_validate, default_methods, paired_intervals
+from calibrant.report.comparison import choose, compare, cross_validate, default_methods, n_folds, paired_intervals
 from calibrant.report.data import BinaryMap, ClassRow, Correction, GroupRow, MetricRow, Parts, Report
 from calibrant.report.evaluation import draws, metrics_in_memory, split_groups, subset
 from calibrant.report.running import RunningMean, RunningMetrics
@@ -104,6 +104,7 @@ def analyse(
         weighted=data.weight is not None,
         classes=names,
         level=level,
+        folds=n_folds(data),
         recommended=recommended,
         p_value_before=p_before,
         p_value_after=p_after,

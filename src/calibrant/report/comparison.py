@@ -22,7 +22,8 @@ from calibrant.metrics.recalibration import recalibrate
 from calibrant.report.data import MethodRow
 from calibrant.report.fitting import default_method
 
-FOLDS = 5
+#: Folds by the number of predictions (rows × classes): with very many, half of them teach a calibrator enough.
+FOLDS = ((250_000, 5), (600_000, 3), (float("inf"), 2))
 BINARY = ("ts", "affine", "quadratic", "beta", "isotonic", "venn-abers")
 MULTICLASS = ("ts", "svs", "sms", "dirichlet", "isotonic")
 #: Methods with a parameter for each pair of classes, and the number of classes up to which they are compared.
@@ -46,11 +47,16 @@ def default_methods(n_classes: int) -> list[str]:
     return [*chosen, default_method()]
 
 
+def n_folds(data: Predictions) -> int:
+    """Number of folds of the cross-validation."""
+    return min(next(folds for limit, folds in FOLDS if data.proba.size <= limit), data.n_rows)
+
+
 def cross_validate(
     data: Predictions, methods: Sequence[str], progress: Callable[[str], None] = lambda name: None
 ) -> tuple[list[HeldOut], dict[str, str]]:
     """Held-out predictions of each method, and the messages of those that failed."""
-    folds = int(min(FOLDS, data.n_rows))
+    folds = n_folds(data)
     held_out, failed = [], {}
     for name in methods:
         progress(name)

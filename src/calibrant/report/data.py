@@ -130,6 +130,7 @@ class Report:
     weighted: bool
     classes: tuple[str, ...]
     level: float
+    folds: int
     recommended: str
     p_value_before: float
     p_value_after: float
@@ -163,6 +164,7 @@ class Report:
             "sentences": list(self.verdict.sentences),
             "p_value": {"before": self.p_value_before, "after": self.p_value_after},
             "recommended": self.recommended,
+            "folds": self.folds,
             "metrics": {
                 row.name: {"before": estimate(row.before), "after": estimate(row.after)} for row in self.metrics
             },
