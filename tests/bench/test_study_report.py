@@ -16,10 +16,9 @@ pytest.importorskip("jinja2")
 
 from typer.testing import CliRunner  # noqa: E402
 
-from calibrant.bench import figures  # noqa: E402
+from calibrant.bench import figures, leaderboard  # noqa: E402
 from calibrant.bench import report as report_module  # noqa: E402
 from calibrant.bench.report import make_report  # noqa: E402
-from calibrant.bench.results import check_results  # noqa: E402
 from calibrant.cli.study import report_app  # noqa: E402
 
 PRINTED = ["absolute", "by_dataset_model", "ranks_logloss", "ranks_brier", "winrates", "elo", "fit_time", "friedman"]
@@ -31,7 +30,11 @@ def no_figures(monkeypatch):
     monkeypatch.setattr(report_module, "draw_figures", lambda tables, directory: [])
 
 
-def test_files_of_a_report(tmp_path, results):
+def test_files_of_a_report(tmp_path, results, monkeypatch):
+    # Two figures stand for all: drawing takes most of the time of a report.
+    two = {name: figures.FIGURES[name] for name in ("winrates", "fit_time")}
+    for module in (figures, leaderboard):
+        monkeypatch.setattr(module, "FIGURES", two)
     results.to_csv(tmp_path / "results.csv", index=False)
     runs = [{"command": ["calibrant", "bench", "run", "a b"], "started": "2026", "versions": {"numpy": "9.9"}}]
     (tmp_path / "run.json").write_text(json.dumps({"runs": runs}))
@@ -39,9 +42,9 @@ def test_files_of_a_report(tmp_path, results):
     for name in PRINTED:
         for ending in ("csv", "md", "tex"):
             assert (tmp_path / "out" / "tables" / f"{name}.{ending}").is_file()
-    assert len(list((tmp_path / "out" / "figures").glob("*.png"))) == 10
+    assert len(list((tmp_path / "out" / "figures").glob("*.png"))) == 2
     page = report.page.read_text()
-    assert page.count("data:image/png") == 10
+    assert page.count("data:image/png") == 2
     assert "calibrant bench run &#39;a b&#39;" in page
     assert "numpy&nbsp;9.9" in page
     assert "python&nbsp;" in page
@@ -51,14 +54,14 @@ def test_files_of_a_report(tmp_path, results):
 @pytest.mark.usefixtures("no_figures")
 def test_command_is_on_the_page(tmp_path, results, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["calibrant", "bench", "report", "<my results>"])
-    page = make_report(check_results(results), tmp_path).page.read_text()
+    page = make_report(results, tmp_path).page.read_text()
     assert "calibrant bench report &#39;&lt;my results&gt;&#39;" in page
 
 
 @pytest.mark.usefixtures("no_figures")
 def test_every_benchmark_has_its_own_folder(tmp_path, make_results):
     first, second = make_results(), make_results(seed=1, benchmark="my/set", methods=("ts", "beta"))
-    report = make_report(check_results(pd.concat([first, second])), tmp_path, unranked=["beta"])
+    report = make_report(pd.concat([first, second]), tmp_path, unranked=["beta"])
     own = pd.read_csv(tmp_path / "b" / "tables" / "ranks_logloss.csv")
     assert set(own["method"]) == {"none", "ts", "svs", "sms"}
     assert set(pd.read_csv(tmp_path / "my_set" / "tables" / "absolute.csv")["method"]) == {"ts", "beta"}
@@ -73,7 +76,7 @@ def test_binary_and_multiclass_are_ranked_apart(tmp_path, make_results):
     binary = results["dataset"].isin(["d0", "d1", "d2", "d3"])
     results.loc[binary, "n_classes"] = 2
     results = results[binary | (results["method"] != "quadratic")]
-    report = make_report(check_results(results), tmp_path)
+    report = make_report(results, tmp_path)
     for folder, n, names in (
         ("b-binary", 4, {"none", "ts", "sms", "quadratic"}),
         ("b-multiclass", 6, {"none", "ts", "sms"}),
@@ -97,7 +100,7 @@ def test_binary_and_multiclass_are_ranked_apart(tmp_path, make_results):
     ids=["baseline alone", "one experiment", "all infinite", "all failed", "sizes unknown"],
 )
 def test_odd_results_end_in_a_page_with_a_note(tmp_path, results, spoil):
-    report = make_report(check_results(spoil(results)), tmp_path)
+    report = make_report(spoil(results), tmp_path)
     assert report.page.stat().st_size > 10_000
     assert report.notes
 
@@ -113,6 +116,8 @@ def test_published_report_is_quick_and_shows_the_paper(tmp_path, published):
     # Well under a minute; processor time, so that other work on the machine does not count.
     assert time.process_time() - start < 30
     assert "sms            MS              *-0.0046  *-0.0210           1365" in run.output
+    assert (tmp_path / "leaderboard.html").read_text().count("data:image/png") == 10
+    assert len(list((tmp_path / "figures").glob("*.pdf"))) == 10
     ranks = pd.read_csv(tmp_path / "tables" / "ranks_logloss.csv").set_index("method")["rank"].round(1)
     assert ranks["sms"] == 1.9
 
@@ -139,7 +144,7 @@ def test_command_line(tmp_path, results):
 
 def test_redraw_from_the_command_line(tmp_path, results, monkeypatch):
     monkeypatch.setattr(figures, "FIGURES", {"winrates": figures.FIGURES["winrates"]})
-    report = make_report(check_results(results), tmp_path)
+    report = make_report(results, tmp_path)
     figure = tmp_path / "figures" / "winrates.png"
     before = figure.read_bytes()
     figure.unlink()

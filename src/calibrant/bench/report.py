@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.bench.figures import draw_figures
 from calibrant.bench.leaderboard import FigurePart, Provenance, leaderboard_page
 from calibrant.bench.render import Table
-from calibrant.bench.results import BASELINE, METRICS, read_results, select, with_baseline
+from calibrant.bench.results import BASELINE, METRICS, check_results, read_results, select, with_baseline
 from calibrant.bench.store import installed_versions
 from calibrant.bench.tables import build_tables
 
@@ -53,8 +53,7 @@ def make_report(
     Parameters
     ----------
     results : path, iterable of paths or pandas.DataFrame
-        Tidy results: files (parquet, CSV, CSV.gz), result folders, or a table checked by
-        `calibrant.bench.results.check_results`.
+        Tidy results: files (parquet, CSV, CSV.gz), result folders, or a table with the same columns.
     out : path
         Folder to write; files of an earlier report in it are replaced.
     alpha : float
@@ -77,7 +76,7 @@ def make_report(
     if isinstance(results, str | Path):
         results = [results]
     if hasattr(results, "columns"):
-        frame = results
+        frame = check_results(results)
     else:
         paths = [Path(path) for path in results]
         frame = read_results(paths)
