@@ -96,6 +96,11 @@ def test_sampler_draws_the_given_distribution() -> None:
     counts = np.bincount(LabelSampler(p).draw(rng), minlength=5)
     assert counts[1] == counts[4] == 0
     np.testing.assert_allclose(counts / 50_000, p[0], atol=0.01)
+    # Different rows, each with its own distribution.
+    mixed = rng.dirichlet(np.full(3, 0.3), size=4)
+    drawn = LabelSampler(np.repeat(mixed, 20_000, axis=0)).draw(rng).reshape(4, -1)
+    for row, expected in zip(drawn, mixed):
+        np.testing.assert_allclose(np.bincount(row, minlength=3) / 20_000, expected, atol=0.015)
 
 
 def test_data_and_draws_do_not_share_random_numbers() -> None:
