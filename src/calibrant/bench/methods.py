@@ -33,8 +33,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "sigmoid": ("platt", "platt-logits", "linear", "affine", "beta", "quadratic"),
     "TS": ("guo", "ts-unsmoothed", "ts", "ets"),
     "VS": ("vs", "svs"),
-    "MS": ("ms", "dirichlet", "dirichlet-cv", "logistic", "sms"),
+    "MS": ("ms", "dirichlet", "dirichlet-cv", "logistic", "sms", "sqs"),
     "trees": ("lightgbm", "xgboost", "catboost"),
+    "automatic": ("auto-fast", "auto"),
 }
 OTHER = "other"
 _HUES = {
@@ -46,6 +47,7 @@ _HUES = {
     "VS": 0.40,
     "MS": 0.00,
     "trees": 0.30,
+    "automatic": 0.76,
     OTHER: 0.50,
 }
 

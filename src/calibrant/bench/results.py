@@ -84,7 +84,7 @@ def check_results(results: pd.DataFrame) -> pd.DataFrame:
     _require_columns(results, "results")
     if results.empty:
         raise ValueError("results hold no rows")
-    frame = results.copy()
+    frame = results.reset_index(drop=True)
     for name in OPTIONAL:
         if name not in frame:
             frame[name] = float("nan")

@@ -1,0 +1,47 @@
+"""Families, order and colours of methods."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.bench
+pytest.importorskip("pandas")
+
+from calibrant.bench.methods import FAMILIES, OTHER, family_of, method_table  # noqa: E402
+
+
+def luminance(colour):
+    """Relative luminance, as the web's contrast rules define it."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_baseline_first_families_together_whatever_the_order_given():
+    names = ["mine", "sms", "ts", "none", "isotonic", "sms(rho=0.5)", "vs", "a.b:C"]
+    table = method_table(names)
+    assert table["method"].tolist()[0] == "none"
+    assert table["method"].tolist() == method_table(names[::-1])["method"].tolist()
+    families = table["family"].tolist()
+    assert all(
+        families.index(f) + families.count(f) - 1 == len(families) - 1 - families[::-1].index(f) for f in families
+    )
+    assert families[-1] == OTHER
+
+
+def test_every_name_has_one_family():
+    names = [name for members in FAMILIES.values() for name in members]
+    assert len(names) == len(set(names))
+    assert all(family_of(name) in FAMILIES for name in names)
+
+
+def test_colours_are_distinct_and_seen_on_white():
+    names = [name for members in FAMILIES.values() for name in members] + [f"own-{i}" for i in range(5)]
+    table = method_table(names, families={f"own-{i}": f"family {i}" for i in range(5)})
+    assert table["colour"].is_unique
+    assert max(luminance(colour) for colour in table["colour"]) < 0.75
+
+
+def test_unranked_methods_are_marked():
+    table = method_table(["none", "ts", "sms"], unranked=["ts"]).set_index("method")
+    assert table["ranked"].to_dict() == {"none": True, "ts": False, "sms": True}
