@@ -178,7 +178,8 @@ class ParquetTable(Table):
         super().__init__(path)
         pa, parquet = require("pyarrow", extra="cli"), require("pyarrow.parquet", extra="cli")
         try:
-            self._file = parquet.ParquetFile(path)
+            # Pages are read as they are needed: a single row group may be larger than memory.
+            self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
         except pa.ArrowInvalid as error:
             raise TableError(f"{path} is not a parquet file, or is damaged: {error}") from error
         self.columns = self._file.schema_arrow.names
