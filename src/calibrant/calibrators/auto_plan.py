@@ -16,11 +16,15 @@ from .base import IntArray
 _KERNEL_CLASSES = 12
 _TREE_CLASSES = 40
 _MATRIX_CLASSES = 200
+#: One probability has few ways to be distorted that the curves do not know; trees need rows to find one.
+_BINARY_TREE_ROWS = 5000
 #: Most numbers in a matrix of log-probabilities; more rows than that are thinned by a random draw.
 _MOST_NUMBERS = 1 << 21
 _LEAST_ROWS = 10000
-#: With fewer rows than this nothing beyond the temperature is learned.
+#: With fewer rows than this nothing beyond the temperature is learned, ...
 _LEAST_FOR_FOLDS = 15
+#: ... and with fewer than this neither kernel nor trees.
+_LEAST_FOR_FLEXIBLE = 200
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,15 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
     elif k > _TREE_CLASSES:
         members = {"temperature": 0.4, "vector": 0.3, "additive": 0.3}
     elif k == 2:
-        members = {"temperature": 0.03, "additive": 0.92, "trees": 0.05}
+        members = {"temperature": 0.03, "additive": 0.97}
+        if n >= _BINARY_TREE_ROWS:
+            members |= {"additive": 0.92, "trees": 0.05}
     else:
-        members = {"temperature": 0.05, "additive": 0.25, "kernel": 0.35, "trees": 0.35}
+        members = {"temperature": 0.05, "additive": 0.05, "kernel": 0.45, "trees": 0.45}
         if k > _KERNEL_CLASSES:
             members["additive"] += members.pop("kernel")
+    if n < _LEAST_FOR_FLEXIBLE and "additive" in members:
+        members = {"temperature": 0.4, "additive": 0.6}
     if effort == "fast":
         members = {name: w for name, w in members.items() if name in {"temperature", "vector", "additive"}}
     n_folds = 3 if k > _TREE_CLASSES or effort == "fast" else 5

@@ -24,7 +24,7 @@ class BoostingOptions:
     rounds: int = 250
     depth: int = 6
     rate: float = 0.15
-    l2: float = 1.0
+    l2: float = 2.0
     columns: int = 4
     sketches: int = 2
     patience: int = 30
