@@ -14,13 +14,17 @@ from ..trees.ensemble import BoostingOptions
 from .base import IntArray
 
 _KERNEL_CLASSES = 12
+#: With many rows trees find what the kernel would, at less cost.
+_KERNEL_ROWS = 20_000
 _TREE_CLASSES = 40
 _MATRIX_CLASSES = 200
 #: One probability has few ways to be distorted that the curves do not know; trees need rows to find one.
 _BINARY_TREE_ROWS = 5000
-#: Most numbers in a matrix of log-probabilities; more rows than that are thinned by a random draw.
+#: Most rows, and most numbers in a matrix of log-probabilities (but never less than the last number of rows): what is
+#: more is thinned by a random draw, since the error that is left is far below what can be measured.
+_MOST_ROWS = 50_000
 _MOST_NUMBERS = 1 << 21
-_LEAST_ROWS = 10000
+_LEAST_ROWS = 10_000
 #: With fewer rows than this nothing beyond the temperature is learned, ...
 _LEAST_FOR_FOLDS = 15
 #: ... and with fewer than this neither kernel nor trees.
@@ -52,7 +56,7 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
             members |= {"additive": 0.92, "trees": 0.05}
     else:
         members = {"temperature": 0.05, "additive": 0.05, "kernel": 0.45, "trees": 0.45}
-        if k > _KERNEL_CLASSES:
+        if k > _KERNEL_CLASSES or n > _KERNEL_ROWS:
             members["additive"] += members.pop("kernel")
     if n < _LEAST_FOR_FLEXIBLE and "additive" in members:
         members = {"temperature": 0.4, "additive": 0.6}
@@ -66,5 +70,5 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
 
 def rows_to_use(n: int, k: int, rng: np.random.RandomState) -> IntArray | None:
     """A sorted random draw of rows where there are more than the fit can profit from; `None` for all."""
-    most = max(_LEAST_ROWS, _MOST_NUMBERS // k)
+    most = max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_NUMBERS // k))
     return None if n <= most else np.sort(rng.permutation(n)[:most])
