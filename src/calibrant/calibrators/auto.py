@@ -26,6 +26,10 @@ from .temperature import learn_temperature, temperature_scaled
 
 #: Strength of the blend's prior, in observations.
 _BLEND_STRENGTH = 3.0
+#: Below this weight the predictions as they are have no part in the blend: their exact zeros would do harm.
+_LEAST_IDENTITY = 0.02
+#: Below this weight trees change nothing that could be measured, and are not stored.
+_LEAST_TREES = 1e-3
 #: Knots of the increasing map of two classes.
 _KNOTS = 64
 
@@ -64,6 +68,8 @@ class AutoCalibrator(Calibrator):
         For each member what was chosen inside: the strength, the loss at each strength, the rounds of boosting.
     inverse_temperature_, input_smoothing_ : float
         Of the temperature scaling underneath.
+    identity_weight_ : float
+        The share of the predictions as they are.
     coef_ : ndarray of shape (k, n_coefficients)
         Coefficients of log-probabilities, one, kernel features and the three curves of each class.
     landmarks_, whitening_, kernel_scale_ : ndarrays
@@ -124,19 +130,24 @@ class AutoCalibrator(Calibrator):
         fold = stratified_folds(y if plan.stratified else np.zeros_like(y), plan.n_folds, seed)
         fit = CrossFit(scaled, y, weight, fold, kernel)
         members = fit_members(fit, plan, seed)
+        if "none" in plan.members and not (self.monotone and k == 2):  # knots stand in the scaled log-odds
+            members.append(fit.identity(np.ascontiguousarray(x.T)))
         held = [member.held for member in members]
         prior = np.array([plan.members[member.name] for member in members])
         weights = blend_weights(held, y, weight, prior, _BLEND_STRENGTH)
+        if members[-1].name == "none" and weights[-1] < _LEAST_IDENTITY:
+            weights[-1] = 0.0
+            weights /= weights.sum()
         self._store(members, weights, kernel, k)
         blended = np.tensordot(weights, np.stack(held), axes=1)
         before = float(np.average(log_losses(np.ascontiguousarray(x.T), y), weights=weight))
-        self.scores_ = {"none": before, **{m.name: m.loss for m in members}, "blend": fit.loss(blended)}
+        self.scores_ = {**{m.name: m.loss for m in members}, "none": before, "blend": fit.loss(blended)}
         self.n_calibration_rows_ = n
         self.class_frequencies_ = np.bincount(y, weight, minlength=k) / total_weight(n, weight)
         self.class_means_before_ = np.average(np.exp(x), axis=0, weights=weight)
         self.monotone_cost_ = 0.0
         if self.monotone:
-            self._make_monotone(scaled, y, weight)
+            self._make_monotone(x, scaled, y, weight)
 
     def _plan(self, n: int, k: int) -> Plan:
         """What to fit; ablations override it."""
@@ -146,8 +157,10 @@ class AutoCalibrator(Calibrator):
         """Blend the members into one coefficient matrix and one list of trees."""
         self.chosen_ = {member.name: float(w) for member, w in zip(members, weights, strict=True)}
         self.details_ = {member.name: dict(member.details) for member in members}
+        self.identity_weight_ = self.chosen_.get("none", 0.0)
         self.coef_ = np.tensordot(weights, np.stack([member.theta for member in members]), axes=1)
-        trees = concatenate([m.trees.scaled(w) for m, w in zip(members, weights, strict=True)], k)
+        worth = [m.trees.scaled(w) for m, w in zip(members, weights, strict=True) if w >= _LEAST_TREES]
+        trees = concatenate(worth, k)
         self.tree_features_, self.tree_thresholds_, self.tree_values_ = trees.features, trees.thresholds, trees.values
         self.landmarks_, self.whitening_ = kernel.landmarks, kernel.whitening
         self.kernel_scale_ = np.array([kernel.spread, kernel.bandwidth])
@@ -157,15 +170,17 @@ class AutoCalibrator(Calibrator):
         q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
         return np.ascontiguousarray(log_probabilities(q).T)
 
-    def _logits(self, scaled: FloatArray) -> FloatArray:
-        """Blended logits (k, n), before the ranking is mended."""
+    def _logits(self, scaled: FloatArray, x: FloatArray | None = None) -> FloatArray:
+        """Blended logits (k, n), before the ranking is mended; `x` (n, k) is the input for its share in the blend."""
         kernel = KernelFeatures(self.landmarks_, self.whitening_, *map(float, self.kernel_scale_))
         z = additive_logits(scaled, self.coef_, kernel)
         TreeLayer(self.tree_features_, self.tree_thresholds_, self.tree_values_).add_to(scaled, z)
+        if self.identity_weight_ > 0.0 and x is not None:
+            z += self.identity_weight_ * (x.T - scaled)
         return z
 
-    def _make_monotone(self, scaled: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        z = self._logits(scaled)
+    def _make_monotone(self, x: FloatArray, scaled: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        z = self._logits(scaled, x)
         if len(scaled) == 2:
             odds = scaled[1] - scaled[0]
             self.knots_ = np.unique(np.quantile(odds, np.linspace(0.0, 1.0, _KNOTS)))
@@ -187,8 +202,8 @@ class AutoCalibrator(Calibrator):
         return keep_most_probable(scaled, z)
 
     def _map(self, x: FloatArray) -> FloatArray:
-        scaled = self._scaled(x)
-        z = self._logits(scaled)
+        scaled = self._scaled(x.copy())
+        z = self._logits(scaled, x)
         if self.monotone:
             z = self._ranked(scaled, z)
         return softmax_inplace(np.ascontiguousarray(z.T))

@@ -79,6 +79,11 @@ class CrossFit:
         theta = np.zeros((self.k, self.shared.shape[0] + N_CURVES))
         return Member("temperature", self.x, theta, TreeLayer.empty(self.k), self.loss(self.x))
 
+    def identity(self, x: FloatArray) -> Member:
+        """The predictions as they are, log-probabilities `x` (k, n)."""
+        empty = self.temperature()
+        return Member("none", x, empty.theta, empty.trees, self.loss(x))
+
     def vector(self, factors: tuple[float, ...] = FACTORS) -> Member:
         """Vector scaling with curves: a class's logit depends on its own probability only."""
         shared = np.ones((1, self.n))

@@ -60,8 +60,10 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
             members["additive"] += members.pop("kernel")
     if n < _LEAST_FOR_FLEXIBLE and "additive" in members:
         members = {"temperature": 0.4, "additive": 0.6}
+    # Where calibration gains nothing out of fold, the predictions as they are keep a share.
+    members["none"] = 0.5
     if effort == "fast":
-        members = {name: w for name, w in members.items() if name in {"temperature", "vector", "additive"}}
+        members = {name: w for name, w in members.items() if name in {"none", "temperature", "vector", "additive"}}
     n_folds = 3 if k > _TREE_CLASSES or effort == "fast" else 5
     landmarks = min(40, n // 5) if "kernel" in members else 0
     # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 #: Classes named one by one.
 _MOST_CLASSES = 5
 _MEANING = {
+    "none": "the predictions as they are",
     "temperature": "temperature scaling",
     "vector": "vector scaling with curves",
     "additive": "matrix scaling with curves",
