@@ -44,43 +44,38 @@ def fit_logistic(
     >>> fit_logistic(np.ones((1, 4)), np.array([0.0, 1.0, 1.0, 1.0])).round(4)  # log(3)
     array([1.0986])
     """
+    from ..softmax.kernels import logistic_derivatives
+
     d, n = features.shape
-    total = float(n) if weight is None else float(weight.sum())
-    weighted_target = features @ (target if weight is None else weight * target)
-    beta = np.zeros(d)
+    features = np.ascontiguousarray(features)
+    w = np.ones(n) if weight is None else weight
+    total = float(w.sum())
+    pull = features @ (w * target)
+    offset, no_label = np.zeros((2, n)), np.zeros(n, dtype=np.int64)
 
     def evaluate(beta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Objective, probabilities and their variances."""
-        z = beta @ features
-        e = np.exp(-np.abs(z))
-        q = 1.0 / (1.0 + e)
-        loss = np.maximum(z, 0.0) - np.log(q)
-        value = float(loss.sum() if weight is None else weight @ loss)
-        penalty = 0.5 * ridge * float(beta @ beta)
-        e *= q
-        return value - float(beta @ weighted_target) + penalty, np.where(z >= 0.0, q, e), e * q
-
-    current, p, variance = evaluate(beta)
-    for _ in range(_MAX_ITERATIONS):
-        if weight is not None:
-            p *= weight
-            variance *= weight
-        gradient = features @ p - weighted_target + ridge * beta
-        hessian = (features * variance) @ features.T
+        """Objective, gradient and Hessian: those of labels that are all zero, and the targets' linear part."""
+        loss, gradient, hessian = logistic_derivatives(offset, features, beta, no_label, w)
         hessian[np.diag_indices(d)] += ridge
+        objective = loss - float(beta @ pull) + 0.5 * ridge * float(beta @ beta)
+        return objective, gradient - pull + ridge * beta, hessian
+
+    beta = np.zeros(d)
+    objective, gradient, hessian = evaluate(beta)
+    for _ in range(_MAX_ITERATIONS):
         # Collinear features (constant predictions) leave directions without curvature: the step avoids them.
         step = -np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
         decrement = -float(gradient @ step)
+        if decrement <= _TOLERANCE * total:
+            return beta + step
         length = 1.0
         while length > 1e-10:
             candidate = evaluate(beta + length * step)
-            if candidate[0] <= current - 1e-4 * length * decrement:
+            if candidate[0] <= objective - 1e-4 * length * decrement:
                 break
             length *= 0.5
         else:
             break  # rounding decides: the optimum is reached
-        beta += length * step
-        if decrement <= _TOLERANCE * total:
-            break
-        current, p, variance = candidate
+        beta = beta + length * step
+        objective, gradient, hessian = candidate
     return beta
