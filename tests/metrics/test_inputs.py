@@ -82,11 +82,17 @@ def test_rounded_rows_are_normalised_and_float32_is_not_touched() -> None:
         (P, Y, "Labels come first"),
         ([0, 1], np.empty((0, 2)), "0 sample"),
         ([0, np.nan], [0.1, 0.2], "row 1"),
+        (None, [0.1, 0.2], "y_true is None"),
     ],
 )
 def test_errors_say_what_and_where(y: object, p: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         log_loss(y, p)  # type: ignore[arg-type]
+
+
+def test_what_is_not_a_number_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match=r"y_prob holds 'half' at row 1"):
+        log_loss([0, 1], np.array([0.1, "half"], dtype=object))
 
 
 @pytest.mark.parametrize(

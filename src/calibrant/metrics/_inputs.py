@@ -21,7 +21,13 @@ FloatArray = NDArray[np.floating[Any]]
 IntArray = NDArray[np.integer[Any]]
 
 # Messages of the calibrators speak of `X` and `y`.
-OUR_WORDS = (("of X", "of y_prob"), ("X has", "y_prob has"), ("y has", "y_true has"), ("y holds", "y_true holds"))
+OUR_WORDS = (
+    ("of X", "of y_prob"),
+    ("X has", "y_prob has"),
+    ("X holds", "y_prob holds"),
+    ("y has", "y_true has"),
+    ("y holds", "y_true holds"),
+)
 
 
 @dataclass(frozen=True)
@@ -68,13 +74,16 @@ def check_predictions(
     classes: Sequence[Any] | NDArray[Any] | None = None,
 ) -> Predictions:
     """Validate labels, probabilities and weights; `classes` names the columns of `y_prob` in their order."""
-    array, names = as_matrix(y_prob)
+    if y_true is None:
+        raise ValueError("y_true is None: labels are needed.")
     try:
+        array, names = as_matrix(y_prob)
         labels, categories = _labels(y_true, len(array))
         proba = _probabilities(array)
         y, named, order = _columns(labels, proba.shape[1], classes, names if array.ndim == 2 else None, categories)
-    except ValueError as error:
-        raise ValueError(_in_our_words(str(error))) from error
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(_in_our_words(str(error))) from error
     if order is not None:
         proba = np.ascontiguousarray(proba[:, order])
     weight = check_sample_weight(sample_weight, len(y))

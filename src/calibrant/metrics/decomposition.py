@@ -127,8 +127,8 @@ def calibration_loss(
     Examples
     --------
     >>> from calibrant.metrics import calibration_loss
-    >>> y = [0, 1] * 50
-    >>> calibration_loss(y, [0.1] * 100) > 0.3
+    >>> y, p = [0, 1, 0, 1] * 25, [0.1, 0.2, 0.2, 0.1] * 25  # an event of every second row
+    >>> calibration_loss(y, p) > 0.2
     True
     """
     data = check_predictions(y_true, y_prob, sample_weight, classes)
@@ -160,8 +160,8 @@ def refinement_loss(
     Examples
     --------
     >>> from calibrant.metrics import refinement_loss
-    >>> y = [0, 1] * 50
-    >>> round(refinement_loss(y, [0.1] * 100), 1)
+    >>> y, p = [0, 1, 0, 1] * 25, [0.1, 0.2, 0.2, 0.1] * 25  # an event of every second row
+    >>> round(refinement_loss(y, p), 1)
     0.7
     """
     data = check_predictions(y_true, y_prob, sample_weight, classes)
