@@ -165,6 +165,56 @@ def add_own(z, theta, own):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
+def own_curvature(p, shared, own, theta, weight, out):  # type: ignore[no-untyped-def]
+    """Hessian-vector product with at most one shared feature beside own-class ones, in one pass over the data.
+
+    `p` (k, n) and `own` (m, k, n) of the classes that have coefficients, `theta` and `out` (k, d + m), `shared` (d, n).
+    """
+    k, n = p.shape
+    d = shared.shape[0]
+    moved = np.empty((k, _CHUNK), dtype=p.dtype)
+    mean = np.empty(_CHUNK, dtype=p.dtype)
+    out[:] = 0.0
+    for start in range(0, n, _CHUNK):
+        m = min(_CHUNK, n - start)
+        mean[:] = 0.0
+        for j in range(k):
+            row = moved[j, :m]
+            p_row = p[j, start : start + m]
+            row[:] = 0.0
+            for q in range(d):
+                feature = shared[q, start : start + m]
+                coefficient = theta[j, q]
+                for i in range(m):
+                    row[i] += coefficient * feature[i]
+            for q in range(own.shape[0]):
+                feature = own[q, j, start : start + m]
+                coefficient = theta[j, d + q]
+                for i in range(m):
+                    row[i] += coefficient * feature[i]
+            for i in range(m):
+                mean[i] += p_row[i] * row[i]
+        w = weight[start : start + m]
+        for j in range(k):
+            row = moved[j, :m]
+            p_row = p[j, start : start + m]
+            for i in range(m):
+                row[i] = w[i] * p_row[i] * (row[i] - mean[i])
+            for q in range(d):
+                feature = shared[q, start : start + m]
+                total = 0.0
+                for i in range(m):
+                    total += row[i] * feature[i]
+                out[j, q] += total
+            for q in range(own.shape[0]):
+                feature = own[q, j, start : start + m]
+                total = 0.0
+                for i in range(m):
+                    total += row[i] * feature[i]
+                out[j, d + q] += total
+
+
+@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
 def own_sums(residual, own, out):  # type: ignore[no-untyped-def]
     """Sums over rows of residuals (k, n) times own-class features (m, k, n), into `out` (k, m)."""
     k, n = residual.shape

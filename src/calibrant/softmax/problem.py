@@ -163,8 +163,12 @@ class SoftmaxProblem:
 
     def hessian_vector_product(self, p: NDArray[Any], direction: FloatArray) -> FloatArray:
         """``(1/n) Σ_i w_i f_iᵀ (diag(p_i) − p_i p_iᵀ) f_i`` times a direction."""
-        from .kernels import apply_curvature
+        from .kernels import apply_curvature, own_curvature
 
+        if self.n_own and self.n_shared <= 1 and not self.first_free:  # no matrix product that BLAS could do better
+            out = np.empty(self.shape)
+            own_curvature(p, self.shared, self.own, direction.astype(self.dtype, copy=False), self.row_weight, out)
+            return out
         d = self.linear(direction, out=self._scratch())
         apply_curvature(p, d, self.row_weight)
         return self.adjoint(d)
