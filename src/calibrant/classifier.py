@@ -19,13 +19,13 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, has_fit_parameter
 
 from .calibrators.labels import CalibrationWarning, check_labels, check_sample_weight, encode
 from .calibrators.registry import get_calibrator, list_calibrators
-from .simplex import FloatArray, softmax
+from .fold_fitting import calibrated, fit_calibrator, fit_fold, log_scores
+from .simplex import FloatArray
 
 IntArray = NDArray[np.int64]
 
@@ -115,7 +115,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             self._fit_frozen(calibrator, X, labels, weight)
         else:
             self.classes_ = np.unique(labels)
-            self._fit_folds(calibrator, X, labels, weight, routed)
+            self.fit_folds(calibrator, X, labels, weight, routed)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(self.estimators_[0], name):
@@ -136,7 +136,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         k = len(self.classes_)
         parts = (
-            _calibrated(calibrator, log_scores(estimator, X, self.classes_), k)
+            calibrated(calibrator, log_scores(estimator, X, self.classes_), k)
             for estimator, calibrator in zip(self.estimators_, self.calibrators_)
         )
         total = next(parts)
@@ -190,9 +190,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         scores = log_scores(estimator, X, self.classes_)
         self.estimators_ = [estimator]
-        self.calibrators_ = [_fit_calibrator(calibrator, scores, encode(labels, self.classes_), weight, self.classes_)]
+        self.calibrators_ = [fit_calibrator(calibrator, scores, encode(labels, self.classes_), weight, self.classes_)]
 
-    def _fit_folds(self, calibrator: Any, X: Any, labels: NDArray[Any], weight: FloatArray | None, routed: Any) -> None:
+    def fit_folds(self, calibrator: Any, X: Any, labels: NDArray[Any], weight: FloatArray | None, routed: Any) -> None:
         codes = encode(labels, self.classes_)
         splitter = check_cv(self.cv, labels, classifier=True)
         splits = [
@@ -201,7 +201,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         ]
         tests = self._calibration_rows(codes, splits)
         folds = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_fold)(
+            delayed(fit_fold)(
                 clone(self.estimator),
                 clone(calibrator) if self.ensemble else None,
                 (X, labels, codes, weight, self.classes_),
@@ -220,7 +220,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             # Repeated splits predict a row several times; it is still one observation.
             share = None if weight is None and counts.max() == 1 else (1.0 if weight is None else weight[rows])
             share = None if share is None else share / counts[rows]
-            self.calibrators_ = [_fit_calibrator(calibrator, scores, codes[rows], share, self.classes_)]
+            self.calibrators_ = [fit_calibrator(calibrator, scores, codes[rows], share, self.classes_)]
             everything = _check_method_params(X, routed.estimator.fit)
             self.estimators_ = [clone(self.estimator).fit(X, labels, **everything)]
 
@@ -261,75 +261,3 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.input_tags.pairwise = inner.input_tags.pairwise
         return tags
-
-
-def log_scores(estimator: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
-    """Log-probabilities or decision values of a fitted classifier, a column for each of `classes`.
-
-    Decision values of two classes are taken as log-odds, those of more as logits; a class unknown to the classifier
-    has ``-inf``.
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> log_scores(DecisionTreeClassifier().fit([[0], [1]], ["a", "c"]), [[1]], np.array(["a", "b", "c"]))
-    array([[-inf, -inf,   0.]])
-    """
-    with np.errstate(divide="ignore"):
-        if hasattr(estimator, "predict_log_proba"):
-            scores = np.asarray(estimator.predict_log_proba(X), dtype=np.float64)
-        elif hasattr(estimator, "predict_proba"):
-            scores = np.log(np.asarray(estimator.predict_proba(X), dtype=np.float64))
-        else:
-            scores = np.asarray(estimator.decision_function(X), dtype=np.float64)
-            if scores.ndim == 1:
-                scores = np.column_stack([np.zeros_like(scores), scores])
-    known = np.asarray(getattr(estimator, "classes_", classes))
-    if scores.ndim != 2 or scores.shape[1] != len(known):
-        raise ValueError(
-            f"{type(estimator).__name__} gives scores of shape {scores.shape} for {len(known)} classes; one column a "
-            "class is needed (decision_function_shape='ovr' for support vector machines)."
-        )
-    if len(known) == len(classes):
-        return scores
-    out = np.full((len(scores), len(classes)), -np.inf)
-    out[:, encode(known, classes)] = scores
-    return out
-
-
-def _fit_fold(
-    estimator: Any, calibrator: Any, data: tuple[Any, ...], train: IntArray, test: IntArray, params: dict[str, Any]
-) -> tuple[Any, Any]:
-    """A classifier fitted to the rows `train`, with its calibrator for the rows `test`, or its scores without one."""
-    X, labels, codes, weight, classes = data
-    X_train, y_train = _safe_split(estimator, X, labels, train)
-    estimator.fit(X_train, y_train, **_check_method_params(X, params, indices=train))
-    X_test, _ = _safe_split(estimator, X, labels, test, train)
-    scores = log_scores(estimator, X_test, classes)
-    if calibrator is None:
-        return estimator, scores
-    share = None if weight is None else weight[test]
-    return estimator, _fit_calibrator(calibrator, scores, codes[test], share, classes)
-
-
-def _fit_calibrator(
-    calibrator: Any, scores: FloatArray, codes: IntArray, weight: FloatArray | None, classes: NDArray[Any]
-) -> Any:
-    """A calibrator fitted to scores; one from elsewhere gets probabilities and column numbers."""
-    known = calibrator.get_params(deep=False)
-    settings = {"input": "logits", "classes": classes}
-    calibrator.set_params(**{name: value for name, value in settings.items() if name in known})
-    X = scores if "input" in known else softmax(scores)
-    y = classes[codes] if "classes" in known else codes
-    return calibrator.fit(X, y) if weight is None else calibrator.fit(X, y, sample_weight=weight)
-
-
-def _calibrated(calibrator: Any, scores: FloatArray, k: int) -> FloatArray:
-    if getattr(calibrator, "input", None) == "logits":
-        return np.asarray(calibrator.predict_proba(scores), dtype=np.float64)
-    p = np.asarray(calibrator.predict_proba(softmax(scores)), dtype=np.float64)
-    if p.shape[1] == k:
-        return p
-    out = np.zeros((len(p), k))
-    out[:, calibrator.classes_] = p
-    return out
