@@ -74,8 +74,8 @@ def _as_dict(found: Evaluation) -> dict[str, Any]:
 def _table(found: Evaluation, ci: bool) -> str:
     rows = [["", "value", *(["interval", ""] if ci else [])]]
     for name, estimate in found.metrics.items():
-        ends = ["" if math.isnan(end) else f"{end:.4f}" for end in (estimate.low, estimate.high)] if ci else []
-        rows.append([name, f"{estimate.value:.4f}", *ends])
+        shown = (estimate.value, estimate.low, estimate.high) if ci else (estimate.value,)
+        rows.append([name, *("-" if math.isnan(number) else f"{number:.4f}" for number in shown)])
     lines = [columns_of_text(rows)]
     if found.test is not None:
         p = found.test.p_value

@@ -68,7 +68,7 @@ def file_format(path: Path) -> str:
     for suffix, kind in SUFFIXES.items():
         if name.endswith(suffix):
             return kind
-    raise TableError(f"{path}: the ending names no known format; there are {', '.join(SUFFIXES)} and .csv.gz")
+    raise RequestError(f"{path}: the ending names no known format; there are {', '.join(SUFFIXES)} and .csv.gz")
 
 
 class Table:

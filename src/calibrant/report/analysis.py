@@ -7,6 +7,7 @@ is that of a calibrator fitted to other rows.
 from __future__ import annotations
 
 import datetime
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -244,4 +245,7 @@ def _fitted(name: str, data: Predictions, **parameters: Any) -> Any:
     calibrator = get_calibrator(name, **parameters)
     if "classes" in calibrator.get_params(deep=False):
         calibrator.set_params(classes=np.arange(data.n_classes))
-    return calibrator.fit(data.proba, data.y, sample_weight=data.weight)
+    with warnings.catch_warnings():
+        # Labels are column numbers here, which would mean nothing to a reader.
+        warnings.simplefilter("ignore")
+        return calibrator.fit(data.proba, data.y, sample_weight=data.weight)

@@ -8,6 +8,7 @@ refitted on the resamples.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -61,15 +62,21 @@ def cross_validate(
     for name in methods:
         progress(name)
         try:
-            # What is compiled or imported on first use must not count as time to fit.
-            recalibrate(_few(data), get_calibrator(name), 2, random_state=0)
-            start = time.perf_counter()
-            after = recalibrate(data, get_calibrator(name), folds, random_state=0)
+            held_out.append(_held_out(data, name, folds))
         except (ValueError, ImportError, RuntimeError) as error:
             failed[name] = str(error)
-            continue
-        held_out.append(HeldOut(name, after, (time.perf_counter() - start) / folds))
     return held_out, failed
+
+
+def _held_out(data: Predictions, name: str, folds: int) -> HeldOut:
+    with warnings.catch_warnings():
+        # A fold may lack what the whole has; what is left to say about a method, its losses say.
+        warnings.simplefilter("ignore")
+        # What is compiled or imported on first use must not count as time to fit.
+        recalibrate(_few(data), get_calibrator(name), 2, random_state=0)
+        start = time.perf_counter()
+        after = recalibrate(data, get_calibrator(name), folds, random_state=0)
+    return HeldOut(name, after, (time.perf_counter() - start) / folds)
 
 
 def _few(data: Predictions, rows: int = 40) -> Predictions:

@@ -189,7 +189,9 @@ def correction_matrix(correction: Correction, names: Sequence[str]) -> str:
                     )
                 )
     else:
-        image = "data:image/png;base64," + base64.b64encode(_png(_colours(matrix / limit))).decode()
+        # Among many classes most corrections are small: square roots make them visible.
+        scaled = np.sign(matrix) * np.sqrt(np.abs(matrix) / limit)
+        image = "data:image/png;base64," + base64.b64encode(_png(_colours(scaled))).decode()
         parts.append(
             element(
                 "image",
