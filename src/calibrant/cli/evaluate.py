@@ -74,8 +74,8 @@ def _as_dict(found: Evaluation) -> dict[str, Any]:
 def _table(found: Evaluation, ci: bool) -> str:
     rows = [["", "value", *(["interval", ""] if ci else [])]]
     for name, estimate in found.metrics.items():
-        shown = (estimate.value, estimate.low, estimate.high) if ci else (estimate.value,)
-        rows.append([name, *("-" if math.isnan(number) else f"{number:.4f}" for number in shown)])
+        cells = (estimate.value, estimate.low, estimate.high) if ci else (estimate.value,)
+        rows.append([name, *("-" if math.isnan(number) else f"{number:.4f}" for number in cells)])
     lines = [columns_of_text(rows)]
     if found.test is not None:
         p = found.test.p_value
