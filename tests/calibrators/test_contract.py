@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -192,7 +193,9 @@ def test_label_containers(make, convert):
 def test_nullable_integers_are_integers(make):
     p, y = sample()
     for dtype in ("Int64", object):
-        assert make().fit(p, pd.Series(y + 1, dtype=dtype)).classes_.tolist() == [1, 2, 3]
+        calibrator = make().fit(p, pd.Series(y + 1, dtype=dtype))
+        assert calibrator.classes_.tolist() == [1, 2, 3]
+        assert calibrator.predict(p).dtype == np.int64
 
 
 def test_categories_tell_of_absent_classes(make):
@@ -551,6 +554,18 @@ def test_other_number_of_columns(make, columns):
     calibrator = make().fit(*sample())
     with pytest.raises(ValueError, match=rf"X has {columns} features, but \w+ is expecting 3 features"):
         calibrator.predict_proba(np.full((5, columns), 1 / columns))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_prediction_takes_little_memory(make, dtype):
+    p, y = sample(200, 10)
+    calibrator = make().fit(p, y)
+    large = np.tile(p, (1000, 1)).astype(dtype)
+    tracemalloc.start()
+    calibrator.predict_proba(large)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * large.nbytes  # the result and blocks of the rest
 
 
 def test_not_fitted(make):

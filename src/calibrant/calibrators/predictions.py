@@ -86,7 +86,8 @@ def _nullable_to_numpy(X: Any, array: NDArray[Any]) -> NDArray[Any]:
         return array
     common = np.result_type(*(getattr(dtype, "numpy_dtype", dtype) for dtype in dtypes))
     if common.kind != "f":
-        common = np.dtype(np.float64)
+        missing = np.asarray(X.isna()).any()
+        return np.asarray(X.to_numpy(dtype=np.float64, na_value=np.nan) if missing else X.to_numpy(dtype=common))
     return np.asarray(X.to_numpy(dtype=common, na_value=np.nan))
 
 
