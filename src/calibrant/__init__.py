@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .calibrators.auto import AutoCalibrator as AutoCalibrator
     from .calibrators.binary import BinaryLogisticCalibrator as BinaryLogisticCalibrator
     from .calibrators.identity import NoCalibrator as NoCalibrator
     from .calibrators.labels import CalibrationWarning as CalibrationWarning
+    from .calibrators.lifting import OneVsOneCalibrator as OneVsOneCalibrator
+    from .calibrators.lifting import OneVsRestCalibrator as OneVsRestCalibrator
     from .calibrators.logistic import LogisticCalibrator as LogisticCalibrator
     from .calibrators.registry import CalibratorInfo as CalibratorInfo
     from .calibrators.registry import get_calibrator as get_calibrator
     from .calibrators.registry import list_calibrators as list_calibrators
     from .calibrators.registry import register_calibrator as register_calibrator
+    from .calibrators.sqs import SQSCalibrator as SQSCalibrator
     from .calibrators.structured import SMSCalibrator as SMSCalibrator
     from .calibrators.structured import SVSCalibrator as SVSCalibrator
     from .calibrators.temperature import TemperatureScalingCalibrator as TemperatureScalingCalibrator
@@ -28,13 +32,17 @@ if TYPE_CHECKING:
     from .io.persistence import save as save
 
 _HOME = {
+    "AutoCalibrator": ".calibrators.auto",
     "BinaryLogisticCalibrator": ".calibrators.binary",
     "CalibratedClassifier": ".classifier",
     "CalibrationWarning": ".calibrators.labels",
     "CalibratorInfo": ".calibrators.registry",
     "LogisticCalibrator": ".calibrators.logistic",
     "NoCalibrator": ".calibrators.identity",
+    "OneVsOneCalibrator": ".calibrators.lifting",
+    "OneVsRestCalibrator": ".calibrators.lifting",
     "SMSCalibrator": ".calibrators.structured",
+    "SQSCalibrator": ".calibrators.sqs",
     "SVSCalibrator": ".calibrators.structured",
     "TemperatureScalingCalibrator": ".calibrators.temperature",
     "get_calibrator": ".calibrators.registry",
