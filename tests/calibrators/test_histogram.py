@@ -48,11 +48,13 @@ def test_empty_bins():
 
 @pytest.mark.peer
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-def test_histogram_beside_probmetrics(strategy):
+@pytest.mark.parametrize("n_bins", [10, 60])
+def test_histogram_beside_probmetrics(strategy, n_bins):
     peers = pytest.importorskip("probmetrics.calibrators.binning")
     p, y = binary_sample(3000)
-    peer = peers.BinaryHistogramBinningCalibrator(strategy=strategy).fit(columns(p), y)
-    ours = HistogramCalibrator(strategy=strategy).fit(p, y)
+    p = p.astype(np.float32).astype(float)  # the peer's precision
+    peer = peers.BinaryHistogramBinningCalibrator(n_bins, strategy=strategy).fit(columns(p), y)
+    ours = HistogramCalibrator(n_bins=n_bins, strategy=strategy).fit(p, y)
     np.testing.assert_allclose(ours.predict_proba(GRID), peer.predict_proba(columns(GRID)), atol=1e-7)
 
 

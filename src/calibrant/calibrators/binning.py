@@ -21,6 +21,9 @@ from .lifting import BinaryMethod, positive_probability
 #: Decimals kept before a prediction meets a bin edge: 0.3 belongs to [0.3, 0.4) whichever way it was rounded.
 EDGE_DECIMALS = 12
 
+#: Up to this many bins, comparing with every edge is faster than a binary search.
+_FEW_BINS = 40
+
 
 @dataclass(frozen=True)
 class Grouped:
@@ -157,9 +160,14 @@ class HistogramCalibrator(BinaryMethod):
 
     def _index(self, p: FloatArray) -> NDArray[np.intp]:
         """The bin of each probability."""
-        if self.strategy == "quantile":
-            return np.searchsorted(self.edges_[1:-1], p, side="right")
         n_bins = len(self.edges_) - 1
+        if self.strategy == "quantile":
+            if n_bins > _FEW_BINS:
+                return np.searchsorted(self.edges_[1:-1], p, side="right")
+            below = np.zeros(len(p), dtype=np.uint8)
+            for edge in self.edges_[1:-1]:
+                below += p >= edge
+            return below.astype(np.intp)
         # Half a unit of the last decimal kept decides between two bins, as if the edges were rounded, too.
         index = ((p + 0.5 * 10.0**-EDGE_DECIMALS) * n_bins).astype(np.intp)
         return np.minimum(index, n_bins - 1, out=index)
