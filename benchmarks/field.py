@@ -31,7 +31,7 @@ Array = NDArray[Any]
 FitPredict = Callable[[Array, Array, Array], Array]
 
 #: Seconds after which a method is not run again.
-PATIENCE = 20.0
+PATIENCE = 4.0
 
 
 def positive(fit: Callable[[Array, Array], Callable[[Array], Array]]) -> FitPredict:
@@ -194,12 +194,14 @@ def compare(n: int, case: tuple[str, dict[str, Any], str, FitPredict, int, int |
     for run in runs.values():  # compile and import
         timed(run, (*small, small[0]))
     best = dict.fromkeys(runs, np.inf)
+    spent = dict.fromkeys(runs, 0.0)
     loss = {}
     for repeat in range(5):
         for key, run in runs.items():
-            if repeat and best[key] > PATIENCE / 5:
+            if repeat and spent[key] > PATIENCE:
                 continue
             seconds, q = timed(run, (p, y, test))
+            spent[key] += seconds
             best[key] = min(best[key], seconds)
             loss[key] = -float(np.log(np.clip(q[np.arange(len(labels)), labels], 1e-15, 1.0)).mean())
     return {

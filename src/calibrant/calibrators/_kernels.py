@@ -7,6 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..simplex import FloatArray
+from ..softmax.kernels import _exp, _log
+
+#: Rows handled at a time, in the first-level cache.
+_CHUNK = 256
 
 IntArray = NDArray[np.int64]
 
@@ -71,96 +75,68 @@ def bridge_slopes(weight: FloatArray, positive: FloatArray) -> FloatArray:
     return slope
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
 def spline_logistic(
-    interval: IntArray,
+    starts: IntArray,
     coefficients: FloatArray,
     target: FloatArray,
     weight: FloatArray,
-    fold: IntArray,
-    left_out: int,
     extended: FloatArray,
     hessian: FloatArray,
     gradient: FloatArray,
 ) -> float:
-    """Log loss of a spline's log-odds over the rows outside fold `left_out`, with its local derivatives.
+    """Log loss of a spline's log-odds, with its local derivatives.
 
-    A point in interval j has log-odds ``c · e_j`` with four local coefficients c and ``e_j = extended[j]``, the
-    values and second derivatives at both ends. `hessian` (intervals, 4, 4; lower triangle) and `gradient`
-    (intervals, 4) are overwritten. Rows are sorted by interval, so sums stay in registers within one.
+    Rows ``starts[j]`` to ``starts[j + 1]`` lie in interval j, where the log-odds are ``c · e_j`` with four local
+    coefficients c (columns of `coefficients`) and ``e_j = extended[j]``, the values and second derivatives at both
+    ends. `hessian` (intervals, 4, 4; lower triangle) and `gradient` (intervals, 4) are overwritten.
     """
+    residual = np.empty(_CHUNK)
+    curvature = np.empty(_CHUNK)
     hessian[:] = 0.0
     gradient[:] = 0.0
     loss = 0.0
-    n = len(target)
-    i = 0
-    while i < n:
-        j = interval[i]
+    for j in range(len(starts) - 1):
         e0, e1, e2, e3 = extended[j]
-        g0 = g1 = g2 = g3 = 0.0
-        h00 = h10 = h11 = h20 = h21 = h22 = h30 = h31 = h32 = h33 = 0.0
-        while i < n and interval[i] == j:
-            if fold[i] == left_out:
-                i += 1
-                continue
-            c0 = coefficients[i, 0]
-            c1 = coefficients[i, 1]
-            c2 = coefficients[i, 2]
-            c3 = coefficients[i, 3]
-            z = c0 * e0 + c1 * e1 + c2 * e2 + c3 * e3
-            e = np.exp(-abs(z))
-            q = 1.0 / (1.0 + e)
-            p = q if z >= 0.0 else e * q
-            loss += weight[i] * (max(z, 0.0) - np.log(q) - target[i] * z)
-            r = weight[i] * (p - target[i])
-            v = weight[i] * e * q * q
-            g0 += r * c0
-            g1 += r * c1
-            g2 += r * c2
-            g3 += r * c3
-            h00 += v * c0 * c0
-            h10 += v * c1 * c0
-            h11 += v * c1 * c1
-            v2 = v * c2
-            h20 += v2 * c0
-            h21 += v2 * c1
-            h22 += v2 * c2
-            v3 = v * c3
-            h30 += v3 * c0
-            h31 += v3 * c1
-            h32 += v3 * c2
-            h33 += v3 * c3
-            i += 1
-        gradient[j] += np.array([g0, g1, g2, g3])
-        hessian[j, 0, 0] += h00
-        hessian[j, 1, 0] += h10
-        hessian[j, 1, 1] += h11
-        hessian[j, 2, 0] += h20
-        hessian[j, 2, 1] += h21
-        hessian[j, 2, 2] += h22
-        hessian[j, 3, 0] += h30
-        hessian[j, 3, 1] += h31
-        hessian[j, 3, 2] += h32
-        hessian[j, 3, 3] += h33
+        for start in range(starts[j], starts[j + 1], _CHUNK):
+            m = min(_CHUNK, starts[j + 1] - start)
+            c0 = coefficients[0, start : start + m]
+            c1 = coefficients[1, start : start + m]
+            c2 = coefficients[2, start : start + m]
+            c3 = coefficients[3, start : start + m]
+            t = target[start : start + m]
+            w = weight[start : start + m]
+            for i in range(m):
+                z = c0[i] * e0 + c1[i] * e1 + c2[i] * e2 + c3[i] * e3
+                small = _exp(-abs(z))
+                lesser = small / (1.0 + small)
+                residual[i] = w[i] * ((1.0 - lesser if z > 0.0 else lesser) - t[i])
+                curvature[i] = w[i] * lesser * (1.0 - lesser)
+                loss += w[i] * (max(z, 0.0) + _log(1.0 + small) - t[i] * z)
+            for a in range(4):
+                row = coefficients[a, start : start + m]
+                total = 0.0
+                for i in range(m):
+                    total += residual[i] * row[i]
+                gradient[j, a] += total
+                for b in range(a + 1):
+                    other = coefficients[b, start : start + m]
+                    total = 0.0
+                    for i in range(m):
+                        total += curvature[i] * row[i] * other[i]
+                    hessian[j, a, b] += total
     return loss
 
 
-@numba.njit(cache=True)
-def spline_fold_loss(
-    interval: IntArray,
-    coefficients: FloatArray,
-    target: FloatArray,
-    weight: FloatArray,
-    fold: IntArray,
-    chosen: int,
-    extended: FloatArray,
+@numba.njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
+def spline_loss(
+    starts: IntArray, coefficients: FloatArray, target: FloatArray, weight: FloatArray, extended: FloatArray
 ) -> float:
-    """Log loss of a spline's log-odds over the rows of one fold."""
+    """Log loss of a spline's log-odds, for rows as in `spline_logistic`."""
     loss = 0.0
-    for i in range(len(target)):
-        if fold[i] == chosen:
-            z = 0.0
-            for a in range(4):
-                z += coefficients[i, a] * extended[interval[i], a]
-            loss += weight[i] * (max(z, 0.0) + np.log1p(np.exp(-abs(z))) - target[i] * z)
+    for j in range(len(starts) - 1):
+        for i in range(starts[j], starts[j + 1]):
+            z = coefficients[0, i] * extended[j, 0] + coefficients[1, i] * extended[j, 1]
+            z += coefficients[2, i] * extended[j, 2] + coefficients[3, i] * extended[j, 3]
+            loss += weight[i] * (max(z, 0.0) + _log(1.0 + _exp(-abs(z))) - target[i] * z)
     return loss

@@ -127,17 +127,18 @@ class SplineCalibrator(BinaryMethod):
             np.concatenate([mass, prior_mass * float(self.prior_weight)]),
             np.concatenate([fold, np.full(len(prior), -1)]),
         )
-        lambdas = np.sort(_LAMBDAS if self.lambdas is None else np.asarray(self.lambdas, dtype=np.float64))[::-1]
-        identity = np.zeros(len(self.knots_))
-        identity[1] = 1.0
-        path, losses = [identity], []
-        for penalty in lambdas.tolist():
-            path.append(problem.fit(penalty, _NO_FOLD, path[-1]))
-            losses.append(problem.cross_validate(penalty, self.n_folds, path[-1]))
-        best = int(np.argmin(losses))
-        self.lambda_ = float(lambdas[best])
+        given = _LAMBDAS if self.lambdas is None else np.asarray(self.lambdas, dtype=np.float64)
+        lambdas = np.sort(given)[::-1].tolist()
+        beta = np.zeros(len(self.knots_))
+        beta[1] = 1.0  # the identity
+        path = []
+        for penalty in lambdas:
+            beta = problem.fit(penalty, _NO_FOLD, beta)
+            path.append(beta)
+        best = int(np.argmin(problem.cross_validate(lambdas, self.n_folds, path)))
+        self.lambda_ = lambdas[best]
         basis, curvature = power_basis(self.knots_)
-        self.values_, self.curvature_ = basis @ path[best + 1], curvature @ path[best + 1]
+        self.values_, self.curvature_ = basis @ path[best], curvature @ path[best]
 
     def _positive(self, x: FloatArray) -> FloatArray:
         odds = np.clip(x[:, 1] - x[:, 0], -self.limit_, self.limit_)
@@ -150,30 +151,32 @@ class _Problem:
     def __init__(
         self, knots: FloatArray, odds: FloatArray, target: FloatArray, weight: FloatArray, fold: NDArray[np.intp]
     ) -> None:
-        interval, coefficients = local_coefficients(odds, knots)
-        self.rows = (
-            interval.astype(np.int64),
-            np.ascontiguousarray(coefficients.T),
-            target.astype(np.float64),
-            weight,
-            fold.astype(np.int64),
-        )
+        order = np.argsort(odds)
+        interval, coefficients = local_coefficients(odds[order], knots)
+        self.n_intervals = len(knots) - 1
+        self.rows = (interval, coefficients, target[order].astype(np.float64), weight[order], fold[order])
+        self.parts = {_NO_FOLD: self._part(np.arange(len(odds)))}
         basis, curvature = power_basis(knots)
         # The values and second derivatives at both ends of every interval, (intervals, 4, coefficients).
         self.extend = np.stack([basis[:-1], basis[1:], curvature[:-1], curvature[1:]], axis=1)
-        self.total = float(weight.sum())
-        self.fold_weight = np.bincount(fold[fold >= 0], weights=weight[fold >= 0])
-        self.hessian = np.empty((len(knots) - 1, 4, 4))
-        self.gradient = np.empty((len(knots) - 1, 4))
+        self.hessian = np.empty((self.n_intervals, 4, 4))
+        self.gradient = np.empty((self.n_intervals, 4))
+
+    def _part(self, rows: NDArray[np.intp]) -> tuple[Any, ...]:
+        """Some of the rows, as the kernels want them."""
+        interval, coefficients, target, weight, _ = self.rows
+        starts = np.searchsorted(interval[rows], np.arange(self.n_intervals + 1)).astype(np.int64)
+        return starts, np.ascontiguousarray(coefficients[:, rows]), target[rows], weight[rows]
 
     def fit(self, strength: float, left_out: int, start: FloatArray, *, tolerance: float = 1e-9) -> FloatArray:
         """Newton's method from the coefficients `start`, on the rows outside one fold.
 
         Stops after the step whose decrement falls below `tolerance`: its error is of the order of the square.
         """
-        total = self.total - (0.0 if left_out == _NO_FOLD else float(self.fold_weight[left_out]))
+        rows = self.parts[left_out]
+        total = float(rows[3].sum())
         beta = start
-        objective, gradient, hessian = self._derivatives(beta, strength, left_out, total)
+        objective, gradient, hessian = self._derivatives(beta, strength, rows, total)
         for _ in range(_MAX_ITERATIONS):
             step = -solve(hessian, gradient, assume_a="pos", check_finite=False)
             decrement = -float(gradient @ step)
@@ -181,7 +184,7 @@ class _Problem:
                 return beta + step
             length = 1.0
             while length > 1e-8:
-                candidate = self._derivatives(beta + length * step, strength, left_out, total)
+                candidate = self._derivatives(beta + length * step, strength, rows, total)
                 if candidate[0] <= objective - 1e-4 * length * decrement:
                     break
                 length *= 0.5
@@ -191,23 +194,28 @@ class _Problem:
             objective, gradient, hessian = candidate
         return beta
 
-    def cross_validate(self, strength: float, n_folds: int, start: FloatArray) -> float:
-        """Log loss over all rows, each fold predicted by the fit to the others."""
-        from ._kernels import spline_fold_loss
+    def cross_validate(self, lambdas: list[float], n_folds: int, path: list[FloatArray]) -> FloatArray:
+        """Log loss over all rows for each strength, each fold predicted by the fit to the others."""
+        from ._kernels import spline_loss
 
-        loss = 0.0
-        for fold in range(min(n_folds, len(self.fold_weight))):
-            beta = self.fit(strength, fold, start, tolerance=1e-6)
-            loss += spline_fold_loss(*self.rows, fold, self.extend @ beta)
-        return loss
+        losses = np.zeros(len(lambdas))
+        fold = self.rows[4]
+        for left_out in range(n_folds):
+            self.parts[left_out] = self._part(np.flatnonzero(fold != left_out))
+            held_out = self._part(np.flatnonzero(fold == left_out))
+            for i, (strength, start) in enumerate(zip(lambdas, path)):
+                beta = self.fit(strength, left_out, start, tolerance=1e-6)
+                losses[i] += spline_loss(*held_out, self.extend @ beta)
+            del self.parts[left_out]
+        return losses
 
     def _derivatives(
-        self, beta: FloatArray, strength: float, left_out: int, total: float
+        self, beta: FloatArray, strength: float, part: tuple[Any, ...], total: float
     ) -> tuple[float, FloatArray, FloatArray]:
         from ._kernels import spline_logistic
 
         ridge = strength / len(beta)
-        loss = spline_logistic(*self.rows, left_out, self.extend @ beta, self.hessian, self.gradient)
+        loss = spline_logistic(*part, self.extend @ beta, self.hessian, self.gradient)
         gradient = np.einsum("jak,ja->k", self.extend, self.gradient) / total + 2.0 * ridge * beta
         local = self.hessian + np.tril(self.hessian, -1).transpose(0, 2, 1)
         rows = self.extend.reshape(-1, len(beta))
