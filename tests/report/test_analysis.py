@@ -9,7 +9,7 @@ from calibrant import get_calibrator
 from calibrant.metrics import log_loss
 from calibrant.metrics._inputs import Predictions
 from calibrant.report.analysis import Source, analyse
-from calibrant.report.comparison import choose, cross_validate, paired_intervals
+from calibrant.report.comparison import HeldOut, choose, cross_validate, paired_intervals
 from calibrant.report.fitting import default_method
 
 from .conftest import sharpened
@@ -74,6 +74,15 @@ def test_the_default_is_recommended_unless_another_is_clearly_better(overconfide
     assert choose(held_out, 0.95, "ts") == "ts"
     # With the untouched predictions as the default, calibration is clearly better.
     assert choose([entry for entry in held_out if entry.name != default], 0.95) == "ts"
+
+
+def test_what_cannot_be_stored_is_not_recommended(overconfident: Predictions) -> None:
+    (good,), _ = cross_validate(overconfident, ["ts"])
+    trees = HeldOut("lightgbm", good.data, 0.0)
+    none = HeldOut("none", overconfident, 0.0)
+    assert choose([trees, none], 0.95) == "none"
+    assert choose([trees, none], 0.95, "lightgbm") == "lightgbm"
+    assert choose([trees], 0.95) == "lightgbm"
 
 
 def test_weights_count_rows(overconfident: Predictions) -> None:

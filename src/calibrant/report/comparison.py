@@ -104,9 +104,12 @@ def choose(held_out: Sequence[HeldOut], level: float, wanted: str | None = None)
 
     Taking whatever happens to come out first would favour luck; `wanted` overrides the choice.
     """
-    names = [method.name for method in held_out]
-    if wanted is not None and wanted in names:
+    if wanted is not None and wanted in [method.name for method in held_out]:
         return wanted
+    # Models of other packages cannot be stored as JSON, so the next command would fail.
+    foreign = {info.name for info in list_calibrators() if info.extra is not None}
+    held_out = [method for method in held_out if method.name not in foreign] or held_out
+    names = [method.name for method in held_out]
     default = default_method() if default_method() in names else names[0]
     losses = {method.name: row_losses(method.data, "log_loss") for method in held_out}
     data = held_out[0].data
