@@ -78,6 +78,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         if weight is not None and not weight.all():
             present = weight > 0.0
             x, labels, weight = x[present], labels[present], weight[present]
+            weight = None if bool(np.all(weight == 1.0)) else weight
         self.n_features_in_ = 1 if array.ndim == 1 else array.shape[1]
         names = None if self.n_features_in_ == 1 else names
         self._set_names(names)
