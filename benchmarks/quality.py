@@ -49,7 +49,9 @@ class Without(AutoCalibrator):
 
 
 def make(name: str) -> Any:
-    """A registered method, ``without-<member>``, or ``probmetrics-<catboost, catboost-cv>`` of that package."""
+    """A registered method, ``auto-thorough``, ``without-<member>``, or ``probmetrics-catboost[-cv]`` of that name."""
+    if name == "auto-thorough":
+        return AutoCalibrator(effort="thorough")
     if name.startswith("without-"):
         return Without(name.removeprefix("without-"))
     if name.startswith("probmetrics-"):

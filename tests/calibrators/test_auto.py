@@ -24,7 +24,7 @@ def calibrated(n, k, seed=0):
 
 
 @pytest.mark.parametrize(("k", "gain"), [(2, 0.0005), (4, 0.005)])
-@pytest.mark.parametrize("effort", ["full", "fast"])
+@pytest.mark.parametrize("effort", ["full", "fast", "thorough"])
 def test_better_than_temperature_scaling_where_the_distortion_is_curved(k, gain, effort):
     p, y = draw(2000, k)
     test, labels = draw(4000, k, seed=1)

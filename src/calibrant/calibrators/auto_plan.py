@@ -1,7 +1,7 @@
 """What `AutoCalibrator` fits for data of a given size: the members, folds and rows that are worth their cost.
 
-Kernel features and trees pay where there are few classes and curved distortions; with many classes the safe, nearly
-diagonal models win, and the full matrix is left out where it would cost more than it has ever gained.
+Trees pay where classes are few and distortions curved, kernel features add a little beside them; with many classes
+the safe, nearly diagonal models win, and the full matrix is left out where it would cost more than it has ever gained.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
         if n >= _BINARY_TREE_ROWS:
             members |= {"additive": 0.92, "trees": 0.05}
     else:
-        members = {"temperature": 0.05, "additive": 0.05, "kernel": 0.45, "trees": 0.45}
-        if k > _KERNEL_CLASSES or n > _KERNEL_ROWS:
-            members["additive"] += members.pop("kernel")
+        members = {"temperature": 0.05, "additive": 0.3, "trees": 0.45}
+        if effort == "thorough" and k <= _KERNEL_CLASSES and n <= _KERNEL_ROWS:
+            members["kernel"] = 0.45
     if n < _LEAST_FOR_FLEXIBLE and "additive" in members:
         members = {"temperature": 0.4, "additive": 0.6}
     # Where calibration gains nothing out of fold, the predictions as they are keep a share.

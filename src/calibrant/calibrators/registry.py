@@ -109,7 +109,7 @@ register_calibrator("auto", ".auto:AutoCalibrator", "the recommended one: a blen
 register_calibrator(
     "auto-fast",
     ".auto:AutoCalibrator",
-    "the recommended one without kernel and trees",
+    "the recommended one without trees",
     parameters={"effort": "fast"},
 )
 register_calibrator("sqs", ".sqs:SQSCalibrator", "structured quadratic scaling: SMS with curves")
