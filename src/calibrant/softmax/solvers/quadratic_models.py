@@ -77,7 +77,7 @@ class GroupModel:
     """
 
     #: By what factor a step must bring the error down for the model to be kept: a new one has to be decomposed.
-    keep = 0.1
+    keep = 0.3
 
     def __init__(self, hessian: FloatArray, penalty: GroupLasso) -> None:
         self.hessian = hessian
