@@ -55,7 +55,7 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
         if n >= _BINARY_TREE_ROWS:
             members |= {"additive": 0.92, "trees": 0.05}
     else:
-        members = {"temperature": 0.05, "additive": 0.3, "trees": 0.45}
+        members = {"temperature": 0.05, "additive": 0.05, "trees": 0.45}
         if effort == "thorough" and k <= _KERNEL_CLASSES and n <= _KERNEL_ROWS:
             members["kernel"] = 0.45
     if n < _LEAST_FOR_FLEXIBLE and "additive" in members:
