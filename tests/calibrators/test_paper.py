@@ -237,6 +237,21 @@ def test_separable_data_without_penalty_warn_and_stay_finite(make: type) -> None
     assert np.isfinite([binary.coef_, binary.intercept_, binary.quadratic_]).all()
 
 
+@pytest.mark.parametrize("make", [SVSCalibrator, SMSCalibrator])
+def test_unpenalised_models_of_saturated_predictions_reach_the_optimum(make: type) -> None:
+    """One-hot predictions, one in four wrong: a free matrix reproduces the share of each label given each prediction."""
+    n, k = 400, 3
+    predicted = np.arange(n) % k
+    y = np.where(np.arange(n) % 4 == 0, (predicted + 1) % k, predicted)
+    p = np.eye(k)[predicted]
+    q = make(penalty=None, preprocess=None).fit(p, y).predict_proba(np.eye(k))
+    shares = np.array([[np.mean(y[predicted == i] == j) for j in range(k)] for i in range(k)])
+    if make is SMSCalibrator:  # shares of zero are reached in the limit only
+        np.testing.assert_allclose(q, shares, atol=1e-3)
+    else:  # the vector model knows one rate of errors for each class, not where they go
+        np.testing.assert_allclose(np.diag(q), np.diag(shares), atol=0.02)
+
+
 @pytest.mark.parametrize("penalty", ["ridge", "lasso", "group_lasso", "mcp"])
 @pytest.mark.parametrize("make", [SVSCalibrator, SMSCalibrator])
 def test_training_objective_is_never_above_temperature_scaling(make: type, penalty: str) -> None:

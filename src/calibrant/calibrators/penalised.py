@@ -109,6 +109,7 @@ class StructuredCalibrator(Calibrator):
             tol=self.tol,
             max_iter=self.max_iter,
             random_state=self.random_state,
+            theta=self._start(x, y, weight, problem.shape),
         )
         warn_if_separable(solution.objective, penalty)
         self._store(solution, np.all(penalty.strength == 0.0, axis=0), k)
@@ -124,6 +125,19 @@ class StructuredCalibrator(Calibrator):
         q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
         return log_probabilities(q, out=q)
 
+    def _start(
+        self, x: FloatArray, y: IntArray, weight: FloatArray | None, shape: tuple[int, int]
+    ) -> FloatArray | None:
+        """Where the solver starts: at temperature scaling, also where that is not part of the preprocessing.
+
+        Raw predictions may be so sure of themselves that the loss has no curvature there.
+        """
+        if self.preprocess == "ts":
+            return None
+        start = np.zeros(shape)
+        self._diagonal(start)[:] = learn_temperature(x, y, weight, None)[0] - 1.0
+        return start
+
     def _strength(self, lam: float, size: float, n: float) -> float:
         return 0.0 if self.penalty is None else lam * float(size) ** self.rho / n**self.tau
 
@@ -131,6 +145,10 @@ class StructuredCalibrator(Calibrator):
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, n: float
     ) -> tuple[SoftmaxProblem, FloatArray, Any]:
         """The softmax problem, the strength of every coefficient, and the group each belongs to."""
+        raise NotImplementedError
+
+    def _diagonal(self, theta: FloatArray) -> FloatArray:
+        """A view of the coefficients of each class's own log-probability."""
         raise NotImplementedError
 
     def _store(self, solution: Solution, unpenalised: Any, k: int) -> None:

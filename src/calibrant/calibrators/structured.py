@@ -129,6 +129,9 @@ class SVSCalibrator(StructuredCalibrator):
         strength[:, 1] = self._strength(self.lambda_diagonal, k, n)
         return problem, strength, np.tile([0, 1], (k, 1))
 
+    def _diagonal(self, theta: FloatArray) -> FloatArray:
+        return theta[:, 1]
+
     def _store(self, solution: Solution, unpenalised: Any, k: int) -> None:
         self.intercept_ = solution.theta[:, 0].copy()
         if unpenalised[0]:  # a constant added to all intercepts changes nothing
@@ -265,6 +268,9 @@ class SMSCalibrator(StructuredCalibrator):
             ]
         )
         return problem, strengths[groups], groups
+
+    def _diagonal(self, theta: FloatArray) -> FloatArray:
+        return np.einsum("jj->j", theta[:, :-1])
 
     def _store(self, solution: Solution, unpenalised: Any, k: int) -> None:
         weights = solution.theta.copy()

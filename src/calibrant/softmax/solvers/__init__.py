@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ...simplex import FloatArray
 from ..penalties import Penalty
 from ..problem import SoftmaxProblem
 from .solution import Solution
@@ -56,6 +57,7 @@ def solve(
     tol: float | None = None,
     max_iter: int | None = None,
     random_state: Any = None,
+    theta: FloatArray | None = None,
 ) -> Solution:
     """Minimise the mean log loss plus a penalty.
 
@@ -70,11 +72,14 @@ def solve(
         Most iterations (passes over the data for SAGA); `None` takes the solver's own.
     random_state : int, RandomState instance or None
         Seed of SAGA's draws. `None` means 0: a calibrator gives the same result twice.
+    theta : ndarray, default=None
+        Where to start; zero by default.
     """
     name = choose(opt, problem, penalty)
     default_tol, default_iterations, _ = SOLVERS[name]
     tol = default_tol if tol is None else tol
-    limits: dict[str, Any] = {"tol": tol, "max_iter": default_iterations if max_iter is None else max_iter}
+    most = default_iterations if max_iter is None else max_iter
+    limits: dict[str, Any] = {"tol": tol, "max_iter": most, "theta": theta}
     if name == "saga":
         from sklearn.utils import check_random_state
 

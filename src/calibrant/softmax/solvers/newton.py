@@ -28,6 +28,10 @@ _FLOAT32_FEATURES = 60
 #: Logits move by no more than this in one step: beyond it the exponentials carry no information.
 _LARGEST_MOVE = 100.0
 _ARMIJO = 1e-4
+#: No step shorter than this is tried; curvature is added instead, at most so much. Below the last it has no effect.
+_SHORTEST = 1e-4
+_LARGEST_DAMPING = 1e6
+_NEGLIGIBLE = 1e-10
 
 Preconditioner = Factored | ClassBlocks | SharedGram
 
@@ -58,6 +62,7 @@ def _iterate(
     # Newton starts near the optimum, where curvature changes little: a preconditioner serves until it needs patience.
     preconditioner: Preconditioner | None = None
     steps, fresh = 0, True
+    damping = 0.0
     gap, converged = np.nan, False
     while True:
         gradient = problem.gradient(p) + penalty.gradient(theta)
@@ -68,15 +73,15 @@ def _iterate(
         if converged or (penalty.certifies and n_iter >= max_iter):
             break
         if preconditioner is None or steps > preconditioner.patience:
-            preconditioner, fresh = _preconditioner(problem, p, penalty), True
+            preconditioner, fresh = _preconditioner(problem, p, penalty.curvature + damping), True
         if fresh and isinstance(preconditioner, Factored):
             step, steps = preconditioner.solve(-gradient), 0
         else:
-            step, steps = _conjugate_gradients(problem, penalty, p, gradient, preconditioner, goal)
+            step, steps = _conjugate_gradients(problem, penalty, p, gradient, preconditioner, goal, damping)
         fresh = False
         slope = float(np.sum(gradient * step))
         decrement = -slope / 2.0
-        converged = not penalty.certifies and decrement <= tol
+        converged = not penalty.certifies and decrement <= tol and damping <= _NEGLIGIBLE
         if converged or n_iter >= max_iter:
             break
         problem.linear(step, out=d)
@@ -92,9 +97,15 @@ def _iterate(
             if value <= objective + _ARMIJO * t * slope + np.finfo(problem.dtype).eps * abs(objective):
                 break
             t /= 2.0
-            if t < 1e-8:
-                return Solution(theta, objective, gap, np.nan if penalty.certifies else decrement, n_iter, False)
+            if t < _SHORTEST:
+                break
         n_iter += 1
+        if t < _SHORTEST:  # saturated: hardly any curvature where the gradient is large, so the step is far too long
+            if damping > _LARGEST_DAMPING:
+                break
+            damping, preconditioner = max(100.0 * damping, 1e-6), None
+            continue
+        damping = damping / 10.0 if damping > _NEGLIGIBLE else 0.0
         theta, objective = moved, value
         z, trial, p, p_trial = trial, z, p_trial, p
     return Solution(theta, objective, gap, np.nan if penalty.certifies else decrement, n_iter, converged)
@@ -108,34 +119,36 @@ def _iterate_tiny(problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, to
         return loss + penalty.value(at), u + penalty.gradient(at), hessian
 
     objective, gradient, hessian = derivatives(theta)
-    converged, n_iter = False, 0
+    converged, n_iter, damping = False, 0, 0.0
     while True:
-        step = Factored(hessian, penalty.curvature).solve(-gradient)
+        step = Factored(hessian, penalty.curvature + damping).solve(-gradient)
         slope = float(np.sum(gradient * step))
         gap = penalty.conjugate(gradient) if penalty.certifies else np.nan
         error, goal = (-slope / 2.0, tol) if np.isnan(gap) else (gap, tol * max(1.0, objective))
-        converged = error <= goal
-        if converged or n_iter == max_iter:
+        converged = error <= goal and damping <= _NEGLIGIBLE
+        if converged or n_iter == max_iter or damping > _LARGEST_DAMPING:
             break
         n_iter += 1
         t = 1.0
-        while t > 1e-8:
+        while t > _SHORTEST:
             value, at, curved = derivatives(theta + t * step)
             if value <= objective + _ARMIJO * t * slope + np.finfo(np.float64).eps * abs(objective):
                 break
             t /= 2.0
         else:
-            break
+            damping = max(100.0 * damping, 1e-6)
+            continue
+        damping = damping / 10.0 if damping > _NEGLIGIBLE else 0.0
         theta, objective, gradient, hessian = theta + t * step, value, at, curved
     return Solution(theta, objective, gap, error if np.isnan(gap) else np.nan, n_iter, converged)
 
 
-def _preconditioner(problem: SoftmaxProblem, p: NDArray[np.floating], penalty: Ridge) -> Preconditioner:
+def _preconditioner(problem: SoftmaxProblem, p: NDArray[np.floating], curvature: FloatArray) -> Preconditioner:
     limit = _DENSE if problem.n_shared > 1 else _DENSE_OWN
     if problem.n_parameters <= limit:
-        return Factored(problem.hessian(p), penalty.curvature)
+        return Factored(problem.hessian(p), curvature)
     many = problem.n_shared >= _MANY_FEATURES
-    return (SharedGram if many else ClassBlocks)(problem, p, penalty.curvature)
+    return (SharedGram if many else ClassBlocks)(problem, p, curvature)
 
 
 def _conjugate_gradients(
@@ -145,6 +158,7 @@ def _conjugate_gradients(
     gradient: FloatArray,
     preconditioner: Preconditioner,
     goal: float,
+    damping: float,
 ) -> tuple[FloatArray, int]:
     """Solve the Newton system until the residual is small beside the gradient, or below what the goal needs.
 
@@ -159,7 +173,7 @@ def _conjugate_gradients(
     steps = 0
     while steps < 20 + 2 * problem.n_parameters:
         steps += 1
-        product = problem.hessian_vector_product(p, direction) + penalty.curvature * direction
+        product = problem.hessian_vector_product(p, direction) + (penalty.curvature + damping) * direction
         curvature = float(np.sum(direction * product))
         if curvature <= 0.0:  # rounding, at a residual that is rounding too
             break
