@@ -239,7 +239,7 @@ def test_separable_data_without_penalty_warn_and_stay_finite(make: type) -> None
 
 @pytest.mark.parametrize("make", [SVSCalibrator, SMSCalibrator])
 def test_unpenalised_models_of_saturated_predictions_reach_the_optimum(make: type) -> None:
-    """One-hot predictions, one in four wrong: a free matrix reproduces the share of each label given each prediction."""
+    """One-hot predictions, one in four wrong: a free matrix reproduces the share of each label."""
     n, k = 400, 3
     predicted = np.arange(n) % k
     y = np.where(np.arange(n) % 4 == 0, (predicted + 1) % k, predicted)
