@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from ..simplex import FloatArray
@@ -68,7 +68,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         -------
         self : the fitted calibrator.
         """
-        self._validate_params()
+        self._check_parameters()
         array, names = as_matrix(X)
         labels, categories = check_labels(y, len(array))
         weight = check_sample_weight(sample_weight, len(array))
@@ -96,7 +96,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, classes: NDArray[Any]
     ) -> Calibrator:
         """Fit to what another calibrator has validated already: for calibrators made of calibrators."""
-        self._validate_params()
+        self._check_parameters()
         self.classes_ = classes
         self.n_features_in_ = x.shape[1]
         self._set_names(None)
@@ -143,6 +143,11 @@ class Calibrator(ClassifierMixin, BaseEstimator):
     def _map(self, x: FloatArray) -> FloatArray:
         """Calibrated probabilities of log-probabilities `x` (m, k); `x` may be overwritten."""
         raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """scikit-learn's check of the constructor's parameters, without its inspection of the constructor."""
+        given = {name: getattr(self, name) for name in self._parameter_constraints}
+        validate_parameter_constraints(self._parameter_constraints, given, caller_name=type(self).__name__)
 
     def _check_predictions(self, X: Any) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
         """Predictions with as many columns as in `fit`, and the column of each class (`None`: in that order)."""

@@ -157,7 +157,7 @@ def fit_columns(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray |
         estimator.classes_ = np.arange(x.shape[1])
         estimator.n_features_in_ = x.shape[1]
         estimator._column_order = None
-        estimator._validate_params()
+        estimator._check_parameters()
         estimator._fit(x, y, weight)
     elif weight is None:
         estimator.fit(np.exp(x), y)

@@ -78,7 +78,8 @@ class SoftmaxProblem:
         self.first_free = first_free
         self.n_shared, self.n_own = len(self.shared), len(self.own)
         self.shape = (k - first_free, self.n_shared + self.n_own)
-        self._target = self._label_sums(share)
+        self._share = share
+        self._label_part: FloatArray | None = None
         self._buffer: NDArray[Any] | None = None
 
     @property
@@ -93,9 +94,15 @@ class SoftmaxProblem:
     def n_parameters(self) -> int:
         return self.shape[0] * self.shape[1]
 
-    def _label_sums(self, share: FloatArray) -> FloatArray:
+    @property
+    def _target(self) -> FloatArray:
         """The part of the gradient that the labels make, ``Σ_i w_i 1[y_i = j] f_i``: it never changes."""
-        k = self.n_classes
+        if self._label_part is None:
+            self._label_part = self._label_sums()
+        return self._label_part
+
+    def _label_sums(self) -> FloatArray:
+        k, share = self.n_classes, self._share
         sums = np.zeros((k, self.shape[1]))
         for d, feature in enumerate(self.shared):
             sums[:, d] = np.bincount(self.y, share * feature, minlength=k)
@@ -234,6 +241,7 @@ class SoftmaxProblem:
         """The same problem with its matrices in another precision."""
         other = object.__new__(SoftmaxProblem)
         other.__dict__.update(self.__dict__)
+        other._label_part = self._target  # sums of the exact features
         other.dtype = np.dtype(dtype)
         other.own = self.own.astype(dtype)
         other.row_weight = self.row_weight.astype(dtype)

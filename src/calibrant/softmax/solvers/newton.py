@@ -56,7 +56,7 @@ def _iterate(
     """Newton steps until the gap (the decrement, if a direction is not penalised) is below `tol`."""
     z = problem.logits(theta)
     loss, p = problem.evaluate(z.copy())
-    d, trial, p_trial = np.empty_like(z), np.empty_like(z), np.empty_like(z)
+    d, p_trial = np.empty_like(z), np.empty_like(z)
     objective = loss + penalty.value(theta)
     decrement = np.inf
     # Newton starts near the optimum, where curvature changes little: a preconditioner serves until it needs patience.
@@ -88,15 +88,14 @@ def _iterate(
         # Only a step that promises much can move logits too far; the others are spared the pass that tells.
         t = 1.0 if decrement < 1.0 else min(1.0, _LARGEST_MOVE / max(float(d.max()), -float(d.min()), 1e-300))
         while True:
-            np.add(z, d if t == 1.0 else problem.scalar(t) * d, out=trial)
-            np.copyto(p_trial, trial)
-            loss, _ = problem.evaluate(p_trial)
+            loss, _ = problem.evaluate(np.add(z, d, out=p_trial))
             moved = theta + t * step
             value = loss + penalty.value(moved)
             # Rounding of the loss is forgiven: at the optimum no step decreases it measurably.
             if value <= objective + _ARMIJO * t * slope + np.finfo(problem.dtype).eps * abs(objective):
                 break
             t /= 2.0
+            d *= problem.scalar(0.5)
             if t < _SHORTEST:
                 break
         n_iter += 1
@@ -107,7 +106,8 @@ def _iterate(
             continue
         damping = damping / 10.0 if damping > _NEGLIGIBLE else 0.0
         theta, objective = moved, value
-        z, trial, p, p_trial = trial, z, p_trial, p
+        z += d
+        p, p_trial = p_trial, p
     return Solution(theta, objective, gap, np.nan if penalty.certifies else decrement, n_iter, converged)
 
 
@@ -119,12 +119,13 @@ def _iterate_tiny(problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, to
         return loss + penalty.value(at), u + penalty.gradient(at), hessian
 
     objective, gradient, hessian = derivatives(theta)
+    certifies = penalty.certifies
     converged, n_iter, damping = False, 0, 0.0
     while True:
         step = Factored(hessian, penalty.curvature + damping).solve(-gradient)
         slope = float(np.sum(gradient * step))
-        gap = penalty.conjugate(gradient) if penalty.certifies else np.nan
-        error, goal = (-slope / 2.0, tol) if np.isnan(gap) else (gap, tol * max(1.0, objective))
+        gap = penalty.conjugate(gradient) if certifies else np.nan
+        error, goal = (gap, tol * max(1.0, objective)) if certifies else (-slope / 2.0, tol)
         converged = error <= goal and damping <= _NEGLIGIBLE
         if converged or n_iter == max_iter or damping > _LARGEST_DAMPING:
             break
