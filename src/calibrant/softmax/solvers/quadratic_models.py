@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from ...simplex import FloatArray
@@ -70,7 +69,7 @@ def _descend(x, hessian, gradient, code, strength, gamma, accuracy, most_sweeps)
 
 
 class GroupModel:
-    """Block coordinate descent for the group lasso.
+    """Block coordinate descent for the group lasso, on coefficients ordered by group.
 
     The groups are strongly coupled, which makes sweeps alone slow; where no group is zero the model is smooth, so
     each sweep, which finds the groups that are, is followed by a Newton step on the others.
@@ -80,64 +79,96 @@ class GroupModel:
     keep = 0.3
 
     def __init__(self, hessian: FloatArray, penalty: GroupLasso) -> None:
-        self.hessian = hessian
-        self.strengths = penalty.group_strength
-        self.blocks = [np.flatnonzero(mask.ravel()) for mask in penalty.masks]
-        self.columns = [np.ascontiguousarray(hessian[block]) for block in self.blocks]
-        self.spectra = [eigh(rows[:, block], driver="evd") for rows, block in zip(self.columns, self.blocks)]
+        groups = penalty.groups.ravel()
+        self.order = np.argsort(groups, kind="stable")
+        self.bounds = np.searchsorted(groups[self.order], np.arange(len(penalty.masks) + 1))
+        self.strengths = np.array(penalty.group_strength)
+        self.hessian = np.ascontiguousarray(hessian[np.ix_(self.order, self.order)])
+        self.values = np.empty(len(groups))
+        self.vectors = np.zeros_like(self.hessian)  # block diagonal
+        for start, stop in zip(self.bounds[:-1], self.bounds[1:]):
+            block = slice(start, stop)
+            self.values[block], self.vectors[block, block] = eigh(self.hessian[block, block], driver="evd")
 
     def minimise(self, theta: FloatArray, u: FloatArray, error: float) -> FloatArray:
         """The minimiser near `theta`, where the loss has gradient `u`, as exact as an outer error of `error` needs."""
-        x, gradient = theta.ravel().copy(), u.ravel().copy()
+        ordered, gradient = theta.ravel()[self.order], u.ravel()[self.order]
         enough = 1e-4 * error * min(error, 1.0)
-        for _ in range(_MOST_SWEEPS):
-            decrease = 0.0
-            for block, rows, spectrum, strength in zip(self.blocks, self.columns, self.spectra, self.strengths):
-                values, vectors = spectrum
-                old = x[block]
-                new = vectors @ _shrink(values * (old @ vectors) - gradient[block] @ vectors, values, strength)
-                change = new - old
-                x[block] = new
-                product = change @ rows
-                gradient += product
-                decrease += float(change @ product[block])
-            if decrease <= enough:
-                break
-            active = [(b, s) for b, s in zip(self.blocks, self.strengths) if x[b].any()]
-            _smooth_step(x, self.hessian, gradient, active)
+        _descend_groups(
+            ordered,
+            gradient,
+            self.hessian,
+            self.values,
+            self.vectors,
+            self.bounds,
+            self.strengths,
+            enough,
+            _MOST_SWEEPS,
+        )
+        x = np.empty_like(ordered)
+        x[self.order] = ordered
         return x.reshape(theta.shape)
 
 
-def _smooth_step(
-    x: FloatArray, hessian: FloatArray, gradient: FloatArray, active: list[tuple[NDArray[np.intp], float]]
-) -> None:
+@njit(cache=True, error_model="numpy", nogil=True)
+def _descend_groups(  # type: ignore[no-untyped-def]
+    x, gradient, hessian, values, vectors, bounds, strengths, enough, most_sweeps
+):
+    """Sweeps over the groups, each minimised exactly, and Newton steps between them."""
+    for _ in range(most_sweeps):
+        decrease = 0.0
+        for g in range(len(strengths)):
+            a, b = bounds[g], bounds[g + 1]
+            old = x[a:b].copy()
+            basis = np.ascontiguousarray(vectors[a:b, a:b])
+            rotated = values[a:b] * (old @ basis) - gradient[a:b].copy() @ basis
+            new = basis @ _shrink(rotated, values[a:b], strengths[g])
+            change = new - old
+            x[a:b] = new
+            product = change @ hessian[a:b]
+            gradient += product
+            decrease += np.dot(change, product[a:b].copy())
+        if decrease <= enough:
+            break
+        _smooth_step(x, gradient, hessian, bounds, strengths)
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _smooth_step(x, gradient, hessian, bounds, strengths):  # type: ignore[no-untyped-def]
     """A Newton step on the groups that are not zero, where the group norm is smooth; kept if the model decreases."""
-    if len(active) < 2:  # one group alone is at its minimum already
-        return
-    rows = np.concatenate([block for block, _ in active])
-    curved = hessian[np.ix_(rows, rows)]
-    slope = gradient[rows]
-    start = 0
-    for block, strength in active:
-        norm = math.sqrt(x[block] @ x[block])
-        unit = x[block] / norm
-        here = slice(start, start + len(block))
-        slope[here] += strength * unit
-        curved[here, here] += strength / norm * (np.eye(len(block)) - np.outer(unit, unit))
-        start += len(block)
-    step = np.zeros_like(x)
-    step[rows] = -np.linalg.solve(curved, slope)
+    n = len(x)
+    curved = hessian.copy()
+    slope = gradient.copy()
+    for g in range(len(strengths)):
+        a, b = bounds[g], bounds[g + 1]
+        norm = math.sqrt(np.sum(x[a:b] ** 2))
+        for i in range(a, b):
+            if norm == 0.0:  # fixed at zero: an equation of its own
+                curved[i, :] = 0.0
+                curved[:, i] = 0.0
+                curved[i, i] = 1.0
+                slope[i] = 0.0
+                continue
+            slope[i] += strengths[g] * x[i] / norm
+            curved[i, i] += strengths[g] / norm
+            for j in range(a, b):
+                curved[i, j] -= strengths[g] * x[i] * x[j] / norm**3
+    step = -np.linalg.solve(curved, slope)
     product = hessian @ step
-    linear, quadratic = float(gradient @ step), float(step @ product) / 2.0
+    linear, quadratic = np.dot(gradient, step), np.dot(step, product) / 2.0
     t = 1.0
     while t > 0.1:
         change = t * linear + t * t * quadratic
-        for block, strength in active:
-            old, new = x[block], x[block] + t * step[block]
-            change += strength * (math.sqrt(new @ new) - math.sqrt(old @ old))
+        for g in range(len(strengths)):
+            old = new = 0.0
+            for i in range(bounds[g], bounds[g + 1]):
+                old += x[i] ** 2
+                new += (x[i] + t * step[i]) ** 2
+            change += strengths[g] * (math.sqrt(new) - math.sqrt(old))
         if change < 0.0:
-            x += t * step
-            gradient += t * product
+            for i in range(n):
+                x[i] += t * step[i]
+                gradient[i] += t * product[i]
             return
         t /= 2.0
 
