@@ -11,16 +11,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+# isort: off
+# The peer's compiled cache cannot be read back by a later process ("underlying object has vanished"): start afresh.
+os.environ.setdefault("NUMBA_CACHE_DIR", tempfile.mkdtemp(prefix="calibrant-speed-"))
+
+import timing  # before NumPy: it limits the threads
 import numpy as np
 
 import calibrant
-import timing  # first: it limits the threads
+
+# isort: on
 
 warnings.simplefilter("ignore")
 

@@ -36,18 +36,11 @@ def duality_gap(
     if isinstance(penalty, Ridge):
         return penalty.conjugate(u + penalty.gradient(theta))
     if isinstance(penalty, (Lasso, GroupLasso)):
-        return max(0.0, objective - _dual_value(problem, p, penalty.dual_scale(u)))
+        from .kernels import scaled_dual_value
+
+        dual = scaled_dual_value(p, problem.offset, problem.y, problem.row_weight, penalty.dual_scale(u))
+        return max(0.0, objective - float(dual))
     return float("nan")
-
-
-def _dual_value(problem: SoftmaxProblem, p: NDArray[np.floating], scale: float) -> float:
-    q = scale * p.astype(np.float64)
-    rows = np.arange(problem.n_rows)
-    q[problem.y, rows] += 1.0 - scale
-    x = problem.offset.astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.where(q > 0.0, q * (x - np.log(q)), 0.0).sum(axis=0)
-    return float(np.sum((value - x[problem.y, rows]) * problem.row_weight))
 
 
 def prox_residual(penalty: Penalty, theta: FloatArray, u: FloatArray) -> float:

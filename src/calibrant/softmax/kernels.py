@@ -43,7 +43,7 @@ def _from_bits(typingctx, bits):  # type: ignore[no-untyped-def]
 
 @njit(inline="always", fastmath=True)
 def _log(x):  # type: ignore[no-untyped-def]
-    """log(x) for normal x >= 1 to within two units in the last place, in a form the compiler can vectorise.
+    """log(x) for normal x > 0 to within two units in the last place, in a form the compiler can vectorise.
 
     With ``x = 2ⁿ m``, ``m`` in [1, 2), it is ``n ln 2 + 2 artanh((m − 1) / (m + 1))``, the latter by its series.
     """
@@ -270,6 +270,32 @@ def logistic_derivatives(offset, features, theta, y, weight):  # type: ignore[no
         for s in range(q):
             hessian[s, q] = hessian[q, s]
     return loss, gradient, hessian
+
+
+@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
+def scaled_dual_value(p, x, y, weight, scale):  # type: ignore[no-untyped-def]
+    """Sum of ``w (H(q) + (q − onehot(y)) · x)`` at ``q = onehot(y) + scale (p − onehot(y))``; see `certificate`."""
+    k, n = p.shape
+    value = np.empty(_CHUNK)
+    total = 0.0
+    for start in range(0, n, _CHUNK):
+        m = min(_CHUNK, n - start)
+        value[:] = 0.0
+        for j in range(k):
+            p_row = p[j, start : start + m]
+            x_row = x[j, start : start + m]
+            for i in range(m):
+                q = scale * p_row[i]
+                value[i] += q * (x_row[i] - _log(max(q, 1e-300)))
+        for i in range(m):
+            label = y[start + i]
+            x_label = x[label, start + i]
+            without = scale * p[label, start + i]
+            q = without + (1.0 - scale)
+            value[i] -= without * (x_label - _log(max(without, 1e-300)))
+            value[i] += q * (x_label - _log(max(q, 1e-300))) - x_label
+            total += weight[start + i] * value[i]
+    return total
 
 
 @njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
