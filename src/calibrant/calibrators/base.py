@@ -8,6 +8,7 @@ stay small. A subclass writes `_fit` and `_map`, and nothing of what is checked 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +27,7 @@ IntArray = NDArray[np.int64]
 BLOCK_ELEMENTS = 1 << 16
 
 
-class Calibrator(ClassifierMixin, BaseEstimator):
+class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     """Base class of all calibrators.
 
     Attributes
@@ -136,13 +137,13 @@ class Calibrator(ClassifierMixin, BaseEstimator):
         p = self.predict_proba(X)
         return self.classes_[p.argmax(axis=1)]
 
+    @abstractmethod
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         """Fit to log-probabilities `x` (n, k), column numbers `y` (n,) and positive weights (`None`: all one)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _map(self, x: FloatArray) -> FloatArray:
         """Calibrated probabilities of log-probabilities `x` (m, k); `x` may be overwritten."""
-        raise NotImplementedError
 
     def _check_parameters(self) -> None:
         """scikit-learn's check of the constructor's parameters, without its inspection of the constructor."""

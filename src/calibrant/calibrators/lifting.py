@@ -8,6 +8,7 @@ One-vs-rest calibrates each ``p_j`` against ``1 - p_j`` and divides by the row s
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,13 +48,13 @@ class BinaryMethod(Calibrator):
             return from_positive(self._positive(x))
         return (map_one_vs_rest if self.multiclass == "ovr" else map_one_vs_one)(self.estimators_, x)
 
+    @abstractmethod
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         """Fit to log-probabilities (n, 2) and labels 0 or 1."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _positive(self, x: FloatArray) -> FloatArray:
         """Calibrated probabilities of the second class, for log-probabilities (m, 2)."""
-        raise NotImplementedError
 
 
 class _Lifted(Calibrator):

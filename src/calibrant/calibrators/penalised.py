@@ -6,6 +6,7 @@ The strength of a parameter group is ``λ size^ρ / n^τ``, so that one set of �
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -141,16 +142,16 @@ class StructuredCalibrator(Calibrator):
     def _strength(self, lam: float, size: float, n: float) -> float:
         return 0.0 if self.penalty is None else lam * float(size) ** self.rho / n**self.tau
 
+    @abstractmethod
     def _problem(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, n: float
     ) -> tuple[SoftmaxProblem, FloatArray, Any]:
         """The softmax problem, the strength of every coefficient, and the group each belongs to."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _diagonal(self, theta: FloatArray) -> FloatArray:
         """A view of the coefficients of each class's own log-probability."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _store(self, solution: Solution, unpenalised: Any, k: int) -> None:
         """Set `coef_` and `intercept_` from a solution; of equally good ones the one of least norm."""
-        raise NotImplementedError

@@ -7,6 +7,7 @@ the folds' probabilities are averaged.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -92,17 +93,17 @@ class _BoostedCalibrator(Calibrator):
         """Logits to start from; a little of the uniform distribution lets trees correct an exact zero."""
         return log_probabilities(mix_with_uniform(np.exp(x), self._smoothing))
 
+    @abstractmethod
     def _import(self) -> Any:
         """The package, or an error that says how to install it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _train(self, train: _Rows, test: _Rows, k: int) -> Any:
         """A booster fitted to `train`, stopped early by the log loss on `test`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _boosted(self, model: Any, features: FloatArray, logits: FloatArray) -> FloatArray:
         """Logits (n, k) with the trees added."""
-        raise NotImplementedError
 
 
 _PARAMETERS = """

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant._optional import require
-from calibrant.io.tables import CHUNK_ROWS, Table, TableError
+from calibrant.io.tables import CHUNK_ROWS, RecordTable, TableError
 
 #: What the matrix of an npy file, which has no names in it, is called.
 NPY_NAME = "p"
 
 
-class ArrayTable(Table):
+class ArrayTable(RecordTable):
     """Arrays of an npz or npy file as columns."""
 
     def __init__(self, path: Path, kind: str) -> None:

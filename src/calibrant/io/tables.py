@@ -7,6 +7,7 @@ ever parsed.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,7 @@ def file_format(path: Path) -> str:
     raise RequestError(f"{path}: the ending names no known format; there are {', '.join(SUFFIXES)} and .csv.gz")
 
 
-class Table:
+class Table(ABC):
     """A file of rows and named columns.
 
     Attributes
@@ -93,13 +94,9 @@ class Table:
         self.n_rows: int | None = None
         self.skipped: list[tuple[int, str]] = []
 
+    @abstractmethod
     def batches(self, columns: Sequence[str] | None = None, *, skip_errors: bool = False) -> Iterator[Batch]:
         """Chunks of rows with these columns, or with all of them, in the order of the file."""
-        first = 1
-        for data in self._record_batches(None if columns is None else list(columns)):
-            if data.num_rows:
-                yield Batch(data, np.arange(first, first + data.num_rows))
-                first += data.num_rows
 
     def fraction_read(self) -> float | None:
         """How far the reading under way has come, from 0 to 1, where the number of rows does not tell."""
@@ -115,8 +112,20 @@ class Table:
             if name not in self.columns:
                 raise RequestError(f"{self.path} has no column {name!r}; its columns are {list_names(self.columns)}")
 
+
+class RecordTable(Table):
+    """A file that an Arrow reader, or NumPy, hands over in batches of typed columns."""
+
+    def batches(self, columns: Sequence[str] | None = None, *, skip_errors: bool = False) -> Iterator[Batch]:
+        first = 1
+        for data in self._record_batches(None if columns is None else list(columns)):
+            if data.num_rows:
+                yield Batch(data, np.arange(first, first + data.num_rows))
+                first += data.num_rows
+
+    @abstractmethod
     def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
-        raise NotImplementedError
+        """Arrow record batches with these columns, or with all of them."""
 
 
 def list_names(names: Sequence[str], limit: int = 40) -> str:
@@ -169,7 +178,7 @@ def open_table(path: str | Path, kind: str | None = None) -> Table:
     return (ParquetTable if kind == "parquet" else FeatherTable)(path)
 
 
-class ParquetTable(Table):
+class ParquetTable(RecordTable):
     """An Apache Parquet file."""
 
     format = "parquet"
@@ -193,7 +202,7 @@ class ParquetTable(Table):
             raise TableError(f"{self.path} is damaged: {error}") from error
 
 
-class FeatherTable(Table):
+class FeatherTable(RecordTable):
     """An Arrow IPC file, which is what feather is since its second version."""
 
     format = "feather"
