@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant.trees.ensemble import BoostingOptions, TreeLayer, concatenate, cross_fit_trees, quantile_borders
-from calibrant.trees.kernels import add_trees, boost
+from calibrant.trees.ensemble import (
+    BoostingOptions,
+    TreeLayer,
+    choose_pairs,
+    concatenate,
+    cross_fit_trees,
+    quantile_borders,
+)
+from calibrant.trees.kernels import _draw, add_trees, boost
 
 
 def xor_data(n=3000, seed=0):
@@ -23,7 +30,7 @@ def one_round(x, y, weight, *, depth=1, l2=1.0, rate=1.0):
     z = np.zeros((2, len(y)))
     held = np.zeros((2, 1))
     return borders, boost(
-        bins, n_bins, borders, z, y, weight, x[:, :1].copy(), held, y[:1], weight[:1], 1, depth, rate, l2, 9, 9, 5, 0
+        bins, n_bins, z, y, weight, bins[:, :1].copy(), held, y[:1], weight[:1], 1, depth, rate, l2, 9, 1.0, 5, 0
     )
 
 
@@ -32,7 +39,7 @@ def test_first_stump_is_the_best_of_all_splits():
     x = rng.normal(size=(3, 400))
     y = (x[1] > 0.4).astype(np.int64) ^ (rng.random(400) < 0.2)
     weight = rng.integers(1, 4, size=400).astype(float)
-    borders, (features, thresholds, values, _, _) = one_round(x, y, weight, l2=1.0)
+    borders, (features, last, values, _, _) = one_round(x, y, weight, l2=1.0)
     gradient = weight * (0.5 - y)
     best = max(
         (
@@ -44,7 +51,7 @@ def test_first_stump_is_the_best_of_all_splits():
         for cut in borders[f][np.isfinite(borders[f])]
     )
     assert features[0, 0] == best[1]
-    assert thresholds[0, 0] == best[2]
+    assert borders[best[1], last[0, 0]] == best[2]
     above = x[best[1]] > best[2]
     newton = -np.sum(weight[above] * (0.5 - y[above])) / (0.25 * weight[above].sum() + 1.0)
     np.testing.assert_allclose(values[0, 1], [-newton, newton])
@@ -59,21 +66,22 @@ def test_weights_are_repetitions():
     def run(rows, weight):
         bins = np.stack([np.searchsorted(b, r) for b, r in zip(borders, x[:, rows], strict=True)]).astype(np.uint8)
         z = np.zeros((2, len(rows)))
-        held = x[:, :1].copy(), np.zeros((2, 1)), y[:1], np.ones(1)
-        return boost(bins, n_bins, borders, z, y[rows], weight, *held, 10, 3, 0.3, 1.0, 2, 2, 10, 7)[2]
+        held = bins[:, :1].copy(), np.zeros((2, 1)), y[:1], np.ones(1)
+        return boost(bins, n_bins, z, y[rows], weight, *held, 10, 3, 0.3, 1.0, 2, 1.0, 10, 7)[2]
 
     np.testing.assert_allclose(run(np.arange(300), weight.astype(float)), run(rows, np.ones(len(rows))), atol=1e-10)
 
 
 def test_added_steps_are_those_of_the_leaves():
-    layer = TreeLayer(np.array([[0, 1]]), np.array([[0.5, -1.0]]), np.arange(8.0).reshape(1, 4, 2))
+    # x₀ > 0.5, and x₁ − x₀ > −1.5
+    layer = TreeLayer(np.array([[0, 1]]), np.array([[-1, 0]]), np.array([[0.5, -1.5]]), np.arange(8.0).reshape(1, 4, 2))
     x = np.array([[0.0, 1.0, 0.0, 1.0], [-2.0, -2.0, 0.0, 0.0]])
     z = np.zeros((2, 4))
     layer.add_to(x, z)
     np.testing.assert_array_equal(z.T, layer.values[0])
     twice = concatenate([layer, layer.scaled(0.5)], 2)
     w = np.zeros((2, 4))
-    add_trees(x, twice.features, twice.thresholds, twice.values, w)
+    add_trees(x, twice.features, twice.subtracted, twice.thresholds, twice.values, w)
     np.testing.assert_allclose(w, 1.5 * z)
 
 
@@ -98,3 +106,41 @@ def test_noise_grows_no_trees_worth_mentioning():
     x, y = rng.normal(size=(3, 2000)), rng.integers(3, size=2000)
     fitted = cross_fit_trees(x, [np.zeros((3, 2000))] * 5, y, None, np.arange(2000) % 5, BoostingOptions(), 0)
     assert fitted.rounds <= 5
+
+
+def test_differences_of_columns_are_asked_and_held_out_logits_are_those_of_the_layer():
+    """Labels that depend on x₀ > x₁ alone: one question of a difference, many of single columns."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3, 2000))
+    y = (x[0] > x[1]).astype(np.int64)
+    fold = np.arange(2000) % 5
+    shallow = {pairs: BoostingOptions(depth=1, rounds=3, pairs=pairs) for pairs in (0, 2)}
+    fitted = {p: cross_fit_trees(x, [np.zeros((2, 2000))] * 5, y, None, fold, o, 0) for p, o in shallow.items()}
+    assert (fitted[0].layer.subtracted == -1).all()
+    hit = {p: (f.held.argmax(axis=0) == y).mean() for p, f in fitted.items()}
+    assert hit[2] > 0.97 > 0.9 > hit[0]
+    # What one fold's trees, a fifth of the layer, say of the rows they were not grown on.
+    run = fitted[2].layer.first(fitted[2].rounds).scaled(5.0)
+    z = np.zeros((2, 2000))
+    run.add_to(x, z)
+    np.testing.assert_allclose(z[:, fold == 0], fitted[2].held[:, fold == 0], atol=1e-12)
+
+
+def test_random_shares_of_the_rows_are_of_the_size_asked_for_and_independent():
+    sample = np.arange(20_000)
+    picks = []
+    for seed in (1, 2):
+        chosen = np.zeros(20_000)
+        chosen[sample[: _draw(0.3, seed, sample)]] = 1.0
+        picks.append(chosen)
+    np.testing.assert_allclose([pick.mean() for pick in picks], 0.3, atol=0.015)
+    assert abs(np.corrcoef(picks)[0, 1]) < 0.03
+    assert abs(np.corrcoef(picks[0][1:], picks[0][:-1])[0, 1]) < 0.03
+
+
+def test_pairs_are_all_or_as_many_as_asked_for():
+    assert len(choose_pairs(2, 10, 0)) == 0
+    assert len(choose_pairs(4, 8, 0)) == 6
+    drawn = choose_pairs(30, 60, 0)
+    assert len({tuple(pair) for pair in drawn}) == 60
+    assert (drawn[:, 0] != drawn[:, 1]).all()

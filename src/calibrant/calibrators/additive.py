@@ -19,6 +19,11 @@ from ..softmax.solvers.newton import newton
 
 #: Number of own-class curves.
 N_CURVES = 3
+#: Factors on the ridge strengths that are tried, strongest first: each fit starts from the one before.
+FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1)
+#: Relative strengths of intercepts, diagonal, off-diagonal part and curves.
+Lambdas = tuple[float, float, float, float]
+EVEN: Lambdas = (1.0, 1.0, 1.0, 1.0)
 #: How much a difference of probabilities counts beside one of centred logits in the kernel's distance.
 _PROBABILITY_SCALE = 3.0
 #: Rows that inform the kernel's bandwidth.
@@ -93,7 +98,7 @@ def strengths(
     factor: float,
     kernel_factor: float = 1.0,
     n_kernel: int = 0,
-    lambdas: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0),
+    lambdas: Lambdas = EVEN,
 ) -> FloatArray:
     """Ridge strengths (k, k + 1 + n_kernel + 3) times the number of rows, in the order of the features.
 

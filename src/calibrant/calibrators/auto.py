@@ -1,8 +1,9 @@
 """The calibrator we recommend: cross-fitted members from temperature scaling to boosted trees, blended by likelihood.
 
-``p = S(x̃ + Θ f(x̃) + Σ_t tree_t(x̃))`` where ``x̃`` is temperature scaling with a learned mixture of the input, ``f`` are
-the features of the additive model, and coefficients and trees are averages over folds and members, weighted by what
-each member's out-of-fold predictions are worth. See `docs/flagship.md` for the design and how it was found.
+``(1 − v) S(x̃ + Θ f(x̃) + Σ_t tree_t(x̃)) + v p`` where ``x̃`` is temperature scaling with a learned mixture of the input
+``p``, ``f`` are the features of the additive model, coefficients and trees are averages over folds and members,
+weighted by what each member's out-of-fold predictions are worth, and ``v`` is the share of the predictions as they are.
+See `docs/flagship.md` for the design and how it was found.
 """
 
 from __future__ import annotations
@@ -19,15 +20,13 @@ from .additive import KernelFeatures, additive_logits
 from .auto_fit import CrossFit, Member
 from .auto_plan import Plan, make_plan, rows_to_use
 from .base import Calibrator, IntArray, total_weight
-from .blend import blend_weights, log_losses
+from .blend import blend_weights, log_losses, pool_weight
 from .dirichlet import stratified_folds
 from .monotone import increasing_knots, interpolate, keep_most_probable
 from .temperature import learn_temperature, temperature_scaled
 
 #: Strength of the blend's prior, in observations.
 _BLEND_STRENGTH = 3.0
-#: Below this weight the predictions as they are have no part in the blend: their exact zeros would do harm.
-_LEAST_IDENTITY = 0.02
 #: Below this weight trees change nothing that could be measured, and are not stored.
 _LEAST_TREES = 1e-3
 #: Knots of the increasing map of two classes.
@@ -75,7 +74,7 @@ class AutoCalibrator(Calibrator):
         Coefficients of log-probabilities, one, kernel features and the three curves of each class.
     landmarks_, whitening_, kernel_scale_ : ndarrays
         The kernel features.
-    tree_features_, tree_thresholds_, tree_values_ : ndarrays
+    tree_features_, tree_subtracted_, tree_thresholds_, tree_values_ : ndarrays
         The trees.
     monotone_cost_ : float
         Increase of the mean log loss on the calibration data by ``monotone=True``; 0 without.
@@ -122,27 +121,26 @@ class AutoCalibrator(Calibrator):
         if rows is not None:
             x, y, weight = x[rows], y[rows], None if weight is None else weight[rows]
         n, k = x.shape
-        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(x, y, weight, "auto")
+        plan = self._plan(n, k)
+        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(x, y, weight, plan.input_smoothing)
         self._output_smoothing = laplace_weight(total_weight(n, weight))
         scaled = self._scaled(x)
-        plan = self._plan(n, k)
         kernel = KernelFeatures.choose(scaled, plan.n_landmarks, rng)
         seed = int(rng.randint(2**31 - 1))
         fold = stratified_folds(y if plan.stratified else np.zeros_like(y), plan.n_folds, seed)
         fit = CrossFit(scaled, y, weight, fold, kernel)
         members = fit_members(fit, plan, seed)
-        if "none" in plan.members and not (self.monotone and k == 2):  # knots stand in the scaled log-odds
-            members.append(fit.identity(np.ascontiguousarray(x.T)))
         held = [member.held for member in members]
         prior = np.array([plan.members[member.name] for member in members])
         weights = blend_weights(held, y, weight, prior, _BLEND_STRENGTH)
-        if members[-1].name == "none" and weights[-1] < _LEAST_IDENTITY:
-            weights[-1] = 0.0
-            weights /= weights.sum()
+        blended = np.exp(-log_losses(np.tensordot(weights, np.stack(held), axes=1), y))
+        original = np.exp(-log_losses(np.ascontiguousarray(x.T), y))
+        share = pool_weight(blended, original, weight, plan.pool_counts)
+        pooled = (1.0 - share) * blended + share * original
+        self.identity_weight_ = share
         self._store(members, weights, kernel, k)
-        blended = np.tensordot(weights, np.stack(held), axes=1)
-        before = float(np.average(log_losses(np.ascontiguousarray(x.T), y), weights=weight))
-        self.scores_ = {**{m.name: m.loss for m in members}, "none": before, "blend": fit.loss(blended)}
+        before, after = (-float(np.average(np.log(p), weights=weight)) for p in (original, pooled))
+        self.scores_ = {**{m.name: m.loss for m in members}, "none": before, "blend": after}
         self.n_calibration_rows_ = n
         self.class_frequencies_ = np.bincount(y, weight, minlength=k) / total_weight(n, weight)
         self.class_means_before_ = np.average(np.exp(x), axis=0, weights=weight)
@@ -151,18 +149,20 @@ class AutoCalibrator(Calibrator):
             self._make_monotone(x, scaled, y, weight)
 
     def _plan(self, n: int, k: int) -> Plan:
-        """What to fit; ablations override it."""
+        """What to fit; an ablation overrides it."""
         return make_plan(n, k, self.effort)
 
     def _store(self, members: list[Member], weights: FloatArray, kernel: KernelFeatures, k: int) -> None:
         """Blend the members into one coefficient matrix and one list of trees."""
-        self.chosen_ = {member.name: float(w) for member, w in zip(members, weights, strict=True)}
+        share = 1.0 - self.identity_weight_
+        self.chosen_ = {member.name: share * float(w) for member, w in zip(members, weights, strict=True)}
+        self.chosen_["none"] = self.identity_weight_
         self.details_ = {member.name: dict(member.details) for member in members}
-        self.identity_weight_ = self.chosen_.get("none", 0.0)
         self.coef_ = np.tensordot(weights, np.stack([member.theta for member in members]), axes=1)
         worth = [m.trees.scaled(w) for m, w in zip(members, weights, strict=True) if w >= _LEAST_TREES]
         trees = concatenate(worth, k)
-        self.tree_features_, self.tree_thresholds_, self.tree_values_ = trees.features, trees.thresholds, trees.values
+        self.tree_features_, self.tree_subtracted_ = trees.features, trees.subtracted
+        self.tree_thresholds_, self.tree_values_ = trees.thresholds, trees.values
         self.landmarks_, self.whitening_ = kernel.landmarks, kernel.whitening
         self.kernel_scale_ = np.array([kernel.spread, kernel.bandwidth])
 
@@ -171,17 +171,23 @@ class AutoCalibrator(Calibrator):
         q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
         return np.ascontiguousarray(log_probabilities(q).T)
 
-    def _logits(self, scaled: FloatArray, x: FloatArray | None = None) -> FloatArray:
-        """Blended logits (k, n), before the ranking is mended; `x` (n, k) is the input for its share in the blend."""
+    def _logits(self, scaled: FloatArray) -> FloatArray:
+        """Blended logits (k, n), before the ranking is mended."""
         kernel = KernelFeatures(self.landmarks_, self.whitening_, *map(float, self.kernel_scale_))
         z = additive_logits(scaled, self.coef_, kernel)
-        TreeLayer(self.tree_features_, self.tree_thresholds_, self.tree_values_).add_to(scaled, z)
-        if self.identity_weight_ > 0.0 and x is not None:
-            z += self.identity_weight_ * (x.T - scaled)
+        trees = TreeLayer(self.tree_features_, self.tree_subtracted_, self.tree_thresholds_, self.tree_values_)
+        trees.add_to(scaled, z)
         return z
 
+    def _pooled(self, z: FloatArray, x: FloatArray) -> FloatArray:
+        """Probabilities (n, k) of blended logits `z` (k, n) with the share of the predictions `x` (n, k) themselves."""
+        p = softmax_inplace(np.ascontiguousarray(z.T))
+        p *= 1.0 - self.identity_weight_
+        p += self.identity_weight_ * np.exp(x)
+        return p
+
     def _make_monotone(self, x: FloatArray, scaled: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        z = self._logits(scaled, x)
+        z = self._logits(scaled)
         if len(scaled) == 2:
             odds = scaled[1] - scaled[0]
             self.knots_ = np.unique(np.quantile(odds, np.linspace(0.0, 1.0, _KNOTS)))
@@ -191,9 +197,8 @@ class AutoCalibrator(Calibrator):
             at_knots = self._logits(_two_columns(self.knots_))
             mass = np.histogram(odds, np.concatenate([self.knots_, [np.inf]]))[0] + 1.0
             self.knot_values_ = increasing_knots(self.knots_, at_knots[1] - at_knots[0], mass)
-        kept = self._ranked(scaled, z)
-        change = log_losses(kept, y) - log_losses(z, y)
-        self.monotone_cost_ = float(np.average(change, weights=weight))
+        kept, free = (self._pooled(logits, x)[np.arange(len(y)), y] for logits in (self._ranked(scaled, z), z))
+        self.monotone_cost_ = float(np.average(np.log(free / kept), weights=weight))
 
     def _ranked(self, scaled: FloatArray, z: FloatArray) -> FloatArray:
         """Logits that keep the ranking."""
@@ -204,10 +209,10 @@ class AutoCalibrator(Calibrator):
 
     def _map(self, x: FloatArray) -> FloatArray:
         scaled = self._scaled(x.copy())
-        z = self._logits(scaled, x)
+        z = self._logits(scaled)
         if self.monotone:
             z = self._ranked(scaled, z)
-        return softmax_inplace(np.ascontiguousarray(z.T))
+        return self._pooled(z, x)
 
     def summary(self) -> str:
         """What was found, in words: over- or under-confidence, corrected classes, the blend and how sure it is."""
@@ -225,9 +230,9 @@ def fit_members(fit: CrossFit, plan: Plan, seed: int) -> list[Member]:
     """Fit the members that a plan names."""
     members = [fit.temperature()]
     if "vector" in plan.members:
-        members.append(fit.vector())
+        members.append(fit.vector(plan.factors))
     if "additive" in plan.members:
-        additive, starts = fit.additive()
+        additive, starts = fit.additive(plan.factors, plan.lambdas)
         members.append(additive)
     if "kernel" in plan.members and fit.kernel.n_features:
         members.append(fit.kernel_ridge())

@@ -14,12 +14,10 @@ import numpy as np
 from ..simplex import FloatArray
 from ..softmax.problem import SoftmaxProblem
 from ..trees.ensemble import BoostingOptions, TreeLayer, cross_fit_trees
-from .additive import N_CURVES, KernelFeatures, curves, fit_path, shared_features, strengths
+from .additive import EVEN, FACTORS, N_CURVES, KernelFeatures, Lambdas, curves, fit_path, shared_features, strengths
 from .base import IntArray
 from .blend import likelihood_weights, log_losses
 
-#: Factors on the ridge strengths of the additive model, strongest first: each fit starts from the one before.
-FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1)
 #: (factor of the additive part, strength of the kernel part) along the kernel member's path.
 KERNEL_PATH = ((1.0, 10.0), (1.0, 2.0), (0.3, 0.4))
 #: Duality gap at which a fit of the cross-validation is good enough: far below the differences that matter.
@@ -79,11 +77,6 @@ class CrossFit:
         theta = np.zeros((self.k, self.shared.shape[0] + N_CURVES))
         return Member("temperature", self.x, theta, TreeLayer.empty(self.k), self.loss(self.x))
 
-    def identity(self, x: FloatArray) -> Member:
-        """The predictions as they are, log-probabilities `x` (k, n)."""
-        empty = self.temperature()
-        return Member("none", x, empty.theta, empty.trees, self.loss(x))
-
     def vector(self, factors: tuple[float, ...] = FACTORS) -> Member:
         """Vector scaling with curves: a class's logit depends on its own probability only."""
         shared = np.ones((1, self.n))
@@ -96,10 +89,12 @@ class CrossFit:
         member.theta[:, -N_CURVES:] = mean[:, 2:]
         return member
 
-    def additive(self, factors: tuple[float, ...] = FACTORS) -> tuple[Member, list[FloatArray]]:
+    def additive(
+        self, factors: tuple[float, ...] = FACTORS, lambdas: Lambdas = EVEN
+    ) -> tuple[Member, list[FloatArray]]:
         """Matrix scaling with curves; and the logits (k, n) of each fold's model."""
         shared = self.shared[: self.k + 1]
-        path = [strengths(self.k, factor) for factor in factors]
+        path = [strengths(self.k, factor, lambdas=lambdas) for factor in factors]
         member, averaged = self.path("additive", shared, self.curves, path, factors)
         mean = self._mean(averaged)
         member.theta[:, : self.k + 1] = mean[:, : self.k + 1]

@@ -6,12 +6,14 @@ the safe, nearly diagonal models win, and the full matrix is left out where it w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..trees.ensemble import BoostingOptions
+from .additive import EVEN, FACTORS, Lambdas
 from .base import IntArray
+from .temperature import InputSmoothing
 
 _KERNEL_CLASSES = 12
 #: With many rows trees find what the kernel would, at less cost.
@@ -33,13 +35,36 @@ _LEAST_FOR_FLEXIBLE = 200
 
 @dataclass(frozen=True)
 class Plan:
-    """Members to fit, their prior weights in the blend, folds, and the size of the kernel and of the trees."""
+    """What is fitted: every ingredient of `AutoCalibrator` that can be left out or changed.
+
+    Attributes
+    ----------
+    members : dict
+        Members to fit, with their prior weights in the blend.
+    n_folds, stratified
+        The folds.
+    n_landmarks : int
+        Size of the kernel.
+    trees : BoostingOptions
+        How trees are grown.
+    factors, lambdas
+        Factors on the ridge strengths that are averaged, and the relative strengths of the parts of the matrix.
+    input_smoothing
+        The mixture of the input with the uniform distribution, see `TemperatureScalingCalibrator`.
+    pool_counts : tuple of float
+        Pseudo-observations for the blend and for the predictions as they are, which so keep a share where calibration
+        gains nothing out of fold.
+    """
 
     members: dict[str, float]
     n_folds: int
     stratified: bool
     n_landmarks: int
-    trees: BoostingOptions
+    trees: BoostingOptions = field(default_factory=BoostingOptions)
+    factors: tuple[float, ...] = FACTORS
+    lambdas: Lambdas = EVEN
+    input_smoothing: InputSmoothing = "auto"
+    pool_counts: tuple[float, float] = (1.0, 2.0)
 
 
 def make_plan(n: int, k: int, effort: str) -> Plan:
@@ -60,14 +85,12 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
             members["kernel"] = 0.45
     if n < _LEAST_FOR_FLEXIBLE and "additive" in members:
         members = {"temperature": 0.4, "additive": 0.6}
-    # Where calibration gains nothing out of fold, the predictions as they are keep a share.
-    members["none"] = 0.5
     if effort == "fast":
-        members = {name: w for name, w in members.items() if name in {"none", "temperature", "vector", "additive"}}
-    n_folds = 3 if k > _TREE_CLASSES or effort == "fast" else 5
+        members = {name: w for name, w in members.items() if name in {"temperature", "vector", "additive"}}
+    n_folds = 3 if effort == "fast" else 5
     landmarks = min(40, n // 5) if "kernel" in members else 0
     # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.
-    return Plan(members, min(n_folds, n), k <= _TREE_CLASSES, landmarks, BoostingOptions())
+    return Plan(members, min(n_folds, n), k <= _TREE_CLASSES, landmarks)
 
 
 def rows_to_use(n: int, k: int, rng: np.random.RandomState) -> IntArray | None:

@@ -2,12 +2,14 @@
 
 The weights, non-negative with sum one, minimise the out-of-fold log loss plus ``(strength / n) KL(w ‖ prior)``; the
 prior keeps the blend near the safe members where the data cannot tell. Members on one path of strengths are averaged
-by their cross-validated likelihood, ``w ∝ exp(−n ΔCV / 2)``.
+by their cross-validated likelihood, ``w ∝ exp(−n ΔCV / 2)``. The predictions as they are join by an arithmetic mean,
+``(1 − v) p + v p₀``: their exact zeros, which as logarithms would outweigh all else, then cost at most ``−log(1 − v)``.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import brentq
 
 from ..simplex import FloatArray
 from .base import IntArray
@@ -77,3 +79,26 @@ def blend_weights(
         if moved < 1e-4:
             break
     return w
+
+
+def pool_weight(
+    blended: FloatArray, original: FloatArray, weight: FloatArray | None, counts: tuple[float, float]
+) -> float:
+    """The share ``v`` of the original predictions that maximises the likelihood of ``(1 − v) blended + v original``.
+
+    `blended` and `original` are the probabilities of the observed labels; `counts` are pseudo-observations that only
+    the blend, and only the original, could explain. The objective is concave.
+
+    Examples
+    --------
+    >>> blended, original = np.full(40, 0.6), np.full(40, 0.6)
+    >>> round(pool_weight(blended, original, None, (1.0, 2.0)), 3)  # nothing to tell them apart: the counts decide
+    0.667
+    """
+    w = np.ones(len(blended)) if weight is None else weight
+    difference = original - blended
+
+    def slope(v: float) -> float:
+        return float(w @ (difference / (blended + v * difference))) - counts[0] / (1.0 - v) + counts[1] / v
+
+    return float(brentq(slope, 1e-12, 1.0 - 1e-12, xtol=1e-6))

@@ -18,8 +18,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..simplex import FloatArray, laplace_weight, log_probabilities, softmax_inplace
 from ..softmax.penalties import Ridge
 from ..softmax.solvers import solve
-from .additive import KernelFeatures, additive_logits, fit_path, strengths
-from .auto_fit import FACTORS, CrossFit
+from .additive import FACTORS, KernelFeatures, additive_logits, fit_path, strengths
+from .auto_fit import CrossFit
 from .base import Calibrator, IntArray, total_weight
 from .blend import likelihood_weights
 from .dirichlet import stratified_folds

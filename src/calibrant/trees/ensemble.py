@@ -19,43 +19,60 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class BoostingOptions:
-    """How the trees are grown: see `calibrant.trees.kernels.boost`."""
+    """How the trees are grown: see `calibrant.trees.kernels.boost`.
+
+    `pairs` differences of two columns, times the number of columns, are drawn at random as further columns (all of
+    them where they are fewer): for log-probabilities these are log-odds, which questions of single columns find hard to
+    express. For two columns there is one difference and it says no more than either, so there is none.
+    """
 
     rounds: int = 250
     depth: int = 6
     rate: float = 0.15
     l2: float = 2.0
     columns: int = 4
-    sketches: int = 2
-    patience: int = 30
+    pairs: int = 4
+    share: float = 0.5
+    patience: int = 20
     bins: int = 64
 
 
 @dataclass
 class TreeLayer:
-    """Trees as arrays: questions ``x[feature] > threshold`` (T, depth) and steps of the logits (T, 2**depth, k)."""
+    """Trees as arrays: questions (T, depth) and steps of the logits (T, 2**depth, k).
+
+    A question is ``x[feature] > threshold``, or ``x[feature] - x[subtracted] > threshold`` unless `subtracted` is -1.
+    """
 
     features: IntArray
+    subtracted: IntArray
     thresholds: FloatArray
     values: FloatArray
 
     @classmethod
     def empty(cls, k: int) -> TreeLayer:
-        return cls(np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1)), np.zeros((0, 2, k)))
+        none = np.zeros((0, 1), dtype=np.int64)
+        return cls(none, none, np.zeros((0, 1)), np.zeros((0, 2, k)))
 
     def __len__(self) -> int:
         return len(self.features)
 
     def scaled(self, weight: float) -> TreeLayer:
         """The same questions with steps times `weight`."""
-        return TreeLayer(self.features, self.thresholds, weight * self.values)
+        return TreeLayer(self.features, self.subtracted, self.thresholds, weight * self.values)
+
+    def first(self, rounds: int) -> TreeLayer:
+        """The trees of the first rounds."""
+        return TreeLayer(
+            self.features[:rounds], self.subtracted[:rounds], self.thresholds[:rounds], self.values[:rounds]
+        )
 
     def add_to(self, x: FloatArray, z: FloatArray) -> None:
         """Add the steps for rows `x` (columns, n) to logits `z` (k, n) in place."""
         if len(self):
             from .kernels import add_trees
 
-            add_trees(x, self.features, self.thresholds, self.values, z)
+            add_trees(x, self.features, self.subtracted, self.thresholds, self.values, z)
 
 
 @dataclass
@@ -74,6 +91,7 @@ def concatenate(layers: list[TreeLayer], k: int) -> TreeLayer:
         return TreeLayer.empty(k)
     return TreeLayer(
         np.concatenate([layer.features for layer in layers]),
+        np.concatenate([layer.subtracted for layer in layers]),
         np.concatenate([layer.thresholds for layer in layers]),
         np.concatenate([layer.values for layer in layers]),
     )
@@ -91,6 +109,16 @@ def quantile_borders(x: FloatArray, bins: int) -> tuple[FloatArray, IntArray]:
     return borders, n_bins
 
 
+def choose_pairs(n_columns: int, most: int, seed: int) -> IntArray:
+    """At most `most` random pairs (m, 2) of different columns; none for two columns or fewer."""
+    if n_columns < 3:
+        return np.zeros((0, 2), dtype=np.int64)
+    pairs = np.stack(np.triu_indices(n_columns, 1), axis=1)
+    if len(pairs) > most:
+        pairs = pairs[np.random.RandomState(seed).permutation(len(pairs))[:most]]
+    return pairs
+
+
 def cross_fit_trees(
     x: FloatArray,
     starts: list[FloatArray],
@@ -101,31 +129,37 @@ def cross_fit_trees(
     seed: int,
 ) -> CrossFittedTrees:
     """Boost from ``starts[c]`` (k, n), logits fitted without fold `c`, for each fold of the rows `x` (columns, n)."""
-    from .kernels import add_trees, boost
+    from .kernels import boost
 
     n, k = len(y), len(starts[0])
     weight = np.ones(n) if weight is None else weight
-    borders, n_bins = quantile_borders(x, options.bins)
-    bins = np.stack([np.searchsorted(cuts, row, side="left") for cuts, row in zip(borders, x, strict=True)])
+    pairs = choose_pairs(len(x), options.pairs * len(x), seed)
+    columns = np.concatenate([x, x[pairs[:, 0]] - x[pairs[:, 1]]])
+    feature = np.concatenate([np.arange(len(x)), pairs[:, 0]])
+    subtracted = np.concatenate([np.full(len(x), -1), pairs[:, 1]])
+    borders, n_bins = quantile_borders(columns, options.bins)
+    bins = np.stack([np.searchsorted(cuts, row, side="left") for cuts, row in zip(borders, columns, strict=True)])
     bins = bins.astype(np.uint8)
+    borders = np.concatenate([borders, np.full((len(borders), 256 - borders.shape[1]), np.inf)], axis=1)
     curve = np.zeros(options.rounds + 1)
     runs = []
     for c, start in enumerate(starts):
         rows, out = np.flatnonzero(fold != c), np.flatnonzero(fold == c)
-        held_x, held_z = np.ascontiguousarray(x[:, out]), np.ascontiguousarray(start[:, out])
-        features, thresholds, values, losses, made = boost(
-            np.ascontiguousarray(bins[:, rows]), n_bins, borders, np.ascontiguousarray(start[:, rows]), y[rows],
-            weight[rows], held_x, held_z.copy(), y[out], weight[out], options.rounds, options.depth, options.rate,
-            options.l2, options.columns, options.sketches, options.patience, seed + c,
+        held_z = np.ascontiguousarray(start[:, out])
+        column, last, values, losses, made = boost(
+            np.ascontiguousarray(bins[:, rows]), n_bins, np.ascontiguousarray(start[:, rows]), y[rows], weight[rows],
+            np.ascontiguousarray(bins[:, out]), held_z.copy(), y[out], weight[out], options.rounds, options.depth,
+            options.rate, options.l2, options.columns, options.share, options.patience, seed + c,
         )  # fmt: skip
         curve += losses
-        runs.append((TreeLayer(features[:made], thresholds[:made], values[:made]), out, held_x, held_z))
+        run = TreeLayer(feature[column], subtracted[column], borders[column, last], values)
+        runs.append((run.first(made), out, held_z))
     rounds = int(np.argmin(curve))
     held = np.empty((k, n))
     layers = []
-    for run, out, held_x, held_z in runs:
-        layer = TreeLayer(run.features[:rounds], run.thresholds[:rounds], run.values[:rounds])
-        add_trees(held_x, layer.features, layer.thresholds, layer.values, held_z)
+    for run, out, held_z in runs:
+        layer = run.first(rounds)
+        layer.add_to(np.ascontiguousarray(x[:, out]), held_z)
         held[:, out] = held_z
         layers.append(layer.scaled(1.0 / len(starts)))
     return CrossFittedTrees(concatenate(layers, k), held, rounds)
