@@ -5,9 +5,12 @@
 
 `run` fits every method on every experiment of ``{folder}/{suite}.h5`` (groups ``{dataset}/{model}/{fold}`` of
 `probas_cal`, `labels_cal`, `probas_test`, `labels_test`), one after the other in one thread, and appends to a CSV; a
-second call goes on where the first one stopped. Datasets fall in a design or a check half by the SHA-1 of their name:
-design choices look at the first only. `show` prints mean changes of the loss, their ratio to a rival's, ranks and win
-rates. Log loss floors all probabilities at 1e-15, those of `none` too.
+second call goes on where the first one stopped. ``without-<ingredient>`` is the flagship without one of its
+ingredients. Datasets fall in a design or a check half by the SHA-1 of their name: design choices look at the first one.
+
+`show` prints mean changes of the loss, their ratio to a rival's, ranks, win rates and times; Nemenyi's test of the
+flagship against the rival; and what the flagship does where no other method gains anything. Log loss floors all
+probabilities at 1e-15, those of `none` too.
 """
 
 from __future__ import annotations
@@ -18,38 +21,58 @@ import hashlib
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
 
 import numpy as np
+import pandas as pd
 
 from calibrant import get_calibrator, list_calibrators
+from calibrant.bench.statistics import dataset_ranks, nemenyi
 from calibrant.calibrators.auto import AutoCalibrator
 from calibrant.calibrators.auto_plan import Plan, make_plan
 
 FIELDS = ["dataset", "model", "fold", "n_classes", "n", "method", "log_loss", "brier", "cpu"]
+LOSSES = ["log_loss", "brier"]
+#: Strong enough to take a group of coefficients out of the model.
+_OUT = 1e6
+
+
+def _without_member(name: str) -> Callable[[Plan], Plan]:
+    return lambda plan: replace(plan, members={m: w for m, w in plan.members.items() if m != name})
+
+
+#: The flagship's plan without one of its ingredients.
+INGREDIENTS: dict[str, Callable[[Plan], Plan]] = {
+    "trees": _without_member("trees"),
+    "log-odds": lambda plan: replace(plan, trees=replace(plan.trees, pairs=0)),
+    "row-sampling": lambda plan: replace(plan, trees=replace(plan.trees, share=1.0)),
+    "curves": lambda plan: replace(plan, lambdas=(1.0, 1.0, 1.0, _OUT)),
+    "matrix": lambda plan: replace(plan, lambdas=(1.0, 1.0, _OUT, 1.0)),
+    "additive": lambda plan: replace(plan, lambdas=(_OUT, _OUT, _OUT, _OUT)),
+    "averaging": lambda plan: replace(plan, factors=(1.0,)),
+    "mixture": lambda plan: replace(plan, input_smoothing=None),
+    "pool": lambda plan: replace(plan, pool_counts=(1e12, 1e-12)),
+}
 
 
 class Without(AutoCalibrator):
-    """The flagship without one of its members: an ablation."""
+    """The flagship without one of its ingredients: an ablation."""
 
-    def __init__(self, member: str = "trees", classes: Any = None) -> None:
+    def __init__(self, ingredient: str = "trees", classes: Any = None) -> None:
         super().__init__(classes=classes)
-        self.member = member
+        self.ingredient = ingredient
 
     def _plan(self, n: int, k: int) -> Plan:
-        plan = make_plan(n, k, "full")
-        members = {name: w for name, w in plan.members.items() if name != self.member or name == "additive"}
-        if self.member == "additive":  # trees start from it, so it is fitted, but has no weight
-            members["additive"] = 1e-9
-        return Plan(members, plan.n_folds, plan.stratified, plan.n_landmarks, plan.trees)
+        return INGREDIENTS[self.ingredient](make_plan(n, k, "full"))
 
 
 def make(name: str) -> Any:
-    """A registered method, ``auto-thorough``, ``without-<member>``, or ``probmetrics-catboost[-cv]`` of that name."""
+    """A registered method, ``auto-thorough``, ``without-<ingredient>``, or ``probmetrics-<name>`` for the peer's."""
     if name == "auto-thorough":
         return AutoCalibrator(effort="thorough")
     if name.startswith("without-"):
@@ -134,34 +157,41 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def show(arguments: argparse.Namespace) -> None:
-    """Print a table of the methods that have finished every experiment."""
-    from scipy.stats import rankdata
-
-    table: dict[str, dict[tuple[str, str, str], tuple[float, float, float]]] = {}
-    for row in read(Path(arguments.results)):
-        if arguments.half in ("all", half_of(row["dataset"])):
-            key = (row["dataset"], row["model"], row["fold"])
-            table.setdefault(row["method"], {})[key] = (float(row["log_loss"]), float(row["brier"]), float(row["cpu"]))
-    keys = sorted(table["none"])
-    methods = [m for m in table if m != "none" and len(table[m]) == len(keys)]
-    values = {m: np.array([table[m][key] for key in keys]) for m in [*methods, "none"]}
-    change = {m: values[m][:, :2] - values["none"][:, :2] for m in methods}
-    names = np.array([key[0] for key in keys])
-    datasets = np.unique(names)
-    mean = {m: np.array([change[m][names == d].mean(axis=0) for d in datasets]) for m in methods}
-    ranks = np.array([[rankdata([mean[m][d, s] for m in methods]) for d in range(len(datasets))] for s in (0, 1)])
-    rival = mean[arguments.against]
-    base = change[arguments.against].mean(axis=0)
-    print(f"{len(keys)} experiments, {len(datasets)} datasets, half: {arguments.half}; ratios to {arguments.against}")
-    print("| method | log loss | Brier | ratio | ratio | median | rank | rank | better than | better than | CPU s |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    for i in np.argsort(ranks[0].mean(axis=0)):
-        m = methods[i]
-        gain, wins = change[m].mean(axis=0), (mean[m] < rival).mean(axis=0)
+    """Print a table of the methods that have finished every experiment, and the tests."""
+    rows = pd.concat(pd.read_csv(path) for path in arguments.results)
+    rows = rows[[arguments.half in ("all", half_of(dataset)) for dataset in rows["dataset"]]]
+    wide = rows.pivot_table(index=["dataset", "model", "fold"], columns="method", values=[*LOSSES, "cpu"])
+    methods = arguments.methods.split(",") if arguments.methods else list(wide["cpu"].columns)
+    methods = [m for m in methods if m != "none" and wide["log_loss"][m].notna().all()]
+    change = {loss: wide[loss][methods].sub(wide[loss]["none"], axis=0) for loss in LOSSES}
+    by_dataset = {loss: change[loss].groupby("dataset").mean() for loss in LOSSES}
+    ranks = {loss: dataset_ranks(by_dataset[loss]) for loss in LOSSES}
+    rival = arguments.against
+    table = pd.DataFrame(index=ranks["log_loss"].mean().sort_values().index)
+    for loss in LOSSES:
+        table[loss] = change[loss].mean().map("{:+.4f}".format)
+    for loss in LOSSES:
+        table[f"ratio {loss}"] = (change[loss].mean() / change[loss].mean()[rival]).map("{:.2f}".format)
+    table["median"] = change["log_loss"].median().map("{:+.4f}".format)
+    for loss in LOSSES:
+        table[f"rank {loss}"] = ranks[loss].mean().map("{:.2f}".format)
+    for loss in LOSSES:
+        better = by_dataset[loss].lt(by_dataset[loss][rival], axis=0).mean()
+        table[f"beats {rival} {loss}"] = better.map("{:.0%}".format)
+    table["CPU s"] = wide["cpu"][methods].median().map("{:.3f}".format)
+    print(f"{len(wide)} experiments, {len(ranks['log_loss'])} datasets, half: {arguments.half}; ratios to {rival}")
+    print("| " + " | ".join(["method", *table.columns]) + " |\n" + "|---" * (table.shape[1] + 1) + "|")
+    for name, cells in table.iterrows():
+        print(f"| {name} | " + " | ".join(cells) + " |")
+    if "auto" in methods:
+        for loss in LOSSES:
+            p = nemenyi(ranks[loss]).loc["auto", rival]
+            print(f"Nemenyi's test of auto against {rival} among {len(methods)} methods, {loss}: p = {p:.2g}")
+        others = change["log_loss"][[m for m in methods if not m.startswith(("auto", "without-"))]]
+        idle = change["log_loss"]["auto"][others.min(axis=1) > -0.001]
         print(
-            f"| {m} | {gain[0]:+.4f} | {gain[1]:+.4f} | {gain[0] / base[0]:.2f} | {gain[1] / base[1]:.2f} "
-            f"| {np.median(change[m][:, 0]):+.4f} | {ranks[0, :, i].mean():.2f} | {ranks[1, :, i].mean():.2f} "
-            f"| {wins[0]:.0%} | {wins[1]:.0%} | {np.median(values[m][:, 2]):.3f} |"
+            f"Where no other method gains more than 0.001 ({len(idle)} experiments), auto changes log loss by "
+            f"{idle.mean():+.4f} in the mean and {idle.median():+.4f} in the median"
         )
 
 
@@ -175,7 +205,8 @@ def main() -> None:
     runner.add_argument("--folds", nargs="*")
     runner.set_defaults(do=run)
     viewer = commands.add_parser("show")
-    viewer.add_argument("results")
+    viewer.add_argument("results", nargs="+")
+    viewer.add_argument("--methods")
     viewer.add_argument("--against", default="sms")
     viewer.set_defaults(do=show)
     for command in (runner, viewer):

@@ -114,6 +114,8 @@ def test_pool_weight_is_the_optimum_on_a_grid():
     assert pool_weight(blended, original, weight, (1.0, 2.0)) == pytest.approx(v[grid.argmax()], abs=2e-4)
     repeated = [np.repeat(a, weight) for a in (blended, original)]
     assert pool_weight(*repeated, None, (1.0, 2.0)) == pytest.approx(v[grid.argmax()], abs=2e-4)
+    assert pool_weight(blended, original, None, (1e12, 1e-12)) == 0.0
+    assert pool_weight(blended, original, None, (1e-12, 1e12)) == 1.0
 
 
 def test_likelihood_weights_are_those_of_the_posterior():

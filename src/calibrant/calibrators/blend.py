@@ -101,4 +101,7 @@ def pool_weight(
     def slope(v: float) -> float:
         return float(w @ (difference / (blended + v * difference))) - counts[0] / (1.0 - v) + counts[1] / v
 
-    return float(brentq(slope, 1e-12, 1.0 - 1e-12, xtol=1e-6))
+    least = 1e-9
+    if slope(least) <= 0.0:
+        return 0.0
+    return 1.0 if slope(1.0 - least) >= 0.0 else float(brentq(slope, least, 1.0 - least, xtol=1e-6))
