@@ -24,6 +24,8 @@ _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 #: What `DirichletCVCalibrator` chooses from.
 _GRID = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+#: Duality gap of the fits that are only compared with each other.
+_CV_TOL = 1e-5
 
 
 class DirichletCalibrator(Calibrator):
@@ -102,7 +104,18 @@ class DirichletCalibrator(Calibrator):
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         self._fit_strengths(x, y, weight, float(self.lam), float(self.mu))
 
-    def _fit_strengths(self, x: FloatArray, y: IntArray, weight: FloatArray | None, lam: float, mu: float) -> None:
+    def _fit_strengths(
+        self,
+        x: FloatArray,
+        y: IntArray,
+        weight: FloatArray | None,
+        lam: float,
+        mu: float,
+        *,
+        tol: float | None = None,
+        theta: FloatArray | None = None,
+    ) -> FloatArray:
+        """Fit with the strengths `lam` and `mu`, from the coefficients `theta`; returns those it ends at."""
         k = x.shape[1]
         shared = np.vstack([x.T, np.ones(len(x))])
         mean = self.normalization == "mean"
@@ -117,10 +130,11 @@ class DirichletCalibrator(Calibrator):
             start = np.zeros((k, k))
         # Coefficients are deviations from `start`, which decides what L2 shrinks to and where ODIR begins.
         problem = SoftmaxProblem(y, np.ascontiguousarray(start @ shared[:k]), shared=shared, weight=weight)
-        solution = solve(problem, Ridge(strength))
+        solution = solve(problem, Ridge(strength), tol=tol, theta=theta)
         self.coef_ = start + solution.theta[:, :k]
         self.intercept_ = solution.theta[:, k].copy()
         self.objective_ = solution.objective
+        return solution.theta
 
     def _map(self, x: FloatArray) -> FloatArray:
         z = x @ self.coef_.T
@@ -210,24 +224,30 @@ class DirichletCVCalibrator(DirichletCalibrator):
         lams = list(_GRID if self.lams is None else self.lams)
         mus = list(_GRID if self.mus is None else self.mus) if self.regularization == "odir" else [0.0]
         folds = stratified_folds(y, int(self.n_folds), int(self.random_state))
-        pairs = [(float(lam), float(mu)) for lam, mu in product(lams, mus)]
-        losses = [self._cross_validate(x, y, weight, folds, lam, mu) for lam, mu in pairs]
+        # Strongest first: each fit starts where the one before ended, and weak penalties are the slow ones.
+        pairs = sorted(((float(lam), float(mu)) for lam, mu in product(lams, mus)), reverse=True)
+        losses = self._cross_validate(x, y, weight, folds, pairs)
         self.lam_, self.mu_ = pairs[int(np.argmin(losses))]
         self._fit_strengths(x, y, weight, self.lam_, self.mu_)
 
     def _cross_validate(
-        self, x: FloatArray, y: IntArray, weight: FloatArray | None, folds: IntArray, lam: float, mu: float
-    ) -> float:
-        """Mean log loss over rows predicted without themselves; zero if there is a single fold."""
-        loss = 0.0
+        self, x: FloatArray, y: IntArray, weight: FloatArray | None, folds: IntArray, pairs: list[tuple[float, float]]
+    ) -> FloatArray:
+        """Mean log loss over rows predicted without themselves for each pair of strengths; zero in a single fold."""
+        losses = np.zeros(len(pairs))
+        w = np.ones(len(y)) if weight is None else weight
         for fold in np.unique(folds):
             train, test = folds != fold, folds == fold
             if not train.any():
                 continue
-            self._fit_strengths(x[train], y[train], None if weight is None else weight[train], lam, mu)
-            q = np.maximum(self._map(x[test])[np.arange(test.sum()), y[test]], 1e-15)
-            loss -= float(np.log(q) @ (np.ones(len(q)) if weight is None else weight[test]))
-        return loss / total_weight(len(y), weight)
+            theta = None
+            for i, (lam, mu) in enumerate(pairs):
+                theta = self._fit_strengths(
+                    x[train], y[train], None if weight is None else weight[train], lam, mu, tol=_CV_TOL, theta=theta
+                )
+                q = np.maximum(self._map(x[test])[np.arange(test.sum()), y[test]], 1e-15)
+                losses[i] -= float(np.log(q) @ w[test])
+        return losses / total_weight(len(y), weight)
 
 
 def stratified_folds(y: IntArray, n_folds: int, seed: int) -> IntArray:
