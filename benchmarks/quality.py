@@ -2,6 +2,7 @@
 
     CALIBRANT_PREDICTIONS=folder python benchmarks/quality.py run tabular-multiclass results.csv --half design
     python benchmarks/quality.py show results.csv --against sms
+    CALIBRANT_PREDICTIONS=folder python benchmarks/quality.py calibrated tabular-multiclass
 
 `run` fits every method on every experiment of ``{folder}/{suite}.h5`` (groups ``{dataset}/{model}/{fold}`` of
 `probas_cal`, `labels_cal`, `probas_test`, `labels_test`), one after the other in one thread, and appends to a CSV; a
@@ -11,6 +12,9 @@ ingredients. Datasets fall in a design or a check half by the SHA-1 of their nam
 `show` prints mean changes of the loss, their ratio to a rival's, ranks, win rates and times; Nemenyi's test of the
 flagship against the rival; and what the flagship does where no other method gains anything. Log loss floors all
 probabilities at 1e-15, those of `none` too.
+
+`calibrated` makes the predictions calibrated by drawing the calibration labels from them, so that every change is for
+the worse, and prints the mean increase of the expected log loss on the test rows.
 """
 
 from __future__ import annotations
@@ -103,6 +107,25 @@ def experiments(path: Path, half: str, folds: list[str] | None) -> Iterator[tupl
                         yield (dataset, model, fold), {name: group[name][...] for name in group}
 
 
+def probabilities(data: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Calibration and test predictions in double precision."""
+    stored = (data[name].astype(float) for name in ("probas_cal", "probas_test"))
+    p, q = (a / a.sum(axis=1, keepdims=True) for a in stored)
+    return p, q
+
+
+def calibrate(method: str, p: np.ndarray, y: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Predictions `q` after calibration by `p` and `y`."""
+    if method == "none":
+        return q
+    calibrator = make(method)
+    if hasattr(calibrator, "classes"):
+        calibrator.set_params(classes=list(range(p.shape[1])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(calibrator.fit(p, y).predict_proba(q))
+
+
 def losses(p: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Mean log loss, floored, and mean Brier score."""
     rows = np.arange(len(y))
@@ -125,19 +148,13 @@ def run(arguments: argparse.Namespace) -> None:
         if not done:
             writer.writeheader()
         for key, data in experiments(path, arguments.half, arguments.folds):
-            p, q = (data[name].astype(float) for name in ("probas_cal", "probas_test"))
-            p, q = (a / a.sum(axis=1, keepdims=True) for a in (p, q))
+            p, q = probabilities(data)
             y, t = data["labels_cal"].astype(int), data["labels_test"].astype(int)
             for method in ["none", *methods]:
                 if (*key, method) in done:
                     continue
-                calibrator = make(method)
-                if hasattr(calibrator, "classes"):
-                    calibrator.set_params(classes=list(range(p.shape[1])))
                 start = time.process_time()
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    found = np.asarray(calibrator.fit(p, y).predict_proba(q) if method != "none" else q)
+                found = calibrate(method, p, y, q)
                 cpu = time.process_time() - start
                 numbers = (*key, p.shape[1], len(p), method, *losses(found, t), cpu)
                 writer.writerow(dict(zip(FIELDS, numbers, strict=True)))
@@ -195,6 +212,23 @@ def show(arguments: argparse.Namespace) -> None:
         )
 
 
+def calibrated(arguments: argparse.Namespace) -> None:
+    """Print what each method does to predictions that are calibrated by construction."""
+    path = Path(os.environ["CALIBRANT_PREDICTIONS"]) / f"{arguments.suite}.h5"
+    methods = arguments.methods.split(",")
+    harm: list[list[float]] = []
+    for _, data in experiments(path, arguments.half, arguments.folds):
+        p, q = probabilities(data)
+        q = np.maximum(q, 1e-15)
+        uniform = np.random.default_rng(0).random((len(p), 1))
+        y = np.minimum((p.cumsum(axis=1) < uniform).sum(axis=1), p.shape[1] - 1)
+        found = (np.maximum(calibrate(method, p, y, q / q.sum(axis=1, keepdims=True)), 1e-15) for method in methods)
+        harm.append([float((q * np.log(q / r)).sum(axis=1).mean()) for r in found])
+    print(f"{len(harm)} experiments; increase of the expected log loss, mean and median")
+    for method, values in zip(methods, np.array(harm).T, strict=True):
+        print(f"| {method} | {values.mean():+.5f} | {np.median(values):+.5f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
@@ -202,14 +236,19 @@ def main() -> None:
     runner.add_argument("suite")
     runner.add_argument("results")
     runner.add_argument("--methods")
-    runner.add_argument("--folds", nargs="*")
     runner.set_defaults(do=run)
+    drawer = commands.add_parser("calibrated")
+    drawer.add_argument("suite")
+    drawer.add_argument("--methods", default="auto,auto-fast,sqs,ts,svs,sms,isotonic")
+    drawer.set_defaults(do=calibrated)
+    for command in (runner, drawer):
+        command.add_argument("--folds", nargs="*")
     viewer = commands.add_parser("show")
     viewer.add_argument("results", nargs="+")
     viewer.add_argument("--methods")
     viewer.add_argument("--against", default="sms")
     viewer.set_defaults(do=show)
-    for command in (runner, viewer):
+    for command in (runner, drawer, viewer):
         command.add_argument("--half", default="all", choices=["all", "design", "check"])
     arguments = parser.parse_args()
     arguments.do(arguments)

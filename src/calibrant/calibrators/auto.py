@@ -23,7 +23,7 @@ from .base import Calibrator, IntArray, total_weight
 from .blend import blend_weights, log_losses, pool_weight
 from .dirichlet import stratified_folds
 from .monotone import increasing_knots, interpolate, keep_most_probable
-from .temperature import learn_temperature, temperature_scaled
+from .temperature import WEAK_PRIOR, learn_temperature, temperature_scaled
 
 #: Strength of the blend's prior, in observations.
 _BLEND_STRENGTH = 3.0
@@ -122,7 +122,9 @@ class AutoCalibrator(Calibrator):
             x, y, weight = x[rows], y[rows], None if weight is None else weight[rows]
         n, k = x.shape
         plan = self._plan(n, k)
-        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(x, y, weight, plan.input_smoothing)
+        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(
+            x, y, weight, plan.input_smoothing, WEAK_PRIOR
+        )
         self._output_smoothing = laplace_weight(total_weight(n, weight))
         scaled = self._scaled(x)
         kernel = KernelFeatures.choose(scaled, plan.n_landmarks, rng)

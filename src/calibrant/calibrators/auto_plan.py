@@ -87,7 +87,7 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
         members = {"temperature": 0.4, "additive": 0.6}
     if effort == "fast":
         members = {name: w for name, w in members.items() if name in {"temperature", "vector", "additive"}}
-    n_folds = 3 if effort == "fast" else 5
+    n_folds = 3 if effort == "fast" and k > _TREE_CLASSES else 5
     landmarks = min(40, n // 5) if "kernel" in members else 0
     # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.
     return Plan(members, min(n_folds, n), k <= _TREE_CLASSES, landmarks)

@@ -61,8 +61,8 @@ def _blend(auto: AutoCalibrator) -> str:
     weights = sorted(auto.chosen_.items(), key=lambda item: -item[1])
     parts = [f"{w:.0%} {_MEANING[name]}" for name, w in weights if w >= 0.01]
     first = weights[0][1]
-    sure = "clear" if first > 0.8 else "mixed" if first > 0.5 else "open"
-    return f"The blend is {', '.join(parts)}: a {sure} choice."
+    sure = "a clear" if first > 0.8 else "a mixed" if first > 0.5 else "an open"
+    return f"The blend is {', '.join(parts)}: {sure} choice."
 
 
 def _gain(auto: AutoCalibrator) -> str:

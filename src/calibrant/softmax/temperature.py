@@ -20,9 +20,12 @@ _MANY_ROWS = 2048
 
 
 def fit_inverse_temperature(
-    x: FloatArray, y: NDArray[np.int64], weight: FloatArray | None = None, start: float = 1.0
+    x: FloatArray, y: NDArray[np.int64], weight: FloatArray | None = None, start: float = 1.0, prior: float = 0.0
 ) -> tuple[float, float]:
-    """The inverse temperature that minimises the mean log loss of ``S(α x)`` for `x` (k, n), and that loss.
+    """The inverse temperature that minimises the mean log loss of ``S(α x)`` for `x` (k, n), and the minimum.
+
+    With a `prior`, ``prior (log α)² / 2`` is added to the sum of the losses, so that data without a single error do
+    not lead to certainty.
 
     Examples
     --------
@@ -35,20 +38,23 @@ def fit_inverse_temperature(
     if n >= _MANY_ROWS:  # a look at some rows brings the start so close that one or two passes over all remain
         some = slice(None, None, n // (_MANY_ROWS // 4))
         weight_of_some = None if weight is None else weight[some]
-        start, _ = fit_inverse_temperature(np.ascontiguousarray(x[:, some]), y[some], weight_of_some, start)
+        start, _ = fit_inverse_temperature(np.ascontiguousarray(x[:, some]), y[some], weight_of_some, start, prior)
     problem = SoftmaxProblem(y, x, weight=weight)
+    pull = prior / problem.total_weight
     low, high = np.log(SMALLEST_INVERSE_TEMPERATURE), np.log(LARGEST_INVERSE_TEMPERATURE)
     s = float(np.clip(np.log(start), low, high))
     loss = np.inf
     for _ in range(100):
         alpha = np.exp(s)
         loss, slope, curvature = problem.line(problem.offset, problem.offset, alpha - 1.0)
+        loss += pull * s * s / 2.0
+        # Newton in s = log α: d/ds = α f', d²/ds² = α f' + α² f''.
+        slope = alpha * slope + pull * s
+        bend = slope - pull * s + alpha * alpha * curvature + pull
         if slope > 0.0:
             high = s
         else:
             low = s
-        # Newton in s = log α: d/ds = α f', d²/ds² = α f' + α² f''.
-        bend = slope + alpha * curvature
         proposal = s - slope / bend if bend > 0.0 else np.nan
         if not low < proposal < high:  # outside the bracket: move at most by e², or halve what is left
             toward = low if slope > 0.0 else high

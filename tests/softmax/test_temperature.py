@@ -1,0 +1,40 @@
+"""The inverse temperature against a general minimiser, with and without a prior."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+
+from calibrant.softmax.temperature import fit_inverse_temperature
+
+
+def draw(n, k, scale, seed=0):
+    rng = np.random.default_rng(seed)
+    x = log_softmax(rng.normal(size=(k, n)), axis=0)
+    return x, (scale * x + rng.gumbel(size=(k, n))).argmax(axis=0)
+
+
+@pytest.mark.parametrize("prior", [0.0, 0.25, 50.0])
+@pytest.mark.parametrize("scale", [0.2, 5.0])
+@pytest.mark.parametrize("n", [40, 5000])
+def test_minimum_is_that_of_a_general_minimiser(n, scale, prior):
+    x, y = draw(n, 4, scale)
+    weight = np.random.default_rng(1).integers(1, 4, n).astype(float)
+
+    def objective(s):
+        loss = -log_softmax(np.exp(s) * x, axis=0)[y, np.arange(n)]
+        return (weight @ loss + prior * s * s / 2.0) / weight.sum()
+
+    alpha, value = fit_inverse_temperature(x, y, weight, prior=prior)
+    found = minimize_scalar(objective, bracket=(-1.0, 1.0), tol=1e-10)
+    assert alpha == pytest.approx(np.exp(found.x), rel=1e-4)
+    assert value == pytest.approx(found.fun, abs=1e-9)
+
+
+def test_data_without_errors_lead_to_certainty_only_without_a_prior():
+    x, _ = draw(500, 3, 1.0)
+    y = x.argmax(axis=0)
+    free, held = (fit_inverse_temperature(x, y, prior=prior)[0] for prior in (0.0, 0.25))
+    assert 1.0 < held < 1e3 < 1e4 < free
