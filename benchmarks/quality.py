@@ -4,9 +4,10 @@
     python benchmarks/quality.py show results.csv --against sms
     CALIBRANT_PREDICTIONS=folder python benchmarks/quality.py calibrated tabular-multiclass
 
-`run` fits every method on every experiment of ``{folder}/{suite}.h5`` (groups ``{dataset}/{model}/{fold}`` of
-`probas_cal`, `labels_cal`, `probas_test`, `labels_test`), one after the other in one thread, and appends to a CSV; a
-second call goes on where the first one stopped. ``without-<ingredient>`` is the flagship without one of its
+`run` fits the given methods, by default all registered ones that need no optional package, on every experiment of
+``{folder}/{suite}.h5`` (groups ``{dataset}/{model}/{fold}`` of `probas_cal`, `labels_cal`, `probas_test`,
+`labels_test`), one after the other in one thread, and appends to a CSV; a second call goes on where the first one
+stopped. ``without-<ingredient>`` is the flagship without one of its
 ingredients. Datasets fall in a design or a check half by the SHA-1 of their name: design choices look at the first one.
 
 `show` prints mean changes of the loss, their ratio to a rival's, ranks, win rates and times; Nemenyi's test of the
@@ -14,7 +15,7 @@ flagship against the rival; and what the flagship does where no other method gai
 probabilities at 1e-15, those of `none` too.
 
 `calibrated` makes the predictions calibrated by drawing the calibration labels from them, so that every change is for
-the worse, and prints the mean increase of the expected log loss on the test rows.
+the worse, and prints the mean and median increase of the expected log loss on the test rows.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def run(arguments: argparse.Namespace) -> None:
     methods = arguments.methods.split(",") if arguments.methods else registered(arguments.suite)
     with out.open("a", newline="") as stream:
         writer = csv.DictWriter(stream, FIELDS)
-        if not done:
+        if stream.tell() == 0:
             writer.writeheader()
         for key, data in experiments(path, arguments.half, arguments.folds):
             p, q = probabilities(data)

@@ -10,7 +10,7 @@ from curved import draw, log_loss
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from calibrant import TemperatureScalingCalibrator
+from calibrant import TemperatureScalingCalibrator, load, save
 from calibrant.calibrators.auto import AutoCalibrator
 from calibrant.calibrators.auto_plan import make_plan, rows_to_use
 from calibrant.calibrators.blend import blend_weights, likelihood_weights, pool_weight
@@ -51,6 +51,60 @@ def test_calibrated_predictions_keep_a_share_of_the_blend():
     assert AutoCalibrator().fit(p, y).identity_weight_ > 0.2
     over = p**2 / (p**2).sum(axis=1, keepdims=True)
     assert AutoCalibrator().fit(over, y).identity_weight_ < 0.15
+
+
+def test_the_predictions_are_pooled_arithmetically():
+    p, y = calibrated(800, 3)
+    auto = AutoCalibrator().fit(p, y)
+    v = auto.identity_weight_
+    assert v > 0.2
+    blend = np.exp(log_softmax(auto._logits(auto._scaled(np.log(p))), axis=0)).T
+    np.testing.assert_allclose(auto.predict_proba(p), (1.0 - v) * blend + v * p, atol=1e-12)
+
+
+def test_trees_on_log_odds_are_stored_and_predict(tmp_path):
+    """Labels that depend on which of two classes leads, beyond what any curve of one class can say."""
+    p, _ = calibrated(3000, 3)
+    rng = np.random.default_rng(1)
+    lead = p[:, 0] > p[:, 1]
+    y = np.where(rng.random(3000) < 0.8, np.where(lead, 2, 0), 1)
+    auto = AutoCalibrator().fit(p[:2000], y[:2000])
+    assert (auto.tree_subtracted_ >= 0).any()
+    found = auto.predict_proba(p[2000:])
+    assert log_loss(found, y[2000:]) < 0.62  # the entropy is 0.50, temperature scaling stays above 1
+    save(auto, tmp_path / "auto.json")
+    np.testing.assert_array_equal(load(tmp_path / "auto.json").predict_proba(p[2000:]), found)
+    auto.tree_subtracted_ = np.full_like(auto.tree_subtracted_, -1)
+    assert log_loss(auto.predict_proba(p[2000:]), y[2000:]) > log_loss(found, y[2000:]) + 0.1
+
+
+def test_two_classes_with_trees_are_increasing_on_request():
+    p, _ = calibrated(6000, 2)
+    score = p[:, 1]
+    y = (np.random.default_rng(1).random(6000) < 0.5 + 0.4 * np.sin(12.0 * score)).astype(np.int64)
+    free, kept = (AutoCalibrator(monotone=m).fit(p, y) for m in (False, True))
+    assert len(free.tree_features_)
+    grid = np.linspace(1e-6, 1.0 - 1e-6, 5001)
+    assert (np.diff(free.predict_proba(grid)[:, 1]) < 0.0).any()
+    assert (np.diff(kept.predict_proba(grid)[:, 1]) > 0.0).all()
+    assert kept.monotone_cost_ > 0.01
+
+
+def test_trees_that_did_not_grow_leave_their_share_to_the_additive_member():
+    p, y = calibrated(600, 3)
+    auto = AutoCalibrator().fit(p, y)
+    assert "trees" not in auto.chosen_
+    assert auto.chosen_["additive"] > 3.0 * auto.chosen_["temperature"]
+
+
+def test_nearly_uniform_predictions_are_stretched():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(1100, 2)) * 4.0
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    flat = np.exp(1e-3 * z)
+    flat /= flat.sum(axis=1, keepdims=True)
+    auto = AutoCalibrator().fit(flat[:100], y[:100])
+    assert log_loss(auto.predict_proba(flat[100:]), y[100:]) < 0.4
 
 
 def test_forests_with_exact_zeros_are_mended():

@@ -38,3 +38,18 @@ def test_data_without_errors_lead_to_certainty_only_without_a_prior():
     y = x.argmax(axis=0)
     free, held = (fit_inverse_temperature(x, y, prior=prior)[0] for prior in (0.0, 0.25))
     assert 1.0 < held < 1e3 < 1e4 < free
+
+
+@pytest.mark.parametrize("margin", [1e-1, 1e-3])
+@pytest.mark.parametrize("errors", [0, 2])
+@pytest.mark.parametrize("start", [1.0, 1e3])
+def test_nearly_uniform_predictions_have_two_minima_and_the_lower_one_is_found(start, errors, margin):
+    n = 40
+    x = np.log([[0.5 + margin] * n, [0.5 - margin] * n])
+    y = (np.arange(n) < errors).astype(np.int64)
+    grid = np.linspace(-3.0, 14.0, 5001)
+    losses = np.array([-log_softmax(np.exp(s) * x, axis=0)[y, np.arange(n)].mean() for s in grid])
+    alpha, value = fit_inverse_temperature(x, y, start=start, prior=0.25)
+    objective = losses + 0.25 * grid**2 / 2.0 / n
+    assert value <= objective.min() + 1e-9
+    assert np.log(alpha) == pytest.approx(grid[objective.argmin()], abs=0.01)

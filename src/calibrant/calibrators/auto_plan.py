@@ -6,7 +6,7 @@ the safe, nearly diagonal models win, and the full matrix is left out where it w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,6 +22,9 @@ _TREE_CLASSES = 40
 _MATRIX_CLASSES = 200
 #: One probability has few ways to be distorted that the curves do not know; trees need rows to find one.
 _BINARY_TREE_ROWS = 5000
+#: Two classes have few coefficients, and folds understate what their average is worth: the blend has one
+#: pseudo-observation more for each of this many rows.
+_BINARY_POOL_ROWS = 500.0
 #: Most rows, and most numbers in a matrix of log-probabilities (but never less than the last number of rows): what is
 #: more is thinned by a random draw, since the error that is left is far below what can be measured.
 _MOST_ROWS = 50_000
@@ -90,7 +93,8 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
     n_folds = 3 if effort == "fast" and k > _TREE_CLASSES else 5
     landmarks = min(40, n // 5) if "kernel" in members else 0
     # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.
-    return Plan(members, min(n_folds, n), k <= _TREE_CLASSES, landmarks)
+    plan = Plan(members, min(n_folds, n), k <= _TREE_CLASSES, landmarks)
+    return replace(plan, pool_counts=(1.0 + n / _BINARY_POOL_ROWS, 2.0)) if k == 2 else plan
 
 
 def rows_to_use(n: int, k: int, rng: np.random.RandomState) -> IntArray | None:

@@ -68,7 +68,8 @@ def _blend(auto: AutoCalibrator) -> str:
 def _gain(auto: AutoCalibrator) -> str:
     scores = auto.scores_
     gain = scores["none"] - scores["blend"]
-    spread = max(loss for name, loss in scores.items() if name != "none") - scores["blend"]
+    members = [loss for name, loss in scores.items() if name not in {"none", "blend"}]
+    spread = max(members) - min(members)
     return (
         f"Cross-validated log loss: {scores['none']:.4f} before, {scores['blend']:.4f} after "
         f"({gain:+.4f} gained on {auto.n_calibration_rows_} rows); the members differ by up to {spread:.4f}."

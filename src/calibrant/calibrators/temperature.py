@@ -21,7 +21,7 @@ InputSmoothing = float | Literal["auto"] | None
 
 INPUT_SMOOTHING_CONSTRAINT = [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")]
 
-#: Of `fit_inverse_temperature`: a factor of e² is as likely as not, and few errors suffice to overrule it.
+#: Of `fit_inverse_temperature`: a standard deviation of 2 for log α, which few errors suffice to overrule.
 WEAK_PRIOR = 0.25
 #: The weights of the uniform distribution tried by ``input_smoothing="auto"``.
 _MIXTURE_WEIGHTS = (0.0, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
@@ -35,9 +35,9 @@ def mix_log_probabilities(x: FloatArray, weight: float) -> FloatArray:
 def learn_temperature(
     x: FloatArray, y: IntArray, weight: FloatArray | None, input_smoothing: InputSmoothing, prior: float = 0.0
 ) -> tuple[float, float, float]:
-    """Inverse temperature, mixture weight of the input, and the mean log loss they reach on rows `x` (n, k).
+    """Inverse temperature, mixture weight of the input, and the minimum they reach on rows `x` (n, k).
 
-    `prior` is that of `fit_inverse_temperature`.
+    `prior` and the minimum, the mean log loss without a prior, are those of `fit_inverse_temperature`.
     """
     candidates = _MIXTURE_WEIGHTS if input_smoothing == "auto" else (float(input_smoothing or 0.0),)
     best = (1.0, 0.0, np.inf)

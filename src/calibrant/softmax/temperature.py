@@ -1,7 +1,8 @@
 """The inverse temperature: the softmax problem restricted to the line ``α x``.
 
 The mean log loss is convex in ``α``; Newton's method in ``log α``, safeguarded by a bracket, finds the root of its
-derivative ``mean_i(Σ_j x_ij S(α x_i)_j − x_i,y_i)`` to machine precision in a handful of passes over the data.
+derivative ``mean_i(Σ_j x_ij S(α x_i)_j − x_i,y_i)`` to machine precision in a handful of passes over the data. A prior
+on ``log α`` can add a second minimum near 1, so that its search starts from the best of a grid.
 """
 
 from __future__ import annotations
@@ -38,9 +39,11 @@ def fit_inverse_temperature(
     if n >= _MANY_ROWS:  # a look at some rows brings the start so close that one or two passes over all remain
         some = slice(None, None, n // (_MANY_ROWS // 4))
         weight_of_some = None if weight is None else weight[some]
-        start, _ = fit_inverse_temperature(np.ascontiguousarray(x[:, some]), y[some], weight_of_some, start, prior)
+        start, _ = fit_inverse_temperature(np.ascontiguousarray(x[:, some]), y[some], weight_of_some, start)
     problem = SoftmaxProblem(y, x, weight=weight)
     pull = prior / problem.total_weight
+    if prior > 0.0:
+        start = _start_with_prior(problem, fit_inverse_temperature(x, y, weight, start)[0], pull)
     low, high = np.log(SMALLEST_INVERSE_TEMPERATURE), np.log(LARGEST_INVERSE_TEMPERATURE)
     s = float(np.clip(np.log(start), low, high))
     loss = np.inf
@@ -64,3 +67,12 @@ def fit_inverse_temperature(
         if done:
             break
     return float(np.exp(s)), loss
+
+
+def _start_with_prior(problem: SoftmaxProblem, free: float, pull: float) -> float:
+    """The best start between 1 and the optimum `free` without the prior, where the optimum with it lies."""
+    steps = np.linspace(0.0, np.log(free), 1 + int(np.ceil(abs(np.log(free)))))[1:]
+    if len(steps) < 2:
+        return free
+    line = (problem.line(problem.offset, problem.offset, np.exp(s) - 1.0)[0] + pull * s * s / 2.0 for s in steps)
+    return float(np.exp(steps[int(np.argmin(list(line)))]))

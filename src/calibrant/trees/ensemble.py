@@ -21,9 +21,10 @@ IntArray = NDArray[np.int64]
 class BoostingOptions:
     """How the trees are grown: see `calibrant.trees.kernels.boost`.
 
-    `pairs` differences of two columns, times the number of columns, are drawn at random as further columns (all of
-    them where they are fewer): for log-probabilities these are log-odds, which questions of single columns find hard to
-    express. For two columns there is one difference and it says no more than either, so there is none.
+    `bins` are at most 256. `pairs` differences of two columns, times the number of columns, are drawn at random as
+    further columns (all of them where they are fewer): for log-probabilities these are log-odds, which questions of
+    single columns find hard to express. For two columns there is one difference and it says no more than either, so
+    there is none.
     """
 
     rounds: int = 250
@@ -138,8 +139,9 @@ def cross_fit_trees(
     feature = np.concatenate([np.arange(len(x)), pairs[:, 0]])
     subtracted = np.concatenate([np.full(len(x), -1), pairs[:, 1]])
     borders, n_bins = quantile_borders(columns, options.bins)
-    bins = np.stack([np.searchsorted(cuts, row, side="left") for cuts, row in zip(borders, columns, strict=True)])
-    bins = bins.astype(np.uint8)
+    bins = np.stack(
+        [np.searchsorted(cuts, row, side="left").astype(np.uint8) for cuts, row in zip(borders, columns, strict=True)]
+    )
     borders = np.concatenate([borders, np.full((len(borders), 256 - borders.shape[1]), np.inf)], axis=1)
     curve = np.zeros(options.rounds + 1)
     runs = []
