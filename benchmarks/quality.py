@@ -82,6 +82,10 @@ def make(name: str) -> Any:
         return AutoCalibrator(effort="thorough")
     if name.startswith("without-"):
         return Without(name.removeprefix("without-"))
+    if name == "probmetrics-sms":
+        from probmetrics.calibrators import SMSCalibrator
+
+        return SMSCalibrator()
     if name.startswith("probmetrics-"):
         from probmetrics.calibrators.trees import CatBoostCalibrator, InitLogitCatBoostCalibrator
 
