@@ -6,16 +6,15 @@ the calibrator, and `sha256` its checksum, so that a damaged number is noticed a
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import secrets
 from typing import Any
 
 import calibrant
 from calibrant.calibrators.base import Calibrator
 
+from .atomic import atomic_stream
 from .encoding import CalibratorFileError, decode, encode
 
 _FORMAT = "calibrant calibrator"
@@ -50,7 +49,8 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     content = _canonical(encode(_storable(calibrator)))
     head = {"format": _FORMAT, "version": _VERSION, "calibrant": calibrant.__version__, "sha256": _checksum(content)}
     text = json.dumps(head)[:-1] + ', "content": ' + content + "}\n"
-    write_atomically(path, text.encode())
+    with atomic_stream(path) as stream:
+        stream.write(text.encode())
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -135,27 +135,3 @@ def _canonical(content: Any) -> str:
 
 def _checksum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file beside its place, force it to the disk, then move it there in one step."""
-    target = os.path.realpath(path)
-    temporary = f"{target}.{secrets.token_hex(6)}.part"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    # The name itself is on the disk only when the folder is; not every system can open a folder.
-    with contextlib.suppress(OSError):
-        folder = os.open(os.path.dirname(target), os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

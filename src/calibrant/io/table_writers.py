@@ -7,15 +7,14 @@ only if it has to be.
 from __future__ import annotations
 
 import gzip
-import os
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from calibrant._optional import require
+from calibrant.io.atomic import atomic_stream
 from calibrant.io.table_arrays import ArrayWriter
 from calibrant.io.tables import RequestError, Table, TableError, file_format
 
@@ -56,6 +55,7 @@ def atomic_output(path: str | Path, *, force: bool = False) -> Iterator[IO[bytes
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with atomic_output(Path(folder) / "new.txt") as stream:
     ...         _ = stream.write(b"text")
@@ -67,23 +67,8 @@ def atomic_output(path: str | Path, *, force: bool = False) -> Iterator[IO[bytes
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    path = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        # mkstemp allows only the owner in; give the rights a plain `open` would have given.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        check_output(path, force=force)
-        temporary.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+    with atomic_stream(path, before_move=lambda: check_output(path, force=force)) as stream:
+        yield stream
 
 
 @contextmanager
