@@ -20,6 +20,7 @@ from sklearn.naive_bayes import GaussianNB
 import calibrant
 from calibrant.io.encoding import CalibratorFileError, decode, encode
 from calibrant.simplex import log_softmax
+from tests.combinations import MEMORY_LAYOUTS, in_layout
 from tests.properties import labelled, logits, probabilities, profile, storable, weights
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -124,16 +125,10 @@ def test_inputs_are_not_modified(name, data, more):
 
 
 @profile
-@given(QUICK, labelled(), st.sampled_from(["read-only", "Fortran", "strided", "reversed"]))
+@given(QUICK, labelled(), st.sampled_from(MEMORY_LAYOUTS))
 def test_memory_layout_does_not_matter(name, data, layout):
     p, y = data
-    array = {
-        "read-only": p.copy(),
-        "Fortran": np.asfortranarray(p),
-        "strided": np.repeat(np.repeat(p, 2, axis=0), 2, axis=1)[::2, ::2],
-        "reversed": p[::-1, ::-1].copy()[::-1, ::-1],
-    }[layout]
-    array.setflags(write=layout != "read-only")
+    array = in_layout(p, layout)
     assert_array_equal(fit(name, array, y).predict_proba(array), fit(name, p, y).predict_proba(p))
 
 

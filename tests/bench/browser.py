@@ -66,6 +66,8 @@ class Browser:
 @contextlib.contextmanager
 def browser(width: int = 1280, height: int = 900):
     """Start chromedriver and a session of the given size."""
+    assert DRIVER is not None, "tests marked `browser` need chromedriver on the path"
+    assert CHROMIUM is not None, "tests marked `browser` need Chromium on the path"
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,9 +1,6 @@
-"""Tidy results for the tests of the study: synthetic ones of any shape, and the published ones."""
+"""Tidy results for the tests of the study: synthetic ones of any shape."""
 
 from __future__ import annotations
-
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,11 +51,3 @@ def make_results():
 @pytest.fixture
 def results():
     return synthetic_results()
-
-
-@pytest.fixture(scope="session")
-def published():
-    folder = os.environ.get("CALIBRANT_PUBLISHED")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("CALIBRANT_PUBLISHED does not name the folder of published results")
-    return Path(folder)

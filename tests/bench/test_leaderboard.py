@@ -13,7 +13,7 @@ pytestmark = pytest.mark.bench
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 
-from browser import CHROMIUM, DRIVER, browser  # noqa: E402
+from browser import browser  # noqa: E402
 
 from calibrant.bench.leaderboard import FigurePart, Provenance, leaderboard_page  # noqa: E402
 from calibrant.bench.results import check_results, select, with_baseline  # noqa: E402
@@ -79,7 +79,6 @@ def test_figures_are_embedded(tmp_path, results):
 needs_browser = [
     pytest.mark.browser,
     pytest.mark.slow,
-    pytest.mark.skipif(DRIVER is None or CHROMIUM is None, reason="chromium and chromedriver are not installed"),
 ]
 
 READ = """return [...document.querySelectorAll('#board tbody tr')].map(

@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from calibrant import CalibrationWarning, get_calibrator, list_calibrators
+from tests.combinations import MEMORY_LAYOUTS, in_layout, with_classes
 
 NATIVE = [info for info in list_calibrators() if info.extra is None]
 #: One of each kind of map; what is tested here lives in their common base.
@@ -95,17 +96,11 @@ def test_torch_logits_of_a_network(make):
         make().fit(torch.eye(3).to_sparse(), [0, 1, 2])
 
 
-@pytest.mark.parametrize("layout", ["read-only", "Fortran", "strided", "reversed"])
+@pytest.mark.parametrize("layout", MEMORY_LAYOUTS)
 def test_memory_layouts(make, layout):
     p, y = sample()
     expected = make().fit(p, y).predict_proba(p)
-    array = {
-        "read-only": p.copy(),
-        "Fortran": np.asfortranarray(p),
-        "strided": np.repeat(np.repeat(p, 2, axis=0), 3, axis=1)[::2, ::3],
-        "reversed": p[::-1, ::-1].copy()[::-1, ::-1],
-    }[layout]
-    array.setflags(write=layout != "read-only")
+    array = in_layout(p, layout)
     y.setflags(write=False)
     assert_array_equal(make().fit(array, y).predict_proba(array), expected)
 
@@ -520,12 +515,9 @@ def test_shares_instead_of_counts_warn(make):
 # --- little information ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("case", ["one row", "one class", "constant"])
-@pytest.mark.parametrize("info", NATIVE, ids=lambda info: info.name)
-def test_little_information(info, case, k):
-    if k > 2 and not info.multiclass:
-        pytest.skip("for two classes")
+@pytest.mark.parametrize(("name", "k"), with_classes(NATIVE, 2, 3))
+def test_little_information(name, case, k):
     p, y = sample(30, k)
     if case == "one row":
         p, y = p[:1], y[:1]
@@ -535,7 +527,7 @@ def test_little_information(info, case, k):
         p[:] = p[0]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        calibrator = info.make().fit(p, y)
+        calibrator = get_calibrator(name).fit(p, y)
     assert {warning.category for warning in caught} == {CalibrationWarning}
     said = "same prediction" if case == "constant" else "rows have the label 0"
     assert any(said in str(warning.message) for warning in caught)

@@ -10,7 +10,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from calibrant import CalibrationWarning, get_calibrator, list_calibrators
+from tests.combinations import with_classes
 
+ALL = list_calibrators()
 EXTRA = {info.name: info.extra for info in list_calibrators()}
 NATIVE = [info.name for info in list_calibrators() if info.extra is None]
 METHODS = [pytest.param(name, marks=[pytest.mark.trees] if extra else []) for name, extra in EXTRA.items()]
@@ -69,12 +71,9 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("case", HARD)
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("name", "k"), with_classes(ALL, 2, 4))
 def test_hard_data_give_valid_distributions(name, case, k):
-    if not supports(name, k):
-        pytest.skip("not for this number of classes")
     p, y = HARD[case](k)
     if case == "ties":
         p = p + (1.0 - p.sum(axis=1, keepdims=True)) / (k - 1) * (1.0 - np.eye(k)[0])
@@ -84,21 +83,18 @@ def test_hard_data_give_valid_distributions(name, case, k):
     check_distribution(calibrator.predict_proba(test), test.shape)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_class_absent_from_calibration_data(name):
-    if not supports(name, 3):
-        pytest.skip("binary only")
-    p, y = draw(150, 3)
+@pytest.mark.parametrize(("name", "k"), with_classes(ALL, 3))
+def test_class_absent_from_calibration_data(name, k):
+    p, y = draw(150, k)
     calibrator = make(name)
     quiet_fit(calibrator, p, np.where(y == 2, 1, y))
     check_distribution(calibrator.predict_proba(p), p.shape)
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("name", [name for name in NATIVE if name not in ROW_FOLDS])
+@pytest.mark.parametrize(
+    ("name", "k"), with_classes([info for info in ALL if info.extra is None and info.name not in ROW_FOLDS], 2, 3)
+)
 def test_weight_equals_repetition(name, k):
-    if not supports(name, k):
-        pytest.skip("not for this number of classes")
     p, y = draw(90, k)
     weight = np.random.default_rng(2).integers(0, 4, size=90)
     repeated = np.repeat(np.arange(90), weight)
@@ -129,10 +125,8 @@ def test_fits_are_deterministic_and_independent_of_the_row_order_at_prediction(n
     np.testing.assert_allclose(calibrator.predict_proba(p[::-1])[::-1], calibrator.predict_proba(p), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", NATIVE)
+@pytest.mark.parametrize("name", [name for name in NATIVE if name != "none"])
 def test_overconfident_predictions_lose_less_after_calibration(name):
-    if name == "none":
-        pytest.skip("does nothing")
     k = 3 if supports(name, 3) else 2
     p, y = draw(4000, k, temperature=3.0)
     test, labels = draw(4000, k, seed=5, temperature=3.0)

@@ -18,6 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 import calibrant
 from calibrant.io import persistence
 from calibrant.io.encoding import CalibratorFileError, decode, encode
+from tests.combinations import with_classes
 
 NATIVE = [info for info in calibrant.list_calibrators() if info.extra is None and isinstance(info.factory, str)]
 
@@ -64,15 +65,12 @@ def same(a, b):
         assert a == b
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("info", NATIVE, ids=lambda info: info.name)
-def test_every_native_calibrator_returns_bit_for_bit(info, k, path):
-    if k > 2 and not info.multiclass:
-        pytest.skip("for two classes")
+@pytest.mark.parametrize(("name", "k"), with_classes(NATIVE, 2, 3))
+def test_every_native_calibrator_returns_bit_for_bit(name, k, path):
     p, y = sample(k=k)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", calibrant.CalibrationWarning)
-        calibrator = info.make().fit(p, y)
+        calibrator = calibrant.get_calibrator(name).fit(p, y)
     calibrant.save(calibrator, path)
     twin = calibrant.load(path)
     same(twin, calibrator)
@@ -312,10 +310,7 @@ def test_a_crash_leaves_the_old_file(fitted, path, monkeypatch, failing):
 def test_symbolic_links_are_followed(fitted, path):
     link = path.parent / "link.json"
     calibrant.save(calibrant.NoCalibrator(), path)
-    try:
-        link.symlink_to(path)
-    except OSError:
-        pytest.skip("no symbolic links here")
+    link.symlink_to(path)
     calibrant.save(fitted, link)
     assert link.is_symlink()
     same(calibrant.load(path), fitted)

@@ -243,10 +243,10 @@ def test_repository_object(prediction_set: dict) -> None:
 
 
 @pytest.mark.predictions
-@pytest.mark.skipif("CALIBRANT_PREDICTIONS" not in os.environ, reason="CALIBRANT_PREDICTIONS is not set")
-def test_real_files_match_their_index() -> None:
-    folder = Path(os.environ["CALIBRANT_PREDICTIONS"])
-    for path in sorted(folder.glob("*.h5")):
+def test_real_files_match_their_index(predictions_folder: Path) -> None:
+    paths = sorted(predictions_folder.glob("*.h5"))
+    assert paths
+    for path in paths:
         source = open_predictions(path)
         with open(path.with_name(f"{path.stem}-experiments.csv"), newline="") as file:
             rows = {

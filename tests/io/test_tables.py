@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from calibrant.io import table_csv, tables
+from calibrant.io.cells import to_text
 from calibrant.io.columns import find_columns
 from calibrant.io.rows import Layout, RowReader, as_probabilities, read_all
 from calibrant.io.table_writers import atomic_output, open_writer
@@ -300,3 +301,17 @@ def test_what_cannot_be_told_is_an_error_that_lists_what_there_is() -> None:
 def test_a_pattern_never_takes_the_label() -> None:
     found = find_columns(["p_a", "p_b", "p_label"], ["a", "b"], peek=peek_uniform, probs=["p_*"], reserved=["p_label"])
     assert found.names == ("p_a", "p_b")
+
+
+@pytest.mark.parametrize(
+    "values", [[[1], [2]], [{"a": 1}, {"a": 2}], [b"\xff", b"\xfe"]], ids=["list", "struct", "bytes"]
+)
+def test_columns_that_are_no_text_are_refused_by_name(values: list[Any], tmp_path: Path) -> None:
+    column = pa.array(values)
+    with pytest.raises(RequestError, match="holds neither labels nor groups"):
+        to_text(column)
+    source = write(tmp_path / "table.parquet", pa.table({"p": [0.1, 0.9], "odd": column}))
+    target = tmp_path / "out.csv"
+    with pytest.raises(TableError, match=r"'odd' of type .* cannot be written as CSV"):
+        copy(source, target)
+    assert not target.exists()

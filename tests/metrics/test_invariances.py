@@ -57,10 +57,14 @@ def test_names_and_order_of_classes(name: str, multiclass: Data) -> None:
     assert value(name, names[y], p[:, order]) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {"auroc"}))
+@pytest.mark.parametrize("name", sorted(WITH_CALIBRATOR))
+def test_one_row_is_too_few_to_cross_validate(name: str) -> None:
+    with pytest.raises(ValueError, match=r"cv must lie between 2 and the number of rows \(1\)"):
+        value(name, [1], [0.3])
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - WITH_CALIBRATOR - {"auroc"}))
 def test_one_row(name: str) -> None:
-    if name in WITH_CALIBRATOR:
-        pytest.skip("cross-validation needs two rows")
     assert np.isfinite(value(name, [1], [0.3]))
     assert np.isfinite(value(name, [2], [[0.2, 0.2, 0.6]], classes=[0, 1, 2]))
 

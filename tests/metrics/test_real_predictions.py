@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,18 +20,14 @@ from calibrant.metrics import (
     rms_calibration_error,
 )
 
-FOLDER = os.environ.get("CALIBRANT_PREDICTIONS")
 FITTED = {"calibration_loss", "refinement_loss", "lp_calibration_error"}
 
-pytestmark = [
-    pytest.mark.predictions,
-    pytest.mark.skipif(not FOLDER, reason="CALIBRANT_PREDICTIONS is not set"),
-]
+pytestmark = pytest.mark.predictions
 
 
-def experiments(file: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def experiments(path: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     h5py = pytest.importorskip("h5py")
-    with h5py.File(Path(FOLDER or "") / file) as source:
+    with h5py.File(path) as source:
         for dataset in source:
             for model in source[dataset]:
                 group = source[dataset][model]["0"]
@@ -40,9 +35,9 @@ def experiments(file: str) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 @pytest.mark.parametrize("file", ["tabular-binary.h5", "tabular-multiclass.h5", "vision-text.h5"])
-def test_every_metric_is_finite_and_like_scikit_learn(file: str) -> None:
+def test_every_metric_is_finite_and_like_scikit_learn(file: str, predictions_folder: Path) -> None:
     names = [name for name in list_metrics() if name not in FITTED]
-    for experiment, p, y in experiments(file):
+    for experiment, p, y in experiments(predictions_folder / file):
         values = evaluate(y, p, names)
         values["debiased"] = expected_calibration_error(y, p, debias=True)
         values["debiased rms"] = rms_calibration_error(y, p, debias=True, strategy="quantile")

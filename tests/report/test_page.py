@@ -125,6 +125,7 @@ def test_a_method_far_off_does_not_squeeze_the_figure(hostile: Report) -> None:
     assert "← −90.0000" in figures.method_gains([good, awful], "ts")
 
 
+NO_CHROMIUM = "tests marked `browser` need Chromium on the path"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 PROBE = """<script>
@@ -141,7 +142,6 @@ document.body.dataset.probe = JSON.stringify({width: innerWidth, page: document.
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 @pytest.mark.parametrize("width", [500, 1200])
 @pytest.mark.parametrize("kind", ["hostile", "binary"])
 def test_readable_in_a_browser(kind: str, width: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_readable_in_a_browser(kind: str, width: int, request: pytest.FixtureReq
     file.write_text(page.replace("</body>", PROBE + "</body>"))
     # Headless Chromium has no window narrower than 500 pixels: a phone is a frame in a page.
     frame_width = 360 if width == 500 else width
-    assert CHROMIUM is not None
+    assert CHROMIUM is not None, NO_CHROMIUM
     if width == 500:
         outer = tmp_path / "phone.html"
         outer.write_text(f'<iframe src="report.html" width="{frame_width}" height="800" style="border:0"></iframe>')
@@ -182,11 +182,10 @@ def test_readable_in_a_browser(kind: str, width: int, request: pytest.FixtureReq
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 def test_scripts_in_names_do_nothing_in_a_browser(hostile: Report, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(render(hostile))
-    assert CHROMIUM is not None
+    assert CHROMIUM is not None, NO_CHROMIUM
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     done = subprocess.run(
         [*command, "--dump-dom", file.as_uri()], capture_output=True, text=True, timeout=60, check=True

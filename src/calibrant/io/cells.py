@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant._optional import require
 from calibrant.io.columns import label_text
-from calibrant.io.tables import RequestError
+from calibrant.io.tables import RequestError, TableError
 
 #: Spellings of a missing number in text, besides the empty cell.
 MISSING = {"", "na", "n/a", "nan", "null", "none", "-nan"}
@@ -70,6 +70,16 @@ def _parse(cells: list[str | None]) -> Numbers:
     return Numbers(values, unreadable)
 
 
+def cast_text(column: Any, kind: Any, refusal: TableError) -> Any:
+    """An Arrow column cast to the text type `kind`; `refusal` is raised if its type or its bytes are no text."""
+    pa, compute = require("pyarrow", extra="cli"), require("pyarrow.compute", extra="cli")
+    try:
+        return compute.cast(column, kind)
+    # Nested types have no cast to text, and bytes may not be UTF-8: Arrow's words for it name neither file nor column.
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        raise refusal from error
+
+
 def to_text(column: Any) -> Any:
     """An Arrow column as text; Booleans as Python writes them."""
     pa, compute = require("pyarrow", extra="cli"), require("pyarrow.compute", extra="cli")
@@ -77,10 +87,8 @@ def to_text(column: Any) -> Any:
         column = column.dictionary_decode()
     if pa.types.is_boolean(column.type):
         return compute.if_else(column, "True", "False")
-    try:
-        return compute.cast(column, pa.string())
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        raise RequestError(f"a column of type {column.type} holds neither labels nor groups") from error
+    refusal = RequestError(f"a column of type {column.type} holds neither labels nor groups")
+    return cast_text(column, pa.string(), refusal)
 
 
 def read_labels(column: Any) -> list[Any]:

@@ -15,6 +15,7 @@ from typing import IO, Any, Protocol
 
 from calibrant._optional import require
 from calibrant.io.atomic import atomic_stream
+from calibrant.io.cells import cast_text
 from calibrant.io.table_arrays import ArrayWriter
 from calibrant.io.tables import RequestError, Table, TableError, file_format
 
@@ -125,10 +126,8 @@ class CsvWriter:
 
     def _text(self, column: Any, name: str) -> Any:
         pa, compute = require("pyarrow", extra="cli"), require("pyarrow.compute", extra="cli")
-        try:
-            text = compute.fill_null(compute.cast(column, pa.large_string()), "")
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-            raise TableError(f"the column {name!r} of type {column.type} cannot be written as CSV") from error
+        refusal = TableError(f"the column {name!r} of type {column.type} cannot be written as CSV")
+        text = compute.fill_null(cast_text(column, pa.large_string(), refusal), "")
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
             return text  # numbers need no quotes
         special = compute.match_substring_regex(text, f'[{self._delimiter}"\n\r]')
