@@ -26,8 +26,8 @@ from calibrant import CalibrationWarning, get_calibrator, list_calibrators
 
 NATIVE = [info for info in list_calibrators() if info.extra is None and isinstance(info.factory, str)]
 
-#: Methods that choose their strengths by cross-validation: a repeated row may stand in two folds, a weight cannot.
-FOLDS_INSIDE = {"auto", "auto-fast", "sqs", "dirichlet-cv"}
+#: Methods in which a weight is only roughly a repetition: plans, thresholds and samples of rows for trees count rows.
+ROUGHLY_COUNTS = {"auto", "auto-fast"}
 
 NOT_PROBABILITIES = "the check's numbers are no probabilities"
 OBJECTS = "arrays of objects are refused, naming the first cell"
@@ -124,15 +124,16 @@ def sample_weights_shape(info):
 
 
 def sample_weight_equivalence(info):
-    if info.name in FOLDS_INSIDE:
-        pytest.skip("folds inside see other rows when rows are repeated")
     p, y = sample(info, 200)
     weight = np.random.default_rng(1).integers(0, 3, size=200)
     weight[:3] = 1
     repeated = np.repeat(np.arange(200), weight)
     a = info.make().fit(p, y, sample_weight=weight)
     b = info.make().fit(p[repeated], y[repeated])
-    assert_allclose(a.predict_proba(p), b.predict_proba(p), atol=2e-4)
+    if info.name in ROUGHLY_COUNTS:
+        assert np.abs(a.predict_proba(p) - b.predict_proba(p)).mean() < 0.02
+    else:
+        assert_allclose(a.predict_proba(p), b.predict_proba(p), atol=2e-4)
 
 
 def dtype_object(info):

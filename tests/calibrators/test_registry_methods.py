@@ -18,8 +18,8 @@ NATIVE = [info.name for info in list_calibrators() if info.extra is None]
 METHODS = [pytest.param(name, marks=[pytest.mark.trees] if extra else []) for name, extra in EXTRA.items()]
 MULTICLASS = [info.name for info in list_calibrators() if info.multiclass and info.extra is None]
 
-#: Methods that cross-validate by rows: a repeated row may stand in two folds, which a weighted row cannot.
-ROW_FOLDS = {"dirichlet-cv", "lightgbm", "xgboost", "catboost", "auto", "auto-fast", "sqs"}
+#: Methods with trees, whose thresholds and samples of rows depend on the number of rows.
+ROW_FOLDS = {"lightgbm", "xgboost", "catboost", "auto", "auto-fast"}
 
 
 def make(name):

@@ -21,7 +21,7 @@ from .auto_fit import CrossFit, Member
 from .auto_plan import Plan, make_plan, rows_to_use
 from .base import Calibrator, IntArray, total_weight
 from .blend import blend_weights, log_losses, pool_weight
-from .dirichlet import stratified_folds
+from .folds import stratified_folds
 from .monotone import increasing_knots, interpolate, keep_most_probable
 from .temperature import WEAK_PRIOR, learn_temperature, temperature_scaled
 
@@ -129,7 +129,7 @@ class AutoCalibrator(Calibrator):
         scaled = self._scaled(x)
         kernel = KernelFeatures.choose(scaled, plan.n_landmarks, rng)
         seed = int(rng.randint(2**31 - 1))
-        fold = stratified_folds(y if plan.stratified else np.zeros_like(y), plan.n_folds, seed)
+        fold = stratified_folds(y if plan.stratified else np.zeros_like(y), plan.n_folds, seed, x)
         fit = CrossFit(scaled, y, weight, fold, kernel)
         members = fit_members(fit, plan, seed)
         held = [member.held for member in members]

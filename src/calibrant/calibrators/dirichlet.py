@@ -19,6 +19,7 @@ from ..softmax.penalties import Ridge
 from ..softmax.problem import SoftmaxProblem
 from ..softmax.solvers import solve
 from .base import Calibrator, IntArray, total_weight
+from .folds import stratified_folds
 
 _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
@@ -223,7 +224,7 @@ class DirichletCVCalibrator(DirichletCalibrator):
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         lams = list(_GRID if self.lams is None else self.lams)
         mus = list(_GRID if self.mus is None else self.mus) if self.regularization == "odir" else [0.0]
-        folds = stratified_folds(y, int(self.n_folds), int(self.random_state))
+        folds = stratified_folds(y, int(self.n_folds), int(self.random_state), x)
         # Strongest first: each fit starts where the one before ended, and weak penalties are the slow ones.
         pairs = sorted(((float(lam), float(mu)) for lam, mu in product(lams, mus)), reverse=True)
         losses = self._cross_validate(x, y, weight, folds, pairs)
@@ -248,19 +249,3 @@ class DirichletCVCalibrator(DirichletCalibrator):
                 q = np.maximum(self._map(x[test])[np.arange(test.sum()), y[test]], 1e-15)
                 losses[i] -= float(np.log(q) @ w[test])
         return losses / total_weight(len(y), weight)
-
-
-def stratified_folds(y: IntArray, n_folds: int, seed: int) -> IntArray:
-    """A fold number for each row, such that every label is spread over the folds as evenly as it can be.
-
-    Examples
-    --------
-    >>> folds = stratified_folds(np.array([0, 0, 0, 1, 1, 1]), 3, seed=0)
-    >>> sorted(folds[:3].tolist()), sorted(folds[3:].tolist())
-    ([0, 1, 2], [0, 1, 2])
-    """
-    order = np.random.default_rng(seed).permutation(len(y))
-    order = order[np.argsort(y[order], kind="stable")]
-    folds = np.empty(len(y), dtype=np.int64)
-    folds[order] = np.arange(len(y)) % n_folds
-    return folds

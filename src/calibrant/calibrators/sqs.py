@@ -22,7 +22,7 @@ from .additive import FACTORS, KernelFeatures, additive_logits, fit_path, streng
 from .auto_fit import CrossFit
 from .base import Calibrator, IntArray, total_weight
 from .blend import likelihood_weights
-from .dirichlet import stratified_folds
+from .folds import stratified_folds
 from .temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing, learn_temperature, temperature_scaled
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
@@ -134,7 +134,8 @@ class SQSCalibrator(Calibrator):
         kernel = KernelFeatures.choose(scaled, min(self.n_landmarks, len(x)), rng)
         self.landmarks_, self.whitening_ = kernel.landmarks, kernel.whitening
         self.kernel_scale_ = np.array([kernel.spread, kernel.bandwidth])
-        fit = CrossFit(scaled, y, weight, stratified_folds(y, self.n_folds, int(rng.randint(2**31 - 1))), kernel)
+        fold = stratified_folds(y, self.n_folds, int(rng.randint(2**31 - 1)), x)
+        fit = CrossFit(scaled, y, weight, fold, kernel)
         problem = fit.problem(fit.shared, fit.curves, np.arange(len(x)))
         # Without a few rows a fold there is nothing to compare: the paper's strengths.
         if self.strength == "auto" and len(x) >= 3 * self.n_folds:

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval
 from .._optional import require
 from ..simplex import FloatArray, laplace_weight, log_probabilities, log_softmax, mix_with_uniform, softmax_inplace
 from .base import Calibrator, IntArray, total_weight
-from .dirichlet import stratified_folds
+from .folds import stratified_folds
 
 #: Features, logits to start from, labels and weights of some rows.
 _Rows = tuple[FloatArray, FloatArray, IntArray, FloatArray]
@@ -67,7 +67,7 @@ class _BoostedCalibrator(Calibrator):
         self._smoothing = laplace_weight(total_weight(len(x), weight))
         w = np.ones(len(y)) if weight is None else weight
         features, logits = _features(x), self._logits(x)
-        folds = stratified_folds(y, int(self.n_folds), int(self.random_state))
+        folds = stratified_folds(y, int(self.n_folds), int(self.random_state), x)
         self.models_: list[Any] = []
         for fold in range(int(self.n_folds)):
             train, test = folds != fold, folds == fold
