@@ -20,23 +20,25 @@ HEADER = ("method", "log loss", "Brier", "median log loss", "rank", "better on",
 LEGEND = (
     "Changes of test log loss and Brier score against no calibration (none), in thousandths: less is better.\n"
     "rank: by log loss among the methods, mean over datasets. better on: share of experiments with less log loss.\n"
+    "fit ms: median time of a fit.\n"
 )
 
 
 def describe(results: pd.DataFrame | list[dict[str, Any]]) -> str:
-    """Tables of a run with their legend, one for many classes and one for two.
+    """Tables of a run, one for many classes and one for two, below their legend.
 
     Examples
     --------
     >>> row = {"benchmark": "b", "dataset": "d", "model": "m", "fold": 0, "method": "none", "n_classes": 2}
     >>> print(describe([{**row, "status": "ok", "logloss": 0.5, "brier": 0.3, "fit_seconds": 0.001}]))
     <BLANKLINE>
+    Changes of test log loss ...
+    <BLANKLINE>
     Two classes: d
     <BLANKLINE>
     method   log loss   Brier   median log loss   rank   better on   fit ms
     none            0       0                 0    1.0                  1.0
     <BLANKLINE>
-    Changes of test log loss ...
     """
     results = require("pandas", extra="bench").DataFrame(results)
     several = results["n_classes"] > 2
@@ -46,7 +48,7 @@ def describe(results: pd.DataFrame | list[dict[str, Any]]) -> str:
             names = sorted(set(rows["dataset"]))
             listed = ", ".join(names) if len(names) <= 12 else f"{len(names)} datasets"
             text += f"\n{title}: {listed}\n\n{render(summarise(rows))}\n"
-    return f"{text}\n{LEGEND}" if text else "no method finished anywhere\n"
+    return f"\n{LEGEND}{text}" if text else "no method finished anywhere\n"
 
 
 def summarise(results: pd.DataFrame) -> pd.DataFrame:
