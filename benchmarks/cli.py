@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import calibrant
-from calibrant.io.application import apply_to_table
-from calibrant.io.rows import Layout, RowReader
-from calibrant.io.tables import open_table
+from calibrant.files.stored.application import apply_to_table
+from calibrant.files.tables.rows import Layout, RowReader
+from calibrant.files.tables.table import open_table
 
 CLASSES = 10
 

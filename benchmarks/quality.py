@@ -37,9 +37,9 @@ import numpy as np
 import pandas as pd
 
 from calibrant import get_calibrator, list_calibrators
-from calibrant.bench.statistics import dataset_ranks, nemenyi
-from calibrant.calibrators.auto import AutoCalibrator
-from calibrant.calibrators.auto_plan import Plan, make_plan
+from calibrant.bench.study.statistics import dataset_ranks, nemenyi
+from calibrant.calibrators.auto.calibrator import AutoCalibrator
+from calibrant.calibrators.auto.plan import Plan, make_plan
 
 FIELDS = ["dataset", "model", "fold", "n_classes", "n", "method", "log_loss", "brier", "cpu"]
 LOSSES = ["log_loss", "brier"]

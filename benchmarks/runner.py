@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from calibrant.bench.embedded import embedded_predictions
-from calibrant.bench.method_spec import native_methods
-from calibrant.bench.plan import Options
-from calibrant.bench.runner import run_benchmark
-from calibrant.io.predictions import MemorySource, Predictions, open_predictions
-from calibrant.io.predictions_hdf5 import write_hdf5
+from calibrant.bench.data.embedded import embedded_predictions
+from calibrant.bench.run.method_spec import native_methods
+from calibrant.bench.run.plan import Options
+from calibrant.bench.run.runner import run_benchmark
+from calibrant.files.predictions.hdf5 import write_hdf5
+from calibrant.files.predictions.source import MemorySource, Predictions, open_predictions
 
 JOBS = 2
 EXPERIMENTS = 200

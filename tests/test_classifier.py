@@ -43,7 +43,7 @@ from calibrant import (
     TemperatureScalingCalibrator,
     get_calibrator,
 )
-from calibrant.fold_fitting import log_scores
+from calibrant.classifier.fold_fitting import log_scores
 
 
 def data(n=200, k=3, seed=0):

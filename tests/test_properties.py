@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.naive_bayes import GaussianNB
 
 import calibrant
-from calibrant.io.encoding import CalibratorFileError, decode, encode
+from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 from calibrant.simplex import log_softmax
 from tests.combinations import MEMORY_LAYOUTS, in_layout
 from tests.properties import labelled, logits, probabilities, profile, storable, weights

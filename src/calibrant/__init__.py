@@ -6,62 +6,59 @@ as light as scikit-learn.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from calibrant import moved
+from calibrant.lazy import attach
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .calibrators.auto import AutoCalibrator as AutoCalibrator
-    from .calibrators.binary import BinaryLogisticCalibrator as BinaryLogisticCalibrator
-    from .calibrators.identity import NoCalibrator as NoCalibrator
-    from .calibrators.labels import CalibrationWarning as CalibrationWarning
-    from .calibrators.lifting import OneVsOneCalibrator as OneVsOneCalibrator
-    from .calibrators.lifting import OneVsRestCalibrator as OneVsRestCalibrator
-    from .calibrators.logistic import LogisticCalibrator as LogisticCalibrator
-    from .calibrators.registry import CalibratorInfo as CalibratorInfo
-    from .calibrators.registry import get_calibrator as get_calibrator
-    from .calibrators.registry import list_calibrators as list_calibrators
-    from .calibrators.registry import register_calibrator as register_calibrator
-    from .calibrators.sqs import SQSCalibrator as SQSCalibrator
-    from .calibrators.structured import SMSCalibrator as SMSCalibrator
-    from .calibrators.structured import SVSCalibrator as SVSCalibrator
-    from .calibrators.temperature import TemperatureScalingCalibrator as TemperatureScalingCalibrator
-    from .classifier import CalibratedClassifier as CalibratedClassifier
-    from .io.persistence import load as load
-    from .io.persistence import save as save
+    from calibrant.calibrators.auto.calibrator import AutoCalibrator as AutoCalibrator
+    from calibrant.calibrators.auto.sqs import SQSCalibrator as SQSCalibrator
+    from calibrant.calibrators.identity import NoCalibrator as NoCalibrator
+    from calibrant.calibrators.lifting import OneVsOneCalibrator as OneVsOneCalibrator
+    from calibrant.calibrators.lifting import OneVsRestCalibrator as OneVsRestCalibrator
+    from calibrant.calibrators.registry import CalibratorInfo as CalibratorInfo
+    from calibrant.calibrators.registry import get_calibrator as get_calibrator
+    from calibrant.calibrators.registry import list_calibrators as list_calibrators
+    from calibrant.calibrators.registry import register_calibrator as register_calibrator
+    from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrator as BinaryLogisticCalibrator
+    from calibrant.calibrators.scaling.logistic import LogisticCalibrator as LogisticCalibrator
+    from calibrant.calibrators.scaling.structured import SMSCalibrator as SMSCalibrator
+    from calibrant.calibrators.scaling.structured import SVSCalibrator as SVSCalibrator
+    from calibrant.calibrators.scaling.temperature import TemperatureScalingCalibrator as TemperatureScalingCalibrator
+    from calibrant.classifier import CalibratedClassifier as CalibratedClassifier
+    from calibrant.files.stored.persistence import load as load
+    from calibrant.files.stored.persistence import save as save
+    from calibrant.inputs.labels import CalibrationWarning as CalibrationWarning
 
-_HOME = {
-    "AutoCalibrator": ".calibrators.auto",
-    "BinaryLogisticCalibrator": ".calibrators.binary",
+_HOMES = {
+    "AutoCalibrator": ".calibrators.auto.calibrator",
+    "BinaryLogisticCalibrator": ".calibrators.scaling.binary_logistic",
     "CalibratedClassifier": ".classifier",
-    "CalibrationWarning": ".calibrators.labels",
+    "CalibrationWarning": ".inputs.labels",
     "CalibratorInfo": ".calibrators.registry",
-    "LogisticCalibrator": ".calibrators.logistic",
+    "LogisticCalibrator": ".calibrators.scaling.logistic",
     "NoCalibrator": ".calibrators.identity",
     "OneVsOneCalibrator": ".calibrators.lifting",
     "OneVsRestCalibrator": ".calibrators.lifting",
-    "SMSCalibrator": ".calibrators.structured",
-    "SQSCalibrator": ".calibrators.sqs",
-    "SVSCalibrator": ".calibrators.structured",
-    "TemperatureScalingCalibrator": ".calibrators.temperature",
+    "SMSCalibrator": ".calibrators.scaling.structured",
+    "SQSCalibrator": ".calibrators.auto.sqs",
+    "SVSCalibrator": ".calibrators.scaling.structured",
+    "TemperatureScalingCalibrator": ".calibrators.scaling.temperature",
+    "bench": ".",
+    "calibrators": ".",
     "get_calibrator": ".calibrators.registry",
     "list_calibrators": ".calibrators.registry",
-    "load": ".io.persistence",
+    "load": ".files.stored.persistence",
+    "metrics": ".",
+    "plots": ".",
     "register_calibrator": ".calibrators.registry",
-    "save": ".io.persistence",
+    "save": ".files.stored.persistence",
 }
 
-__all__ = ["__version__", *sorted(_HOME)]
+__getattr__, __dir__, __all__ = attach(__name__, _HOMES)
+__all__ += ["__version__"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name], __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+moved.install()

@@ -15,11 +15,11 @@ from typing import TextIO
 
 def main(out: Path | None = None, jobs: int | None = None, stream: TextIO = sys.stdout) -> Path:
     """Run the demonstration and write its tables to `stream`; returns the result folder."""
-    from calibrant.bench.embedded import embedded_predictions
-    from calibrant.bench.method_spec import native_methods
-    from calibrant.bench.runner import run_benchmark
-    from calibrant.bench.store import ResultFolder
-    from calibrant.bench.summary import describe
+    from calibrant.bench.data.embedded import embedded_predictions
+    from calibrant.bench.run.method_spec import native_methods
+    from calibrant.bench.run.runner import run_benchmark
+    from calibrant.bench.run.store import ResultFolder
+    from calibrant.bench.study.summary import describe
 
     source, methods = embedded_predictions(), native_methods()
     experiments = source.experiments()

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .simplex import FloatArray, softmax
+from calibrant.simplex import softmax
+from calibrant.typing import FloatArray
 
 
 @dataclass(frozen=True)

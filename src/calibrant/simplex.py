@@ -8,9 +8,9 @@ that an exact zero stays a finite, very unlikely event. Two classes are describe
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
+from calibrant.typing import FloatArray
 
 #: The logarithm of the smallest normal float32: the floor of every log-probability.
 LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))

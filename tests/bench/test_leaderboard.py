@@ -15,9 +15,9 @@ pytest.importorskip("jinja2")
 
 from browser import browser  # noqa: E402
 
-from calibrant.bench.leaderboard import FigurePart, Provenance, leaderboard_page  # noqa: E402
-from calibrant.bench.results import check_results, select, with_baseline  # noqa: E402
-from calibrant.bench.tables import build_tables  # noqa: E402
+from calibrant.bench.study.leaderboard import FigurePart, Provenance, leaderboard_page  # noqa: E402
+from calibrant.bench.study.results import check_results, select, with_baseline  # noqa: E402
+from calibrant.bench.study.tables import build_tables  # noqa: E402
 
 NASTY = "</script><img src=x onerror=\"document.title='owned'\">&amp;'"
 COLUMNS = "method family rankLogloss rankBrier logloss brier relLogloss relBrier winsLogloss winsBrier seconds finished"

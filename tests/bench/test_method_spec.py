@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calibrant.bench.method_spec import native_methods, parse_method, parse_methods, with_baseline
+from calibrant.bench.run.method_spec import native_methods, parse_method, parse_methods, with_baseline
 from calibrant.calibrators.registry import list_calibrators
 
 

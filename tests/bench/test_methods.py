@@ -7,7 +7,7 @@ import pytest
 pytestmark = pytest.mark.bench
 pytest.importorskip("pandas")
 
-from calibrant.bench.methods import FAMILIES, OTHER, family_of, method_table  # noqa: E402
+from calibrant.bench.study.methods import FAMILIES, OTHER, family_of, method_table  # noqa: E402
 
 
 def luminance(colour):

@@ -12,7 +12,7 @@ pd = pytest.importorskip("pandas")
 
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 
-from calibrant.bench.ratings import elo, win_rates  # noqa: E402
+from calibrant.bench.study.ratings import elo, win_rates  # noqa: E402
 
 NAMES = ["benchmark", "dataset", "model", "fold"]
 

@@ -8,7 +8,7 @@ import pytest
 pytestmark = pytest.mark.bench
 pd = pytest.importorskip("pandas")
 
-from calibrant.bench.render import Table, to_latex, to_markdown  # noqa: E402
+from calibrant.bench.study.render import Table, to_latex, to_markdown  # noqa: E402
 
 
 def lines(text):

@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.bench
 pd = pytest.importorskip("pandas")
 
-from calibrant.bench.results import (  # noqa: E402
+from calibrant.bench.study.results import (  # noqa: E402
     change_table,
     check_results,
     dataset_table,

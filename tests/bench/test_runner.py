@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from odd_methods import fits
 
-from calibrant.bench.evaluate import unfinished
-from calibrant.bench.method_spec import MethodSpec, make_spec
-from calibrant.bench.plan import Options, plan, result_row
-from calibrant.bench.runner import run_benchmark
-from calibrant.bench.store import COLUMNS, ResultFolder, merge_results, row_key
-from calibrant.io.predictions import MemorySource, Predictions
-from calibrant.io.predictions_hdf5 import write_hdf5
+from calibrant.bench.run.evaluate import unfinished
+from calibrant.bench.run.method_spec import MethodSpec, make_spec
+from calibrant.bench.run.plan import Options, plan, result_row
+from calibrant.bench.run.runner import run_benchmark
+from calibrant.bench.run.store import COLUMNS, ResultFolder, merge_results, row_key
+from calibrant.files.predictions.hdf5 import write_hdf5
+from calibrant.files.predictions.source import MemorySource, Predictions
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -194,8 +194,8 @@ def test_killed_without_warning_it_continues(file: Path, tmp_path: Path) -> None
 
 def test_fitting_processes_end_with_their_parent(tmp_path: Path) -> None:
     code = (
-        "from calibrant.bench.process import FitProcess\n"
-        "from calibrant.bench.method_spec import make_spec\n"
+        "from calibrant.bench.run.process import FitProcess\n"
+        "from calibrant.bench.run.method_spec import make_spec\n"
         "from test_runner import predictions\n"
         "p = FitProcess(); q = predictions(3, 0)\n"
         "p.use(q.describe('d', 'm'), None, q); list(p.fit([make_spec('none')]))\n"
@@ -244,7 +244,7 @@ def test_merging_keeps_what_finished(tmp_path: Path) -> None:
 
 
 def test_subsampling_is_seeded_and_counts_as_other_data(source: MemorySource, tmp_path: Path) -> None:
-    from calibrant.bench.evaluate import subsampled
+    from calibrant.bench.run.evaluate import subsampled
 
     e = source.experiments()[0]
     p = source.load(e)
@@ -268,7 +268,7 @@ def test_one_run_a_folder(file: Path, tmp_path: Path) -> None:
 
 
 def test_fits_use_one_thread(tmp_path: Path) -> None:
-    from calibrant.bench.process import FitProcess
+    from calibrant.bench.run.process import FitProcess
 
     p = predictions(3, 0)
     process = FitProcess()

@@ -15,14 +15,21 @@ from scipy import stats  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from calibrant import get_calibrator  # noqa: E402
-from calibrant.bench import search as search_module  # noqa: E402
-from calibrant.bench import search_report  # noqa: E402
-from calibrant.bench.evaluate import evaluate  # noqa: E402
-from calibrant.bench.fit_pool import FitPool  # noqa: E402
-from calibrant.bench.search import LAMBDA, RHO, TAU, SearchOptions, search_hyperparameters, split_datasets  # noqa: E402
-from calibrant.bench.search_report import compare_on_control, redraw_search  # noqa: E402
+from calibrant.bench.run.evaluate import evaluate  # noqa: E402
+from calibrant.bench.run.fit_pool import FitPool  # noqa: E402
+from calibrant.bench.search import hyperparameters as search_module  # noqa: E402
+from calibrant.bench.search import report as search_report  # noqa: E402
+from calibrant.bench.search.hyperparameters import (  # noqa: E402
+    LAMBDA,
+    RHO,
+    TAU,
+    SearchOptions,
+    search_hyperparameters,
+    split_datasets,
+)
+from calibrant.bench.search.report import compare_on_control, redraw_search  # noqa: E402
 from calibrant.cli.study import search_app  # noqa: E402
-from calibrant.io.predictions import MemorySource, Predictions  # noqa: E402
+from calibrant.files.predictions.source import MemorySource, Predictions  # noqa: E402
 
 
 def overconfident(seed, n=150, k=3):

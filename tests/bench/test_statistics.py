@@ -11,7 +11,7 @@ from scipy import stats
 pytestmark = pytest.mark.bench
 pd = pytest.importorskip("pandas")
 
-from calibrant.bench.statistics import (  # noqa: E402
+from calibrant.bench.study.statistics import (  # noqa: E402
     cliques,
     critical_difference,
     dataset_ranks,

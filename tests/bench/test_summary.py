@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from calibrant.bench.summary import render, summarise
+from calibrant.bench.study.summary import render, summarise
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.bench
@@ -46,7 +46,7 @@ def test_what_did_not_finish_is_counted_and_not_ranked() -> None:
 
 def test_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from calibrant import demo
-    from calibrant.bench import method_spec
+    from calibrant.bench.run import method_spec
 
     monkeypatch.setattr(method_spec, "native_methods", lambda: [method_spec.make_spec(n) for n in ("none", "ts")])
     said = io.StringIO()

@@ -8,8 +8,8 @@ import pytest
 pytestmark = pytest.mark.bench
 pd = pytest.importorskip("pandas")
 
-from calibrant.bench.results import check_results, read_results  # noqa: E402
-from calibrant.bench.tables import build_tables  # noqa: E402
+from calibrant.bench.study.results import check_results, read_results  # noqa: E402
+from calibrant.bench.study.tables import build_tables  # noqa: E402
 
 # The paper's table 1: Brier score and log loss.
 PAPER = {

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from calibrant import SMSCalibrator, TemperatureScalingCalibrator
-from calibrant.calibrators.additive import KernelFeatures, curves
-from calibrant.calibrators.sqs import SQSCalibrator
+from calibrant.calibrators.auto.additive import KernelFeatures, curves
+from calibrant.calibrators.auto.sqs import SQSCalibrator
 
 
 @pytest.mark.parametrize("k", [2, 4])

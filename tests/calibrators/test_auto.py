@@ -11,10 +11,10 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from calibrant import TemperatureScalingCalibrator, load, save
-from calibrant.calibrators.auto import AutoCalibrator
-from calibrant.calibrators.auto_plan import make_plan, rows_to_use
-from calibrant.calibrators.blend import blend_weights, likelihood_weights, pool_weight
-from calibrant.calibrators.monotone import keep_most_probable
+from calibrant.calibrators.auto.blend import blend_weights, likelihood_weights, pool_weight
+from calibrant.calibrators.auto.calibrator import AutoCalibrator
+from calibrant.calibrators.auto.monotone import keep_most_probable
+from calibrant.calibrators.auto.plan import make_plan, rows_to_use
 
 
 def calibrated(n, k, seed=0):

@@ -7,8 +7,8 @@ import pytest
 from calibration_samples import mean_log_loss, multiclass_sample
 from scipy.optimize import minimize
 
-from calibrant.calibrators.dirichlet import DirichletCalibrator, DirichletCVCalibrator
-from calibrant.calibrators.folds import stratified_folds
+from calibrant.calibrators.scaling.dirichlet import DirichletCalibrator, DirichletCVCalibrator
+from calibrant.folds import stratified_folds
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])

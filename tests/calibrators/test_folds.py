@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant import AutoCalibrator
-from calibrant.calibrators.folds import stratified_folds
+from calibrant.folds import stratified_folds
 
 
 def test_labels_are_spread_evenly():

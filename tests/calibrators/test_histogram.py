@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from calibration_samples import binary_sample, columns, multiclass_sample, quiet
 
-from calibrant.calibrators.bbq import BBQCalibrator
-from calibrant.calibrators.binning import HistogramCalibrator, weighted_quantiles
-from calibrant.calibrators.scaling_binning import ScalingBinningCalibrator
+from calibrant.calibrators.binary.bbq import BBQCalibrator
+from calibrant.calibrators.binary.binning import HistogramCalibrator, weighted_quantiles
+from calibrant.calibrators.binary.scaling_binning import ScalingBinningCalibrator
 
 GRID = np.random.default_rng(1).random(2000)
 

@@ -7,7 +7,7 @@ import pytest
 from calibration_samples import binary_sample, multiclass_sample, quiet
 from sklearn.isotonic import IsotonicRegression
 
-from calibrant.calibrators.isotonic import CenteredIsotonicCalibrator, IsotonicCalibrator
+from calibrant.calibrators.binary.isotonic import CenteredIsotonicCalibrator, IsotonicCalibrator
 
 GRID = np.linspace(0, 1, 1001)
 

@@ -8,8 +8,8 @@ from calibration_samples import multiclass_sample, quiet
 from sklearn.base import BaseEstimator
 
 from calibrant import NoCalibrator, get_calibrator
+from calibrant.calibrators.binary.platt import PlattCalibrator
 from calibrant.calibrators.lifting import OneVsOneCalibrator, OneVsRestCalibrator, log_rest
-from calibrant.calibrators.platt import PlattCalibrator
 
 WRAPPERS = [OneVsRestCalibrator, OneVsOneCalibrator]
 

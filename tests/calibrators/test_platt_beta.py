@@ -8,8 +8,8 @@ from calibration_samples import binary_sample, mean_log_loss, quiet
 from scipy.optimize import minimize
 from sklearn.calibration import _SigmoidCalibration
 
-from calibrant.calibrators.beta import BetaCalibrator
-from calibrant.calibrators.platt import PlattCalibrator
+from calibrant.calibrators.binary.beta import BetaCalibrator
+from calibrant.calibrators.binary.platt import PlattCalibrator
 
 GRID = np.random.default_rng(1).random(1000)
 

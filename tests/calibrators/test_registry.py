@@ -76,7 +76,7 @@ def test_users_register_their_own(monkeypatch):
     register_calibrator("regression", LogisticRegression, "on probabilities", parameters={"C": 2.0})
     estimator = get_calibrator("regression", max_iter=50)
     assert (estimator.C, estimator.max_iter) == (2.0, 50)
-    register_calibrator("by path", "calibrant.calibrators.isotonic:IsotonicCalibrator", "imported when used")
+    register_calibrator("by path", "calibrant.calibrators.binary.isotonic:IsotonicCalibrator", "imported when used")
     p, y = multiclass_sample(50, 3)
     np.testing.assert_array_equal(
         get_calibrator("by path").fit(p, y).predict_proba(p), get_calibrator("isotonic").fit(p, y).predict_proba(p)

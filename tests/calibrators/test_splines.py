@@ -8,9 +8,9 @@ from calibration_samples import binary_sample, columns, mean_log_loss, quiet
 from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
 
-from calibrant.calibrators._natural_spline import evaluate, second_derivatives
-from calibrant.calibrators.cdf_spline import CDFSplineCalibrator
-from calibrant.calibrators.spline import SplineCalibrator
+from calibrant.calibrators.binary.cdf_spline import CDFSplineCalibrator
+from calibrant.calibrators.binary.natural_spline import evaluate, second_derivatives
+from calibrant.calibrators.binary.spline import SplineCalibrator
 
 GRID = np.random.default_rng(1).random(2000)
 

@@ -7,9 +7,9 @@ import pytest
 from calibration_samples import mean_log_loss, multiclass_sample, quiet
 from scipy.optimize import minimize
 
-from calibrant.calibrators.ets import ETSCalibrator
-from calibrant.calibrators.guo import GuoTemperatureScalingCalibrator
-from calibrant.calibrators.temperature import TemperatureScalingCalibrator
+from calibrant.calibrators.scaling.ets import ETSCalibrator
+from calibrant.calibrators.scaling.guo import GuoTemperatureScalingCalibrator
+from calibrant.calibrators.scaling.temperature import TemperatureScalingCalibrator
 
 
 @pytest.mark.torch

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from calibrant.calibrators.venn_abers import VennAbersCalibrator
+from calibrant.calibrators.binary.venn_abers import VennAbersCalibrator
 
 ROWS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 1), st.integers(1, 3)), min_size=2, max_size=25)
 

@@ -19,7 +19,8 @@ from typer.testing import CliRunner, Result
 
 import calibrant
 from calibrant.cli import app
-from calibrant.io import table_csv, tables
+from calibrant.files.tables import table as tables
+from calibrant.files.tables import text as table_csv
 from calibrant.metrics import log_loss
 from calibrant.report import evaluation
 

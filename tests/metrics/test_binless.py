@@ -85,7 +85,7 @@ def test_views(multiclass: Data, error) -> None:
 def test_class_wise_of_tables_too_large_to_keep(multiclass: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     y, p = multiclass
     kept = kuiper(y, p, kind="class-wise")
-    monkeypatch.setattr("calibrant.metrics._views.CACHED_ENTRIES", 0)
+    monkeypatch.setattr("calibrant.metrics.views.CACHED_ENTRIES", 0)
     assert kuiper(y, p, kind="class-wise") == kept
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from calibrant.metrics import calibration_test
-from calibrant.metrics._random import LabelSampler
+from calibrant.metrics.random import LabelSampler
 
 STATISTICS = ["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant import metrics
-from calibrant.calibrators.labels import CalibrationWarning
+from calibrant.inputs.labels import CalibrationWarning
 from calibrant.metrics import accuracy, brier, log_loss
 
 P = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]])

@@ -16,7 +16,7 @@ from calibrant.metrics import (
     list_metrics,
     log_loss,
 )
-from calibrant.metrics._scalars import SCALARS
+from calibrant.metrics.scalars import SCALARS
 
 from .conftest import Flatten
 

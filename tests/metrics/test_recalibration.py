@@ -17,7 +17,7 @@ from calibrant.metrics import (
     post_hoc_improvement,
     refinement_loss,
 )
-from calibrant.metrics._inputs import check_predictions
+from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.lp import dual_direction
 from calibrant.metrics.recalibration import recalibrate, stratified_folds
 

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 from calibrant.metrics import classwise_reliability_tables, reliability_table
 from calibrant.plots import BeforeAfterDisplay, ClasswiseReliabilityDisplay, ReliabilityDisplay
-from calibrant.plots._style import shorten
 from calibrant.plots.reliability import free_corner
+from calibrant.plots.style import shorten
 
 Data = tuple[np.ndarray, np.ndarray]
 

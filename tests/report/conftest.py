@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibrant.metrics._inputs import Predictions
+from calibrant.metrics.inputs import Predictions
 
 
 def sharpened(n_rows: int, n_classes: int, power: float, seed: int = 0) -> Predictions:

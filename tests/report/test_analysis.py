@@ -7,7 +7,7 @@ import pytest
 
 from calibrant import get_calibrator
 from calibrant.metrics import log_loss
-from calibrant.metrics._inputs import Predictions
+from calibrant.metrics.inputs import Predictions
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.comparison import HeldOut, choose, cross_validate, paired_intervals
 from calibrant.report.fitting import default_method

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrant.report import figures
+from calibrant.plots import report as figures
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.data import Report
 from calibrant.report.page import render

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from calibrant.metrics import evaluate
-from calibrant.metrics._inputs import Predictions
-from calibrant.report.running import RunningMean, RunningMetrics
+from calibrant.metrics.inputs import Predictions
+from calibrant.metrics.running import RunningMean, RunningMetrics
 
 from .conftest import sharpened
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
-from calibrant.softmax.temperature import fit_inverse_temperature
+from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 
 
 def draw(n, k, scale, seed=0):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant.trees.ensemble import (
+from calibrant.calibrators.auto.trees.ensemble import (
     BoostingOptions,
     TreeLayer,
     choose_pairs,
@@ -13,7 +13,7 @@ from calibrant.trees.ensemble import (
     cross_fit_trees,
     quantile_borders,
 )
-from calibrant.trees.kernels import _draw, add_trees, boost
+from calibrant.calibrators.auto.trees.kernels import _draw, add_trees, boost
 
 
 def xor_data(n=3000, seed=0):

@@ -17,11 +17,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from ..simplex import FloatArray
-from .labels import CalibrationWarning, check_labels, check_sample_weight, encode, name_columns, order_of_names
-from .predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities
-
-IntArray = NDArray[np.int64]
+from calibrant.inputs.labels import (
+    CalibrationWarning,
+    check_labels,
+    check_sample_weight,
+    encode,
+    name_columns,
+    order_of_names,
+)
+from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities
+from calibrant.typing import FloatArray, IntArray
 
 #: Numbers handled at a time in prediction: small enough for the processor's cache.
 BLOCK_ELEMENTS = 1 << 16

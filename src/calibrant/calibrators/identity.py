@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..simplex import FloatArray
-from .base import Calibrator, IntArray
+from calibrant.calibrators.base import Calibrator
+from calibrant.typing import FloatArray, IntArray
 
 
 class NoCalibrator(Calibrator):

@@ -14,10 +14,10 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.utils._param_validation import Interval
 
-from ..simplex import FloatArray
-from ._natural_spline import evaluate, second_derivatives
-from .base import Calibrator, IntArray, total_weight
-from .lifting import from_positive, positive_probability
+from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.binary.natural_spline import evaluate, second_derivatives
+from calibrant.calibrators.lifting import from_positive, positive_probability
+from calibrant.typing import FloatArray, IntArray
 
 #: Probabilities are kept this far from 0 and 1.
 _EDGE = 1e-10

@@ -15,9 +15,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from ..simplex import LOG_FLOOR, FloatArray
-from .base import Calibrator, IntArray
-from .identity import NoCalibrator
+from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.identity import NoCalibrator
+from calibrant.simplex import LOG_FLOOR
+from calibrant.typing import FloatArray, IntArray
 
 
 class BinaryMethod(Calibrator):
@@ -96,7 +97,7 @@ class OneVsRestCalibrator(_Lifted):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators.isotonic import IsotonicCalibrator
+    >>> from calibrant.calibrators.binary.isotonic import IsotonicCalibrator
     >>> from calibrant.calibrators.lifting import OneVsRestCalibrator
     >>> P = np.random.default_rng(0).dirichlet(np.ones(3), size=200)
     >>> calibrator = OneVsRestCalibrator(IsotonicCalibrator()).fit(P, P.argmax(axis=1))
@@ -135,7 +136,7 @@ class OneVsOneCalibrator(_Lifted):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators.isotonic import IsotonicCalibrator
+    >>> from calibrant.calibrators.binary.isotonic import IsotonicCalibrator
     >>> from calibrant.calibrators.lifting import OneVsOneCalibrator
     >>> P = np.random.default_rng(0).dirichlet(np.ones(3), size=200)
     >>> calibrator = OneVsOneCalibrator(IsotonicCalibrator()).fit(P, P.argmax(axis=1))

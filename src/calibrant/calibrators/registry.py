@@ -112,84 +112,98 @@ register_calibrator(
     "the recommended one without trees",
     parameters={"effort": "fast"},
 )
-register_calibrator("sqs", ".sqs:SQSCalibrator", "structured quadratic scaling: SMS with curves")
+register_calibrator("sqs", ".auto.sqs:SQSCalibrator", "structured quadratic scaling: SMS with curves")
 register_calibrator("none", ".identity:NoCalibrator", "the predictions as they are")
-register_calibrator("ts", ".temperature:TemperatureScalingCalibrator", "temperature scaling, smoothed", reference=_GUO)
+register_calibrator(
+    "ts", ".scaling.temperature:TemperatureScalingCalibrator", "temperature scaling, smoothed", reference=_GUO
+)
 register_calibrator(
     "ts-unsmoothed",
-    ".temperature:TemperatureScalingCalibrator",
+    ".scaling.temperature:TemperatureScalingCalibrator",
     "temperature scaling",
     reference=_GUO,
     parameters={"smoothing": False},
 )
 _UNPENALISED = {"penalty": None, "preprocess": None}
 register_calibrator(
-    "vs", ".structured:SVSCalibrator", "vector scaling, unregularised", reference=_GUO, parameters=_UNPENALISED
+    "vs", ".scaling.structured:SVSCalibrator", "vector scaling, unregularised", reference=_GUO, parameters=_UNPENALISED
 )
 register_calibrator(
-    "ms", ".structured:SMSCalibrator", "matrix scaling, unregularised", reference=_GUO, parameters=_UNPENALISED
+    "ms", ".scaling.structured:SMSCalibrator", "matrix scaling, unregularised", reference=_GUO, parameters=_UNPENALISED
 )
-register_calibrator("svs", ".structured:SVSCalibrator", "structured vector scaling", reference=_PAPER)
-register_calibrator("sms", ".structured:SMSCalibrator", "structured matrix scaling", reference=_PAPER)
+register_calibrator("svs", ".scaling.structured:SVSCalibrator", "structured vector scaling", reference=_PAPER)
+register_calibrator("sms", ".scaling.structured:SMSCalibrator", "structured matrix scaling", reference=_PAPER)
 for _type in ("linear", "affine", "quadratic"):
     register_calibrator(
         _type,
-        ".binary:BinaryLogisticCalibrator",
+        ".scaling.binary_logistic:BinaryLogisticCalibrator",
         f"{_type} function of the log-odds",
         reference=_PAPER,
         multiclass=False,
         parameters={"type": _type},
     )
 register_calibrator(
-    "logistic", ".logistic:LogisticCalibrator", "quadratic for two classes, SMS for more", reference=_PAPER
+    "logistic", ".scaling.logistic:LogisticCalibrator", "quadratic for two classes, SMS for more", reference=_PAPER
 )
 
 #: name, factory, description, reference, parameters.
 _FIELD: list[tuple[str, str, str, str, dict[str, Any]]] = [
-    ("isotonic", ".isotonic:IsotonicCalibrator", "isotonic regression, one-vs-rest", "Zadrozny & Elkan, 2002", {}),
-    ("cir", ".isotonic:CenteredIsotonicCalibrator", "centred isotonic regression", "Oron & Flournoy, 2017", {}),
-    ("venn-abers", ".venn_abers:VennAbersCalibrator", "inductive Venn-Abers predictor", "Vovk et al., 2015", {}),
-    ("spline", ".spline:SplineCalibrator", "cubic spline of the log-odds, ridge by CV", "Lucena, 2018", {}),
-    ("cdf-spline", ".cdf_spline:CDFSplineCalibrator", "spline of the cumulative error", "Gupta et al., 2021", {}),
+    (
+        "isotonic",
+        ".binary.isotonic:IsotonicCalibrator",
+        "isotonic regression",
+        "Zadrozny & Elkan, 2002",
+        {},
+    ),
+    ("cir", ".binary.isotonic:CenteredIsotonicCalibrator", "centred isotonic regression", "Oron & Flournoy, 2017", {}),
+    ("venn-abers", ".binary.venn_abers:VennAbersCalibrator", "inductive Venn-Abers predictor", "Vovk et al., 2015", {}),
+    ("spline", ".binary.spline:SplineCalibrator", "cubic spline of the log-odds, ridge by CV", "Lucena, 2018", {}),
+    (
+        "cdf-spline",
+        ".binary.cdf_spline:CDFSplineCalibrator",
+        "spline of cumulative error",
+        "Gupta et al., 2021",
+        {},
+    ),
     ("kernel", ".kernel:KernelCalibrator", "beta and Dirichlet kernel average", "Popordanoska et al., 2022", {}),
-    ("bbq", ".bbq:BBQCalibrator", "Bayesian average of histogram binnings", "Naeini et al., 2015", {}),
+    ("bbq", ".binary.bbq:BBQCalibrator", "Bayesian average of histogram binnings", "Naeini et al., 2015", {}),
     (
         "hist-uniform",
-        ".binning:HistogramCalibrator",
+        ".binary.binning:HistogramCalibrator",
         "histogram binning, bins of equal width",
         "Zadrozny & Elkan, 2001",
         {"strategy": "uniform"},
     ),
     (
         "hist-quantile",
-        ".binning:HistogramCalibrator",
+        ".binary.binning:HistogramCalibrator",
         "histogram binning, bins of equal mass",
         "Zadrozny & Elkan, 2001",
         {"strategy": "quantile"},
     ),
     (
         "scaling-binning",
-        ".scaling_binning:ScalingBinningCalibrator",
+        ".binary.scaling_binning:ScalingBinningCalibrator",
         "logistic fit, then equal-mass bins of its output",
         "Kumar et al., 2019",
         {},
     ),
-    ("beta", ".beta:BetaCalibrator", "beta calibration, three parameters", "Kull et al., 2017", {}),
-    ("platt", ".platt:PlattCalibrator", "sigmoid of the probability", "Platt, 1999", {"scale": "probability"}),
-    ("platt-logits", ".platt:PlattCalibrator", "sigmoid of the log-odds", "Platt, 1999", {"scale": "log-odds"}),
-    ("guo", ".guo:GuoTemperatureScalingCalibrator", "temperature scaling as first published", _GUO, {}),
-    ("ets", ".ets:ETSCalibrator", "ensemble temperature scaling", "Zhang et al., 2020", {}),
-    ("dirichlet", ".dirichlet:DirichletCalibrator", "Dirichlet calibration with ODIR", "Kull et al., 2019", {}),
-    ("dirichlet-cv", ".dirichlet:DirichletCVCalibrator", "Dirichlet, penalty by CV", "Kull et al., 2019", {}),
+    ("beta", ".binary.beta:BetaCalibrator", "beta calibration, three parameters", "Kull et al., 2017", {}),
+    ("platt", ".binary.platt:PlattCalibrator", "sigmoid of the probability", "Platt, 1999", {"scale": "probability"}),
+    ("platt-logits", ".binary.platt:PlattCalibrator", "sigmoid of the log-odds", "Platt, 1999", {"scale": "log-odds"}),
+    ("guo", ".scaling.guo:GuoTemperatureScalingCalibrator", "temperature scaling as first published", _GUO, {}),
+    ("ets", ".scaling.ets:ETSCalibrator", "ensemble temperature scaling", "Zhang et al., 2020", {}),
+    ("dirichlet", ".scaling.dirichlet:DirichletCalibrator", "Dirichlet calibration with ODIR", "Kull et al., 2019", {}),
+    ("dirichlet-cv", ".scaling.dirichlet:DirichletCVCalibrator", "Dirichlet, penalty by CV", "Kull et al., 2019", {}),
 ]
 
 for _name, _factory, _description, _reference, _parameters in _FIELD:
     register_calibrator(_name, _factory, _description, reference=_reference, parameters=_parameters)
 
 _TREES = [
-    ("lightgbm", ".trees:LightGBMCalibrator", "LightGBM", "Ke et al., 2017"),
-    ("xgboost", ".trees:XGBoostCalibrator", "XGBoost", "Chen & Guestrin, 2016"),
-    ("catboost", ".trees:CatBoostCalibrator", "CatBoost", "Prokhorenkova et al., 2018"),
+    ("lightgbm", ".boosting:LightGBMCalibrator", "LightGBM", "Ke et al., 2017"),
+    ("xgboost", ".boosting:XGBoostCalibrator", "XGBoost", "Chen & Guestrin, 2016"),
+    ("catboost", ".boosting:CatBoostCalibrator", "CatBoost", "Prokhorenkova et al., 2018"),
 ]
 
 for _name, _factory, _package, _reference in _TREES:

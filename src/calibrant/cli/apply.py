@@ -33,10 +33,10 @@ def apply(
     appears when it is complete. Rows skipped by --on-error skip are left out of it.
     """
     with explained():
-        from calibrant.io.application import apply_to_table, load_calibrator
-        from calibrant.io.rows import RowReader
-        from calibrant.io.table_writers import check_output
-        from calibrant.io.tables import RequestError
+        from calibrant.files.stored.application import apply_to_table, load_calibrator
+        from calibrant.files.tables.rows import RowReader
+        from calibrant.files.tables.table import RequestError
+        from calibrant.files.tables.writers import check_output
 
         if as_json and output == "-":
             raise RequestError("--json and the calibrated rows cannot share standard output; name an --output file")

@@ -44,8 +44,8 @@ def build(
     Works offline. A build that was interrupted continues with the same command.
     """
     with explained():
-        from calibrant.bench.builder import build_predictions
-        from calibrant.io.predictions import open_predictions
+        from calibrant.bench.data.builder import build_predictions
+        from calibrant.files.predictions.source import open_predictions
 
         wanted_folds = None if folds is None else [int(fold) for fold in _names(folds) or ()]
         path = build_predictions(
@@ -93,13 +93,13 @@ def run(
     version or parameters of their method changed.
     """
     with explained():
-        from calibrant.bench.embedded import embedded_predictions
-        from calibrant.bench.method_spec import parse_methods
-        from calibrant.bench.plan import Options
-        from calibrant.bench.runner import run_benchmark
-        from calibrant.bench.store import ResultFolder
-        from calibrant.bench.summary import describe
-        from calibrant.io.predictions import open_predictions, select
+        from calibrant.bench.data.embedded import embedded_predictions
+        from calibrant.bench.run.method_spec import parse_methods
+        from calibrant.bench.run.plan import Options
+        from calibrant.bench.run.runner import run_benchmark
+        from calibrant.bench.run.store import ResultFolder
+        from calibrant.bench.study.summary import describe
+        from calibrant.files.predictions.source import open_predictions, select
 
         # A script does not look for modules where it is called; a class beside the data is found all the same.
         sys.path.insert(0, os.getcwd())
@@ -130,7 +130,7 @@ def merge(
 ) -> None:
     """Join result folders into one."""
     with explained():
-        from calibrant.bench.store import ResultFolder, merge_results
+        from calibrant.bench.run.store import ResultFolder, merge_results
 
         merge_results(folders, out)
         typer.echo(_summary(out, [row["status"] for row in ResultFolder(out).rows().values()]))

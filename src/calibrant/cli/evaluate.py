@@ -39,7 +39,7 @@ def evaluate(
     (AUROC, the test) is left out for very large ones.
     """
     with explained():
-        from calibrant.io.rows import RowReader
+        from calibrant.files.tables.rows import RowReader
         from calibrant.report.evaluation import evaluate_table
 
         with opened(file, [label, weight, group]) as (table, (label_, weight_, group_)):

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from calibrant.io.rows import Layout, RowReader, Rows
-    from calibrant.io.tables import Table
+    from calibrant.files.tables.rows import Layout, RowReader, Rows
+    from calibrant.files.tables.table import Table
 
 Item = TypeVar("Item")
 
@@ -24,8 +24,8 @@ Item = TypeVar("Item")
 @contextlib.contextmanager
 def opened(path: str, columns: Sequence[str | None] = ()) -> Iterator[tuple[Table, list[str | None]]]:
     """The table in a file or on standard input, and the columns asked for, npy files beside an npy file joined in."""
-    from calibrant.io.table_arrays import ArrayTable
-    from calibrant.io.tables import open_table
+    from calibrant.files.tables.arrays import ArrayTable
+    from calibrant.files.tables.table import open_table
 
     with _spooled(path) as (file, kind):
         table = open_table(file, kind)
@@ -74,7 +74,7 @@ def make_layout(
     renormalize: bool,
 ) -> Layout:
     """The layout that the shared options describe."""
-    from calibrant.io.rows import Layout
+    from calibrant.files.tables.rows import Layout
 
     return Layout(
         label=label,

@@ -37,8 +37,8 @@ def fit(
     The rows must not be those the model was trained on. `calibrant methods` lists the methods.
     """
     with explained():
-        from calibrant.io.rows import RowReader, read_all
-        from calibrant.io.table_writers import check_output
+        from calibrant.files.tables.rows import RowReader, read_all
+        from calibrant.files.tables.writers import check_output
         from calibrant.report.fitting import fit_labelled, make_calibrator, store
 
         check_output(output, force=force)

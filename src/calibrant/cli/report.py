@@ -48,9 +48,9 @@ def report(
     """
     with explained():
         from calibrant.calibrators.registry import get_calibrator
-        from calibrant.io.rows import RowReader, as_probabilities, read_all
-        from calibrant.io.table_writers import atomic_output, check_output
-        from calibrant.io.tables import RequestError
+        from calibrant.files.tables.rows import RowReader, as_probabilities, read_all
+        from calibrant.files.tables.table import RequestError
+        from calibrant.files.tables.writers import atomic_output, check_output
         from calibrant.report.analysis import Source, analyse, as_predictions
         from calibrant.report.comparison import default_methods
         from calibrant.report.page import render

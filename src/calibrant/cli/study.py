@@ -34,14 +34,14 @@ def report(
     """Turn results into tables, statistics, figures and a leaderboard page. Nothing is refitted."""
     with explained():
         if redraw:
-            from calibrant.bench.figures import redraw as draw_again
+            from calibrant.plots.study import redraw as draw_again
 
             if results:
                 raise ValueError("--redraw draws from the tables in --out and takes no results")
             typer.echo(f"{len(draw_again(out))} files in {out / 'figures'}")
             return
-        from calibrant.bench.render import to_text
-        from calibrant.bench.report import make_report
+        from calibrant.bench.study.render import to_text
+        from calibrant.bench.study.report import make_report
 
         if not results:
             raise ValueError("name the results: folders or files of `calibrant bench run`")
@@ -88,14 +88,14 @@ def search(
     """Search for hyperparameters of SMS or SVS on half of the datasets, and test them on the other half."""
     with explained():
         if redraw:
-            from calibrant.bench.search_report import redraw_search
+            from calibrant.bench.search.report import redraw_search
 
             typer.echo("\n".join(map(str, redraw_search(out))))
             return
-        from calibrant.bench.render import to_text
-        from calibrant.bench.search import SearchOptions, search_hyperparameters
-        from calibrant.bench.search_report import search_tables
-        from calibrant.io.predictions import open_predictions, select
+        from calibrant.bench.search.hyperparameters import SearchOptions, search_hyperparameters
+        from calibrant.bench.search.report import search_tables
+        from calibrant.bench.study.render import to_text
+        from calibrant.files.predictions.source import open_predictions, select
 
         if predictions is None:
             raise ValueError("name the predictions: --predictions FILE")

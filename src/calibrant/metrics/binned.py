@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
-from calibrant.metrics._scalars import Statistic, scalar
-from calibrant.metrics._views import Kind, View, view_statistic
 from calibrant.metrics.bins import Binner, BinSums, Strategy
+from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.scalars import Statistic, scalar
+from calibrant.metrics.views import Kind, View, view_statistic
 
 
 def _folded_normal_mean(mean: FloatArray, deviation: FloatArray) -> FloatArray:

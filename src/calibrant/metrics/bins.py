@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from calibrant.metrics._inputs import FloatArray, IntArray
-from calibrant.metrics._views import SortedView, View, sort_view
+from calibrant.metrics.inputs import FloatArray, IntArray
+from calibrant.metrics.views import SortedView, View, sort_view
 
 Strategy = Literal["uniform", "quantile"]
 

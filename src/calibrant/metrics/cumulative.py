@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
-from calibrant.metrics._scalars import Statistic, scalar
-from calibrant.metrics._views import Kind, View, sort_view, view_statistic
+from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.scalars import Statistic, scalar
+from calibrant.metrics.views import Kind, View, sort_view, view_statistic
 
 
 def _prepare(view: View, *, kuiper: bool) -> Statistic:

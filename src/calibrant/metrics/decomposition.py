@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
-from calibrant.metrics._scalars import Statistic, mean_statistic, scalar
+from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
 from calibrant.metrics.intervals import Estimate, bootstrap, interval
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.recalibration import recalibrate
+from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
 
 Loss = Literal["log_loss", "brier"]
 

@@ -13,13 +13,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics._inputs import FloatArray, IntArray, Predictions, check_predictions
-from calibrant.metrics._random import LabelSampler, generator
-from calibrant.metrics._views import Kind, View, class_view, resolve_kind, single_view, sort_view
 from calibrant.metrics.binned import expected_error
 from calibrant.metrics.bins import bin_sums, quantile_index, uniform_index
+from calibrant.metrics.inputs import FloatArray, IntArray, Predictions, check_predictions
 from calibrant.metrics.losses import DEFAULT_FLOOR
+from calibrant.metrics.random import LabelSampler, generator
 from calibrant.metrics.smooth import Grid, smooth_error
+from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view, sort_view
 
 TestStatistic = Literal["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score"]
 # A statistic of the outcomes of one view (1 where the event happened), everything else fixed.

@@ -16,10 +16,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.calibrators.predictions import as_matrix
-from calibrant.metrics._inputs import FloatArray, check_predictions
-from calibrant.metrics._random import generator
-from calibrant.metrics._scalars import SCALARS, Scalar, Statistic, find_scalar
+from calibrant.inputs.predictions import as_matrix
+from calibrant.metrics.inputs import FloatArray, check_predictions
+from calibrant.metrics.random import generator
+from calibrant.metrics.scalars import SCALARS, Scalar, Statistic, find_scalar
 
 Method = Literal["auto", "percentile", "basic", "corrected"]
 DEFAULT_METRICS = ("log_loss", "brier", "accuracy", "auroc", "ece", "smooth_ece", "kuiper")

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
-from calibrant.metrics._scalars import Statistic, mean_statistic, scalar
+from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
 
 DEFAULT_FLOOR = 1e-15
 # Rows handled at once where a float64 copy would otherwise double the memory of a float32 table.

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
-from calibrant.metrics._scalars import Statistic, mean_statistic, scalar
-from calibrant.metrics._views import Kind, resolve_kind
+from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
 from calibrant.metrics.recalibration import recalibrate
+from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
+from calibrant.metrics.views import Kind, resolve_kind
 
 
 def dual_direction(difference: FloatArray, norm: float) -> FloatArray:

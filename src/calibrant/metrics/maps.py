@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.metrics._inputs import FloatArray
+from calibrant.metrics.inputs import FloatArray
 
 
 @dataclass(frozen=True)

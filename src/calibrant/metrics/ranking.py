@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
-from calibrant.metrics._scalars import Statistic, scalar
-from calibrant.metrics._views import View, class_view, sort_view
+from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.scalars import Statistic, scalar
+from calibrant.metrics.views import View, class_view, sort_view
 
 Average = Literal["macro", "weighted"]
 

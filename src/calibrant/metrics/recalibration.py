@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from calibrant.metrics._inputs import FloatArray, IntArray, Predictions
-from calibrant.metrics._random import generator
+from calibrant.metrics.inputs import FloatArray, IntArray, Predictions
+from calibrant.metrics.random import generator
 
 Split = tuple[IntArray, IntArray]
 

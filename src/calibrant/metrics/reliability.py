@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from calibrant._optional import require
-from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
-from calibrant.metrics._views import Kind, View, class_view, resolve_kind, single_view
 from calibrant.metrics.binned import expected_error
 from calibrant.metrics.bins import Binner, BinSums, Strategy, sum_by, uniform_index
+from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view
+from calibrant.optional import require
 
 HISTOGRAM_BINS = 25
 

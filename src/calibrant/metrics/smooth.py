@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
-from calibrant.metrics._inputs import FloatArray, Predictions, check_predictions
-from calibrant.metrics._scalars import Statistic, scalar
-from calibrant.metrics._views import Kind, View, view_statistic
 from calibrant.metrics.bins import sum_by
+from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.scalars import Statistic, scalar
+from calibrant.metrics.views import Kind, View, view_statistic
 
 GRID_CELLS = 1 << 14
 SMALLEST_BANDWIDTH = 1e-6

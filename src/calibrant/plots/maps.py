@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.metrics import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
-from calibrant.metrics._inputs import FloatArray
-from calibrant.plots._style import BLUE, GREY, new_axes, plain, shorten, square_unit_axes
+from calibrant.metrics.inputs import FloatArray
+from calibrant.plots.style import BLUE, GREY, new_axes, plain, shorten, square_unit_axes
 
 # Corners of the triangle for the first, second and third class.
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant._optional import require
 from calibrant.metrics import ReliabilityTable, classwise_reliability_tables, reliability_table
-from calibrant.metrics._views import Kind
 from calibrant.metrics.bins import Strategy
-from calibrant.plots._style import BLUE, VERMILION, histogram_strip, plain, shorten, square_unit_axes
+from calibrant.metrics.views import Kind
+from calibrant.optional import require
 from calibrant.plots.reliability import axis_labels, draw_table, predict
+from calibrant.plots.style import BLUE, VERMILION, histogram_strip, plain, shorten, square_unit_axes
 
 
 def _panel(ax: Any, table: ReliabilityTable, title: str, **look: Any) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.metrics import ReliabilityTable, reliability_table
-from calibrant.metrics._views import Kind
 from calibrant.metrics.bins import Strategy
-from calibrant.plots._style import BLUE, histogram_strip, new_axes, plain, shorten, square_unit_axes
+from calibrant.metrics.views import Kind
+from calibrant.plots.style import BLUE, histogram_strip, new_axes, plain, shorten, square_unit_axes
 
 
 def axis_labels(table: ReliabilityTable) -> tuple[str, str]:

@@ -16,15 +16,15 @@ import numpy as np
 
 import calibrant
 from calibrant.calibrators.registry import get_calibrator
-from calibrant.io.rows import Labelled
+from calibrant.files.tables.rows import Labelled
 from calibrant.metrics import calibration_map, calibration_test, classwise_reliability_tables, reliability_table
-from calibrant.metrics._inputs import FloatArray, Predictions
+from calibrant.metrics.inputs import FloatArray, Predictions
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
+from calibrant.metrics.running import RunningMean, RunningMetrics
 from calibrant.report.comparison import choose, compare, cross_validate, default_methods, n_folds, paired_intervals
 from calibrant.report.data import BinaryMap, ClassRow, Correction, GroupRow, MetricRow, Parts, Report
 from calibrant.report.evaluation import draws, metrics_in_memory, split_groups, subset
-from calibrant.report.running import RunningMean, RunningMetrics
 from calibrant.report.words import next_steps, verdict
 
 METRICS = {

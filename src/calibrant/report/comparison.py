@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.calibrators.registry import get_calibrator, list_calibrators
-from calibrant.metrics._inputs import FloatArray, Predictions
-from calibrant.metrics._random import generator
+from calibrant.metrics.inputs import FloatArray, Predictions
 from calibrant.metrics.intervals import Estimate, interval, resample_weights
 from calibrant.metrics.losses import row_losses
+from calibrant.metrics.random import generator
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.report.data import MethodRow
 from calibrant.report.fitting import default_method

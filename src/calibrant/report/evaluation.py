@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.io.columns import ProbabilityColumns
-from calibrant.io.rows import RowReader, Rows, as_probabilities
-from calibrant.io.tables import TableError
+from calibrant.files.tables.columns import ProbabilityColumns
+from calibrant.files.tables.rows import RowReader, Rows, as_probabilities
+from calibrant.files.tables.table import TableError
 from calibrant.metrics import calibration_test, evaluate
-from calibrant.metrics._inputs import Predictions
 from calibrant.metrics.hypothesis import CalibrationTest
+from calibrant.metrics.inputs import Predictions
 from calibrant.metrics.intervals import Estimate
-from calibrant.report.running import RunningMetrics
+from calibrant.metrics.running import RunningMetrics
 
 #: Numbers (rows × classes) up to which all rows are kept.
 MEMORY_CELLS = 2_000_000

@@ -13,10 +13,10 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant.calibrators.registry import get_calibrator, list_calibrators
-from calibrant.io.application import NamedColumns
-from calibrant.io.rows import Labelled
-from calibrant.io.table_writers import atomic_output
-from calibrant.io.tables import RequestError
+from calibrant.files.stored.application import NamedColumns
+from calibrant.files.tables.rows import Labelled
+from calibrant.files.tables.table import RequestError
+from calibrant.files.tables.writers import atomic_output
 
 
 def default_method() -> str:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant._optional import require
-from calibrant.report import figures, words
+from calibrant.optional import require
+from calibrant.plots import report as figures
+from calibrant.report import words
 from calibrant.report.data import Correction, Report
 
 TEMPLATE = Path(__file__).parent / "template.html.j2"

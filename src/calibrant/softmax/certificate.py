@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..simplex import FloatArray
-from .penalties import GroupLasso, Lasso, Penalty, Ridge
-from .problem import SoftmaxProblem
+from calibrant.softmax.penalties import GroupLasso, Lasso, Penalty, Ridge
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.typing import FloatArray
 
 
 def duality_gap(
@@ -36,7 +36,7 @@ def duality_gap(
     if isinstance(penalty, Ridge):
         return penalty.conjugate(u + penalty.gradient(theta))
     if isinstance(penalty, (Lasso, GroupLasso)):
-        from .kernels import scaled_dual_value
+        from calibrant.softmax.kernels import scaled_dual_value
 
         dual = scaled_dual_value(p, problem.offset, problem.y, problem.row_weight, penalty.dual_scale(u))
         return max(0.0, objective - float(dual))

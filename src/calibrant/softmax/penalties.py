@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from ..simplex import FloatArray
+from calibrant.typing import FloatArray
 
 
 class Penalty(ABC):

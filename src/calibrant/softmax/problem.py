@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..simplex import FloatArray
+from calibrant.typing import FloatArray
 
 #: Numbers handled at a time when the dense Hessian is accumulated: they stay in the cache.
 _HESSIAN_ELEMENTS = 1 << 16
@@ -130,7 +130,7 @@ class SoftmaxProblem:
         else:
             free[:] = 0.0
         if self.n_own:
-            from .kernels import add_own
+            from calibrant.softmax.kernels import add_own
 
             add_own(free, theta[:, self.n_shared :], self.own[:, self.first_free :])
         return z
@@ -142,7 +142,7 @@ class SoftmaxProblem:
         if self.n_shared:
             out[:, : self.n_shared] = residual @ self.shared.T
         if self.n_own:
-            from .kernels import own_sums
+            from calibrant.softmax.kernels import own_sums
 
             own_sums(residual, self.own[:, self.first_free :], out[:, self.n_shared :])
         return out
@@ -157,7 +157,7 @@ class SoftmaxProblem:
 
     def evaluate(self, z: NDArray[Any]) -> tuple[float, NDArray[Any]]:
         """Mean log loss at logits `z` (k, n), and the probabilities, which overwrite `z`."""
-        from .kernels import softmax_loss
+        from calibrant.softmax.kernels import softmax_loss
 
         loss = softmax_loss(z, self.y, self.row_weight)
         return float(loss), z
@@ -170,7 +170,7 @@ class SoftmaxProblem:
 
     def hessian_vector_product(self, p: NDArray[Any], direction: FloatArray) -> FloatArray:
         """``(1/n) Σ_i w_i f_iᵀ (diag(p_i) − p_i p_iᵀ) f_i`` times a direction."""
-        from .kernels import apply_curvature, own_curvature
+        from calibrant.softmax.kernels import apply_curvature, own_curvature
 
         if self.n_own and self.n_shared <= 1 and not self.first_free:  # no matrix product that BLAS could do better
             out = np.empty(self.shape)
@@ -182,7 +182,7 @@ class SoftmaxProblem:
 
     def line(self, z: NDArray[Any], d: NDArray[Any], t: float) -> tuple[float, float, float]:
         """Mean log loss at logits ``z + t d`` and its first two derivatives in `t`."""
-        from .kernels import line_derivatives
+        from calibrant.softmax.kernels import line_derivatives
 
         loss, slope, curvature = line_derivatives(z, d, self.scalar(t), self.y, self.row_weight)
         return float(loss), float(slope), float(curvature)
@@ -230,7 +230,7 @@ class SoftmaxProblem:
     def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Mean log loss at `theta`, its gradient and its dense Hessian: for the smallest problems."""
         if self.n_classes == 2 and self.first_free == 1 and not self.n_own:
-            from .kernels import logistic_derivatives
+            from calibrant.softmax.kernels import logistic_derivatives
 
             loss, gradient, hessian = logistic_derivatives(self.offset, self.shared, theta[0], self.y, self.row_weight)
             return float(loss), gradient[None], hessian

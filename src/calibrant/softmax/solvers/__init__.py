@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ...simplex import FloatArray
-from ..penalties import Penalty
-from ..problem import SoftmaxProblem
-from .solution import Solution
+from calibrant.softmax.penalties import Penalty
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.solvers.solution import Solution
+from calibrant.typing import FloatArray
 
 #: Up to this many parameters proximal Newton's dense Hessian pays.
 _DENSE_LIMIT = 2000
@@ -99,13 +99,13 @@ def solve(
 def _algorithm(name: str) -> Callable[..., Solution]:
     """The function behind a name, imported on first use: compiled solvers load numba."""
     if name == "newton":
-        from .newton import newton as algorithm
+        from calibrant.softmax.solvers.newton import newton as algorithm
     elif name == "lbfgs":
-        from .lbfgs import lbfgs as algorithm
+        from calibrant.softmax.solvers.lbfgs import lbfgs as algorithm
     elif name == "saga":
-        from .saga import saga as algorithm
+        from calibrant.softmax.solvers.saga import saga as algorithm
     elif name == "proximal-newton":
-        from .proximal_newton import proximal_newton as algorithm
+        from calibrant.softmax.solvers.proximal_newton import proximal_newton as algorithm
     else:
-        from .fista import fista as algorithm
+        from calibrant.softmax.solvers.fista import fista as algorithm
     return algorithm

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...simplex import FloatArray
-from ..penalties import Penalty
-from ..problem import SoftmaxProblem
-from .solution import Solution, evaluate, judge
+from calibrant.softmax.penalties import Penalty
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.solvers.solution import Solution, evaluate, judge
+from calibrant.typing import FloatArray
 
 _ITERATIONS_PER_CHECK = 10
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
-from ...simplex import FloatArray
-from ..penalties import Ridge
-from ..problem import SoftmaxProblem
-from .solution import Solution, certify
+from calibrant.softmax.penalties import Ridge
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.solvers.solution import Solution, certify
+from calibrant.typing import FloatArray
 
 
 def lbfgs(

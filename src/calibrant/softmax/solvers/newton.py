@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...simplex import FloatArray
-from ..penalties import Ridge
-from ..problem import SoftmaxProblem
-from .preconditioners import ClassBlocks, Factored, SharedGram
-from .solution import Solution
+from calibrant.softmax.penalties import Ridge
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.solvers.preconditioners import ClassBlocks, Factored, SharedGram
+from calibrant.softmax.solvers.solution import Solution
+from calibrant.typing import FloatArray
 
 #: Up to this many parameters value, gradient and Hessian are computed together and nothing is kept.
 _TINY = 4

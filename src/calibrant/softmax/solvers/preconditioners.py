@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from ...simplex import FloatArray
-from ..problem import SoftmaxProblem
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.typing import FloatArray
 
 #: Relative size of what is added to a block's diagonal so that directions without curvature can be inverted.
 _FLOOR = 1e-10

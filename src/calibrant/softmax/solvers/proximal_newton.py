@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...simplex import FloatArray
-from ..penalties import Penalty
-from ..problem import SoftmaxProblem
-from .fista import fista
-from .quadratic_models import GroupModel, SeparableModel, quadratic_model
-from .solution import Solution, State, evaluate, judge
+from calibrant.softmax.penalties import Penalty
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.solvers.fista import fista
+from calibrant.softmax.solvers.quadratic_models import GroupModel, SeparableModel, quadratic_model
+from calibrant.softmax.solvers.solution import Solution, State, evaluate, judge
+from calibrant.typing import FloatArray
 
 _ARMIJO = 1e-4
 _FISTA_STEPS = 2_000

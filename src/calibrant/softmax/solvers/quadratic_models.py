@@ -12,9 +12,9 @@ import numpy as np
 from numba import njit
 from scipy.linalg import eigh
 
-from ...simplex import FloatArray
-from ..penalties import GroupLasso, Penalty
-from .compiled_prox import prox_entry
+from calibrant.softmax.penalties import GroupLasso, Penalty
+from calibrant.softmax.solvers.compiled_prox import prox_entry
+from calibrant.typing import FloatArray
 
 _MOST_SWEEPS = 10_000
 

@@ -12,11 +12,11 @@ import math
 import numpy as np
 from numba import njit
 
-from ...simplex import FloatArray
-from ..penalties import Penalty
-from ..problem import SoftmaxProblem
-from .compiled_prox import prox_in_place
-from .solution import Solution, certify
+from calibrant.softmax.penalties import Penalty
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.solvers.compiled_prox import prox_in_place
+from calibrant.softmax.solvers.solution import Solution, certify
+from calibrant.typing import FloatArray
 
 #: Epochs between two looks at the certificate, which costs about as much as one.
 _EPOCHS_PER_CHECK = 5

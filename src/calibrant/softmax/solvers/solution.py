@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...simplex import FloatArray
-from ..certificate import duality_gap, prox_residual
-from ..penalties import Penalty
-from ..problem import SoftmaxProblem
+from calibrant.softmax.certificate import duality_gap, prox_residual
+from calibrant.softmax.penalties import Penalty
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.typing import FloatArray
 
 
 @dataclass

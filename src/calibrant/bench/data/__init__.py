@@ -1,0 +1,1 @@
+"""Predictions to benchmark on: bundled datasets, models, the protocol, the builder, and a small embedded suite."""

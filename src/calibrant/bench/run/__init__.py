@@ -1,0 +1,1 @@
+"""Running methods on experiments: plan, processes, time limits, results that survive a kill."""

@@ -1,0 +1,118 @@
+"""One method on one experiment: fit on the calibration part, predict the test part, measure both.
+
+Fitting and predicting are timed apart, after a fit to a few rows that pays for imports and compilation once.
+A method that fails is a result as well: its message takes the place of the losses.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.bench.run.method_spec import MethodSpec
+from calibrant.files.predictions.source import Experiment, Predictions
+from calibrant.metrics import accuracy, brier, expected_calibration_error, log_loss
+
+WARM_UP_ROWS = 100
+
+Outcome = dict[str, Any]
+
+
+def evaluate(predictions: Predictions, spec: MethodSpec) -> Outcome:
+    """Fit, predict and measure.
+
+    Returns
+    -------
+    dict
+        `status` (`ok` or `failed`), `message`, `logloss`, `brier`, `accuracy`, `ece`, `fit_seconds`,
+        `predict_seconds`, and `measure_seconds` for the losses.
+
+    Examples
+    --------
+    >>> from calibrant.bench.run.method_spec import make_spec
+    >>> p = Predictions.checked([[0.2, 0.8]], [1], [[0.5, 0.5]], [0])
+    >>> outcome = evaluate(p, make_spec("none"))
+    >>> outcome["status"], round(outcome["logloss"], 3)
+    ('ok', 0.693)
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            start = time.perf_counter()
+            calibrator = spec.make().fit(predictions.probas_cal, predictions.labels_cal)
+            fitted = time.perf_counter()
+            probas = np.asarray(calibrator.predict_proba(predictions.probas_test), dtype=np.float64)
+            predicted = time.perf_counter()
+            losses = measure(probas, predictions.labels_test, predictions.n_classes)
+            return {
+                "status": "ok",
+                "message": "",
+                **losses,
+                "fit_seconds": fitted - start,
+                "predict_seconds": predicted - fitted,
+                "measure_seconds": time.perf_counter() - predicted,
+            }
+        except Exception as error:
+            return unfinished("failed", f"{type(error).__name__}: {error}")
+
+
+def unfinished(status: str, message: str) -> Outcome:
+    """Outcome of a method that gave no predictions.
+
+    Examples
+    --------
+    >>> unfinished("timeout", "stopped after 1 s")["logloss"]
+    nan
+    """
+    numbers = ("logloss", "brier", "accuracy", "ece", "fit_seconds", "predict_seconds", "measure_seconds")
+    return {"status": status, "message": " ".join(message.split())[:500], **dict.fromkeys(numbers, float("nan"))}
+
+
+def measure(probas: NDArray[np.float64], labels: NDArray[np.int64], n_classes: int) -> dict[str, float]:
+    """Test losses of calibrated probabilities."""
+    if probas.shape != (len(labels), n_classes):
+        raise ValueError(f"predict_proba returned shape {probas.shape}, expected {(len(labels), n_classes)}")
+    if not np.isfinite(probas).all():
+        raise ValueError("predict_proba returned values that are not numbers")
+    names = range(n_classes)
+    return {
+        "logloss": log_loss(labels, probas, classes=names),
+        # The sum over classes also for two of them, so that the numbers of all experiments compare.
+        "brier": brier(labels, probas, scale_by_half=False, classes=names),
+        "accuracy": accuracy(labels, probas, classes=names),
+        "ece": expected_calibration_error(labels, probas, kind="top-label", n_bins=15, classes=names),
+    }
+
+
+def warm_up(predictions: Predictions, spec: MethodSpec) -> None:
+    """Fit to a few rows, so that imports and compilation are not part of the first timing."""
+    few = slice(0, WARM_UP_ROWS)
+    small = (predictions.probas_cal[few], predictions.labels_cal[few])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            spec.make().fit(*small).predict_proba(small[0])
+        except Exception:
+            # What is wrong will be seen, and reported, in the fit that counts.
+            return
+
+
+def subsampled(predictions: Predictions, experiment: Experiment, max_cal_rows: int | None, seed: int) -> Predictions:
+    """Calibration rows drawn without replacement when there are more than `max_cal_rows`.
+
+    The draw depends on the seed and on dataset and fold, not on the model: models keep the same rows.
+    """
+    n = len(predictions.labels_cal)
+    if max_cal_rows is None or n <= max_cal_rows:
+        return predictions
+    name = f"{experiment.dataset}/{experiment.fold}".encode()
+    rows = np.random.default_rng([seed, zlib.crc32(name)]).choice(n, size=max_cal_rows, replace=False)
+    rows.sort()
+    return Predictions(
+        predictions.probas_cal[rows], predictions.labels_cal[rows], predictions.probas_test, predictions.labels_test
+    )

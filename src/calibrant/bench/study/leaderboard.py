@@ -1,0 +1,151 @@
+"""The leaderboard: one HTML file with a sortable, filterable table, the figures and how it was made.
+
+The page carries the losses of every experiment and computes changes, ranks and win rates in the browser, by the
+definitions of the tables, so that they follow the filters. It loads nothing from anywhere: a content security
+policy forbids it, and every text that comes from data is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibrant.bench.study.results import DATASET, METRICS, loss_table
+from calibrant.optional import require
+from calibrant.plots.study import FIGURES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class FigurePart:
+    """Figures shown under one heading: those in the folder `directory`."""
+
+    title: str
+    directory: Path
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What made the page and the results behind it."""
+
+    command: str
+    versions: Mapping[str, str]
+    runs: Sequence[Mapping[str, Any]] = ()
+
+
+def leaderboard_page(
+    results: pd.DataFrame,
+    methods: pd.DataFrame,
+    *,
+    tests: Sequence[str],
+    notes: Sequence[str],
+    parts: Sequence[FigurePart],
+    provenance: Provenance,
+    title: str = "Calibration leaderboard",
+) -> str:
+    """HTML text of the page.
+
+    Parameters
+    ----------
+    results : pandas.DataFrame
+        Checked results of experiments whose `none` finished.
+    methods : pandas.DataFrame
+        The table `methods`.
+    tests, notes : sequence of str
+        Sentences on the tests, and on what is missing or odd.
+    parts : sequence of FigurePart
+        Folders with the PNG files of `calibrant.plots.study.FIGURES`.
+    provenance : Provenance
+        Command and versions.
+    title : str
+        Heading of the page.
+    """
+    jinja2 = require("jinja2", extra="bench")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    data = page_data(results, methods)
+    template = environment.from_string((_TEMPLATES / "leaderboard.html").read_text(encoding="utf-8"))
+    # The two files and the data are ours; the data has no "<" left, so that no name can close the script element.
+    own = {
+        "style": (_TEMPLATES / "leaderboard.css").read_text(encoding="utf-8"),
+        "script": (_TEMPLATES / "leaderboard.js").read_text(encoding="utf-8"),
+        "data": _script_json(data),
+    }
+    return str(
+        template.render(
+            title=title,
+            n_experiments=len(data["dataset"]),
+            n_datasets=len(set(data["dataset"])),
+            n_methods=sum(method != "none" for method in methods["method"]),
+            benchmarks=data["benchmarks"],
+            models=data["models"],
+            classes=(min(data["classes"]), max(data["classes"])),
+            methods=data["methods"],
+            notes=notes,
+            tests=tests,
+            parts=[{"title": part.title, "figures": _figures(part.directory)} for part in parts],
+            command=provenance.command,
+            versions=provenance.versions,
+            runs=provenance.runs,
+            **{name: jinja2.utils.markupsafe.Markup(text) for name, text in own.items()},
+        )
+    )
+
+
+def page_data(results: pd.DataFrame, methods: pd.DataFrame) -> dict[str, Any]:
+    """What the page's script works on: names, and for every experiment its traits and every method's numbers."""
+    order = methods["method"].tolist()
+    losses = {metric: loss_table(results, metric, order) for metric in METRICS}
+    index = losses["logloss"].index
+    seconds = results.assign(seconds=1000.0 * results["fit_seconds"] / results["n_cal"])
+    seconds = loss_table(seconds, "seconds", order).reindex(index)
+    traits = results.groupby(index.names)[["n_classes"]].first().reindex(index)
+    benchmarks = sorted(set(index.get_level_values("benchmark")))
+    models = sorted(set(index.get_level_values("model")))
+    datasets = {key: place for place, key in enumerate(sorted(set(index.droplevel(["model", "fold"]))))}
+    return {
+        "methods": methods[["method", "family", "colour", "ranked"]].to_dict("records"),
+        "benchmarks": benchmarks,
+        "models": models,
+        "benchmark": [benchmarks.index(name) for name in index.get_level_values("benchmark")],
+        "model": [models.index(name) for name in index.get_level_values("model")],
+        "dataset": [datasets[key] for key in index.droplevel([n for n in index.names if n not in DATASET])],
+        "classes": [int(k) if math.isfinite(k) else 0 for k in traits["n_classes"]],
+        **{metric: [_numbers(table[name]) for name in order] for metric, table in losses.items()},
+        "seconds": [_numbers(seconds[name]) for name in order],
+    }
+
+
+def _numbers(column: pd.Series) -> list[float | str | None]:
+    """Ten digits of every number; JSON has no infinity and no nan."""
+    return [None if math.isnan(v) else "inf" if math.isinf(v) else float(f"{v:.10g}") for v in column.astype(float)]
+
+
+def _script_json(data: Any) -> str:
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _figures(directory: Path) -> list[dict[str, Any]]:
+    shown = []
+    for name, spec in FIGURES.items():
+        path = directory / f"{name}.png"
+        if path.is_file():
+            content = path.read_bytes()
+            width, height = struct.unpack(">II", content[16:24])
+            source = "data:image/png;base64," + base64.b64encode(content).decode()
+            # Drawn at 150 dots an inch, shown at 96.
+            size = {"width": round(width * 0.64), "height": round(height * 0.64)}
+            shown.append({"caption": spec.caption, "source": source, **size})
+    return shown

@@ -1,0 +1,151 @@
+"""The tables that compare methods dataset by dataset: ranks with tests, ranks in groups, win rates, Elo.
+
+Ranks use the datasets on which every compared method finished every experiment, so that all methods are
+ranked on the same data; how many these are is part of the caption.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from calibrant.bench.study.render import Best, Table
+from calibrant.bench.study.results import BASELINE, DATASET, METRICS, dataset_table
+from calibrant.bench.study.statistics import (
+    critical_difference,
+    dataset_ranks,
+    equal_mass_groups,
+    friedman,
+    mean_interval,
+    nemenyi,
+    wilcoxon_holm,
+)
+from calibrant.optional import require
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def complete_datasets(losses: pd.DataFrame, words: str) -> tuple[pd.DataFrame, list[str]]:
+    """Mean losses of the datasets on which every method finished, and a note on the others."""
+    means = dataset_table(losses, complete=True)
+    total = losses.groupby(level=DATASET).ngroups
+    if len(means) == total:
+        return means, []
+    gaps = losses.isna().groupby(level=DATASET).any().sum()
+    worst = ", ".join(f"{name} ({int(count)})" for name, count in gaps[gaps > 0].sort_values(ascending=False).items())
+    used = f"ranks use {len(means)} of {total} datasets, where all compared methods finished"
+    note = f"{used}; datasets with gaps by method: {worst}"
+    if means.empty:
+        note += "; leave some of these methods out of the ranks to have any"
+    return means, [note]
+
+
+def rank_tables(means: pd.DataFrame, metric: str, alpha: float) -> tuple[list[Table], dict[str, object]]:
+    """Average ranks with Nemenyi and Wilcoxon-Holm matrices, and the row of the Friedman table."""
+    words = METRICS[metric]
+    ranks = dataset_ranks(means)
+    mean = ranks.mean().sort_values(kind="stable")
+    test = friedman(ranks)
+    difference = critical_difference(test.n_methods, test.n_datasets, alpha)
+    row: dict[str, object] = {
+        "metric": metric,
+        "statistic": test.statistic,
+        "p_value": test.p_value,
+        "n_datasets": test.n_datasets,
+        "n_methods": test.n_methods,
+        "alpha": alpha,
+        "critical_difference": difference,
+    }
+    frame = mean.rename_axis("method").rename("rank").reset_index()
+    found = f"Friedman χ² = {test.statistic:.2f}, p = {test.p_value:.2g}"
+    note = f"{found}; critical difference {difference:.2f} at α = {alpha:g}."
+    notes = (note,) if math.isfinite(test.statistic) else ()
+    caption = f"Average rank by test {words} over {test.n_datasets} datasets (1 is best)."
+    tables = [Table(f"ranks_{metric}", frame, caption, decimals={"rank": 2}, best={"rank": "min"}, notes=notes)]
+    order = frame["method"].tolist()
+    for name, matrix, text in (
+        ("nemenyi", nemenyi(ranks), "Nemenyi p-values"),
+        ("wilcoxon", wilcoxon_holm(means), "Wilcoxon signed-rank p-values, Holm's correction over all pairs"),
+    ):
+        square = matrix.loc[order, order].reset_index()
+        caption = f"{text}, {words}, {test.n_datasets} datasets."
+        tables.append(Table(f"{name}_{metric}", square, caption, p_values=tuple(order)))
+    return tables, row
+
+
+def rank_groups(results: pd.DataFrame, means: pd.DataFrame) -> tuple[list[Table], list[str]]:
+    """Average Brier ranks in groups of datasets of equal mass, by calibration rows and by classes."""
+    pd = require("pandas", extra="bench")
+    traits = results.groupby(DATASET)[["n_cal", "n_classes"]].mean().loc[means.index]
+    ranks = dataset_ranks(means)
+    binary = bool((traits["n_classes"] == 2).all())
+    tables, notes = [], []
+    columns = ["group", "smallest", "largest", "n_datasets", "method", "rank", "low", "high"]
+    for name, trait, count, words in (
+        ("rank_by_rows", "n_cal", 5 if binary else 4, "calibration rows"),
+        ("rank_by_classes", "n_classes", 4, "classes"),
+    ):
+        rows: list[tuple[object, ...]] = []
+        if traits[trait].nunique() < 2:
+            if len(means) and not (binary and trait == "n_classes"):
+                notes.append(f"no ranks by number of {words}: it is the same on every dataset")
+        else:
+            group = equal_mass_groups(traits[trait].to_numpy(float), count)
+            for number in range(int(group.max()) + 1):
+                inside = group == number
+                values = traits[trait].to_numpy(float)[inside]
+                for method in ranks.columns:
+                    interval = mean_interval(ranks[method].to_numpy(float)[inside])
+                    rows.append((number + 1, values.min(), values.max(), int(inside.sum()), method, *interval))
+        frame = pd.DataFrame(rows, columns=columns)
+        tables.append(
+            Table(
+                name,
+                frame,
+                caption=f"Average rank by test Brier score in groups of datasets by number of {words}.",
+                decimals={"rank": 2, "low": 2, "high": 2, "smallest": 0, "largest": 0},
+                group="group",
+                best={"rank": "min"},
+                bold_in_group=True,
+            )
+        )
+    return tables, notes
+
+
+def friedman_table(rows: list[dict[str, object]], alpha: float) -> Table:
+    pd = require("pandas", extra="bench")
+    caption = f"Friedman test of equal ranks, and the critical difference of Nemenyi's test at α = {alpha:g}."
+    return Table("friedman", pd.DataFrame(rows), caption, decimals={"alpha": 2}, p_values=("p_value",))
+
+
+def winrate_table(parts: list[pd.DataFrame]) -> Table:
+    pd = require("pandas", extra="bench")
+    frame = pd.concat(parts, ignore_index=True)
+    frame = frame[["metric", *[name for name in frame.columns if name != "metric"]]]
+    caption = "Share of wins against the other methods and against none, with 95 % intervals over datasets."
+    best: dict[str, Best] = {"winrate": "max", "beats_none": "max"}
+    return Table("winrates", frame, caption, best=best, group="metric", bold_in_group=True)
+
+
+def elo_table(parts: list[pd.DataFrame]) -> Table:
+    pd = require("pandas", extra="bench")
+    frame = pd.concat(parts, ignore_index=True)[["metric", "method", "elo", "low", "high"]]
+    caption = f"Elo ratings ({BASELINE} = 1000) with 95 % intervals over datasets."
+    whole = {"elo": 0, "low": 0, "high": 0}
+    return Table("elo", frame, caption, decimals=whole, best={"elo": "max"}, group="metric", bold_in_group=True)
+
+
+def test_notes(tests: list[dict[str, object]]) -> list[str]:
+    first = tests[0]
+    if first["n_methods"] == 1:
+        return ["ranks and tests need at least two methods"]
+    if first["n_datasets"] == 0:
+        return ["there are no ranks: no dataset has results of all compared methods"]
+    if first["n_datasets"] == 1:
+        return ["tests and intervals need at least two datasets: with one there are only ranks"]
+    return [
+        f"all methods tie on every dataset in {METRICS[str(test['metric'])]}: no difference to test"
+        for test in tests
+        if test["statistic"] == 0.0
+    ]

@@ -1,0 +1,162 @@
+"""Win rates and Elo ratings from pairwise comparisons, with intervals by bootstrapping datasets.
+
+On one experiment a method wins against another when its loss is smaller, and half wins when both are equal.
+Wins are averaged within a dataset first, so every dataset weighs the same, and whole datasets are drawn with
+replacement for the intervals, since experiments of one dataset are not independent. Elo ratings maximise the
+Bradley-Terry likelihood `P(i beats j) = 1/(1 + 10^((E_j - E_i)/400))` of these wins.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant.bench.study.results import BASELINE, DATASET
+from calibrant.optional import require
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+N_BOOTSTRAP = 2000
+ELO_SCALE = 400.0 / math.log(10.0)
+ELO_ANCHOR = 1000.0
+"""Rating of `none` (or, without it, the mean rating)."""
+
+
+def dataset_wins(losses: pd.DataFrame) -> NDArray[np.float64]:
+    """Share of each dataset's experiments on which method i beats j, nan where they never met.
+
+    The result has shape (datasets, methods, methods).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> index = pd.MultiIndex.from_tuples([("b", "d", "m", 0), ("b", "d", "m", 1)],
+    ...                                   names=["benchmark", "dataset", "model", "fold"])
+    >>> dataset_wins(pd.DataFrame({"x": [0.1, 0.2], "y": [0.3, 0.2]}, index=index))[0].tolist()
+    [[nan, 0.75], [0.25, nan]]
+    """
+    values = losses.to_numpy(float)
+    codes = losses.groupby(level=DATASET).ngroup().to_numpy()
+    n_datasets, k = int(codes.max()) + 1, values.shape[1]
+    wins = np.zeros((n_datasets, k, k))
+    met = np.zeros((n_datasets, k, k))
+    both = ~np.isnan(values)
+    for j in range(k):
+        other = values[:, [j]]
+        score = (values < other) + 0.5 * (values == other)
+        np.add.at(wins[:, :, j], codes, score)
+        np.add.at(met[:, :, j], codes, both & both[:, [j]])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = wins / met
+    share[:, np.arange(k), np.arange(k)] = math.nan
+    return share
+
+
+def win_rates(losses: pd.DataFrame, *, n_bootstrap: int = N_BOOTSTRAP, seed: int = 0) -> pd.DataFrame:
+    """Win rate of every method against the others and against `none`, with 95 % intervals.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns method, winrate, low, high (mean over the other methods), beats_none, beats_none_low,
+        beats_none_high and n_datasets. With one dataset the intervals are nan.
+    """
+    pd = require("pandas", extra="bench")
+    share = dataset_wins(losses)
+    names = list(losses.columns)
+    draws = _pair_rates(share, _draws(share.shape[0], n_bootstrap, seed))
+    point = _pair_rates(share, np.ones((1, share.shape[0])))
+    k = len(names)
+    overall, overall_draws = _mean_over_others(point), _mean_over_others(draws)
+    frame = pd.DataFrame({"method": names, "winrate": overall[0]})
+    frame["low"], frame["high"] = _interval(overall_draws, share.shape[0])
+    against = names.index(BASELINE) if BASELINE in names else None
+    none = point[0, :, against] if against is not None else np.full(k, math.nan)
+    none_draws = draws[:, :, against] if against is not None else np.full((1, k), math.nan)
+    frame["beats_none"] = none
+    frame["beats_none_low"], frame["beats_none_high"] = _interval(none_draws, share.shape[0])
+    frame["n_datasets"] = (~np.isnan(share)).any(axis=2).sum(axis=0)
+    return frame
+
+
+def elo(losses: pd.DataFrame, *, n_bootstrap: int = 500, seed: int = 0) -> pd.DataFrame:
+    """Elo rating of every method with 95 % intervals; `none` stands at 1000.
+
+    Half a win in each direction is added to every pair that met, so that a method that always wins keeps a
+    finite rating.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns method, elo, low, high.
+    """
+    pd = require("pandas", extra="bench")
+    share = dataset_wins(losses)
+    names = list(losses.columns)
+    anchor = names.index(BASELINE) if BASELINE in names else None
+    point = _bradley_terry(_pair_sums(share, np.ones((1, share.shape[0]))), anchor)
+    draws = _bradley_terry(_pair_sums(share, _draws(share.shape[0], n_bootstrap, seed)), anchor)
+    frame = pd.DataFrame({"method": names, "elo": point[0]})
+    frame["low"], frame["high"] = _interval(draws, share.shape[0])
+    return frame
+
+
+def _draws(n: int, n_bootstrap: int, seed: int) -> NDArray[np.float64]:
+    """How often each dataset is drawn, one row per bootstrap sample."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(n, np.full(n, 1.0 / n), size=n_bootstrap).astype(float)
+
+
+def _pair_sums(share: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+    """Weighted sums over datasets of the wins of every pair: (samples, methods, methods)."""
+    n, k, _ = share.shape
+    return (weights @ np.nan_to_num(share).reshape(n, k * k)).reshape(-1, k, k)
+
+
+def _pair_rates(share: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+    met = _pair_sums((~np.isnan(share)).astype(float), weights)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _pair_sums(share, weights) / met
+
+
+def _mean_over_others(rates: NDArray[Any]) -> NDArray[np.float64]:
+    met = ~np.isnan(rates)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(met, rates, 0.0).sum(axis=2) / met.sum(axis=2)
+
+
+def _interval(draws: NDArray[Any], n_datasets: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    k = draws.shape[1]
+    low, high = np.full(k, math.nan), np.full(k, math.nan)
+    if n_datasets > 1:
+        for column in range(k):
+            seen = draws[~np.isnan(draws[:, column]), column]
+            if seen.size:
+                low[column], high[column] = np.quantile(seen, [0.025, 0.975])
+    return low, high
+
+
+def _bradley_terry(wins: NDArray[Any], anchor: int | None) -> NDArray[np.float64]:
+    """Elo ratings that maximise the Bradley-Terry likelihood, by Newton's method on all samples at once."""
+    k = wins.shape[1]
+    games = wins + wins.transpose(0, 2, 1)
+    met = games > 0
+    wins = wins + 0.5 * met
+    games = games + met
+    theta = np.zeros(wins.shape[:2])
+    for _ in range(50):
+        p = 1.0 / (1.0 + np.exp(theta[:, None, :] - theta[:, :, None]))
+        gradient = (wins - games * p).sum(axis=2)
+        weight = games * p * (1.0 - p)
+        # Ratings are free up to a constant: the ones matrix fixes it, and 1e-9 a method that met nobody.
+        hessian = np.eye(k) * (weight.sum(axis=2)[:, :, None] + 1e-9) - weight + 1.0 / k
+        step = np.clip(np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0], -2.0, 2.0)
+        theta += step
+        if float(np.abs(step).max()) < 1e-10:
+            break
+    zero = theta[:, [anchor]] if anchor is not None else theta.mean(axis=1, keepdims=True)
+    return ELO_ANCHOR + ELO_SCALE * (theta - zero)

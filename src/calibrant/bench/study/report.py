@@ -1,0 +1,203 @@
+"""From tidy results to a folder with the whole study: tables, figures, notes and the leaderboard page.
+
+`DIR/tables` and `DIR/figures` cover all results together; when there are several benchmarks, or one with binary and
+multiclass experiments, a folder for each holds the same, since methods for two classes and for many are seldom
+comparable. Nothing is refitted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibrant.bench.run.store import installed_versions
+from calibrant.bench.study.leaderboard import FigurePart, Provenance, leaderboard_page
+from calibrant.bench.study.render import Table
+from calibrant.bench.study.results import BASELINE, METRICS, check_results, read_results, select, with_baseline
+from calibrant.bench.study.tables import build_tables
+from calibrant.plots.study import draw_figures
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Report:
+    """A finished report: where it is, its tables by name, and what a reader must be told."""
+
+    directory: Path
+    page: Path
+    tables: dict[str, Table]
+    notes: list[str]
+
+
+def make_report(
+    results: str | Path | Iterable[str | Path] | pd.DataFrame,
+    out: str | Path,
+    *,
+    alpha: float = 0.05,
+    methods: Sequence[str] | None = None,
+    benchmarks: Sequence[str] | None = None,
+    unranked: Sequence[str] = (),
+    seed: int = 0,
+    title: str = "Calibration leaderboard",
+) -> Report:
+    """Write tables, figures and the leaderboard page of benchmark results.
+
+    Parameters
+    ----------
+    results : path, iterable of paths or pandas.DataFrame
+        Tidy results: files (parquet, CSV, CSV.gz), result folders, or a table with the same columns.
+    out : path
+        Folder to write; files of an earlier report in it are replaced.
+    alpha : float
+        Level of the tests.
+    methods, benchmarks : sequence of str, optional
+        Only these (`none` always stays).
+    unranked : sequence of str
+        Methods left out of ranks, tests, win rates and Elo.
+    seed : int
+        Seed of the bootstrap.
+    title : str
+        Heading of the page.
+
+    Returns
+    -------
+    Report
+    """
+    frame: pd.DataFrame
+    runs: list[Mapping[str, Any]] = []
+    if isinstance(results, str | Path):
+        results = [results]
+    if hasattr(results, "columns"):
+        frame = check_results(results)
+    else:
+        paths = [Path(path) for path in results]
+        frame = read_results(paths)
+        runs = [run for path in paths for run in _runs_beside(path)]
+    frame = select(frame, methods=methods, benchmarks=benchmarks)
+    directory = Path(out)
+    parts = split_results(frame)
+    missing = _not_everywhere(frame, parts)
+    # A method that was never run on a part (one for two classes, say) would leave no dataset of it to rank on.
+    apart = [name for name in missing if name not in unranked]
+    tables, notes = _write(frame, directory, alpha=alpha, unranked=[*unranked, *apart], seed=seed)
+    for place in dict.fromkeys(" and ".join(missing[name]) for name in apart):
+        names = [name for name in apart if " and ".join(missing[name]) == place]
+        notes.append(f"ranked only where they were run, since not on {place}: {', '.join(names)}")
+    shown = [FigurePart("Figures" if len(parts) == 1 else "Figures, everything together", directory / "figures")]
+    tests = _test_sentences(tables)
+    for title_of, folder, rows in parts if len(parts) > 1 else ():
+        here = [method for method in unranked if (rows["method"] == method).any()]
+        own, told = _write(rows, directory / folder, alpha=alpha, unranked=here, seed=seed)
+        notes += [f"{title_of}: {note}" for note in told if note not in notes]
+        tests += [f"{title_of}: {sentence}" for sentence in _test_sentences(own)]
+        shown.append(FigurePart(f"Figures, {title_of}", directory / folder / "figures"))
+    page = directory / "leaderboard.html"
+    text = leaderboard_page(
+        with_baseline(frame)[0],
+        tables["methods"].frame,
+        tests=tests,
+        notes=notes,
+        parts=shown,
+        provenance=Provenance(shlex.join(sys.argv), installed_versions(("matplotlib", "jinja2")), runs),
+        title=title,
+    )
+    page.write_text(text, encoding="utf-8")
+    (directory / "notes.md").write_text("".join(f"- {note}\n" for note in notes) or "Nothing to note.\n", "utf-8")
+    return Report(directory, page, tables, notes)
+
+
+def split_results(frame: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    """Title, folder name and rows of every part: each benchmark, two classes apart from more.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"benchmark": ["a", "a", "b"], "n_classes": [2.0, 5.0, 5.0]})
+    >>> [(title, folder) for title, folder, _ in split_results(rows)]
+    [('a, binary', 'a-binary'), ('a, multiclass', 'a-multiclass'), ('b', 'b')]
+    """
+    found = []
+    for name in dict.fromkeys(frame["benchmark"]):
+        rows = frame[frame["benchmark"] == name]
+        binary = rows["n_classes"] == 2
+        if binary.any() and not binary.all():
+            found.append((f"{name}, binary", f"{name}-binary", rows[binary]))
+            found.append((f"{name}, multiclass", f"{name}-multiclass", rows[~binary]))
+        else:
+            found.append((name, name, rows))
+    folders = _folder_names([folder for _, folder, _ in found])
+    return [(title, folder, rows) for (title, _, rows), folder in zip(found, folders)]
+
+
+def _not_everywhere(frame: pd.DataFrame, parts: list[tuple[str, str, pd.DataFrame]]) -> dict[str, list[str]]:
+    """Methods without any row in some part, and the titles of these parts."""
+    missing = {
+        method: [title for title, _, rows in parts if not (rows["method"] == method).any()]
+        for method in dict.fromkeys(frame["method"])
+    }
+    return {method: titles for method, titles in missing.items() if titles and method != BASELINE}
+
+
+def _write(
+    frame: pd.DataFrame, directory: Path, *, alpha: float, unranked: Sequence[str], seed: int
+) -> tuple[dict[str, Table], list[str]]:
+    tables, notes = build_tables(frame, alpha=alpha, unranked=unranked, seed=seed)
+    for table in tables.values():
+        table.save(directory / "tables")
+    draw_figures({name: table.frame for name, table in tables.items()}, directory / "figures")
+    return tables, notes
+
+
+def _test_sentences(tables: Mapping[str, Table]) -> list[str]:
+    """What the tests found, one sentence for each metric."""
+    sentences = []
+    for metric, words in METRICS.items():
+        ranks = tables[f"ranks_{metric}"]
+        if not ranks.notes:
+            sentences.append(f"By {words}: too few datasets or methods for a test.")
+            continue
+        best = ranks.frame["method"].iloc[0]
+        alpha = float(tables["friedman"].frame["alpha"].iloc[0])
+        found = []
+        for name, test in (("nemenyi", "Nemenyi's test"), ("wilcoxon", "Wilcoxon-Holm")):
+            matrix = tables[f"{name}_{metric}"].frame.set_index("method")
+            others = [other for other in matrix.columns if other != best]
+            tied = [other for other in others if matrix.loc[best, other] >= alpha]
+            rivals = f" (not from {', '.join(tied)})" if 0 < len(tied) <= 6 else ""
+            found.append(f"{test} from {len(others) - len(tied)} of {len(others)} others{rivals}")
+        sentences.append(f"By {words}: {ranks.notes[0]} Best is {best}, told apart by {' and by '.join(found)}.")
+    return sentences
+
+
+def _runs_beside(path: Path) -> list[dict[str, Any]]:
+    """Commands and versions that a result folder keeps in `run.json`."""
+    file = (path if path.is_dir() else path.parent) / "run.json"
+    if not file.is_file():
+        return []
+    return [
+        {
+            "command": shlex.join(map(str, run.get("command", []))),
+            "when": str(run.get("started", "")),
+            "versions": run.get("versions", {}),
+        }
+        for run in json.loads(file.read_text(encoding="utf-8")).get("runs", [])
+    ]
+
+
+def _folder_names(names: Sequence[str]) -> list[str]:
+    """Folder names for benchmarks, safe on every file system and all different."""
+    made: list[str] = []
+    for name in names:
+        safe = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._") or "benchmark"
+        while safe in {*made, "tables", "figures"}:
+            safe += "_"
+        made.append(safe)
+    return made

@@ -1,0 +1,244 @@
+"""Tidy benchmark results, one row per experiment × method: reading, checking, and tables of losses from them.
+
+An experiment is one (benchmark, dataset, model, fold); the method `none` is the uncalibrated prediction that
+every change of loss is measured against. A row counts as finished when its status is `ok` and its losses are
+numbers; an infinite loss is a finished result and stays infinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant.optional import require
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXPERIMENT = ["benchmark", "dataset", "model", "fold"]
+"""The columns that name an experiment."""
+
+DATASET = ["benchmark", "dataset"]
+"""The columns that name a dataset: the unit that statistics treat as independent."""
+
+REQUIRED = [*EXPERIMENT, "method", "n_cal", "n_classes", "status", "logloss", "brier"]
+OPTIONAL = ["n_test", "accuracy", "ece", "fit_seconds", "predict_seconds"]
+BASELINE = "none"
+METRICS = {"logloss": "log loss", "brier": "Brier score"}
+"""The two losses of the study, with their names in words."""
+
+
+def read_results(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
+    """Read and check tidy results.
+
+    Parameters
+    ----------
+    paths : path or iterable of paths
+        Files (`.parquet`, `.csv`, `.csv.gz`) or folders that hold a `results.parquet` or `results.csv`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        All rows, checked by `check_results`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "r.csv"
+    >>> _ = path.write_text(
+    ...     "benchmark,dataset,model,fold,method,n_cal,n_classes,status,logloss,brier\\n"
+    ...     "b,d,m,0,none,10,3,ok,0.5,0.3\\n"
+    ... )
+    >>> read_results(path)[["dataset", "method", "logloss"]].values.tolist()
+    [['d', 'none', 0.5]]
+    """
+    pd = require("pandas", extra="bench")
+    if isinstance(paths, str | Path):
+        paths = [paths]
+    files = [_locate(Path(path)) for path in paths]
+    if not files:
+        raise ValueError("no results given: name at least one file or folder")
+    frames = [_read_file(pd, file) for file in files]
+    for file, frame in zip(files, frames):
+        _require_columns(frame, str(file))
+    return check_results(pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0])
+
+
+def check_results(results: pd.DataFrame) -> pd.DataFrame:
+    """Return a checked copy: columns complete, names as text, losses as numbers, every row once.
+
+    A row that says `ok` but carries no loss becomes `failed`: it has nothing to compare.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> check_results(pd.DataFrame({"dataset": ["d"]}))
+    Traceback (most recent call last):
+    ...
+    ValueError: results lack the columns benchmark, model, fold, method, n_cal, ...
+    """
+    pd = require("pandas", extra="bench")
+    _require_columns(results, "results")
+    if results.empty:
+        raise ValueError("results hold no rows")
+    frame = results.reset_index(drop=True)
+    for name in OPTIONAL:
+        if name not in frame:
+            frame[name] = float("nan")
+    if "message" not in frame:
+        frame["message"] = ""
+    for name in [*EXPERIMENT, "method", "status"]:
+        missing = frame[name].isna()
+        if missing.any():
+            raise ValueError(f"column {name!r} is empty in row {_first(missing)}")
+        if name != "fold":
+            frame[name] = frame[name].astype(str)
+    frame["message"] = frame["message"].fillna("").astype(str)
+    # A fold is a name: 0 in one file and r0f1 in another must not keep results from being sorted.
+    frame["fold"] = [str(int(fold)) if isinstance(fold, float) else str(fold) for fold in frame["fold"]]
+    for name in ["n_cal", "n_classes", "logloss", "brier", *OPTIONAL]:
+        numbers = pd.to_numeric(frame[name], errors="coerce").astype(float)
+        unreadable = numbers.isna() & frame[name].notna() & (frame[name].astype(str).str.strip() != "")
+        if unreadable.any():
+            row = _first(unreadable)
+            raise ValueError(f"column {name!r} is not a number in row {row}: {frame[name].iloc[row]!r}")
+        frame[name] = numbers
+    for metric in METRICS:
+        negative = frame[metric] < 0
+        if negative.any():
+            raise ValueError(f"{metric} is negative in row {_first(negative)}: give losses, not changes of loss")
+    twice = frame.duplicated([*EXPERIMENT, "method"])
+    if twice.any():
+        row = frame.iloc[_first(twice)]
+        where = "/".join(str(row[name]) for name in [*EXPERIMENT, "method"])
+        raise ValueError(f"{int(twice.sum())} rows appear twice, first {where}: merge result folders, do not append")
+    empty = (frame["status"] == "ok") & frame[list(METRICS)].isna().any(axis=1)
+    frame.loc[empty, "status"] = "failed"
+    frame.loc[empty & (frame["message"] == ""), "message"] = "a loss is not a number"
+    if not ((frame["method"] == BASELINE) & (frame["status"] == "ok")).any():
+        raise ValueError(
+            f"no finished row of the method {BASELINE!r}: changes of loss need the uncalibrated predictions"
+        )
+    return frame
+
+
+def with_baseline(results: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Keep the experiments whose `none` row finished; say which were left out."""
+    finished = results[(results["method"] == BASELINE) & (results["status"] == "ok")]
+    keys = finished.set_index(EXPERIMENT).index
+    keep = results.set_index(EXPERIMENT).index.isin(keys)
+    if keep.all():
+        return results, []
+    lost = results.loc[~keep, EXPERIMENT].drop_duplicates()
+    example = "/".join(str(part) for part in lost.iloc[0])
+    note = f"{len(lost)} experiments have no finished {BASELINE!r} row and are left out, first {example}"
+    return results[keep], [note]
+
+
+def select(
+    results: pd.DataFrame, *, methods: Sequence[str] | None = None, benchmarks: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Restrict results to some methods (`none` stays) and benchmarks; unknown names are an error."""
+    for column, wanted in (("method", methods), ("benchmark", benchmarks)):
+        if wanted is None:
+            continue
+        known = set(results[column])
+        unknown = [name for name in wanted if name not in known]
+        if unknown:
+            raise ValueError(f"no {column} {', '.join(map(repr, unknown))} in the results; there are {sorted(known)}")
+        keep = {*wanted, BASELINE} if column == "method" else set(wanted)
+        results = results[results[column].isin(keep)]
+    return results
+
+
+def loss_table(results: pd.DataFrame, metric: str, methods: Sequence[str] | None = None) -> pd.DataFrame:
+    """Losses with one row per experiment and one column per method; nan where a method did not finish.
+
+    Losses are rounded to ten digits: where two methods are the same model, as matrix and vector scaling of two
+    classes, their losses differ by what solvers leave, and that must be a tie.
+    """
+    finished = results[results["status"] == "ok"]
+    table = finished.pivot(index=EXPERIMENT, columns="method", values=metric)
+    every = results[EXPERIMENT].drop_duplicates().set_index(EXPERIMENT).index
+    table = table.reindex(index=every, columns=list(methods) if methods is not None else table.columns)
+    table.columns.name = "method"
+    return _ten_digits(table.sort_index())
+
+
+def change_table(losses: pd.DataFrame) -> pd.DataFrame:
+    """Change of loss against `none`; two infinite losses differ by 0."""
+    base = losses[BASELINE]
+    change = losses.sub(base, axis=0)
+    return change.mask(losses.eq(base, axis=0), 0.0)
+
+
+def relative_table(losses: pd.DataFrame) -> pd.DataFrame:
+    """Change of loss as a share of the loss of `none`; a loss that leaves 0 grows infinitely,
+    and one that falls from infinity to a number falls by 100 %."""
+    base = losses[BASELINE]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = losses.div(base, axis=0) - 1.0
+    return relative.mask(losses.eq(base, axis=0), 0.0)
+
+
+def dataset_table(table: pd.DataFrame, *, complete: bool) -> pd.DataFrame:
+    """Average over models and folds, one row per dataset.
+
+    With `complete` only datasets where every method finished every experiment remain; otherwise each method
+    is averaged over the experiments it finished. Infinite losses make infinite averages.
+    """
+    levels = DATASET
+    if not complete:
+        return table.groupby(level=levels).mean()
+    finished = table.notna().all(axis=1).groupby(level=levels).all()
+    means = table.groupby(level=levels).mean()
+    return means[finished.reindex(means.index)]
+
+
+def _ten_digits(table: pd.DataFrame) -> pd.DataFrame:
+    values = table.to_numpy(float)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        unit = 10.0 ** (np.floor(np.log10(np.abs(values))) - 9)
+        rounded = np.round(values / unit) * unit
+    table = table.copy()
+    table[:] = np.where(np.isfinite(rounded), rounded, values)
+    return table
+
+
+def _locate(path: Path) -> Path:
+    if path.is_dir():
+        for name in ("results.parquet", "results.csv", "results.csv.gz"):
+            if (path / name).is_file():
+                return path / name
+        raise FileNotFoundError(f"{path} holds no results.parquet, results.csv or results.csv.gz")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no results file {path}")
+    return path
+
+
+def _read_file(pd: Any, path: Path) -> pd.DataFrame:
+    name = path.name.lower()
+    if name.endswith(".parquet"):
+        return pd.read_parquet(path)
+    if name.endswith((".csv", ".csv.gz")):
+        # A dataset may well be called "NA" or "null": only an empty field of a number is missing.
+        text = dict.fromkeys([*DATASET, "model", "method", "status", "message"], str)
+        return pd.read_csv(path, dtype=text, keep_default_na=False, na_values=dict.fromkeys(_NUMBERS, _MISSING))
+    raise ValueError(f"{path.name}: results are read from .parquet, .csv or .csv.gz")
+
+
+_NUMBERS = ["fold", "n_cal", "n_classes", "logloss", "brier", *OPTIONAL]
+_MISSING = ["", "nan", "NaN", "NA"]
+
+
+def _require_columns(frame: pd.DataFrame, where: str) -> None:
+    missing = [name for name in REQUIRED if name not in frame.columns]
+    if missing:
+        raise ValueError(f"{where} lack the columns {', '.join(missing)}")
+
+
+def _first(mask: pd.Series) -> int:
+    return int(mask.to_numpy().argmax())

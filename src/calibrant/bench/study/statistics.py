@@ -1,0 +1,247 @@
+"""Ranks and tests over datasets, as Demšar (2006) proposes for comparing methods on many datasets.
+
+Everything starts from a table of losses, one row per dataset (independent) and one column per method. Mean
+ranks R_j over N datasets and k methods give the Friedman statistic
+`12/(Nk(k+1)) Σ (N R_j)² - 3N(k+1)`, divided by its tie correction, and the Nemenyi critical difference
+`q_α √(k(k+1)/(6N))`; pairwise signed-rank tests with Holm's correction stand beside it, because Nemenyi's
+test weakens as methods are added. Infinite losses are worst, and equal to each other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import stats
+
+from calibrant.optional import require
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+Z95 = float(stats.norm.ppf(0.975))
+"""Half width of a 95 % interval in standard errors."""
+
+
+@dataclass(frozen=True)
+class FriedmanTest:
+    """The Friedman test that all methods have the same mean rank."""
+
+    statistic: float
+    p_value: float
+    n_datasets: int
+    n_methods: int
+
+
+def dataset_ranks(losses: pd.DataFrame) -> pd.DataFrame:
+    """Rank the methods on every dataset, 1 for the smallest loss; ties share their mean rank.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> dataset_ranks(pd.DataFrame({"a": [0.1, 0.2], "b": [0.3, 0.2]})).values.tolist()
+    [[1.0, 2.0], [1.5, 1.5]]
+    """
+    if losses.isna().to_numpy().any():
+        raise ValueError("ranks need every method's loss on every dataset: drop incomplete datasets first")
+    return losses.rank(axis=1, method="average")
+
+
+def friedman(ranks: pd.DataFrame) -> FriedmanTest:
+    """Friedman's χ² test with tie correction; nan with fewer than two datasets or methods.
+
+    When every method ties on every dataset there is no difference to find: statistic 0, p-value 1.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> ranks = pd.DataFrame({"a": [1.0, 1, 1, 1], "b": [2.0, 2, 2, 2], "c": [3.0, 3, 3, 3]})
+    >>> friedman(ranks).statistic
+    8.0
+    """
+    n, k = ranks.shape
+    if n < 2 or k < 2:
+        return FriedmanTest(math.nan, math.nan, n, k)
+    values = ranks.to_numpy(float)
+    ties = sum(float((count**3 - count).sum()) for count in (np.unique(row, return_counts=True)[1] for row in values))
+    correction = 1.0 - ties / (n * k * (k * k - 1))
+    if correction <= 1e-12:
+        return FriedmanTest(0.0, 1.0, n, k)
+    totals = values.sum(axis=0)
+    statistic = (12.0 / (n * k * (k + 1)) * float(totals @ totals) - 3.0 * n * (k + 1)) / correction
+    statistic = max(statistic, 0.0)
+    return FriedmanTest(statistic, float(stats.chi2.sf(statistic, k - 1)), n, k)
+
+
+def critical_difference(n_methods: int, n_datasets: int, alpha: float = 0.05) -> float:
+    """Smallest difference of two mean ranks that Nemenyi's test calls significant at level `alpha`.
+
+    Examples
+    --------
+    >>> round(critical_difference(4, 14, 0.05), 2)
+    1.25
+    """
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha must lie between 0 and 1, got {alpha}")
+    if n_methods < 2 or n_datasets < 2:
+        return math.nan
+    quantile = float(stats.studentized_range.ppf(1.0 - alpha, n_methods, np.inf)) / math.sqrt(2.0)
+    return quantile * math.sqrt(n_methods * (n_methods + 1) / (6.0 * n_datasets))
+
+
+def nemenyi(ranks: pd.DataFrame) -> pd.DataFrame:
+    """Nemenyi's p-value for every pair of methods, a symmetric matrix with ones on the diagonal."""
+    n, k = ranks.shape
+    mean = ranks.mean().to_numpy(float)
+    matrix = np.ones((k, k))
+    if n < 2 or k < 2:
+        matrix[~np.eye(k, dtype=bool)] = math.nan
+    else:
+        upper = np.triu_indices(k, 1)
+        scale = math.sqrt(k * (k + 1) / (6.0 * n)) / math.sqrt(2.0)
+        distance = np.abs(mean[upper[0]] - mean[upper[1]]) / scale
+        distinct, back = np.unique(distance, return_inverse=True)
+        # The tail integral is accurate to about 1e-12, where it may also come out negative.
+        tail = np.clip(stats.studentized_range.sf(distinct, k, np.inf), 0.0, 1.0)
+        matrix[upper] = tail[back]
+        matrix.T[upper] = tail[back]
+    return _square(matrix, ranks)
+
+
+def wilcoxon_holm(losses: pd.DataFrame) -> pd.DataFrame:
+    """Signed-rank p-value of every pair of methods, corrected by Holm over all pairs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = wilcoxon_holm(pd.DataFrame({"a": [1.0, 2, 3], "b": [1.0, 2, 3]}))
+    >>> float(table.loc["a", "b"])
+    1.0
+    """
+    n, k = losses.shape
+    matrix = np.ones((k, k))
+    rows, columns = np.triu_indices(k, 1)
+    values = losses.to_numpy(float)
+    raw = np.array([signed_rank_p(values[:, i], values[:, j]) for i, j in zip(rows, columns)])
+    if n < 2:
+        raw[:] = math.nan
+    matrix[rows, columns] = matrix[columns, rows] = holm(raw)
+    return _square(matrix, losses)
+
+
+def signed_rank_p(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """Two-sided Wilcoxon signed-rank p-value; 1 when the pairs do not differ at all.
+
+    Two infinite values are a tie, and an infinite difference has the largest rank.
+    """
+    equal = a == b
+    with np.errstate(invalid="ignore"):
+        difference = np.where(equal, 0.0, a - b)
+    difference = difference[difference != 0.0]
+    if difference.size == 0:
+        return 1.0
+    if not np.isfinite(difference).all():
+        # Only signs and the order of magnitudes matter, so any number beyond the others stands for infinity.
+        finite = np.abs(difference[np.isfinite(difference)])
+        beyond = 2.0 * float(finite.max()) if finite.size else 1.0
+        difference = np.nan_to_num(difference, posinf=beyond, neginf=-beyond)
+    exact = difference.size <= 25 and np.unique(np.abs(difference)).size == difference.size
+    method: Literal["exact", "approx"] = "exact" if exact else "approx"
+    return float(stats.wilcoxon(difference, method=method).pvalue)
+
+
+def holm(p_values: NDArray[Any]) -> NDArray[Any]:
+    """Holm's step-down correction.
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    m = p_values.size
+    order = np.argsort(p_values)
+    adjusted = np.minimum(1.0, np.maximum.accumulate(p_values[order] * (m - np.arange(m))))
+    result = np.empty(m)
+    result[order] = adjusted
+    return result
+
+
+def cliques(mean_ranks: pd.Series, difference: float) -> list[list[str]]:
+    """Largest groups of methods, neighbours in rank, whose extremes lie within `difference` of each other.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> cliques(pd.Series({"a": 1.0, "b": 1.5, "c": 2.2, "d": 4.0}), 1.0)
+    [['a', 'b'], ['b', 'c']]
+    """
+    ordered = mean_ranks.sort_values(kind="stable")
+    names, values = list(ordered.index), ordered.to_numpy(float)
+    groups: list[list[str]] = []
+    reach = 0
+    for start in range(len(names)):
+        end = start
+        while end + 1 < len(names) and values[end + 1] - values[start] <= difference:
+            end += 1
+        if end > start and end > reach:
+            groups.append(names[start : end + 1])
+            reach = end
+    return groups
+
+
+def mean_interval(values: NDArray[Any]) -> tuple[float, float, float]:
+    """Mean and standard 95 % interval, `mean ± 1.96 s/√n`; no interval (nan) below two values.
+
+    Examples
+    --------
+    >>> mean_interval(np.array([1.0]))
+    (1.0, nan, nan)
+    """
+    values = values[~np.isnan(values)]
+    if values.size == 0:
+        return math.nan, math.nan, math.nan
+    mean = float(values.mean())
+    if values.size < 2 or not math.isfinite(mean):
+        return mean, math.nan, math.nan
+    half = Z95 * float(values.std(ddof=1)) / math.sqrt(values.size)
+    return mean, mean - half, mean + half
+
+
+def equal_mass_groups(values: NDArray[Any], n_groups: int) -> NDArray[np.int64]:
+    """Group numbers 0, 1, ... in growing value, sizes as equal as possible with equal values kept together.
+
+    Minimises the sum of squared group sizes over all ways to cut the sorted distinct values.
+
+    Examples
+    --------
+    >>> equal_mass_groups(np.array([3, 3, 3, 5, 5, 9, 9, 30]), 3).tolist()
+    [0, 0, 0, 1, 1, 2, 2, 2]
+    """
+    distinct, back, counts = np.unique(values, return_inverse=True, return_counts=True)
+    m = distinct.size
+    g = min(n_groups, m)
+    below = np.concatenate([[0], np.cumsum(counts)]).astype(float)
+    cost = np.full((g + 1, m + 1), np.inf)
+    cut = np.zeros((g + 1, m + 1), dtype=np.int64)
+    cost[0, 0] = 0.0
+    for group in range(1, g + 1):
+        for end in range(group, m + 1):
+            options = cost[group - 1, :end] + (below[end] - below[:end]) ** 2
+            cut[group, end] = int(np.argmin(options))
+            cost[group, end] = options[cut[group, end]]
+    label = np.zeros(m, dtype=np.int64)
+    end = m
+    for group in range(g, 0, -1):
+        start = int(cut[group, end])
+        label[start:end] = group - 1
+        end = start
+    return label[back]
+
+
+def _square(matrix: NDArray[Any], like: pd.DataFrame) -> pd.DataFrame:
+    pd = require("pandas", extra="bench")
+    names = list(like.columns)
+    return pd.DataFrame(matrix, index=pd.Index(names, name="method"), columns=names)

@@ -1,0 +1,106 @@
+"""Blending of members by their out-of-fold logits: ``softmax(Σ_m w_m Z_m)``, the normalised geometric mean.
+
+The weights, non-negative with sum one, minimise the out-of-fold log loss plus ``(strength / n) KL(w ‖ prior)``; the
+prior keeps the blend near the safe members where the data cannot tell. Members on one path of strengths are averaged
+by their cross-validated likelihood, ``w ∝ exp(−n ΔCV / 2)``. The predictions as they are join by an arithmetic mean,
+``(1 − v) p + v p₀``: their exact zeros, which as logarithms would outweigh all else, then cost at most ``−log(1 − v)``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import brentq
+
+from calibrant.typing import FloatArray, IntArray
+
+_STEPS = 200
+
+
+def log_losses(z: FloatArray, y: IntArray) -> FloatArray:
+    """Log loss of each row at logits `z` (k, n)."""
+    top = z.max(axis=0)
+    at_label = z[y, np.arange(len(y))]
+    return np.asarray(np.log(np.exp(z - top).sum(axis=0)) + top - at_label)
+
+
+def likelihood_weights(losses: FloatArray, n: float) -> FloatArray:
+    """Weights ``exp(−n ΔCV / 2)`` of candidates with mean cross-validated `losses`.
+
+    Examples
+    --------
+    >>> likelihood_weights(np.array([0.5, 0.5, 0.9]), 100).round(3)
+    array([0.5, 0.5, 0. ])
+    """
+    w = np.exp(-(losses - losses.min()) * n / 2.0)
+    return np.asarray(w / w.sum())
+
+
+def blend_weights(
+    members: list[FloatArray], y: IntArray, weight: FloatArray | None, prior: FloatArray, strength: float
+) -> FloatArray:
+    """Weights of the members whose out-of-fold logits (k, n) are given.
+
+    Exponentiated gradient descent, which keeps weights positive, from the prior; the problem is convex.
+    """
+    from calibrant.softmax.kernels import softmax_loss
+
+    n = float(len(y)) if weight is None else float(weight.sum())
+    share = np.full(len(y), 1.0 / n) if weight is None else weight / n
+    rows = np.arange(len(y))
+    at_label = np.array([share @ z[y, rows] for z in members])
+    prior = prior / prior.sum()
+    strength /= n
+
+    def evaluate(w: FloatArray) -> tuple[float, FloatArray]:
+        z = w[0] * members[0]
+        for value, member in zip(w[1:], members[1:], strict=True):
+            z += value * member
+        loss = softmax_loss(z, y, share)
+        z *= share
+        log_ratio = np.log(np.maximum(w, 1e-300) / prior)
+        gradient = np.array([np.vdot(z, member) for member in members]) - at_label
+        return float(loss + strength * (w @ log_ratio)), gradient + strength * log_ratio
+
+    w, rate = prior, 4.0
+    objective, gradient = evaluate(w)
+    for _ in range(_STEPS):
+        trial = w * np.exp(-rate * (gradient - gradient.min()))
+        trial /= trial.sum()
+        value, slope = evaluate(trial)
+        if value > objective:
+            rate /= 2.0
+            if rate < 1e-3:
+                break
+            continue
+        moved = float(np.abs(trial - w).max())
+        w, objective, gradient = trial, value, slope
+        rate *= 1.2
+        if moved < 1e-4:
+            break
+    return w
+
+
+def pool_weight(
+    blended: FloatArray, original: FloatArray, weight: FloatArray | None, counts: tuple[float, float]
+) -> float:
+    """The share ``v`` of the original predictions that maximises the likelihood of ``(1 − v) blended + v original``.
+
+    `blended` and `original` are the probabilities of the observed labels; `counts` are pseudo-observations that only
+    the blend, and only the original, could explain. The objective is concave.
+
+    Examples
+    --------
+    >>> blended, original = np.full(40, 0.6), np.full(40, 0.6)
+    >>> round(pool_weight(blended, original, None, (1.0, 2.0)), 3)  # nothing to tell them apart: the counts decide
+    0.667
+    """
+    w = np.ones(len(blended)) if weight is None else weight
+    difference = original - blended
+
+    def slope(v: float) -> float:
+        return float(w @ (difference / (blended + v * difference))) - counts[0] / (1.0 - v) + counts[1] / v
+
+    least = 1e-9
+    if slope(least) <= 0.0:
+        return 0.0
+    return 1.0 if slope(1.0 - least) >= 0.0 else float(brentq(slope, least, 1.0 - least, xtol=1e-6))

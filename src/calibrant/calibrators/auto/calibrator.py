@@ -1,0 +1,253 @@
+"""The calibrator we recommend: cross-fitted members from temperature scaling to boosted trees, blended by likelihood.
+
+``(1 − v) S(x̃ + Θ f(x̃) + Σ_t tree_t(x̃)) + v p`` where ``x̃`` is temperature scaling with a learned mixture of the input
+``p``, ``f`` are the features of the additive model, coefficients and trees are averages over folds and members,
+weighted by what each member's out-of-fold predictions are worth, and ``v`` is the share of the predictions as they are.
+See `docs/flagship.md` for the design and how it was found.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+
+from calibrant.calibrators.auto.additive import KernelFeatures, additive_logits
+from calibrant.calibrators.auto.blend import blend_weights, log_losses, pool_weight
+from calibrant.calibrators.auto.members import CrossFit, Member
+from calibrant.calibrators.auto.monotone import increasing_knots, interpolate, keep_most_probable
+from calibrant.calibrators.auto.plan import Plan, make_plan, rows_to_use
+from calibrant.calibrators.auto.trees.ensemble import TreeLayer, concatenate
+from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.scaling.temperature import WEAK_PRIOR, learn_temperature, temperature_scaled
+from calibrant.folds import stratified_folds
+from calibrant.simplex import laplace_weight, log_probabilities, softmax_inplace
+from calibrant.typing import FloatArray, IntArray
+
+#: Strength of the blend's prior, in observations.
+_BLEND_STRENGTH = 3.0
+#: Below this weight trees change nothing that could be measured, and are not stored.
+_LEAST_TREES = 1e-3
+#: Knots of the increasing map of two classes.
+_KNOTS = 64
+
+
+class AutoCalibrator(Calibrator):
+    """The default calibrator, for two or more classes: nothing to set.
+
+    Temperature scaling with a learned mixture of the input, matrix scaling with curves, and boosted trees are fitted
+    on folds; the blend of their logits with the best out-of-fold likelihood predicts, pooled with the predictions as
+    they are. What the data cannot tell shrinks to the simpler members and to no change at all.
+
+    Parameters
+    ----------
+    effort : {"full", "fast", "thorough"}, default="full"
+        ``"fast"`` leaves out the trees and, above 40 classes, two of five folds: much of the gain at a fraction of the
+        time. ``"thorough"`` adds kernel features for up to 12 classes: a little more gain at about twice the time.
+    monotone : bool, default=False
+        Keep the ranking: for two classes the map is strictly increasing, for more the most probable class stays the
+        same. `monotone_cost_` says what that costs in log loss.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the folds, landmarks and trees. `None` is a fixed seed too: the same data give the same result.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    chosen_ : dict
+        Weight of each member in the blend.
+    scores_ : dict
+        Cross-validated log loss of each member, of the predictions as they are, and of the blend with their share; the
+        weights of the blend are chosen on the same folds.
+    details_ : dict
+        For each member what was chosen inside: the strength, the loss at each strength, the rounds of boosting.
+    inverse_temperature_, input_smoothing_ : float
+        Of the temperature scaling underneath.
+    identity_weight_ : float
+        The share of the predictions as they are.
+    coef_ : ndarray of shape (k, n_coefficients)
+        Coefficients of log-probabilities, one, kernel features and the three curves of each class.
+    landmarks_, whitening_, kernel_scale_ : ndarrays
+        The kernel features.
+    tree_features_, tree_subtracted_, tree_thresholds_, tree_values_ : ndarrays
+        The trees.
+    monotone_cost_ : float
+        Increase of the mean log loss on the calibration data by ``monotone=True``; 0 without.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators.auto.calibrator import AutoCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet(np.ones(3), size=500)
+    >>> y = [rng.choice(3, p=row) for row in p ** 2 / (p ** 2).sum(axis=1, keepdims=True)]  # an under-confident model
+    >>> auto = AutoCalibrator().fit(p, y)
+    >>> bool(auto.inverse_temperature_ > 1.5), auto.predict_proba(p).shape
+    (True, (500, 3))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Calibrator._parameter_constraints,
+        "effort": [StrOptions({"full", "fast", "thorough"})],
+        "monotone": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        effort: str = "full",
+        monotone: bool = False,
+        random_state: Any = None,
+        *,
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.effort = effort
+        self.monotone = monotone
+        self.random_state = random_state
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        rng = check_random_state(0 if self.random_state is None else self.random_state)
+        rows = rows_to_use(len(x), x.shape[1], rng)
+        if rows is not None:
+            x, y, weight = x[rows], y[rows], None if weight is None else weight[rows]
+        n, k = x.shape
+        plan = self._plan(n, k)
+        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(
+            x, y, weight, plan.input_smoothing, WEAK_PRIOR
+        )
+        self._output_smoothing = laplace_weight(total_weight(n, weight))
+        scaled = self._scaled(x)
+        kernel = KernelFeatures.choose(scaled, plan.n_landmarks, rng)
+        seed = int(rng.randint(2**31 - 1))
+        fold = stratified_folds(y if plan.stratified else np.zeros_like(y), plan.n_folds, seed, x)
+        fit = CrossFit(scaled, y, weight, fold, kernel)
+        members = fit_members(fit, plan, seed)
+        held = [member.held for member in members]
+        weights = blend_weights(held, y, weight, prior_weights(members, plan), _BLEND_STRENGTH)
+        blended = np.exp(-log_losses(np.tensordot(weights, np.stack(held), axes=1), y))
+        original = np.exp(-log_losses(np.ascontiguousarray(x.T), y))
+        share = pool_weight(blended, original, weight, plan.pool_counts)
+        pooled = (1.0 - share) * blended + share * original
+        self.identity_weight_ = share
+        self._store(members, weights, kernel, k)
+        before, after = (-float(np.average(np.log(p), weights=weight)) for p in (original, pooled))
+        self.scores_ = {**{m.name: m.loss for m in members}, "none": before, "blend": after}
+        self.n_calibration_rows_ = n
+        self.class_frequencies_ = np.bincount(y, weight, minlength=k) / total_weight(n, weight)
+        self.class_means_before_ = np.average(np.exp(x), axis=0, weights=weight)
+        self.monotone_cost_ = 0.0
+        if self.monotone:
+            self._make_monotone(x, scaled, y, weight)
+
+    def _plan(self, n: int, k: int) -> Plan:
+        """What to fit; an ablation overrides it."""
+        return make_plan(n, k, self.effort)
+
+    def _store(self, members: list[Member], weights: FloatArray, kernel: KernelFeatures, k: int) -> None:
+        """Blend the members into one coefficient matrix and one list of trees."""
+        share = 1.0 - self.identity_weight_
+        self.chosen_ = {member.name: share * float(w) for member, w in zip(members, weights, strict=True)}
+        self.chosen_["none"] = self.identity_weight_
+        self.details_ = {member.name: dict(member.details) for member in members}
+        self.coef_ = np.tensordot(weights, np.stack([member.theta for member in members]), axes=1)
+        worth = [m.trees.scaled(w) for m, w in zip(members, weights, strict=True) if w >= _LEAST_TREES]
+        trees = concatenate(worth, k)
+        self.tree_features_, self.tree_subtracted_ = trees.features, trees.subtracted
+        self.tree_thresholds_, self.tree_values_ = trees.thresholds, trees.values
+        self.landmarks_, self.whitening_ = kernel.landmarks, kernel.whitening
+        self.kernel_scale_ = np.array([kernel.spread, kernel.bandwidth])
+
+    def _scaled(self, x: FloatArray) -> FloatArray:
+        """Temperature-scaled log-probabilities (k, n) of log-probabilities `x` (n, k)."""
+        q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
+        return np.ascontiguousarray(log_probabilities(q).T)
+
+    def _logits(self, scaled: FloatArray) -> FloatArray:
+        """Blended logits (k, n), before the ranking is mended."""
+        kernel = KernelFeatures(self.landmarks_, self.whitening_, *map(float, self.kernel_scale_))
+        z = additive_logits(scaled, self.coef_, kernel)
+        trees = TreeLayer(self.tree_features_, self.tree_subtracted_, self.tree_thresholds_, self.tree_values_)
+        trees.add_to(scaled, z)
+        return z
+
+    def _pooled(self, z: FloatArray, x: FloatArray) -> FloatArray:
+        """Probabilities (n, k) of blended logits `z` (k, n) with the share of the predictions `x` (n, k) themselves."""
+        p = softmax_inplace(np.ascontiguousarray(z.T))
+        p *= 1.0 - self.identity_weight_
+        p += self.identity_weight_ * np.exp(x)
+        return p
+
+    def _make_monotone(self, x: FloatArray, scaled: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        z = self._logits(scaled)
+        if len(scaled) == 2:
+            odds = scaled[1] - scaled[0]
+            self.knots_ = np.unique(np.quantile(odds, np.linspace(0.0, 1.0, _KNOTS)))
+            if len(self.knots_) == 1:
+                self.knots_ = self.knots_[0] + np.array([-1.0, 1.0])
+            # Beyond the data the map continues as temperature scaling bends it least: by the outermost slope.
+            at_knots = self._logits(_two_columns(self.knots_))
+            mass = np.histogram(odds, np.concatenate([self.knots_, [np.inf]]))[0] + 1.0
+            self.knot_values_ = increasing_knots(self.knots_, at_knots[1] - at_knots[0], mass)
+        kept, free = (self._pooled(logits, x)[np.arange(len(y)), y] for logits in (self._ranked(scaled, z), z))
+        self.monotone_cost_ = float(np.average(np.log(free / kept), weights=weight))
+
+    def _ranked(self, scaled: FloatArray, z: FloatArray) -> FloatArray:
+        """Logits that keep the ranking."""
+        if len(scaled) == 2:
+            odds = interpolate(scaled[1] - scaled[0], self.knots_, self.knot_values_)
+            return np.stack([np.zeros_like(odds), odds])
+        return keep_most_probable(scaled, z)
+
+    def _map(self, x: FloatArray) -> FloatArray:
+        scaled = self._scaled(x)
+        z = self._logits(scaled)
+        if self.monotone:
+            z = self._ranked(scaled, z)
+        return self._pooled(z, x)
+
+    def summary(self) -> str:
+        """What was found, in words: over- or under-confidence, corrected classes, the blend and how sure it is."""
+        from calibrant.calibrators.auto.summary import summarise
+
+        return summarise(self)
+
+
+def _two_columns(odds: FloatArray) -> FloatArray:
+    """Log-probabilities (2, n) of log-odds."""
+    return np.stack([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)])
+
+
+def fit_members(fit: CrossFit, plan: Plan, seed: int) -> list[Member]:
+    """Fit the members that a plan names."""
+    members = [fit.temperature()]
+    if "vector" in plan.members:
+        members.append(fit.vector(plan.factors))
+    if "additive" in plan.members:
+        additive, starts = fit.additive(plan.factors, plan.lambdas)
+        members.append(additive)
+    if "kernel" in plan.members and fit.kernel.n_features:
+        members.append(fit.kernel_ridge())
+    if "trees" in plan.members:
+        boosted = fit.boosted("trees", starts, additive.theta, plan.trees, seed)
+        if boosted.details["rounds"]:
+            members.append(boosted)
+    return members
+
+
+def prior_weights(members: list[Member], plan: Plan) -> FloatArray:
+    """Prior weights of the members; trees that did not grow leave theirs to the model they would have grown from."""
+    prior = {member.name: plan.members[member.name] for member in members}
+    if "trees" in plan.members and "trees" not in prior:
+        prior["additive"] += plan.members["trees"]
+    return np.array(list(prior.values()))

@@ -1,0 +1,159 @@
+"""Cross-fitting of the members that `AutoCalibrator` blends.
+
+Every member is fitted once for each fold on the other folds; its out-of-fold logits say what it is worth, and the
+average of the fold models is what predicts. All members are linear in one set of features plus trees, so that any
+weighted average of their logits is again one coefficient matrix and one list of trees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from calibrant.calibrators.auto.additive import (
+    EVEN,
+    FACTORS,
+    N_CURVES,
+    KernelFeatures,
+    Lambdas,
+    curves,
+    fit_path,
+    shared_features,
+    strengths,
+)
+from calibrant.calibrators.auto.blend import likelihood_weights, log_losses
+from calibrant.calibrators.auto.trees.ensemble import BoostingOptions, TreeLayer, cross_fit_trees
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.typing import FloatArray, IntArray
+
+#: (factor of the additive part, strength of the kernel part) along the kernel member's path.
+KERNEL_PATH = ((1.0, 10.0), (1.0, 2.0), (0.3, 0.4))
+#: Duality gap at which a fit of the cross-validation is good enough: far below the differences that matter.
+_TOL = 1e-4
+
+
+@dataclass
+class Member:
+    """A cross-fitted model: out-of-fold logits (k, n), mean coefficients in the full layout, trees, loss."""
+
+    name: str
+    held: FloatArray
+    theta: FloatArray
+    trees: TreeLayer
+    loss: float
+    details: dict[str, float] = field(default_factory=dict)
+
+
+class CrossFit:
+    """The rows, folds and features that all members share.
+
+    Parameters
+    ----------
+    x : ndarray of shape (k, n)
+        Temperature-scaled log-probabilities.
+    y, weight : ndarrays of shape (n,)
+        Column numbers of the labels, and counts (`None`: all one).
+    fold : ndarray of shape (n,)
+        The fold each row belongs to.
+    kernel : KernelFeatures
+        Nyström features, possibly none.
+    """
+
+    def __init__(
+        self, x: FloatArray, y: IntArray, weight: FloatArray | None, fold: IntArray, kernel: KernelFeatures
+    ) -> None:
+        self.x, self.y, self.weight, self.fold = x, y, weight, fold
+        self.k, self.n = x.shape
+        self.total = float(self.n) if weight is None else float(weight.sum())
+        self.kernel = kernel
+        self.n_folds = int(fold.max()) + 1
+        self.rows = [np.flatnonzero(fold != c) for c in range(self.n_folds)]
+        self.held_rows = [np.flatnonzero(fold == c) for c in range(self.n_folds)]
+        self.shared = shared_features(x, kernel)
+        self.curves = curves(x)
+
+    def loss(self, held: FloatArray) -> float:
+        """Mean log loss of out-of-fold logits."""
+        return float(np.average(log_losses(held, self.y), weights=self.weight))
+
+    @staticmethod
+    def _mean(fold_thetas: list[FloatArray]) -> FloatArray:
+        return np.asarray(np.mean(fold_thetas, axis=0))
+
+    def temperature(self) -> Member:
+        """The temperature-scaled input itself: two parameters, whose optimism is negligible."""
+        theta = np.zeros((self.k, self.shared.shape[0] + N_CURVES))
+        return Member("temperature", self.x, theta, TreeLayer.empty(self.k), self.loss(self.x))
+
+    def vector(self, factors: tuple[float, ...] = FACTORS) -> Member:
+        """Vector scaling with curves: a class's logit depends on its own probability only."""
+        shared = np.ones((1, self.n))
+        own = np.concatenate([self.x[None], self.curves])
+        path = [np.full((self.k, 2 + N_CURVES), factor * self.k) for factor in factors]
+        member, averaged = self.path("vector", shared, own, path, factors)
+        mean = self._mean(averaged)
+        member.theta[:, self.k] = mean[:, 0]
+        np.fill_diagonal(member.theta[:, : self.k], mean[:, 1])
+        member.theta[:, -N_CURVES:] = mean[:, 2:]
+        return member
+
+    def additive(
+        self, factors: tuple[float, ...] = FACTORS, lambdas: Lambdas = EVEN
+    ) -> tuple[Member, list[FloatArray]]:
+        """Matrix scaling with curves; and the logits (k, n) of each fold's model."""
+        shared = self.shared[: self.k + 1]
+        path = [strengths(self.k, factor, lambdas=lambdas) for factor in factors]
+        member, averaged = self.path("additive", shared, self.curves, path, factors)
+        mean = self._mean(averaged)
+        member.theta[:, : self.k + 1] = mean[:, : self.k + 1]
+        member.theta[:, -N_CURVES:] = mean[:, self.k + 1 :]
+        everything = SoftmaxProblem(self.y, self.x, shared=shared, own=self.curves)
+        return member, [everything.logits(theta) for theta in averaged]
+
+    def kernel_ridge(self) -> Member:
+        """The additive model with kernel features."""
+        path = [strengths(self.k, factor, strength, self.kernel.n_features) for factor, strength in KERNEL_PATH]
+        labels = tuple(strength for _, strength in KERNEL_PATH)
+        member, averaged = self.path("kernel", self.shared, self.curves, path, labels)
+        member.theta[:] = self._mean(averaged)
+        return member
+
+    def path(
+        self, name: str, shared: FloatArray, own: FloatArray, path: list[FloatArray], labels: tuple[float, ...]
+    ) -> tuple[Member, list[FloatArray]]:
+        """Fit a path of strengths on each fold and average it by likelihood.
+
+        Returns the member, its coefficients yet to be filled in, and the averaged coefficients of each fold.
+        """
+        thetas = []
+        candidates = [np.empty((self.k, self.n)) for _ in path]
+        for rows, out in zip(self.rows, self.held_rows, strict=True):
+            fitted = fit_path(self.problem(shared, own, rows), path, tol=_TOL)
+            held = self.problem(shared, own, out)
+            for candidate, theta in zip(candidates, fitted, strict=True):
+                candidate[:, out] = held.logits(theta)
+            thetas.append(np.stack(fitted))
+        losses = np.array([self.loss(candidate) for candidate in candidates])
+        weights = likelihood_weights(losses, self.total)
+        held_logits = np.zeros((self.k, self.n))
+        for w, candidate in zip(weights, candidates, strict=True):
+            held_logits += w * candidate
+        details = {f"loss at {label:g}": float(loss) for label, loss in zip(labels, losses, strict=True)}
+        details["strength"] = float(np.exp(weights @ np.log(labels)))
+        empty = self.temperature()
+        member = Member(name, held_logits, empty.theta, empty.trees, self.loss(held_logits), details)
+        return member, [np.tensordot(weights, theta, axes=1) for theta in thetas]
+
+    def problem(self, shared: FloatArray, own: FloatArray, rows: IntArray) -> SoftmaxProblem:
+        """The softmax problem of some of the rows."""
+        part = None if self.weight is None else self.weight[rows]
+        return SoftmaxProblem(self.y[rows], self.x[:, rows], shared=shared[:, rows], own=own[:, :, rows], weight=part)
+
+    def boosted(
+        self, name: str, starts: list[FloatArray], theta: FloatArray, options: BoostingOptions, seed: int
+    ) -> Member:
+        """Trees on top of each fold's logits; `theta` are the mean coefficients that make those logits."""
+        fitted = cross_fit_trees(self.x, starts, self.y, self.weight, self.fold, options, seed)
+        details = {"rounds": float(fitted.rounds)}
+        return Member(name, fitted.held, theta, fitted.layer, self.loss(fitted.held), details)

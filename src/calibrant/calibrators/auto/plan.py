@@ -1,0 +1,103 @@
+"""What `AutoCalibrator` fits for data of a given size: the members, folds and rows that are worth their cost.
+
+Trees pay where classes are few and distortions curved, kernel features add a little beside them; with many classes
+the safe, nearly diagonal models win, and the full matrix is left out where it would cost more than it has ever gained.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from calibrant.calibrators.auto.additive import EVEN, FACTORS, Lambdas
+from calibrant.calibrators.auto.trees.ensemble import BoostingOptions
+from calibrant.calibrators.scaling.temperature import InputSmoothing
+from calibrant.typing import IntArray
+
+_KERNEL_CLASSES = 12
+#: With many rows trees find what the kernel would, at less cost.
+_KERNEL_ROWS = 20_000
+_TREE_CLASSES = 40
+_MATRIX_CLASSES = 200
+#: One probability has few ways to be distorted that the curves do not know; trees need rows to find one.
+_BINARY_TREE_ROWS = 5000
+#: Two classes have few coefficients, and folds understate what their average is worth: the blend has one
+#: pseudo-observation more for each of this many rows.
+_BINARY_POOL_ROWS = 500.0
+#: Most rows, and most numbers in a matrix of log-probabilities (but never less than the last number of rows): what is
+#: more is thinned by a random draw, since the error that is left is far below what can be measured.
+_MOST_ROWS = 50_000
+_MOST_NUMBERS = 1 << 21
+_LEAST_ROWS = 10_000
+#: With fewer rows than this nothing beyond the temperature is learned, ...
+_LEAST_FOR_FOLDS = 15
+#: ... and with fewer than this neither kernel nor trees.
+_LEAST_FOR_FLEXIBLE = 200
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is fitted: every ingredient of `AutoCalibrator` that can be left out or changed.
+
+    Attributes
+    ----------
+    members : dict
+        Members to fit, with their prior weights in the blend.
+    n_folds, stratified
+        The folds.
+    n_landmarks : int
+        Size of the kernel.
+    trees : BoostingOptions
+        How trees are grown.
+    factors, lambdas
+        Factors on the ridge strengths that are averaged, and the relative strengths of the parts of the matrix.
+    input_smoothing
+        The mixture of the input with the uniform distribution, see `TemperatureScalingCalibrator`.
+    pool_counts : tuple of float
+        Pseudo-observations for the blend and for the predictions as they are, which so keep a share where calibration
+        gains nothing out of fold.
+    """
+
+    members: dict[str, float]
+    n_folds: int
+    stratified: bool
+    n_landmarks: int
+    trees: BoostingOptions = field(default_factory=BoostingOptions)
+    factors: tuple[float, ...] = FACTORS
+    lambdas: Lambdas = EVEN
+    input_smoothing: InputSmoothing = "auto"
+    pool_counts: tuple[float, float] = (1.0, 2.0)
+
+
+def make_plan(n: int, k: int, effort: str) -> Plan:
+    """The plan for `n` rows of `k` classes."""
+    if n < _LEAST_FOR_FOLDS:
+        members = {"temperature": 1.0}
+    elif k > _MATRIX_CLASSES:
+        members = {"temperature": 0.5, "vector": 0.5}
+    elif k > _TREE_CLASSES:
+        members = {"temperature": 0.4, "vector": 0.3, "additive": 0.3}
+    elif k == 2:
+        members = {"temperature": 0.03, "additive": 0.97}
+        if n >= _BINARY_TREE_ROWS:
+            members |= {"additive": 0.92, "trees": 0.05}
+    else:
+        members = {"temperature": 0.05, "additive": 0.05, "trees": 0.45}
+        if effort == "thorough" and k <= _KERNEL_CLASSES and n <= _KERNEL_ROWS:
+            members["kernel"] = 0.45
+    if n < _LEAST_FOR_FLEXIBLE and "additive" in members:
+        members = {"temperature": 0.4, "additive": 0.6}
+    if effort == "fast":
+        members = {name: w for name, w in members.items() if name in {"temperature", "vector", "additive"}}
+    n_folds = 3 if effort == "fast" and k > _TREE_CLASSES else 5
+    landmarks = min(40, n // 5) if "kernel" in members else 0
+    # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.
+    plan = Plan(members, min(n_folds, n), k <= _TREE_CLASSES, landmarks)
+    return replace(plan, pool_counts=(1.0 + n / _BINARY_POOL_ROWS, 2.0)) if k == 2 else plan
+
+
+def rows_to_use(n: int, k: int, rng: np.random.RandomState) -> IntArray | None:
+    """A sorted random draw of rows where there are more than the fit can profit from; `None` for all."""
+    most = max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_NUMBERS // k))
+    return None if n <= most else np.sort(rng.permutation(n)[:most])

@@ -1,0 +1,171 @@
+"""Structured quadratic scaling (SQS): matrix scaling with a quadratic and two further curves of each class's own score.
+
+The Gaussian model of logits makes the exact calibration map quadratic; a full quadratic form has k³ coefficients. SQS
+keeps, of the quadratic part, what a class's own score bends, adds ``log(1 − q)`` and ``q`` (which make it a superset
+of beta calibration for two classes) and, on request, a smooth remainder in kernel features; ridge strengths shrink each
+part towards the simpler model below it.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from calibrant.calibrators.auto.additive import FACTORS, KernelFeatures, additive_logits, fit_path, strengths
+from calibrant.calibrators.auto.blend import likelihood_weights
+from calibrant.calibrators.auto.members import CrossFit
+from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.scaling.temperature import (
+    INPUT_SMOOTHING_CONSTRAINT,
+    InputSmoothing,
+    learn_temperature,
+    temperature_scaled,
+)
+from calibrant.folds import stratified_folds
+from calibrant.simplex import laplace_weight, log_probabilities, softmax_inplace
+from calibrant.softmax.penalties import Ridge
+from calibrant.softmax.solvers import solve
+from calibrant.typing import FloatArray, IntArray
+
+_POSITIVE = [Interval(Real, 0, None, closed="neither")]
+
+
+class SQSCalibrator(Calibrator):
+    """Structured quadratic scaling: SMS with curves of each class's own probability.
+
+    ``S(x̃ + W x̃ + b + Σ_m u_m ∘ g_m(x̃) + A φ(x̃))`` on temperature-scaled log-probabilities ``x̃ = log q``, with
+    ``g = (x̃²/5, log(1 − q), q)`` and Nyström kernel features ``φ`` (none by default).
+
+    Parameters
+    ----------
+    strength : float or "auto", default="auto"
+        Factor on all ridge strengths. ``"auto"`` averages the fits for 10, 3, 1, 0.3 and 0.1 by their cross-validated
+        likelihood.
+    lambda_intercept, lambda_diagonal, lambda_off_diagonal, lambda_curves : float, default=1.0
+        Strengths of the groups: times ``k/n``, for the off-diagonal part ``k(k − 1)/n``, as in SMS.
+    n_landmarks : int, default=0
+        Landmarks of the kernel features; 30 to 60 are useful with fewer than about 20 classes.
+    lambda_kernel : float, default=3.0
+        Strength of the kernel features, times ``1/n``.
+    input_smoothing : float in [0, 1), "auto" or None, default="auto"
+        Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
+    n_folds : int, default=5
+        Folds of the cross-validation.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the folds and landmarks; `None` is a fixed seed.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (k, k + 1 + n_kernel + 3)
+        Coefficients of log-probabilities (deviations from the identity), one, kernel features and curves.
+    strength_ : float
+        The factor, or the geometric mean of the averaged ones.
+    scores_ : dict
+        Cross-validated log loss at each factor; empty for a given one.
+    inverse_temperature_, input_smoothing_ : float
+        Of the temperature scaling underneath.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators.auto.sqs import SQSCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet(np.ones(3), size=300)
+    >>> y = [rng.choice(["a", "b", "c"], p=row) for row in p]
+    >>> sqs = SQSCalibrator().fit(p, y)
+    >>> sqs.coef_.shape
+    (3, 7)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Calibrator._parameter_constraints,
+        "strength": [*_POSITIVE, StrOptions({"auto"})],
+        "lambda_intercept": _POSITIVE,
+        "lambda_diagonal": _POSITIVE,
+        "lambda_off_diagonal": _POSITIVE,
+        "lambda_curves": _POSITIVE,
+        "n_landmarks": [Interval(Integral, 0, None, closed="left")],
+        "lambda_kernel": _POSITIVE,
+        "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
+        "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        strength: Any = "auto",
+        lambda_intercept: float = 1.0,
+        lambda_diagonal: float = 1.0,
+        lambda_off_diagonal: float = 1.0,
+        lambda_curves: float = 1.0,
+        n_landmarks: int = 0,
+        lambda_kernel: float = 3.0,
+        input_smoothing: InputSmoothing = "auto",
+        n_folds: int = 5,
+        random_state: Any = None,
+        *,
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.strength = strength
+        self.lambda_intercept = lambda_intercept
+        self.lambda_diagonal = lambda_diagonal
+        self.lambda_off_diagonal = lambda_off_diagonal
+        self.lambda_curves = lambda_curves
+        self.n_landmarks = n_landmarks
+        self.lambda_kernel = lambda_kernel
+        self.input_smoothing = input_smoothing
+        self.n_folds = n_folds
+        self.random_state = random_state
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        rng = check_random_state(0 if self.random_state is None else self.random_state)
+        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(x, y, weight, self.input_smoothing)
+        self._output_smoothing = laplace_weight(total_weight(len(x), weight))
+        scaled = self._scaled(x)
+        kernel = KernelFeatures.choose(scaled, min(self.n_landmarks, len(x)), rng)
+        self.landmarks_, self.whitening_ = kernel.landmarks, kernel.whitening
+        self.kernel_scale_ = np.array([kernel.spread, kernel.bandwidth])
+        fold = stratified_folds(y, self.n_folds, int(rng.randint(2**31 - 1)), x)
+        fit = CrossFit(scaled, y, weight, fold, kernel)
+        problem = fit.problem(fit.shared, fit.curves, np.arange(len(x)))
+        # Without a few rows a fold there is nothing to compare: the paper's strengths.
+        if self.strength == "auto" and len(x) >= 3 * self.n_folds:
+            path = [self._strengths(factor, fit) for factor in FACTORS]
+            member, _ = fit.path("sqs", fit.shared, fit.curves, path, FACTORS)
+            losses = np.array([member.details[f"loss at {factor:g}"] for factor in FACTORS])
+            self.scores_ = {f"{factor:g}": float(loss) for factor, loss in zip(FACTORS, losses, strict=True)}
+            self.strength_ = member.details["strength"]
+            thetas = np.stack(fit_path(problem, path, tol=1e-8))
+            self.coef_ = np.tensordot(likelihood_weights(losses, fit.total), thetas, axes=1)
+        else:
+            self.scores_ = {}
+            self.strength_ = 1.0 if self.strength == "auto" else float(self.strength)
+            self.coef_ = solve(problem, Ridge(self._strengths(self.strength_, fit) / fit.total)).theta
+
+    def _strengths(self, factor: float, fit: CrossFit) -> FloatArray:
+        lambdas = (self.lambda_intercept, self.lambda_diagonal, self.lambda_off_diagonal, self.lambda_curves)
+        return strengths(fit.k, factor, factor * self.lambda_kernel, fit.kernel.n_features, lambdas)
+
+    def _scaled(self, x: FloatArray) -> FloatArray:
+        """Temperature-scaled log-probabilities (k, n) of log-probabilities `x` (n, k)."""
+        q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
+        return np.ascontiguousarray(log_probabilities(q).T)
+
+    def _map(self, x: FloatArray) -> FloatArray:
+        kernel = KernelFeatures(self.landmarks_, self.whitening_, *map(float, self.kernel_scale_))
+        return softmax_inplace(np.ascontiguousarray(additive_logits(self._scaled(x), self.coef_, kernel).T))

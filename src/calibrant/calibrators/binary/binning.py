@@ -1,0 +1,182 @@
+"""Histogram binning: a prediction becomes the share of positive labels in its bin.
+
+Bins have equal width or equal mass and are closed on the left, the last one on both sides. Everything here is a
+function of the sorted distinct predictions with their weights, so that weights equal repetition for the edges too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.typing import FloatArray, IntArray
+
+#: Decimals kept before a prediction meets a bin edge: 0.3 belongs to [0.3, 0.4) whichever way it was rounded.
+EDGE_DECIMALS = 12
+
+#: Up to this many bins, comparing with every edge is faster than a binary search.
+_FEW_BINS = 40
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Distinct scores in ascending order, with the weight and the positive weight of each."""
+
+    score: FloatArray
+    weight: FloatArray
+    positive: FloatArray
+
+
+def group_scores(score: FloatArray, y: IntArray, weight: FloatArray | None) -> Grouped:
+    """Merge rows of equal score."""
+    order = np.argsort(score)
+    s = score[order]
+    first = np.flatnonzero(np.concatenate([[True], s[1:] != s[:-1]]))
+    w = np.ones(len(s)) if weight is None else weight[order]
+    positive = np.where(y[order] == 1, w, 0.0)
+    if len(first) == len(s):
+        return Grouped(s, w, positive)
+    return Grouped(s[first], np.add.reduceat(w, first), np.add.reduceat(positive, first))
+
+
+def weighted_quantiles(score: FloatArray, weight: FloatArray, q: FloatArray) -> FloatArray:
+    """Quantiles with linear interpolation of the sequence in which each sorted score is repeated `weight` times."""
+    reached = np.cumsum(weight)
+    position = q * max(float(reached[-1]) - 1.0, 0.0)
+    lower = np.floor(position)
+    last = len(score) - 1
+    below = score[np.minimum(np.searchsorted(reached, lower, side="right"), last)]
+    above = score[np.minimum(np.searchsorted(reached, lower + 1.0, side="right"), last)]
+    return np.asarray(below + (position - lower) * (above - below), dtype=np.float64)
+
+
+def rounded_positive(x: FloatArray) -> FloatArray:
+    """Probabilities of the second class, rounded as bin edges are."""
+    return np.round(positive_probability(x), EDGE_DECIMALS)
+
+
+def bin_totals(grouped: Grouped, inner_edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Weight and positive weight of the bins that `inner_edges` separate, closed on the left."""
+    cut = np.concatenate([[0], np.searchsorted(grouped.score, inner_edges, side="left"), [len(grouped.score)]])
+    weight = np.concatenate([[0.0], np.cumsum(grouped.weight)])[cut]
+    positive = np.concatenate([[0.0], np.cumsum(grouped.positive)])[cut]
+    return np.diff(weight), np.diff(positive)
+
+
+class HistogramCalibrator(BinaryMethod):
+    """Histogram binning.
+
+    Parameters
+    ----------
+    n_bins : int, default=10
+        Number of bins; equal-mass bins that would be empty because of ties are merged.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width or of equal mass.
+    empty : {"prior", "midpoint"}, default="prior"
+        The value of a bin without calibration rows: the share of positive labels, or the middle of the bin.
+    multiclass : {"ovr", "ovo"}, default="ovr"
+        How more than two classes are handled: one-vs-rest or one-vs-one.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    edges_ : ndarray of shape (n_bins_ + 1,)
+        Bin edges (two classes).
+    values_ : ndarray of shape (n_bins_,)
+        Calibrated probability of each bin (two classes).
+    estimators_ : list
+        The binary calibrators (more than two classes).
+
+    References
+    ----------
+    B. Zadrozny and C. Elkan. Obtaining calibrated probability estimates from decision trees and naive Bayesian
+    classifiers. ICML 2001.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators.binary.binning import HistogramCalibrator
+    >>> calibrator = HistogramCalibrator(n_bins=2).fit([0.1, 0.2, 0.6, 0.9], [0, 0, 0, 1])
+    >>> calibrator.predict_proba([0.4, 0.5])
+    array([[1. , 0. ],
+           [0.5, 0.5]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BinaryMethod._parameter_constraints,
+        "n_bins": [Interval(Integral, 1, None, closed="left")],
+        "strategy": [StrOptions({"uniform", "quantile"})],
+        "empty": [StrOptions({"prior", "midpoint"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_bins: int = 10,
+        strategy: str = "uniform",
+        empty: str = "prior",
+        multiclass: str = "ovr",
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.n_bins = n_bins
+        self.strategy = strategy
+        self.empty = empty
+        self.multiclass = multiclass
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        p = rounded_positive(x)
+        levels = np.linspace(0.0, 1.0, self.n_bins + 1)
+        if self.strategy == "uniform":
+            self.edges_ = levels
+        else:
+            self.edges_ = np.unique(np.round(_quantiles(p, weight, levels), EDGE_DECIMALS))
+            if len(self.edges_) == 1:
+                self.edges_ = np.array([0.0, 1.0])
+        n_bins = len(self.edges_) - 1
+        index = self._index(p)
+        total = np.bincount(index, weight, minlength=n_bins).astype(np.float64)
+        positive = np.bincount(index, y if weight is None else y * weight, minlength=n_bins)
+        if self.empty == "prior":
+            fallback = np.full(n_bins, positive.sum() / total.sum())
+        else:
+            fallback = 0.5 * (self.edges_[1:] + self.edges_[:-1])
+        self.values_ = np.clip(np.divide(positive, total, out=fallback, where=total > 0.0), 0.0, 1.0)
+
+    def _index(self, p: FloatArray) -> NDArray[np.intp]:
+        """The bin of each probability."""
+        n_bins = len(self.edges_) - 1
+        if self.strategy == "quantile":
+            if n_bins > _FEW_BINS:
+                return np.searchsorted(self.edges_[1:-1], p, side="right")
+            below = np.zeros(len(p), dtype=np.uint8)
+            for edge in self.edges_[1:-1]:
+                below += p >= edge
+            return below.astype(np.intp)
+        # Half a unit of the last decimal kept decides between two bins, as if the edges were rounded, too.
+        index = ((p + 0.5 * 10.0**-EDGE_DECIMALS) * n_bins).astype(np.intp)
+        return np.minimum(index, n_bins - 1, out=index)
+
+    def _positive(self, x: FloatArray) -> FloatArray:
+        return self.values_[self._index(rounded_positive(x))]
+
+
+def _quantiles(p: FloatArray, weight: FloatArray | None, levels: FloatArray) -> FloatArray:
+    if weight is None:
+        return np.asarray(np.quantile(p, levels), dtype=np.float64)
+    order = np.argsort(p)
+    return weighted_quantiles(p[order], weight[order], levels)

@@ -1,0 +1,124 @@
+"""CDF-spline calibration: the derivative of the cumulative calibration error.
+
+With the rows sorted by prediction, ``D(q) = ∫₀^q (y - p)`` over the share q of rows is smoothed by a least-squares
+natural cubic spline on a few equidistant knots. Its derivative is the calibration error at that quantile, which is
+added to the prediction.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from calibrant.calibrators.binary.binning import group_scores
+from calibrant.calibrators.binary.natural_spline import evaluate, local_coefficients, second_derivatives
+from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.typing import FloatArray, IntArray
+
+
+class CDFSplineCalibrator(BinaryMethod):
+    """Calibration by a spline of the cumulative calibration error.
+
+    Parameters
+    ----------
+    n_knots : int, default=6
+        Number of equidistant knots.
+    multiclass : {"ovr", "ovo"}, default="ovr"
+        How more than two classes are handled: one-vs-rest or one-vs-one.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    thresholds_, values_ : ndarray
+        Predictions and their calibrated values, interpolated linearly between, then clipped to [0, 1] (two classes).
+    estimators_ : list
+        The binary calibrators (more than two classes).
+
+    References
+    ----------
+    K. Gupta, A. Rahimi, T. Ajanthan, T. Mensink, C. Sminchisescu and R. Hartley. Calibration of neural networks
+    using splines. ICLR 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators.binary.cdf_spline import CDFSplineCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.random(5000)
+    >>> calibrator = CDFSplineCalibrator().fit(P, rng.random(5000) < P**2)
+    >>> calibrator.predict_proba([0.6])[:, 1].round(1)
+    array([0.4])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BinaryMethod._parameter_constraints,
+        "n_knots": [Interval(Integral, 3, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_knots: int = 6,
+        multiclass: str = "ovr",
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.n_knots = n_knots
+        self.multiclass = multiclass
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        grouped = group_scores(positive_probability(x), y, weight)
+        w, total = grouped.weight, float(grouped.weight.sum())
+        self.thresholds_ = grouped.score
+        if total <= 1.0:  # a quantile needs two rows
+            self.values_ = grouped.score
+            return
+        # Rows of equal prediction have no order among themselves: they stand at their mean rank, with the labels
+        # spread evenly over the ranks.
+        before = np.cumsum(w) - w
+        quantile = np.clip((before + 0.5 * (w - 1.0)) / (total - 1.0), 0.0, 1.0)
+        error = grouped.positive / w - grouped.score
+        cumulated = np.cumsum(w * error) - w * error
+        cumulated = (cumulated + 0.5 * (w + 1.0) * error) / total
+        knots = np.linspace(0.0, 1.0, self.n_knots)
+        curvature_map = second_derivatives(knots, np.eye(self.n_knots))
+        values = _least_squares(quantile, cumulated, w, knots, curvature_map)
+        slope = evaluate(quantile, knots, values, curvature_map @ values, derivative=True)
+        self.values_ = grouped.score + slope
+
+    def _positive(self, x: FloatArray) -> FloatArray:
+        return np.clip(np.interp(positive_probability(x), self.thresholds_, self.values_), 0.0, 1.0)
+
+
+def _least_squares(
+    x: FloatArray, target: FloatArray, weight: FloatArray, knots: FloatArray, curvature_map: FloatArray
+) -> FloatArray:
+    """Knot values of the natural spline closest to `target`, for sorted `x`."""
+    n_knots = len(knots)
+    interval, c = local_coefficients(x, knots)
+    root = np.sqrt(weight)
+    local = np.vstack([c, target]) * root
+    gram = np.zeros((n_knots, n_knots))
+    right = np.zeros(n_knots)
+    bounds = np.searchsorted(interval, np.arange(n_knots))
+    for j in range(n_knots - 1):
+        rows = slice(bounds[j], bounds[j + 1])
+        basis = np.zeros((4, n_knots))  # the local coordinates in terms of all knot values
+        basis[0, j] = basis[1, j + 1] = 1.0
+        basis[2:] = curvature_map[j : j + 2]
+        design = local[:4, rows]
+        gram += basis.T @ (design @ design.T) @ basis
+        right += basis.T @ (design @ local[4, rows])
+    return np.asarray(np.linalg.lstsq(gram, right, rcond=1e-12)[0], dtype=np.float64)

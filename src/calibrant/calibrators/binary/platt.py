@@ -1,0 +1,87 @@
+"""Platt scaling ``σ(a s + b)`` of a score s: the probability itself, or its log-odds.
+
+The labels are replaced by Platt's targets ``(N₊ + 1)/(N₊ + 2)`` and ``1/(N₋ + 2)``, which keep the fit finite.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+
+from calibrant.calibrators.base import total_weight
+from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
+from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.typing import FloatArray, IntArray
+
+
+class PlattCalibrator(BinaryMethod):
+    """Platt scaling.
+
+    Parameters
+    ----------
+    scale : {"probability", "log-odds"}, default="probability"
+        What the sigmoid is applied to. On log-odds the identity is among the maps that can be learned.
+    multiclass : {"ovr", "ovo"}, default="ovr"
+        How more than two classes are handled: one-vs-rest or one-vs-one.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    slope_, intercept_ : float
+        The parameters a and b (two classes).
+    estimators_ : list
+        The binary calibrators (more than two classes).
+
+    References
+    ----------
+    J. Platt. Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods.
+    Advances in Large Margin Classifiers, 1999.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators.binary.platt import PlattCalibrator
+    >>> calibrator = PlattCalibrator().fit([0.1, 0.2, 0.6, 0.9], [0, 0, 1, 1])
+    >>> calibrator.predict_proba([0.1, 0.9])[:, 1].round(2)
+    array([0.24, 0.82])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BinaryMethod._parameter_constraints,
+        "scale": [StrOptions({"probability", "log-odds"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        scale: str = "probability",
+        multiclass: str = "ovr",
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.scale = scale
+        self.multiclass = multiclass
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        positive = float(np.count_nonzero(y)) if weight is None else float(weight[y == 1].sum())
+        negative = max(total_weight(len(y), weight) - positive, 0.0)
+        target = np.where(y == 1, (positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0))
+        score = self._score(x)
+        coefficients = fit_logistic(np.stack([score, np.ones(len(score))]), target, weight)
+        self.slope_, self.intercept_ = (float(c) for c in coefficients)
+
+    def _score(self, x: FloatArray) -> FloatArray:
+        return positive_probability(x) if self.scale == "probability" else x[:, 1] - x[:, 0]
+
+    def _positive(self, x: FloatArray) -> FloatArray:
+        return sigmoid(self.slope_ * self._score(x) + self.intercept_)

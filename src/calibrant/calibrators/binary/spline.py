@@ -1,0 +1,285 @@
+"""Spline calibration: logistic regression on a natural cubic spline of the log-odds.
+
+The ridge penalty ``λ/K Σ β²`` acts on the coefficients β of the truncated power basis (intercept, slope and the
+jumps of the third derivative at the inner knots); λ is chosen by cross-validation. Pseudo-observations along the
+diagonal, worth a few rows in all, pull the map towards the identity where there are no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve
+from sklearn.utils._param_validation import Interval
+
+from calibrant.calibrators.binary.logistic_fit import sigmoid
+from calibrant.calibrators.binary.natural_spline import evaluate, local_coefficients
+from calibrant.calibrators.lifting import BinaryMethod
+from calibrant.typing import FloatArray, IntArray
+
+#: Log-odds of the probability 1e-16: predictions beyond are taken as 0 and 1.
+_SATURATED = float(np.log(1e16))
+
+#: Strengths that are tried.
+_LAMBDAS = np.logspace(-4.0, 4.0, 17)
+
+#: A fold number no row has: nothing is left out.
+_NO_FOLD = -2
+
+_MAX_ITERATIONS = 50
+
+
+class SplineCalibrator(BinaryMethod):
+    """Spline calibration.
+
+    Parameters
+    ----------
+    n_knots : int, default=30
+        Number of knots among the predictions, in equal steps of their ranks; nine more stand at the probabilities
+        0.1 to 0.9.
+    lambdas : sequence of float, default=None
+        Penalties to choose from, by default 17 from 1e-4 to 1e4.
+    n_folds : int, default=5
+        Number of cross-validation folds, to which the rows are dealt in the order of their predictions.
+    prior_weight : float, default=20.0
+        How many rows the pseudo-observations along the diagonal count as.
+    multiclass : {"ovr", "ovo"}, default="ovr"
+        How more than two classes are handled: one-vs-rest or one-vs-one.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    lambda_ : float
+        The penalty chosen (two classes).
+    limit_ : float
+        Log-odds are clipped to plus and minus this (two classes).
+    knots_, values_, curvature_ : ndarray
+        The spline: calibrated log-odds and their second derivatives at the knots (two classes).
+    estimators_ : list
+        The binary calibrators (more than two classes).
+
+    References
+    ----------
+    B. Lucena. Spline-based probability calibration. arXiv:1809.07751, 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators.binary.spline import SplineCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.random(5000)
+    >>> calibrator = SplineCalibrator().fit(P, rng.random(5000) < P**2)
+    >>> calibrator.predict_proba([0.6])[:, 1].round(1)
+    array([0.4])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BinaryMethod._parameter_constraints,
+        "n_knots": [Interval(Integral, 2, None, closed="left")],
+        "lambdas": ["array-like", None],
+        "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "prior_weight": [Interval(Real, 0.0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_knots: int = 30,
+        lambdas: Sequence[float] | None = None,
+        n_folds: int = 5,
+        prior_weight: float = 20.0,
+        multiclass: str = "ovr",
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.n_knots = n_knots
+        self.lambdas = lambdas
+        self.n_folds = n_folds
+        self.prior_weight = prior_weight
+        self.multiclass = multiclass
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        odds = x[:, 1] - x[:, 0]
+        prior, prior_mass = _diagonal()
+        inner = np.abs(odds[np.abs(odds) < _SATURATED])
+        # Predictions of exactly 0 and 1 stand a little outside of all others.
+        self.limit_ = max(float(prior.max()), float(inner.max(initial=0.0))) + float(np.log(2.0))
+        odds, labels, mass, fold = _folded(np.clip(odds, -self.limit_, self.limit_), y, weight, self.n_folds)
+        self.knots_ = _knots(odds, self.n_knots)
+        problem = _Problem(
+            self.knots_,
+            np.concatenate([odds, prior]),
+            np.concatenate([labels, sigmoid(prior)]),
+            np.concatenate([mass, prior_mass * float(self.prior_weight)]),
+            np.concatenate([fold, np.full(len(prior), -1)]),
+        )
+        given = _LAMBDAS if self.lambdas is None else np.asarray(self.lambdas, dtype=np.float64)
+        lambdas = np.sort(given)[::-1].tolist()
+        beta = np.zeros(len(self.knots_))
+        beta[1] = 1.0  # the identity
+        path = []
+        for penalty in lambdas:
+            beta = problem.fit(penalty, _NO_FOLD, beta)
+            path.append(beta)
+        best = int(np.argmin(problem.cross_validate(lambdas, self.n_folds, path)))
+        self.lambda_ = lambdas[best]
+        basis, curvature = power_basis(self.knots_)
+        self.values_, self.curvature_ = basis @ path[best], curvature @ path[best]
+
+    def _positive(self, x: FloatArray) -> FloatArray:
+        odds = np.clip(x[:, 1] - x[:, 0], -self.limit_, self.limit_)
+        return sigmoid(evaluate(odds, self.knots_, self.values_, self.curvature_))
+
+
+class _Problem:
+    """Penalised mean log loss as a function of the coefficients of the truncated power basis."""
+
+    def __init__(
+        self, knots: FloatArray, odds: FloatArray, target: FloatArray, weight: FloatArray, fold: NDArray[np.intp]
+    ) -> None:
+        order = np.argsort(odds)
+        interval, coefficients = local_coefficients(odds[order], knots)
+        self.n_intervals = len(knots) - 1
+        self.rows = (interval, coefficients, target[order].astype(np.float64), weight[order], fold[order])
+        self.parts = {_NO_FOLD: self._part(np.arange(len(odds)))}
+        basis, curvature = power_basis(knots)
+        # The values and second derivatives at both ends of every interval, (intervals, 4, coefficients).
+        self.extend = np.stack([basis[:-1], basis[1:], curvature[:-1], curvature[1:]], axis=1)
+        self.hessian = np.empty((self.n_intervals, 4, 4))
+        self.gradient = np.empty((self.n_intervals, 4))
+
+    def _part(self, rows: NDArray[np.intp]) -> tuple[Any, ...]:
+        """Some of the rows, as the kernels want them."""
+        interval, coefficients, target, weight, _ = self.rows
+        starts = np.searchsorted(interval[rows], np.arange(self.n_intervals + 1)).astype(np.int64)
+        return starts, np.ascontiguousarray(coefficients[:, rows]), target[rows], weight[rows]
+
+    def fit(self, strength: float, left_out: int, start: FloatArray, *, tolerance: float = 1e-9) -> FloatArray:
+        """Newton's method from the coefficients `start`, on the rows outside one fold.
+
+        Stops after the step whose decrement falls below `tolerance`: its error is of the order of the square.
+        """
+        rows = self.parts[left_out]
+        total = float(rows[3].sum())
+        beta = start
+        objective, gradient, hessian = self._derivatives(beta, strength, rows, total)
+        for _ in range(_MAX_ITERATIONS):
+            step = -solve(hessian, gradient, assume_a="pos", check_finite=False)
+            decrement = -float(gradient @ step)
+            if decrement <= tolerance:
+                return beta + step
+            length = 1.0
+            while length > 1e-8:
+                candidate = self._derivatives(beta + length * step, strength, rows, total)
+                if candidate[0] <= objective - 1e-4 * length * decrement:
+                    break
+                length *= 0.5
+            else:
+                break
+            beta = beta + length * step
+            objective, gradient, hessian = candidate
+        return beta
+
+    def cross_validate(self, lambdas: list[float], n_folds: int, path: list[FloatArray]) -> FloatArray:
+        """Log loss over all rows for each strength, each fold predicted by the fit to the others."""
+        from calibrant.calibrators.binary.kernels import spline_loss
+
+        losses = np.zeros(len(lambdas))
+        fold = self.rows[4]
+        for left_out in range(n_folds):
+            self.parts[left_out] = self._part(np.flatnonzero(fold != left_out))
+            held_out = self._part(np.flatnonzero(fold == left_out))
+            for i, (strength, start) in enumerate(zip(lambdas, path)):
+                beta = self.fit(strength, left_out, start, tolerance=1e-6)
+                losses[i] += spline_loss(*held_out, self.extend @ beta)
+            del self.parts[left_out]
+        return losses
+
+    def _derivatives(
+        self, beta: FloatArray, strength: float, part: tuple[Any, ...], total: float
+    ) -> tuple[float, FloatArray, FloatArray]:
+        from calibrant.calibrators.binary.kernels import spline_logistic
+
+        ridge = strength / len(beta)
+        loss = spline_logistic(*part, self.extend @ beta, self.hessian, self.gradient)
+        gradient = np.einsum("jak,ja->k", self.extend, self.gradient) / total + 2.0 * ridge * beta
+        local = self.hessian + np.tril(self.hessian, -1).transpose(0, 2, 1)
+        rows = self.extend.reshape(-1, len(beta))
+        hessian = rows.T @ (local @ self.extend).reshape(rows.shape) / total
+        hessian[np.diag_indices(len(beta))] += 2.0 * ridge
+        return loss / total + ridge * float(beta @ beta), gradient, hessian
+
+
+def power_basis(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values and second derivatives at the knots (rows) of 1, x and the truncated cubics (columns)."""
+    last = knots[-1]
+    distance = np.maximum(knots[:, None] - knots[None, :-1], 0.0)
+    width = last - knots[:-1]
+    cubic, curvature = distance**3 / width, 6.0 * distance / width
+    ones, zeros = np.ones(len(knots)), np.zeros(len(knots))
+    basis = np.column_stack([ones, knots, cubic[:, :-1] - cubic[:, -1:]])
+    return basis, np.column_stack([zeros, zeros, curvature[:, :-1] - curvature[:, -1:]])
+
+
+def _folded(
+    odds: FloatArray, y: IntArray, weight: FloatArray | None, n_folds: int
+) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
+    """Rows sorted by prediction, dealt to the folds in turn, one unit of weight each.
+
+    Equal rows are merged and their weight is split where it reaches more than one fold, so that weights equal
+    repetition and ties do not share a fold.
+    """
+    order = np.lexsort((y, odds))
+    odds, labels = odds[order], y[order]
+    first = np.flatnonzero(np.concatenate([[True], (odds[1:] != odds[:-1]) | (labels[1:] != labels[:-1])]))
+    mass = np.add.reduceat(np.ones(len(y)) if weight is None else weight[order], first)
+    end = np.cumsum(mass)
+    fold = np.arange(n_folds)
+
+    def dealt(position: FloatArray) -> FloatArray:
+        """How much each fold was dealt up to here, (groups, folds)."""
+        rounds = np.floor(position / n_folds)
+        return rounds[:, None] + np.clip((position - n_folds * rounds)[:, None] - fold, 0.0, 1.0)
+
+    share = dealt(end) - dealt(end - mass)
+    group, fold = np.nonzero(share > 1e-12)
+    index = first[group]
+    return odds[index], labels[index], share[group, fold], fold
+
+
+def _knots(odds: FloatArray, n_knots: int) -> FloatArray:
+    """Distinct predictions at equal steps of rank, the log-odds of 0.1 ... 0.9, none closer than a thousandth."""
+    distinct = odds[np.concatenate([[True], odds[1:] != odds[:-1]])]
+    if len(distinct) > n_knots:
+        distinct = distinct[np.round(np.linspace(0, len(distinct) - 1, n_knots)).astype(np.int64)]
+    tenths = np.arange(1, 10) / 10.0
+    knots = np.unique(np.concatenate([distinct, np.log(tenths / (1.0 - tenths))]))
+    gap = 1e-3 * (knots[-1] - knots[0])
+    kept = [float(knots[0])]
+    for knot in knots[1:].tolist():
+        if knot - kept[-1] > gap:
+            kept.append(knot)
+    return np.array(kept)
+
+
+def _diagonal() -> tuple[FloatArray, FloatArray]:
+    """Log-odds of the pseudo-observations, dense next to 0 and 1, and their shares."""
+    outer = 10.0 ** np.linspace(-8.0, -2.0, 19)[:-1]
+    inner = np.arange(1, 100) / 100.0
+    middle = np.log(inner / (1.0 - inner))
+    tail = np.log(outer / (1.0 - outer))
+    mass = np.concatenate([np.full(18, 1.0 / 18.0), np.ones(99), np.full(18, 1.0 / 18.0)])
+    return np.concatenate([tail, middle, -tail[::-1]]), mass / mass.sum()

@@ -1,0 +1,106 @@
+"""Venn-Abers prediction: isotonic regression with the new object itself, once with each label.
+
+A prediction s gets two probabilities: p0 is its isotonic value when (s, 0) joins the calibration rows, p1 when
+(s, 1) does. They are merged into ``p1 / (1 - p0 + p1)``, which minimises the worst-case log loss. Both are step
+functions of s, computed for all s together in O(n log n).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.calibrators.binary.binning import group_scores
+from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.typing import FloatArray, IntArray
+
+
+class VennAbersCalibrator(BinaryMethod):
+    """Inductive Venn-Abers predictor.
+
+    Parameters
+    ----------
+    multiclass : {"ovr", "ovo"}, default="ovr"
+        How more than two classes are handled: one-vs-rest or one-vs-one.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    thresholds_ : ndarray of shape (m,)
+        The distinct predictions seen (two classes).
+    p0_, p1_ : ndarray of shape (m + 1,)
+        The two isotonic values of a prediction between two thresholds (two classes).
+    estimators_ : list
+        The binary calibrators (more than two classes).
+
+    References
+    ----------
+    V. Vovk, I. Petej and V. Fedorova. Large-scale probabilistic predictors with and without guarantees of
+    validity. NeurIPS 2015.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators.binary.venn_abers import VennAbersCalibrator
+    >>> calibrator = VennAbersCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
+    >>> calibrator.predict_interval([0.5])
+    array([[0.33333333, 0.66666667]])
+    >>> calibrator.predict_proba([0.5])
+    array([[0.5, 0.5]])
+    """
+
+    def __init__(
+        self,
+        *,
+        multiclass: str = "ovr",
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.multiclass = multiclass
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def predict_interval(self, X: Any) -> FloatArray:
+        """The two probabilities p0 and p1 of the second class, for two classes only.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2) or (n,)
+            Predictions.
+
+        Returns
+        -------
+        interval : ndarray of shape (n, 2)
+            Lower and upper probability of ``classes_[1]``.
+        """
+        x = self._log_probabilities(X)
+        if len(self.classes_) != 2:
+            raise ValueError(f"Intervals are defined for two classes; this calibrator was fitted to {self.classes_}.")
+        return np.column_stack(self._interval(x))
+
+    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        from calibrant.calibrators.binary.kernels import bridge_slopes
+
+        grouped = group_scores(positive_probability(x), y, weight)
+        self.thresholds_ = grouped.score
+        self.p1_ = bridge_slopes(grouped.weight, grouped.positive)
+        # Turned round, with the labels exchanged, p0 is the same problem.
+        negative = grouped.weight - grouped.positive
+        self.p0_ = 1.0 - bridge_slopes(grouped.weight[::-1].copy(), negative[::-1].copy())[::-1]
+
+    def _interval(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        s = positive_probability(x)
+        left = np.searchsorted(self.thresholds_, s, side="left")
+        at_threshold = self.thresholds_[np.minimum(left, len(self.thresholds_) - 1)] == s
+        return self.p0_[left + at_threshold], self.p1_[left]
+
+    def _positive(self, x: FloatArray) -> FloatArray:
+        p0, p1 = self._interval(x)
+        return p1 / (1.0 - p0 + p1)

@@ -1,0 +1,284 @@
+"""Gradient-boosted trees as calibrators, warm-started from the predictions.
+
+Trees on the log-probabilities are added to the logits of the predictions themselves, so that no trees means no
+change. Each of a few folds stops early on its held-out rows and keeps the predictions if trees do not help there;
+the folds' probabilities are averaged.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.folds import stratified_folds
+from calibrant.optional import require
+from calibrant.simplex import laplace_weight, log_probabilities, log_softmax, mix_with_uniform, softmax_inplace
+from calibrant.typing import FloatArray, IntArray
+
+#: Features, logits to start from, labels and weights of some rows.
+_Rows = tuple[FloatArray, FloatArray, IntArray, FloatArray]
+
+
+class _BoostedCalibrator(Calibrator):
+    """Base of the tree calibrators; a subclass trains one booster and computes its logits."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Calibrator._parameter_constraints,
+        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, 1, closed="right")],
+        "max_depth": [Interval(Integral, 1, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left")],
+        "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "n_jobs": [Interval(Integral, 1, None, closed="left")],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        max_rounds: int = 500,
+        learning_rate: float = 0.1,
+        max_depth: int = 3,
+        patience: int = 30,
+        n_folds: int = 5,
+        n_jobs: int = 1,
+        random_state: int = 0,
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.max_rounds = max_rounds
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.patience = patience
+        self.n_folds = n_folds
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        self._import()
+        self._smoothing = laplace_weight(total_weight(len(x), weight))
+        w = np.ones(len(y)) if weight is None else weight
+        features, logits = _features(x), self._logits(x)
+        folds = stratified_folds(y, int(self.n_folds), int(self.random_state), x)
+        self.models_: list[Any] = []
+        for fold in range(int(self.n_folds)):
+            train, test = folds != fold, folds == fold
+            informative = len(np.unique(y[train])) > 1 and bool(np.ptp(features[train], axis=0).any())
+            if not test.any() or not informative:  # nothing to stop by, or nothing to learn
+                self.models_.append(None)
+                continue
+            parts = [tuple(a[rows] for a in (features, logits, y, w)) for rows in (train, test)]
+            model = self._train(parts[0], parts[1], x.shape[1])
+            boosted = self._boosted(model, parts[1][0], parts[1][1])
+            better = _log_loss(boosted, *parts[1][2:]) < _log_loss(parts[1][1], *parts[1][2:])
+            self.models_.append(model if better else None)
+
+    def _map(self, x: FloatArray) -> FloatArray:
+        features, logits = _features(x), self._logits(x)
+        out = np.zeros_like(x)
+        for model in self.models_:
+            z = logits.copy() if model is None else self._boosted(model, features, logits)
+            out += softmax_inplace(z)
+        return out / len(self.models_)
+
+    def _logits(self, x: FloatArray) -> FloatArray:
+        """Logits to start from; a little of the uniform distribution lets trees correct an exact zero."""
+        return log_probabilities(mix_with_uniform(np.exp(x), self._smoothing))
+
+    @abstractmethod
+    def _import(self) -> Any:
+        """The package, or an error that says how to install it."""
+
+    @abstractmethod
+    def _train(self, train: _Rows, test: _Rows, k: int) -> Any:
+        """A booster fitted to `train`, stopped early by the log loss on `test`."""
+
+    @abstractmethod
+    def _boosted(self, model: Any, features: FloatArray, logits: FloatArray) -> FloatArray:
+        """Logits (n, k) with the trees added."""
+
+
+_PARAMETERS = """
+    Parameters
+    ----------
+    max_rounds : int, default=500
+        Most boosting rounds.
+    learning_rate : float, default=0.1
+        Shrinkage of each tree.
+    max_depth : int, default=3
+        Depth of the trees.
+    patience : int, default=30
+        Rounds without improvement on held-out rows after which boosting stops.
+    n_folds : int, default=5
+        Number of folds, stratified by label, and of boosters that are averaged. Folds are made of rows, so a weight
+        of two is not quite the same as a repeated row.
+    n_jobs : int, default=1
+        Number of threads.
+    random_state : int, default=0
+        Seed of the folds and of the booster.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    models_ : list
+        The boosters of the folds; `None` where the predictions were better without trees.
+"""
+
+
+def _start(logits: FloatArray) -> FloatArray:
+    """What a booster adds to: log-odds (n,) for two classes, logits (n, k) for more."""
+    return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+
+
+def _features(x: FloatArray) -> FloatArray:
+    return x[:, 1:] - x[:, :1] if x.shape[1] == 2 else x
+
+
+def _expand(raw: FloatArray) -> FloatArray:
+    """Logits (n, k) from log-odds (n,) or logits (n, k)."""
+    raw = np.asarray(raw, dtype=np.float64)
+    return np.column_stack([np.zeros(len(raw)), raw]) if raw.ndim == 1 else raw.copy()
+
+
+def _log_loss(logits: FloatArray, y: IntArray, weight: FloatArray) -> float:
+    return -float(weight @ log_softmax(logits)[np.arange(len(y)), y])
+
+
+class LightGBMCalibrator(_BoostedCalibrator):
+    __doc__ = f"""LightGBM as calibrator, warm-started from the predictions.
+{_PARAMETERS}
+    References
+    ----------
+    G. Ke et al. LightGBM: a highly efficient gradient boosting decision tree. NeurIPS 2017.
+    """
+
+    def _import(self) -> Any:
+        return require("lightgbm", extra="trees")
+
+    def _train(self, train: _Rows, test: _Rows, k: int) -> Any:
+        lightgbm = self._import()
+        parameters = {
+            "objective": "binary" if k == 2 else "multiclass",
+            "metric": "binary_logloss" if k == 2 else "multi_logloss",
+            "learning_rate": self.learning_rate,
+            "max_depth": self.max_depth,
+            "num_leaves": 2**self.max_depth,
+            # Where predictions are confidently wrong there is much gradient and no curvature: bound the leaves.
+            "lambda_l2": 1.0,
+            "min_sum_hessian_in_leaf": 1.0,
+            "num_threads": self.n_jobs,
+            "seed": self.random_state,
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbose": -1,
+            **({} if k == 2 else {"num_class": k}),
+        }
+        data = lightgbm.Dataset(train[0], train[2], weight=train[3], init_score=_start(train[1]))
+        held_out = data.create_valid(test[0], test[2], weight=test[3], init_score=_start(test[1]))
+        stop = lightgbm.early_stopping(self.patience, verbose=False)
+        return lightgbm.train(parameters, data, self.max_rounds, valid_sets=[held_out], callbacks=[stop])
+
+    def _boosted(self, model: Any, features: FloatArray, logits: FloatArray) -> FloatArray:
+        return _expand(_start(logits) + model.predict(features, raw_score=True, num_threads=self.n_jobs))
+
+
+class XGBoostCalibrator(_BoostedCalibrator):
+    __doc__ = f"""XGBoost as calibrator, warm-started from the predictions.
+{_PARAMETERS}
+    References
+    ----------
+    T. Chen and C. Guestrin. XGBoost: a scalable tree boosting system. KDD 2016.
+    """
+
+    def _import(self) -> Any:
+        return require("xgboost", extra="trees")
+
+    def _train(self, train: _Rows, test: _Rows, k: int) -> Any:
+        xgboost = self._import()
+        parameters = {
+            "objective": "binary:logistic" if k == 2 else "multi:softprob",
+            "eval_metric": "logloss" if k == 2 else "mlogloss",
+            "learning_rate": self.learning_rate,
+            "max_depth": self.max_depth,
+            "nthread": self.n_jobs,
+            "seed": self.random_state,
+            "verbosity": 0,
+            **({} if k == 2 else {"num_class": k}),
+        }
+        data, held_out = (
+            xgboost.DMatrix(f, y, weight=w, base_margin=_start(z), nthread=self.n_jobs) for f, z, y, w in (train, test)
+        )
+        return xgboost.train(
+            parameters,
+            data,
+            self.max_rounds,
+            evals=[(held_out, "heldout")],
+            early_stopping_rounds=self.patience,
+            verbose_eval=False,
+        )
+
+    def _boosted(self, model: Any, features: FloatArray, logits: FloatArray) -> FloatArray:
+        data = self._import().DMatrix(features, base_margin=_start(logits), nthread=self.n_jobs)
+        return _expand(model.predict(data, output_margin=True, iteration_range=(0, model.best_iteration + 1)))
+
+
+class CatBoostCalibrator(_BoostedCalibrator):
+    __doc__ = f"""CatBoost as calibrator, warm-started from the predictions.
+{_PARAMETERS}
+    References
+    ----------
+    L. Prokhorenkova et al. CatBoost: unbiased boosting with categorical features. NeurIPS 2018.
+    """
+
+    def _import(self) -> Any:
+        return require("catboost", extra="trees")
+
+    def _train(self, train: _Rows, test: _Rows, k: int) -> Any:
+        catboost = self._import()
+        # CatBoost knows only classes it has seen: the others keep their logits.
+        seen = np.unique(train[2])
+        known = np.isin(test[2], seen)
+        rows: list[Any] = [train, [part[known] for part in test]] if known.any() else [train]
+        model = catboost.CatBoost(
+            {
+                "loss_function": "Logloss" if k == 2 else "MultiClass",
+                "iterations": self.max_rounds,
+                "learning_rate": self.learning_rate,
+                "depth": self.max_depth,
+                "early_stopping_rounds": self.patience,
+                "thread_count": self.n_jobs,
+                "random_seed": self.random_state,
+                "allow_writing_files": False,
+                "verbose": False,
+            }
+        )
+        pools = [
+            catboost.Pool(
+                features, np.searchsorted(seen, y), weight=w, baseline=_start(logits) if k == 2 else logits[:, seen]
+            )
+            for features, logits, y, w in rows
+        ]
+        return model.fit(pools[0], eval_set=pools[1] if len(pools) > 1 else None), seen
+
+    def _boosted(self, model: Any, features: FloatArray, logits: FloatArray) -> FloatArray:
+        booster, seen = model
+        raw = booster.predict(features, prediction_type="RawFormulaVal", thread_count=self.n_jobs)
+        if raw.ndim == 1:
+            return _expand(_start(logits) + raw)
+        out = logits.copy()
+        out[:, seen] += raw
+        return out

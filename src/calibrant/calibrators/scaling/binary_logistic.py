@@ -1,0 +1,171 @@
+"""The binary logistic family: ``σ(γ x² + α x + β)`` of the log-odds ``x``.
+
+Linear scaling has only the slope ``α``, affine scaling also the intercept ``β``, quadratic scaling also the curvature
+``γ``, which is exact when the log-odds of both classes are Gaussian with different variances.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+
+from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.scaling.penalised import NOT_NEGATIVE, SOLVER_CONSTRAINTS, make_penalty, warn_if_separable
+from calibrant.calibrators.scaling.temperature import (
+    INPUT_SMOOTHING_CONSTRAINT,
+    InputSmoothing,
+    learn_temperature,
+    mix_log_probabilities,
+)
+from calibrant.simplex import LOG_FLOOR
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.solvers import solve
+from calibrant.typing import FloatArray, IntArray
+
+_FEATURES = {"linear": 1, "affine": 2, "quadratic": 3}
+
+
+def two_class_log_odds(x: FloatArray) -> FloatArray:
+    """Log-odds of the second class from log-probabilities (n, 2), clipped to ``±|LOG_FLOOR|``."""
+    return np.clip(x[:, 1] - x[:, 0], LOG_FLOOR, -LOG_FLOOR)
+
+
+def require_two_classes(calibrator: Calibrator, x: FloatArray) -> None:
+    """Say that a method is for two classes only."""
+    if x.shape[1] != 2:
+        raise ValueError(
+            f"{type(calibrator).__name__} is for two classes, X has {x.shape[1]} columns. For more classes take "
+            "SMSCalibrator or LogisticCalibrator, or lift it by one-vs-rest."
+        )
+
+
+class BinaryLogisticCalibrator(Calibrator):
+    """Linear, affine or quadratic function of the log-odds, for two classes.
+
+    Parameters
+    ----------
+    type : {"quadratic", "affine", "linear"}, default="quadratic"
+        The function.
+    penalty : {"ridge", "lasso", "mcp"} or None, default=None
+        Penalty on the parameters, each with its own strength.
+    lambda_intercept, lambda_linear, lambda_quadratic : float, default=0.0
+        Strengths, applied to the mean loss as they are.
+    mcp_gamma : float, default=3.0
+        Where the minimax concave penalty becomes constant.
+    input_smoothing : float in [0, 1), "auto" or None, default=None
+        Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
+    opt : {"auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"}, default="auto"
+        Solver.
+    max_iter : int, default=None
+        Most iterations; `None` takes the solver's own.
+    tol : float, default=None
+        Bound of the duality gap or of the residual; `None` takes the solver's own.
+    random_state : int, RandomState instance or None, default=None
+        Seed of SAGA. `None` is a fixed seed too.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are; a single column of logits is the log-odds.
+    classes : array-like of shape (2,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    coef_, intercept_, quadratic_ : float
+        ``α``, ``β`` and ``γ``.
+    objective_, duality_gap_, residual_, n_iter_
+        As in `SMSCalibrator`.
+
+    Examples
+    --------
+    >>> from calibrant import BinaryLogisticCalibrator
+    >>> affine = BinaryLogisticCalibrator("affine").fit([0.9, 0.9, 0.9, 0.1, 0.1, 0.1], [1, 1, 0, 0, 0, 1])
+    >>> affine.predict_proba([0.9]).round(3)
+    array([[0.333, 0.667]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Calibrator._parameter_constraints,
+        **SOLVER_CONSTRAINTS,
+        "type": [StrOptions(set(_FEATURES))],
+        "penalty": [StrOptions({"ridge", "lasso", "mcp"}), None],
+        "lambda_intercept": NOT_NEGATIVE,
+        "lambda_linear": NOT_NEGATIVE,
+        "lambda_quadratic": NOT_NEGATIVE,
+        "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
+    }
+
+    def __init__(
+        self,
+        type: str = "quadratic",
+        penalty: str | None = None,
+        lambda_intercept: float = 0.0,
+        lambda_linear: float = 0.0,
+        lambda_quadratic: float = 0.0,
+        mcp_gamma: float = 3.0,
+        input_smoothing: InputSmoothing = None,
+        opt: str = "auto",
+        max_iter: int | None = None,
+        tol: float | None = None,
+        random_state: Any = None,
+        *,
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.type = type
+        self.penalty = penalty
+        self.lambda_intercept = lambda_intercept
+        self.lambda_linear = lambda_linear
+        self.lambda_quadratic = lambda_quadratic
+        self.mcp_gamma = mcp_gamma
+        self.input_smoothing = input_smoothing
+        self.opt = opt
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        require_two_classes(self, x)
+        self.input_smoothing_ = float(self.input_smoothing) if isinstance(self.input_smoothing, float) else 0.0
+        if self.input_smoothing == "auto":
+            self.input_smoothing_ = learn_temperature(x, y, weight, "auto")[1]
+        t = two_class_log_odds(mix_log_probabilities(x, self.input_smoothing_))
+        size = _FEATURES[self.type]
+        features = np.vstack([t, np.ones_like(t), t * t])[:size]
+        lambdas = (self.lambda_linear, self.lambda_intercept, self.lambda_quadratic)
+        penalty = make_penalty(self.penalty, np.array([lambdas[:size]]), mcp_gamma=self.mcp_gamma)
+        problem = SoftmaxProblem(y, np.zeros((2, len(t))), shared=features, weight=weight, first_free=1)
+        solution = solve(
+            problem,
+            penalty,
+            opt=self.opt,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+        )
+        warn_if_separable(solution.objective, penalty)
+        theta = np.zeros(3)
+        theta[:size] = solution.theta[0]
+        self.coef_, self.intercept_, self.quadratic_ = (float(value) for value in theta)
+        self.n_iter_ = solution.n_iter
+        self.objective_ = solution.objective
+        self.duality_gap_ = solution.gap
+        self.residual_ = solution.residual
+
+    def _map(self, x: FloatArray) -> FloatArray:
+        t = two_class_log_odds(mix_log_probabilities(x, self.input_smoothing_))
+        z = self.intercept_ + t * (self.coef_ + t * self.quadratic_)
+        # Both sides from the same exponential: exact next to zero and next to one.
+        small = np.exp(-np.abs(z))
+        lesser = small / (1.0 + small)
+        positive = z >= 0.0
+        p = np.empty((len(z), 2))
+        p[:, 1] = np.where(positive, 1.0 - lesser, lesser)
+        p[:, 0] = np.where(positive, lesser, 1.0 - lesser)
+        return p

@@ -1,0 +1,252 @@
+"""Dirichlet calibration: ``S(W log p + b)`` with a penalty on W and b, and its cross-validated variant.
+
+ODIR penalises ``λ Σ_{i≠j} W_ij² + μ Σ b_j²`` and leaves the diagonal free; L2 penalises ``λ (Σ W_ij² + Σ b_j²)``,
+all of it towards zero. The loss is the mean log loss. The sums may be divided by their number of terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.folds import stratified_folds
+from calibrant.simplex import softmax_inplace
+from calibrant.softmax.penalties import Ridge
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.solvers import solve
+from calibrant.typing import FloatArray, IntArray
+
+_NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+
+#: What `DirichletCVCalibrator` chooses from.
+_GRID = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+#: Duality gap of the fits that are only compared with each other.
+_CV_TOL = 1e-5
+
+
+class DirichletCalibrator(Calibrator):
+    """Dirichlet calibration.
+
+    Parameters
+    ----------
+    lam : float, default=1e-3
+        Strength of the penalty on the off-diagonal weights (ODIR) or on everything (L2).
+    mu : float, default=1e-3
+        Strength of the penalty on the intercepts (ODIR only).
+    regularization : {"odir", "l2"}, default="odir"
+        Which coefficients are penalised.
+    normalization : {"none", "mean"}, default="none"
+        ``"none"`` penalises sums of squares, as the authors' package does; ``"mean"`` divides them by the number of
+        coefficients, k(k - 1) and k, as their paper does.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (k, k)
+        The matrix W.
+    intercept_ : ndarray of shape (k,)
+        The vector b.
+    objective_ : float
+        Mean log loss plus penalty.
+
+    References
+    ----------
+    M. Kull, M. Perello Nieto, M. Kängsepp, T. Silva Filho, H. Song and P. Flach. Beyond temperature scaling:
+    obtaining well-calibrated multiclass probabilities with Dirichlet calibration. NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators.scaling.dirichlet import DirichletCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet(np.ones(3), size=500)
+    >>> calibrator = DirichletCalibrator().fit(P, [rng.choice(3, p=row) for row in P])
+    >>> calibrator.coef_.shape
+    (3, 3)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Calibrator._parameter_constraints,
+        "lam": [_NOT_NEGATIVE],
+        "mu": [_NOT_NEGATIVE],
+        "regularization": [StrOptions({"odir", "l2"})],
+        "normalization": [StrOptions({"none", "mean"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        lam: float = 1e-3,
+        mu: float = 1e-3,
+        regularization: str = "odir",
+        normalization: str = "none",
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.lam = lam
+        self.mu = mu
+        self.regularization = regularization
+        self.normalization = normalization
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        self._fit_strengths(x, y, weight, float(self.lam), float(self.mu))
+
+    def _fit_strengths(
+        self,
+        x: FloatArray,
+        y: IntArray,
+        weight: FloatArray | None,
+        lam: float,
+        mu: float,
+        *,
+        tol: float | None = None,
+        theta: FloatArray | None = None,
+    ) -> FloatArray:
+        """Fit with the strengths `lam` and `mu`, from the coefficients `theta`; returns those it ends at."""
+        k = x.shape[1]
+        shared = np.vstack([x.T, np.ones(len(x))])
+        mean = self.normalization == "mean"
+        strength = np.empty((k, k + 1))
+        if self.regularization == "odir":
+            strength[:, :k] = lam / (k * (k - 1) if mean else 1)
+            strength[:, k] = mu / (k if mean else 1)
+            np.fill_diagonal(strength, 0.0)
+            start = np.eye(k)
+        else:
+            strength[:] = lam / (k * (k + 1) if mean else 1)
+            start = np.zeros((k, k))
+        # Coefficients are deviations from `start`, which decides what L2 shrinks to and where ODIR begins.
+        problem = SoftmaxProblem(y, np.ascontiguousarray(start @ shared[:k]), shared=shared, weight=weight)
+        solution = solve(problem, Ridge(strength), tol=tol, theta=theta)
+        self.coef_ = start + solution.theta[:, :k]
+        self.intercept_ = solution.theta[:, k].copy()
+        self.objective_ = solution.objective
+        return solution.theta
+
+    def _map(self, x: FloatArray) -> FloatArray:
+        z = x @ self.coef_.T
+        z += self.intercept_
+        return softmax_inplace(z)
+
+
+class DirichletCVCalibrator(DirichletCalibrator):
+    """Dirichlet calibration with strengths chosen by cross-validation.
+
+    Parameters
+    ----------
+    lams, mus : sequence of float, default=None
+        Strengths to choose from, by default 0.1 to 1e-5 in steps of ten; `mus` matter for ODIR only.
+    n_folds : int, default=5
+        Number of folds, stratified by label. Folds are made of rows, so a weight of two is not quite the same as a
+        repeated row.
+    regularization : {"odir", "l2"}, default="l2"
+        Which coefficients are penalised.
+    normalization : {"none", "mean"}, default="none"
+        Whether the sums of squares are divided by their number of terms.
+    random_state : int, default=0
+        Seed of the folds.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    lam_, mu_ : float
+        The strengths chosen.
+    coef_ : ndarray of shape (k, k)
+        The matrix W.
+    intercept_ : ndarray of shape (k,)
+        The vector b.
+    objective_ : float
+        Mean log loss plus penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators.scaling.dirichlet import DirichletCVCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet(np.ones(3), size=500)
+    >>> calibrator = DirichletCVCalibrator().fit(P, [rng.choice(3, p=row) for row in P])
+    >>> calibrator.lam_ in (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Calibrator._parameter_constraints,
+        "lams": ["array-like", None],
+        "mus": ["array-like", None],
+        "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "regularization": [StrOptions({"odir", "l2"})],
+        "normalization": [StrOptions({"none", "mean"})],
+        "random_state": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        lams: Sequence[float] | None = None,
+        mus: Sequence[float] | None = None,
+        n_folds: int = 5,
+        regularization: str = "l2",
+        normalization: str = "none",
+        random_state: int = 0,
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.lams = lams
+        self.mus = mus
+        self.n_folds = n_folds
+        self.regularization = regularization
+        self.normalization = normalization
+        self.random_state = random_state
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        lams = list(_GRID if self.lams is None else self.lams)
+        mus = list(_GRID if self.mus is None else self.mus) if self.regularization == "odir" else [0.0]
+        folds = stratified_folds(y, int(self.n_folds), int(self.random_state), x)
+        # Strongest first: each fit starts where the one before ended, and weak penalties are the slow ones.
+        pairs = sorted(((float(lam), float(mu)) for lam, mu in product(lams, mus)), reverse=True)
+        losses = self._cross_validate(x, y, weight, folds, pairs)
+        self.lam_, self.mu_ = pairs[int(np.argmin(losses))]
+        self._fit_strengths(x, y, weight, self.lam_, self.mu_)
+
+    def _cross_validate(
+        self, x: FloatArray, y: IntArray, weight: FloatArray | None, folds: IntArray, pairs: list[tuple[float, float]]
+    ) -> FloatArray:
+        """Mean log loss over rows predicted without themselves for each pair of strengths; zero in a single fold."""
+        losses = np.zeros(len(pairs))
+        w = np.ones(len(y)) if weight is None else weight
+        for fold in np.unique(folds):
+            train, test = folds != fold, folds == fold
+            if not train.any():
+                continue
+            theta = None
+            for i, (lam, mu) in enumerate(pairs):
+                theta = self._fit_strengths(
+                    x[train], y[train], None if weight is None else weight[train], lam, mu, tol=_CV_TOL, theta=theta
+                )
+                q = np.maximum(self._map(x[test])[np.arange(test.sum()), y[test]], 1e-15)
+                losses[i] -= float(np.log(q) @ w[test])
+        return losses / total_weight(len(y), weight)

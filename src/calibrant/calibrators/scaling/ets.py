@@ -1,0 +1,154 @@
+"""Ensemble temperature scaling: a mixture of temperature scaling, the predictions as they are, and the uniform law.
+
+``w₁ S(x/T) + w₂ S(x) + w₃/k`` with weights on the simplex. T is fitted first, then the weights: a convex problem in
+three numbers, for the Brier score a quadratic one that is solved exactly.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.utils._param_validation import StrOptions
+
+from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.simplex import softmax, softmax_inplace
+from calibrant.softmax.inverse_temperature import fit_inverse_temperature
+from calibrant.typing import FloatArray, IntArray
+
+#: The temperature lies between 0.05 and 5, as in the authors' implementation.
+_BOUNDS = (0.2, 20.0)
+
+#: Probabilities are floored here in the log loss of the mixture.
+_FLOOR = 1e-20
+
+
+class ETSCalibrator(Calibrator):
+    """Ensemble temperature scaling.
+
+    Parameters
+    ----------
+    loss : {"brier", "log"}, default="brier"
+        What temperature and weights minimise.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    inverse_temperature_ : float
+        One over the temperature.
+    weights_ : ndarray of shape (3,)
+        Of temperature scaling, of the predictions as they are, and of the uniform distribution.
+
+    References
+    ----------
+    J. Zhang, B. Kailkhura and T. Y.-J. Han. Mix-n-match: ensemble and compositional methods for uncertainty
+    calibration in deep learning. ICML 2020.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators.scaling.ets import ETSCalibrator
+    >>> p = [[0.9, 0.1]] * 4 + [[0.1, 0.9]] * 4  # claims 0.9, is right 3 times in 4
+    >>> calibrator = ETSCalibrator().fit(p, [0, 0, 0, 1, 1, 1, 1, 0])
+    >>> calibrator.predict_proba([[0.9, 0.1]]).round(6)
+    array([[0.75, 0.25]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Calibrator._parameter_constraints,
+        "loss": [StrOptions({"brier", "log"})],
+    }
+
+    def __init__(
+        self, *, loss: str = "brier", input: str = "probabilities", classes: Any = None, renormalize: bool = False
+    ) -> None:
+        self.loss = loss
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        share = np.full(len(x), 1.0 / len(x)) if weight is None else weight / total_weight(len(x), weight)
+        if self.loss == "log":
+            alpha, _ = fit_inverse_temperature(np.ascontiguousarray(x.T), y, weight)
+        else:
+            alpha = _fit_brier(x, y, share)
+        self.inverse_temperature_ = float(np.clip(alpha, *_BOUNDS))
+        scaled, raw = softmax(self.inverse_temperature_ * x), softmax(x)
+        rows, k = np.arange(len(y)), x.shape[1]
+        hit = np.column_stack([scaled[rows, y], raw[rows, y], np.full(len(y), 1.0 / k)])
+        if self.loss == "log":
+            self.weights_ = _log_weights(hit, share)
+        else:
+            gram = np.full((3, 3), 1.0 / k)  # every distribution has the same product with the uniform one
+            gram[0, 0], gram[1, 1] = (float(share @ (p * p).sum(axis=1)) for p in (scaled, raw))
+            gram[0, 1] = gram[1, 0] = float(share @ (scaled * raw).sum(axis=1))
+            self.weights_ = _simplex_least_squares(gram, share @ hit)
+
+    def _map(self, x: FloatArray) -> FloatArray:
+        out = self.weights_[0] * softmax(self.inverse_temperature_ * x)
+        out += self.weights_[1] * softmax_inplace(x)
+        out += self.weights_[2] / x.shape[1]
+        return out
+
+
+def _fit_brier(x: FloatArray, y: IntArray, share: FloatArray) -> float:
+    """The inverse temperature of least Brier score, from 1 downhill."""
+    rows = np.arange(len(y))
+
+    def value(parameter: FloatArray) -> tuple[float, FloatArray]:
+        alpha = float(np.exp(parameter[0]))
+        p = softmax(alpha * x)
+        moment = p * (x - np.einsum("nk,nk->n", p, x)[:, None])  # the derivative of p by alpha
+        p[rows, y] -= 1.0
+        score = float(share @ np.einsum("nk,nk->n", p, p))
+        slope = 2.0 * float(share @ np.einsum("nk,nk->n", p, moment))
+        return score, np.array([alpha * slope])
+
+    bounds = [tuple(np.log(_BOUNDS))]
+    options = {"ftol": 1e-15, "gtol": 1e-10}
+    result = minimize(value, np.zeros(1), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return float(np.exp(result.x[0]))
+
+
+def _simplex_least_squares(gram: FloatArray, right: FloatArray) -> FloatArray:
+    """The minimiser of ``w G w - 2 w r`` on the simplex: the best of the optima of all its faces."""
+    best, least = np.zeros(3), np.inf
+    for size in (1, 2, 3):
+        for face in itertools.combinations(range(3), size):
+            index = list(face)
+            system = np.zeros((size + 1, size + 1))
+            system[:size, :size] = gram[np.ix_(index, index)]
+            system[:size, size] = system[size, :size] = 1.0
+            w = np.zeros(3)
+            w[index] = np.linalg.lstsq(system, np.append(right[index], 1.0), rcond=1e-12)[0][:size]
+            value = float(w @ gram @ w - 2.0 * w @ right)
+            if w.min() >= 0.0 and value < least - 1e-15:
+                best, least = w, value
+    return best / best.sum()
+
+
+def _log_weights(hit: FloatArray, share: FloatArray) -> FloatArray:
+    """The mixture weights of least log loss, given each part's probability of the label."""
+
+    def value(w: FloatArray) -> tuple[float, FloatArray]:
+        p = np.maximum(hit @ w, _FLOOR)
+        return -float(share @ np.log(p)), -((share / p) @ hit)
+
+    result = minimize(
+        value,
+        np.array([0.98, 0.01, 0.01]),
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * 3,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like},
+        options={"ftol": 1e-14, "maxiter": 200},
+    )
+    w = np.clip(result.x, 0.0, 1.0)
+    return np.asarray(w / w.sum(), dtype=np.float64)

@@ -1,0 +1,82 @@
+"""The logistic default: quadratic scaling for two columns, structured matrix scaling for more."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import StrOptions
+
+from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrator
+from calibrant.calibrators.scaling.structured import SMSCalibrator, SVSCalibrator
+from calibrant.calibrators.scaling.temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing
+from calibrant.typing import FloatArray, IntArray
+
+
+class LogisticCalibrator(Calibrator):
+    """Quadratic scaling for two columns, structured matrix scaling for more.
+
+    Parameters
+    ----------
+    binary_type : {"quadratic", "affine", "linear"}, default="quadratic"
+        Function of the log-odds for two columns.
+    multiclass_type : {"sms", "svs"}, default="sms"
+        Model for more columns.
+    input_smoothing : float in [0, 1), "auto" or None, default="auto"
+        Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    calibrator_ : BinaryLogisticCalibrator, SMSCalibrator or SVSCalibrator
+        The fitted model.
+
+    Examples
+    --------
+    >>> from calibrant import LogisticCalibrator
+    >>> p = [0.1, 0.2, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9]  # of "yes"
+    >>> cal = LogisticCalibrator().fit(p, ["no", "yes", "no", "no", "yes", "no", "yes", "yes"])
+    >>> type(cal.calibrator_).__name__
+    'BinaryLogisticCalibrator'
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Calibrator._parameter_constraints,
+        "binary_type": [StrOptions({"quadratic", "affine", "linear"})],
+        "multiclass_type": [StrOptions({"sms", "svs"})],
+        "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
+    }
+
+    def __init__(
+        self,
+        binary_type: str = "quadratic",
+        multiclass_type: str = "sms",
+        input_smoothing: InputSmoothing = "auto",
+        *,
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.binary_type = binary_type
+        self.multiclass_type = multiclass_type
+        self.input_smoothing = input_smoothing
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        self.calibrator_: Calibrator
+        if x.shape[1] == 2:
+            self.calibrator_ = BinaryLogisticCalibrator(self.binary_type, input_smoothing=self.input_smoothing)
+        else:
+            model = SMSCalibrator if self.multiclass_type == "sms" else SVSCalibrator
+            self.calibrator_ = model(input_smoothing=self.input_smoothing)
+        self.calibrator_.fit_log_probabilities(x, y, weight, self.classes_)
+
+    def _map(self, x: FloatArray) -> FloatArray:
+        return self.calibrator_._map(x)

@@ -1,0 +1,134 @@
+"""Temperature scaling ``S(α log p)``, with Laplace smoothing of the output and a learned mixture of the input.
+
+Exact zeros and ones of forests and of rounded softmax outputs become leverage points of enormous weight once they are
+logarithms. Mixing the *input* with the uniform distribution, ``p' = (1 − u) p + u / k``, takes that weight away; `u` is
+learned together with the temperature by the likelihood of the calibration data.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.simplex import laplace_weight, log_probabilities, mix_with_uniform, softmax_inplace
+from calibrant.softmax.inverse_temperature import fit_inverse_temperature
+from calibrant.typing import FloatArray, IntArray
+
+InputSmoothing = float | Literal["auto"] | None
+
+INPUT_SMOOTHING_CONSTRAINT = [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")]
+
+#: Of `fit_inverse_temperature`: a standard deviation of 2 for log α, which few errors suffice to overrule.
+WEAK_PRIOR = 0.25
+#: The weights of the uniform distribution tried by ``input_smoothing="auto"``.
+_MIXTURE_WEIGHTS = (0.0, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+
+
+def mix_log_probabilities(x: FloatArray, weight: float) -> FloatArray:
+    """Log-probabilities of the mixture of `x` (n, k) with the uniform distribution."""
+    return x if weight == 0.0 else log_probabilities(mix_with_uniform(np.exp(x), weight))
+
+
+def learn_temperature(
+    x: FloatArray, y: IntArray, weight: FloatArray | None, input_smoothing: InputSmoothing, prior: float = 0.0
+) -> tuple[float, float, float]:
+    """Inverse temperature, mixture weight of the input, and the minimum they reach on rows `x` (n, k).
+
+    `prior` and the minimum, the mean log loss without a prior, are those of `fit_inverse_temperature`.
+    """
+    candidates = _MIXTURE_WEIGHTS if input_smoothing == "auto" else (float(input_smoothing or 0.0),)
+    best = (1.0, 0.0, np.inf)
+    start = 1.0
+    for u in candidates:
+        mixed = np.ascontiguousarray(mix_log_probabilities(x, u).T)
+        start, loss = fit_inverse_temperature(mixed, y, weight, start, prior)
+        if loss < best[2]:
+            best = (start, u, loss)
+    return best
+
+
+def temperature_scaled(x: FloatArray, inverse_temperature: float, input_weight: float, smoothing: float) -> FloatArray:
+    """Probabilities ``(1 − s) S(α log p') + s / k`` for log-probabilities `x` (n, k)."""
+    p = softmax_inplace(inverse_temperature * mix_log_probabilities(x, input_weight))
+    if smoothing:
+        p *= 1.0 - smoothing
+        p += smoothing / p.shape[1]
+    return p
+
+
+class TemperatureScalingCalibrator(Calibrator):
+    """Temperature scaling: one parameter that makes all predictions more or less confident.
+
+    Parameters
+    ----------
+    smoothing : bool, default=True
+        Laplace smoothing of the output: after `n` calibration rows the result is mixed with the uniform
+        distribution by the weight ``1 / (n + 1)``, which keeps the loss finite when every row was right.
+    input_smoothing : float in [0, 1), "auto" or None, default=None
+        Weight of the uniform distribution mixed into the input before logarithms are taken. ``"auto"`` learns it with
+        the temperature, which rescues models that predict exact zeros, such as random forests.
+    input : {"probabilities", "logits"}, default="probabilities"
+        What the predictions are.
+    classes : array-like of shape (k,), default=None
+        The label of each column, for labels that do not tell by themselves.
+    renormalize : bool, default=False
+        Rescale rows that do not sum to one.
+
+    Attributes
+    ----------
+    inverse_temperature_ : float
+        Below one for an over-confident model.
+    input_smoothing_ : float
+        The weight of the uniform distribution in the input.
+    objective_ : float
+        Mean log loss on the calibration data, before smoothing of the output.
+
+    References
+    ----------
+    Guo et al., "On calibration of modern neural networks", ICML 2017; Berta et al., "Rethinking early stopping:
+    refine, then calibrate", 2025 (smoothing).
+
+    Examples
+    --------
+    >>> from calibrant import TemperatureScalingCalibrator
+    >>> p = [[0.9, 0.1]] * 4 + [[0.1, 0.9]] * 4  # claims 0.9, is right 3 times in 4
+    >>> ts = TemperatureScalingCalibrator().fit(p, [0, 0, 0, 1, 1, 1, 1, 0])
+    >>> round(ts.inverse_temperature_, 3)
+    0.5
+    >>> ts.predict_proba([[0.9, 0.1]]).round(3)
+    array([[0.722, 0.278]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Calibrator._parameter_constraints,
+        "smoothing": ["boolean"],
+        "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
+    }
+
+    def __init__(
+        self,
+        smoothing: bool = True,
+        input_smoothing: InputSmoothing = None,
+        *,
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.smoothing = smoothing
+        self.input_smoothing = input_smoothing
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        self.inverse_temperature_, self.input_smoothing_, self.objective_ = learn_temperature(
+            x, y, weight, self.input_smoothing
+        )
+        self._output_smoothing = laplace_weight(total_weight(len(x), weight)) if self.smoothing else 0.0
+
+    def _map(self, x: FloatArray) -> FloatArray:
+        return temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)

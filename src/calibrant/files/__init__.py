@@ -1,0 +1,1 @@
+"""Files in and out: tables of predictions, prediction sets, stored calibrators."""

@@ -1,0 +1,135 @@
+"""Prediction sets as NumPy archives and as parquet tables.
+
+An archive holds the four arrays, or many of them under names like `iris/LR/0/probas_cal`. A table has a row
+for each prediction: columns `dataset`, `model`, `fold` (all optional), `split` (`cal` or `test`), `label`,
+and either a list column `probas` or one column a class, `p_0`, `p_1`, ... (empty beyond a dataset's classes).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.files.predictions.source import PARTS, Experiment, PredictionFileError, Predictions, as_fold
+from calibrant.optional import require
+
+
+class NpzSource:
+    """A NumPy archive of predictions.
+
+    Parameters
+    ----------
+    path : str or Path
+        The archive. Pickled objects inside are refused.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path: Path | None = Path(path)
+        self.name = Path(path).stem
+        self._file = Path(path)
+        self._prefix: dict[tuple[str, str, str], str] = {}
+        self._experiments: list[Experiment] = []
+        try:
+            # Sizes need the arrays: an archive has no other index than the names of its members.
+            with np.load(self._file, allow_pickle=False) as archive:
+                names = archive.files
+                for prefix in dict.fromkeys(n[: -len(PARTS[0])] for n in names if n.endswith(PARTS[0])):
+                    dataset, model, fold = _three_names(prefix, self.name)
+                    experiment = self._read(archive, prefix).describe(dataset, model, fold)
+                    self._prefix[experiment.key] = prefix
+                    self._experiments.append(experiment)
+        except (OSError, ValueError) as error:
+            if isinstance(error, PredictionFileError):
+                raise
+            raise PredictionFileError(f"{path} is not a readable NumPy archive: {error}") from error
+        if not self._experiments:
+            raise PredictionFileError(f"{path}: no array {PARTS[0]}; there are {', '.join(names) or 'none'}")
+
+    def experiments(self) -> list[Experiment]:
+        """List the experiments in the order of the archive."""
+        return list(self._experiments)
+
+    def load(self, experiment: Experiment) -> Predictions:
+        """Read the arrays of one experiment."""
+        with np.load(self._file, allow_pickle=False) as archive:
+            return self._read(archive, self._prefix[experiment.key])
+
+    def _read(self, archive: Any, prefix: str) -> Predictions:
+        if missing := [part for part in PARTS if prefix + part not in archive.files]:
+            raise PredictionFileError(f"{self._file}: {prefix or 'archive'} lacks {', '.join(missing)}")
+        where = f"{self._file.name}:{prefix}" if prefix else self._file.name
+        return Predictions.checked(*(archive[prefix + part] for part in PARTS), where=where)
+
+
+class ParquetSource:
+    """A parquet table of predictions, one row a prediction.
+
+    Parameters
+    ----------
+    path : str or Path
+        The table.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path: Path | None = Path(path)
+        self.name = Path(path).stem
+        parquet = require("pyarrow.parquet", extra="cli")
+        table = parquet.read_table(path)
+        columns = table.column_names
+        wide = sorted((c for c in columns if re.fullmatch(r"p_\d+", c)), key=lambda c: int(c[2:]))
+        if missing := [c for c in ("split", "label") if c not in columns]:
+            raise PredictionFileError(f"{path}: no column {', '.join(missing)}; there are {', '.join(columns)}")
+        if "probas" not in columns and not wide:
+            raise PredictionFileError(f"{path}: no probabilities, expected a column probas or columns p_0 ...")
+        if "probas" in columns:
+            probas = np.empty(len(table), dtype=object)
+            probas[:] = [np.asarray(row) for row in table["probas"].to_pylist()]
+        else:
+            probas = np.column_stack([table[c].to_numpy().astype(np.float64) for c in wide])
+        names = [
+            np.asarray(table[c].to_pylist(), dtype=str) if c in columns else np.full(len(table), default)
+            for c, default in (("dataset", self.name), ("model", "model"), ("fold", "0"))
+        ]
+        split = np.asarray(table["split"].to_pylist(), dtype=str)
+        if unknown := set(split) - {"cal", "test"}:
+            raise PredictionFileError(f"{path}: split is {sorted(unknown)[0]!r}, expected cal or test")
+        labels = np.asarray(table["label"].to_pylist())
+        self._predictions: dict[tuple[str, str, str], Predictions] = {}
+        self._experiments: list[Experiment] = []
+        for key in dict.fromkeys(zip(*(n.tolist() for n in names))):
+            mine = (names[0] == key[0]) & (names[1] == key[1]) & (names[2] == key[2])
+            arrays = []
+            for part in ("cal", "test"):
+                rows = mine & (split == part)
+                if not rows.any():
+                    raise PredictionFileError(f"{path}: {'/'.join(key)} has no rows with split {part}")
+                arrays += [_stacked(probas[rows]), labels[rows]]
+            predictions = Predictions.checked(*arrays, where=f"{Path(path).name}:{'/'.join(key)}")
+            self._predictions[key] = predictions
+            self._experiments.append(predictions.describe(key[0], key[1], as_fold(key[2])))
+
+    def experiments(self) -> list[Experiment]:
+        """List the experiments in the order in which the table first names them."""
+        return list(self._experiments)
+
+    def load(self, experiment: Experiment) -> Predictions:
+        """Return the arrays of one experiment; the table is in memory."""
+        return self._predictions[experiment.key]
+
+
+def _stacked(probas: Any) -> Any:
+    """Rows of one experiment as a matrix, without the columns that belong to larger experiments."""
+    if probas.dtype == object:
+        return np.stack(list(probas))
+    return probas[:, ~np.isnan(probas).all(axis=0)]
+
+
+def _three_names(prefix: str, stem: str) -> tuple[str, str, int | str]:
+    names = [name for name in prefix.split("/") if name]
+    if len(names) > 3:
+        raise PredictionFileError(f"{prefix}: expected dataset/model/fold, found {len(names)} levels")
+    dataset, model, fold = [*names, *(stem, "model", "0")[len(names) :]]
+    return dataset, model, as_fold(fold)

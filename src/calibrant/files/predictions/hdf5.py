@@ -1,0 +1,152 @@
+"""HDF5 prediction sets in CalArena's layout.
+
+`{dataset}/{model}[/{fold}]/{probas_cal,labels_cal,probas_test,labels_test}`, with or without the fold level,
+beside an index CSV (dataset, model, fold, cal_size, test_size, n_classes) that reading does not need.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.files.predictions.source import PARTS, Experiment, PredictionFileError, Predictions, as_fold
+from calibrant.optional import require
+
+INDEX_COLUMNS = ("dataset", "model", "fold", "cal_size", "test_size", "n_classes")
+
+
+class Hdf5Source:
+    """An HDF5 file in CalArena's layout.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    index : str or Path, optional
+        Index CSV that names the experiments to use; by default those found in the file.
+    """
+
+    def __init__(self, path: str | Path, index: str | Path | None = None) -> None:
+        self.path: Path | None = Path(path)
+        self.name = Path(path).stem
+        self._file = Path(path)
+        self._groups: dict[tuple[str, str, str], str] = {}
+        self._experiments: list[Experiment] = []
+        with self._open() as file:
+            for experiment, group in _walk(file):
+                self._groups[experiment.key] = group
+                self._experiments.append(experiment)
+        if not self._experiments:
+            raise PredictionFileError(f"{path}: no experiments; expected dataset/model[/fold]/{PARTS[0]} ...")
+        if index is not None:
+            self._experiments = _chosen(self._experiments, Path(index))
+
+    def experiments(self) -> list[Experiment]:
+        """List the experiments in the order of the file or of the index."""
+        return list(self._experiments)
+
+    def load(self, experiment: Experiment) -> Predictions:
+        """Read the arrays of one experiment."""
+        with self._open() as file:
+            group = file[self._groups[experiment.key]]
+            return Predictions.checked(*(group[part][()] for part in PARTS), where=f"{self._file.name}:{group.name}")
+
+    def _open(self) -> Any:
+        h5py = require("h5py", extra="bench")
+        try:
+            return h5py.File(self._file, "r")
+        except OSError as error:
+            raise PredictionFileError(f"{self._file} is not a readable HDF5 file: {error}") from error
+
+
+def write_hdf5(path: str | Path, experiments: Iterable[tuple[Experiment, Predictions]], folds: bool = True) -> Path:
+    """Write a prediction set and its index, `{stem}-experiments.csv` beside it.
+
+    Both files appear under their names when complete. Probabilities are stored as float32, labels as int16
+    (int32 above 32767 classes), compressed.
+
+    Parameters
+    ----------
+    path : str or Path
+        File to write.
+    experiments : iterable of (Experiment, Predictions)
+        Read one at a time, so the set may be larger than memory.
+    folds : bool
+        Whether to write the fold level; without it there is one fold a model.
+
+    Returns
+    -------
+    Path of the index.
+    """
+    h5py = require("h5py", extra="bench")
+    path = Path(path)
+    part = path.with_name(path.name + ".part")
+    rows = []
+    with h5py.File(part, "w") as file:
+        for experiment, predictions in experiments:
+            group = file.require_group(f"{experiment.dataset}/{experiment.model}")
+            if folds:
+                group = group.create_group(str(experiment.fold))
+            for name in PARTS:
+                data = getattr(predictions, name)
+                small = np.float32 if name.startswith("probas") else _label_type(predictions.n_classes)
+                # Byte shuffling puts the exponents together, which is where most of the compression is.
+                group.create_dataset(
+                    name, data=data.astype(small), compression="gzip", compression_opts=9, shuffle=True
+                )
+            rows.append(experiment)
+    index = path.with_name(f"{path.stem}-experiments.csv")
+    index_part = index.with_name(index.name + ".part")
+    with open(index_part, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(INDEX_COLUMNS)
+        writer.writerows((e.dataset, e.model, e.fold, e.n_cal, e.n_test, e.n_classes) for e in rows)
+    os.replace(part, path)
+    os.replace(index_part, index)
+    return index
+
+
+def _label_type(n_classes: int) -> type[np.signedinteger[Any]]:
+    return np.int16 if n_classes <= 2**15 - 1 else np.int32
+
+
+def _walk(file: Any) -> Iterator[tuple[Experiment, str]]:
+    """Experiments of an open file: a group with the four arrays is one, two or three levels down."""
+    for dataset, models in file.items():
+        for model, inner in getattr(models, "items", dict)():
+            if all(part in inner for part in PARTS):
+                yield _sizes(inner, dataset, model, 0), inner.name
+                continue
+            for fold, leaf in getattr(inner, "items", dict)():
+                if hasattr(leaf, "items") and all(part in leaf for part in PARTS):
+                    yield _sizes(leaf, dataset, model, as_fold(fold)), leaf.name
+
+
+def _sizes(group: Any, dataset: str, model: str, fold: int | str) -> Experiment:
+    cal, test = group["probas_cal"].shape, group["probas_test"].shape
+    n_classes = cal[1] if len(cal) == 2 and cal[1] > 1 else 2
+    return Experiment(dataset, model, fold, int(cal[0]), int(test[0]), int(n_classes))
+
+
+def _chosen(experiments: list[Experiment], index: Path) -> list[Experiment]:
+    with open(index, newline="") as file:
+        reader = csv.DictReader(file)
+        if missing := {"dataset", "model"} - set(reader.fieldnames or ()):
+            raise PredictionFileError(f"{index}: no column {', '.join(sorted(missing))}")
+        rows = list(reader)
+    by_key = {e.key: e for e in experiments}
+    chosen: list[Experiment] = []
+    for number, row in enumerate(rows, start=2):
+        if row.get("fold"):
+            found = [by_key[key]] if (key := (row["dataset"], row["model"], row["fold"])) in by_key else []
+        else:
+            found = [e for e in experiments if (e.dataset, e.model) == (row["dataset"], row["model"])]
+        if not found:
+            raise PredictionFileError(f"{index}, line {number}: {row['dataset']}/{row['model']} is not in the file")
+        chosen.extend(found)
+    return chosen

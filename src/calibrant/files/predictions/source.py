@@ -1,0 +1,279 @@
+"""Prediction sets: experiments with a calibration and a test part, whatever file they come from.
+
+An experiment is a dataset, a model and a fold; its four arrays are the model's probabilities and the labels
+on calibration and test rows. Each format is a `PredictionSource`: it lists experiments without reading
+arrays, and loads one at a time. `open_predictions` picks the reader from the file name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+PARTS = ("probas_cal", "labels_cal", "probas_test", "labels_test")
+
+SUFFIXES = (".h5", ".hdf5", ".hdf", ".npz", ".parquet", ".pq", ".p", ".pkl", ".pickle")
+
+# Stored probabilities are often float32 or rounded to three digits; more than that is not a distribution.
+SUM_TOLERANCE = 5e-3
+
+
+class PredictionFileError(ValueError):
+    """A prediction file that cannot be used; the message says where and why."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Name and size of one experiment.
+
+    Examples
+    --------
+    >>> Experiment("iris", "LR", 0, n_cal=135, n_test=15, n_classes=3).key
+    ('iris', 'LR', '0')
+    """
+
+    dataset: str
+    model: str
+    fold: int | str
+    n_cal: int
+    n_test: int
+    n_classes: int
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Dataset, model and fold as text, which names the experiment within its file."""
+        return self.dataset, self.model, str(self.fold)
+
+    def __str__(self) -> str:
+        return "/".join(self.key)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The four arrays of one experiment: float64 probabilities (n, k), labels in 0..k-1.
+
+    Examples
+    --------
+    >>> p = Predictions.checked([[0.2, 0.8]], [1], [0.6], [0])
+    >>> p.probas_test
+    array([[0.4, 0.6]])
+    """
+
+    probas_cal: NDArray[np.float64]
+    labels_cal: NDArray[np.int64]
+    probas_test: NDArray[np.float64]
+    labels_test: NDArray[np.int64]
+
+    @classmethod
+    def checked(
+        cls,
+        probas_cal: Any,
+        labels_cal: Any,
+        probas_test: Any,
+        labels_test: Any,
+        *,
+        where: str = "predictions",
+    ) -> Predictions:
+        """Validate arrays as they come from a file.
+
+        One column of probabilities is that of the second of two classes; rows are scaled to sum to one;
+        labels are the column numbers of the true classes.
+        """
+        cal, test = (
+            _probabilities(p, f"{where}: {name}")
+            for p, name in ((probas_cal, "probas_cal"), (probas_test, "probas_test"))
+        )
+        if cal.shape[1] != test.shape[1]:
+            raise PredictionFileError(f"{where}: {cal.shape[1]} classes in probas_cal, {test.shape[1]} in probas_test")
+        return cls(
+            cal,
+            _labels(labels_cal, cal, f"{where}: labels_cal"),
+            test,
+            _labels(labels_test, test, f"{where}: labels_test"),
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of probability columns."""
+        return int(self.probas_cal.shape[1])
+
+    def describe(self, dataset: str, model: str, fold: int | str = 0) -> Experiment:
+        """Name these predictions."""
+        return Experiment(dataset, model, fold, len(self.labels_cal), len(self.labels_test), self.n_classes)
+
+
+class PredictionSource(Protocol):
+    """A set of experiments that can be listed and loaded one by one."""
+
+    @property
+    def name(self) -> str:
+        """Name of the set, used as `benchmark` in results."""
+
+    @property
+    def path(self) -> Path | None:
+        """Where another process can open the same set; None when only this process holds it."""
+
+    def experiments(self) -> list[Experiment]:
+        """List all experiments in a fixed order."""
+
+    def load(self, experiment: Experiment) -> Predictions:
+        """Read the arrays of one experiment."""
+
+
+class MemorySource:
+    """Predictions held in memory.
+
+    Parameters
+    ----------
+    predictions : mapping from (dataset, model, fold) to Predictions
+    name : str
+        Name of the set.
+
+    Examples
+    --------
+    >>> p = Predictions.checked([[0.2, 0.8]], [1], [[0.4, 0.6]], [0])
+    >>> [str(e) for e in MemorySource({("coins", "LR", 0): p}).experiments()]
+    ['coins/LR/0']
+    """
+
+    path: Path | None = None
+
+    def __init__(self, predictions: dict[tuple[str, str, int | str], Predictions], name: str = "predictions") -> None:
+        self.name = name
+        self._predictions = {(d, m, str(f)): p for (d, m, f), p in predictions.items()}
+        self._experiments = [p.describe(*key) for key, p in predictions.items()]
+
+    def experiments(self) -> list[Experiment]:
+        """List all experiments in the order given."""
+        return list(self._experiments)
+
+    def load(self, experiment: Experiment) -> Predictions:
+        """Return the arrays of one experiment."""
+        return self._predictions[experiment.key]
+
+
+def open_predictions(path: str | Path, index: str | Path | None = None) -> PredictionSource:
+    """Open a prediction set of any supported format.
+
+    Parameters
+    ----------
+    path : str or Path
+        `.h5`/`.hdf5` (CalArena's layout, with or without folds), `.npz`, `.parquet`, `.p`/`.pkl`/`.pickle`
+        (pairs of logits and labels), or a folder of such files.
+    index : str or Path, optional
+        CSV with columns dataset, model and optionally fold: only these experiments of an HDF5 file are used.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name) / "coins.npz"
+    >>> np.savez(file, probas_cal=[0.5, 0.9], labels_cal=[0, 1], probas_test=[0.7], labels_test=[1])
+    >>> open_predictions(file).experiments()[0].n_cal
+    2
+    >>> folder.cleanup()
+    """
+    path = Path(path)
+    if not path.exists():
+        raise PredictionFileError(f"no such file: {path}")
+    if path.is_dir():
+        from calibrant.files.predictions.folder import FolderSource
+
+        return FolderSource(path)
+    suffix = path.suffix.lower()
+    if suffix in (".h5", ".hdf5", ".hdf"):
+        from calibrant.files.predictions.hdf5 import Hdf5Source
+
+        return Hdf5Source(path, index)
+    if index is not None:
+        raise PredictionFileError(f"an index belongs to an HDF5 file, not to {path.name}")
+    if suffix == ".npz":
+        from calibrant.files.predictions.arrays import NpzSource
+
+        return NpzSource(path)
+    if suffix in (".parquet", ".pq"):
+        from calibrant.files.predictions.arrays import ParquetSource
+
+        return ParquetSource(path)
+    if suffix in (".p", ".pkl", ".pickle"):
+        from calibrant.files.predictions.pickles import PickleSource
+
+        return PickleSource(path)
+    raise PredictionFileError(f"{path.name}: expected {', '.join(SUFFIXES)} or a folder of such files")
+
+
+def as_fold(text: str) -> int | str:
+    """Fold names that are numbers become numbers.
+
+    Examples
+    --------
+    >>> as_fold("2"), as_fold("r0f1")
+    (2, 'r0f1')
+    """
+    return int(text) if text.isdecimal() else text
+
+
+def select(
+    experiments: Sequence[Experiment],
+    datasets: Iterable[str] | None = None,
+    models: Iterable[str] | None = None,
+    folds: Iterable[str] | None = None,
+) -> list[Experiment]:
+    """Keep the experiments with the given names; names that do not occur are an error.
+
+    Examples
+    --------
+    >>> all_of_them = [Experiment("iris", m, 0, 135, 15, 3) for m in ("LR", "RF")]
+    >>> [e.model for e in select(all_of_them, models=["RF"])]
+    ['RF']
+    """
+    kept = list(experiments)
+    wishes = (("dataset", datasets), ("model", models), ("fold", folds))
+    for field, wanted in wishes:
+        if wanted is None:
+            continue
+        names = [str(w) for w in wanted]
+        present = {str(getattr(e, field)) for e in experiments}
+        if unknown := [w for w in names if w not in present]:
+            raise PredictionFileError(f"no {field} named {', '.join(unknown)}; there are {', '.join(sorted(present))}")
+        kept = [e for e in kept if str(getattr(e, field)) in names]
+    return kept
+
+
+def _probabilities(p: Any, where: str) -> NDArray[np.float64]:
+    p = np.asarray(p, dtype=np.float64)
+    if p.ndim == 2 and p.shape[1] == 1:
+        p = p[:, 0]
+    if p.ndim == 1:
+        p = np.column_stack([1.0 - p, p])
+    if p.ndim != 2 or p.shape[0] == 0 or p.shape[1] < 2:
+        raise PredictionFileError(f"{where} has shape {p.shape}, expected (rows, classes)")
+    total = p.sum(axis=1)
+    bad = ~(np.isfinite(total) & (p.min(axis=1) >= 0) & (np.abs(total - 1.0) <= SUM_TOLERANCE))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise PredictionFileError(
+            f"{where}, row {row}: not probabilities (smallest {p[row].min():.4g}, sum {total[row]:.4g})"
+        )
+    return p / total[:, None]
+
+
+def _labels(y: Any, p: NDArray[np.float64], where: str) -> NDArray[np.int64]:
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.shape != (len(p),):
+        raise PredictionFileError(f"{where} has shape {y.shape}, expected ({len(p)},)")
+    if y.dtype.kind not in "iubf":
+        raise PredictionFileError(f"{where}: expected the column numbers of the classes, found {y.dtype}")
+    codes = y.astype(np.int64)
+    bad = (codes != y) | (codes < 0) | (codes >= p.shape[1])
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise PredictionFileError(f"{where}, row {row}: label {y[row]!s} is not in 0..{p.shape[1] - 1}")
+    return codes

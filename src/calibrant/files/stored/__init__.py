@@ -1,0 +1,1 @@
+"""Fitted calibrators in files: JSON, exact, nothing executed."""

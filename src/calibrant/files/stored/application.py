@@ -1,0 +1,131 @@
+"""A fitted calibrator applied to a table in a file, chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.files.tables.columns import ProbabilityColumns
+from calibrant.files.tables.rows import RowReader, Rows, take_rows
+from calibrant.files.tables.table import RequestError, TableError
+from calibrant.files.tables.writers import open_writer
+from calibrant.optional import require
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """A matrix with column names, as much of a data frame as calibrators look at."""
+
+    columns: list[str]
+    values: NDArray[Any]
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The numbers alone."""
+        return self.values
+
+
+def load_calibrator(path: str | Path) -> Any:
+    """A calibrator stored as JSON."""
+    import calibrant
+
+    if not Path(path).exists():
+        raise RequestError(f"there is no file {path}")
+    return calibrant.load(path)
+
+
+def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityColumns, list[int]]:
+    """Columns of the table that the calibrator takes, and which of its outputs replaces each.
+
+    The columns are those it was fitted to, by name, unless others are asked for or it knows none.
+    """
+    classes = np.asarray(calibrator.classes_).tolist()
+    order = getattr(calibrator, "_column_order", None)
+    # Output j, for classes_[j], is made from input order[j].
+    place = list(range(len(classes))) if order is None else np.argsort(np.asarray(order)).tolist()
+    fitted = getattr(calibrator, "feature_names_in_", None)
+    if fitted is not None and not reader.layout.probs:
+        reader.table.require([str(name) for name in fitted])
+        return ProbabilityColumns(tuple(str(name) for name in fitted), tuple(classes)), place
+    found = reader.find(classes)
+    if len(found.names) == 1:
+        # The one column is that of the class it is named after, the second unless it says otherwise.
+        return found, [classes.index(found.classes[1])]
+    if len(found.names) != len(classes):
+        raise RequestError(
+            f"the calibrator was fitted to {len(classes)} classes; {len(found.names)} probability columns were found "
+            f"in {reader.table.path}: choose with --probs"
+        )
+    names = tuple(found.names[found.classes.index(classes[output])] for output in place)
+    return ProbabilityColumns(names, tuple(classes)), place
+
+
+def apply_to_table(
+    calibrator: Any,
+    reader: RowReader,
+    output: str | Path,
+    *,
+    suffix: str = "",
+    force: bool = False,
+    progress: Callable[[Iterator[Rows]], Iterator[Rows]] = iter,
+) -> int:
+    """Write the table with calibrated probabilities, and return the number of rows.
+
+    Parameters
+    ----------
+    calibrator : fitted calibrator
+    reader : RowReader
+        Reads the table.
+    output : str or Path
+        File to write, or ``-`` for standard output.
+    suffix : str, default=""
+        Where not empty, keep the columns and add calibrated ones with this at the end of their names.
+    force : bool, default=False
+        Replace a file that is there already.
+    progress : callable, optional
+        Wraps the iteration over chunks.
+    """
+    columns, place = calibrator_columns(calibrator, reader)
+    taken = [name + suffix for name in columns.names if suffix and name + suffix in reader.table.columns]
+    if taken:
+        raise RequestError(f"the column {taken[0]!r} exists already; choose another --suffix")
+    if hasattr(calibrator, "renormalize"):
+        calibrator.renormalize = reader.layout.renormalize
+    written = 0
+    with open_writer(output, reader.table, force=force, suffix=suffix) as writer:
+        for rows in progress(reader.read(columns, everything=True)):
+            writer.write(_replaced(calibrator, rows, columns.names, place, suffix))
+            written += len(rows.values)
+        if not written:
+            raise TableError(f"{reader.table.path} has no usable rows")
+    return written
+
+
+def _replaced(calibrator: Any, rows: Rows, names: tuple[str, ...], place: list[int], suffix: str) -> Any:
+    """The record batch with calibrated columns."""
+    pa = require("pyarrow", extra="cli")
+    data = take_rows(rows)
+    values = rows.values
+    if not len(values):
+        calibrated = np.empty((0, len(calibrator.classes_)), dtype=values.dtype)
+    elif len(names) == 1 and place == [0]:
+        # A single column of the first class: the calibrator expects that of the second.
+        flipped = -values if getattr(calibrator, "input", "") == "logits" else 1.0 - np.minimum(values, 1.0)
+        calibrated = calibrator.predict_proba(flipped)
+    else:
+        fitted = list(getattr(calibrator, "feature_names_in_", []))
+        named = len(fitted) == len(names)
+        calibrated = calibrator.predict_proba(NamedColumns(fitted, values) if named else values)
+    columns = dict(zip(data.schema.names, data.columns))
+    fields = {field.name: field for field in data.schema}
+    for name, number in zip(names, place):
+        column = pa.array(np.ascontiguousarray(calibrated[:, number]))
+        columns[name + suffix] = column
+        fields[name + suffix] = pa.field(name + suffix, column.type)
+    return pa.RecordBatch.from_arrays(
+        list(columns.values()), schema=pa.schema(list(fields.values()), metadata=data.schema.metadata)
+    )

@@ -1,0 +1,136 @@
+"""Calibrators in files without pickle: versioned JSON with a checksum, written atomically, read without running it.
+
+The file is ``{"format", "version", "calibrant", "sha256", "content"}``; `content` is what `encoding.encode` makes of
+the calibrator, and `sha256` its checksum, so that a damaged number is noticed as surely as a missing bracket.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import Any
+
+import calibrant
+from calibrant.calibrators.base import Calibrator
+from calibrant.files.atomic import atomic_stream
+from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
+
+_FORMAT = "calibrant calibrator"
+#: Raised when files change in a way that older versions cannot read.
+_VERSION = 1
+
+
+def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
+    """Store a calibrator as JSON, with every float exact.
+
+    The file appears whole or not at all: a crash while writing leaves the old file as it was.
+
+    Parameters
+    ----------
+    calibrator : calibrator or CalibratedClassifier
+        Any calibrator of this package that is made of numbers. Of a fitted `CalibratedClassifier` its calibrators
+        are stored, not its classifiers.
+    path : str or path-like
+        Where to.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import calibrant
+    >>> ts = calibrant.TemperatureScalingCalibrator().fit([0.1, 0.6, 0.9, 0.8], ["no", "no", "yes", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     calibrant.save(ts, os.path.join(folder, "ts.json"))
+    ...     twin = calibrant.load(os.path.join(folder, "ts.json"))
+    >>> twin.inverse_temperature_ == ts.inverse_temperature_
+    True
+    """
+    content = _canonical(encode(_storable(calibrator)))
+    head = {"format": _FORMAT, "version": _VERSION, "calibrant": calibrant.__version__, "sha256": _checksum(content)}
+    text = json.dumps(head)[:-1] + ', "content": ' + content + "}\n"
+    with atomic_stream(path) as stream:
+        stream.write(text.encode())
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The calibrator that `save` stored, or the list of calibrators of a `CalibratedClassifier`.
+
+    Nothing in the file is executed: only numbers, labels and names of this package's calibrators are read.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    calibrator : calibrator or list of calibrators
+
+    Raises
+    ------
+    CalibratorFileError
+        A `ValueError`: the file is damaged, cut off, of another kind, or of a newer version.
+    """
+    with open(path, "rb") as file:
+        data = file.read()
+    name = os.fspath(path)
+    try:
+        return decode(_content(data))
+    except CalibratorFileError as error:
+        raise CalibratorFileError(f"{name}: {error}") from None
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
+        raise CalibratorFileError(f"{name}: This file is damaged ({type(error).__name__}: {error}).") from None
+
+
+def _storable(calibrator: Any) -> Any:
+    from calibrant.classifier.estimator import CalibratedClassifier
+
+    if isinstance(calibrator, CalibratedClassifier):
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(calibrator)
+        return list(calibrator.calibrators_)
+    if isinstance(calibrator, Calibrator):
+        return calibrator
+    raise TypeError(
+        f"save stores calibrators and fitted CalibratedClassifiers, not {type(calibrator).__module__}."
+        f"{type(calibrator).__qualname__}."
+    )
+
+
+def _content(data: bytes) -> Any:
+    """The JSON value under ``"content"`` of a file of this format, whole and of a known version."""
+    try:
+        document = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        what = "a pickle, which is never opened" if data[:1] == b"\x80" else "not text"
+        raise CalibratorFileError(f"This is not a file of calibrant.save: it is {what}.") from None
+    except json.JSONDecodeError as error:
+        if _FORMAT.encode() in data[:100]:
+            raise CalibratorFileError(f"This file is damaged or cut off: {error}.") from None
+        raise CalibratorFileError(f"This is not a file of calibrant.save: it is not JSON ({error}).") from None
+    if not isinstance(document, dict) or document.get("format") != _FORMAT:
+        raise CalibratorFileError("This is not a file of calibrant.save.")
+    version = document.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise CalibratorFileError(f"This file is damaged: its version is {version!r:.40}.")
+    if version > _VERSION:
+        raise CalibratorFileError(
+            f"This file has format version {version}, written by calibrant {document.get('calibrant')!r:.40}; this "
+            f"version, {calibrant.__version__}, reads up to {_VERSION}. Upgrade calibrant."
+        )
+    if _checksum(_canonical(document["content"])) != document.get("sha256"):
+        raise CalibratorFileError("This file is damaged: its content does not match its checksum.")
+    return document["content"]
+
+
+def _refuse_constant(text: str) -> Any:
+    raise CalibratorFileError(f"This file is damaged: {text} is not JSON.")
+
+
+def _canonical(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

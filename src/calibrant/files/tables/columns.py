@@ -1,0 +1,269 @@
+"""Which columns of a table are the probabilities, and which label each stands for.
+
+Columns are named by a pattern or a list, or found: those named like the labels, those named like the labels with
+something common before or behind (`p_cat`, `p_dog`), or numbered ones (`prob_0`, `prob_1`). What cannot be told is an
+error that lists what there is; nothing is guessed from positions alone without saying so.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.files.tables.table import RequestError, list_names
+from calibrant.inputs.labels import CalibrationWarning
+
+#: Names by which a single column is known as the probability of the second of two classes.
+SINGLE_NAMES = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "prediction")
+
+# Numbers of these columns in the first rows of the table, None where some are not numbers.
+Peek = Callable[[Sequence[str]], "NDArray[np.float64] | None"]
+
+
+@dataclass(frozen=True)
+class ProbabilityColumns:
+    """Probability columns in the order of the file, and the labels.
+
+    `classes` has one label a column; a single column stands for the second of two labels.
+    """
+
+    names: tuple[str, ...]
+    classes: tuple[Any, ...]
+
+
+def label_text(label: Any) -> str:
+    """A label as it would stand in a column's name.
+
+    Examples
+    --------
+    >>> label_text(1.0), label_text("cat"), label_text(True)
+    ('1', 'cat', 'True')
+    """
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def find_columns(
+    columns: Sequence[str],
+    labels: Sequence[Any],
+    *,
+    peek: Peek,
+    probs: Sequence[str] = (),
+    classes: Sequence[Any] | None = None,
+    reserved: Sequence[str] = (),
+    as_probabilities: bool = True,
+) -> ProbabilityColumns:
+    """Find the probability columns and what they stand for.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        All columns of the table.
+    labels : sequence
+        The labels seen, sorted.
+    peek : callable
+        Gives the numbers of some columns in the first rows, or None.
+    probs : sequence of str, optional
+        Names, or patterns such as `p_*`, each alone or several separated by commas.
+    classes : sequence, optional
+        The label of each probability column, in the order of the columns.
+    reserved : sequence of str, optional
+        Columns that are something else: label, weight, group.
+    as_probabilities : bool, default=True
+        Found columns must hold numbers from 0 to 1 (False: any numbers, such as logits).
+
+    Examples
+    --------
+    >>> found = find_columns(["id", "p_no", "p_yes"], ["no", "yes"], peek=lambda names: np.zeros((1, len(names))))
+    >>> found.names, found.classes
+    (('p_no', 'p_yes'), ('no', 'yes'))
+    """
+    free = [name for name in columns if name not in reserved]
+    if probs:
+        names = _named(probs, columns, free)
+    else:
+        names = _Finder(free, [label_text(label) for label in labels], peek, as_probabilities).find()
+    return ProbabilityColumns(tuple(names), tuple(_name_classes(names, labels, classes)))
+
+
+def _named(probs: Sequence[str], columns: Sequence[str], free: Sequence[str]) -> list[str]:
+    """Columns that names and patterns stand for; patterns never take a column that is something else."""
+    chosen: list[str] = []
+    parts = [part.strip() for text in probs for part in ([text] if text in columns else text.split(","))]
+    for wanted in [part for part in parts if part]:
+        found = [wanted] if wanted in columns else [name for name in free if fnmatch.fnmatchcase(name, wanted)]
+        if not found:
+            raise RequestError(f"no column is called {wanted!r}; the columns are {list_names(columns)}")
+        chosen += [name for name in found if name not in chosen]
+    return chosen
+
+
+class _Finder:
+    """Looks for the probability columns among `free` ones, given the labels as text."""
+
+    def __init__(self, free: Sequence[str], labels: Sequence[str], peek: Peek, as_probabilities: bool) -> None:
+        self.free = free
+        self.labels = labels
+        self.peek = peek
+        self.as_probabilities = as_probabilities
+
+    def find(self) -> list[str]:
+        if len(self.labels) > 1 and all(label in self.free for label in self.labels):
+            return [name for name in self.free if name in self.labels]
+        groups = self._around_labels() or self._stems()
+        if len(groups) > 1:
+            groups = [group for group in groups if self._is_distribution(group)] or groups
+        if len(groups) > 1:
+            found = "; or ".join(list_names(group, 5) for group in groups)
+            raise RequestError(f"several groups of columns may be the probabilities: {found}. Choose with --probs")
+        if groups:
+            return groups[0]
+        single = self._single()
+        if single:
+            return single
+        raise RequestError(
+            f"no columns look like probabilities of the labels {list_names(self.labels, 10)}; the columns are "
+            f"{list_names(self.free)}. Name them with --probs, as in --probs 'p_*' or --probs a,b,c"
+        )
+
+    def _around_labels(self) -> list[list[str]]:
+        """Groups of columns named by the labels with a common beginning or end."""
+        if len(self.labels) < 2:
+            return []
+        groups = []
+        befores = [{name[: -len(text)] for name in self.free if text and name.endswith(text)} for text in self.labels]
+        for before in sorted(set.intersection(*befores) - {""}):
+            exact = [name for name in self.free if name in {before + text for text in self.labels}]
+            groups.append(self._widest([name for name in self.free if name.startswith(before)], exact))
+        afters = [{name[len(text) :] for name in self.free if text and name.startswith(text)} for text in self.labels]
+        for after in sorted(set.intersection(*afters) - {""}):
+            exact = [name for name in self.free if name in {text + after for text in self.labels}]
+            groups.append(self._widest([name for name in self.free if name.endswith(after)], exact))
+        return groups
+
+    def _widest(self, wide: list[str], exact: list[str]) -> list[str]:
+        """All columns with the common part, if they are a distribution: classes without a row have columns too."""
+        return wide if len(wide) > len(exact) and self._is_distribution(wide) else exact
+
+    def _stems(self) -> list[list[str]]:
+        """Groups of columns with the same name up to a last number or a last separator."""
+        stems: dict[str, list[str]] = {}
+        for name in self.free:
+            match = re.fullmatch(r"(.*?)\d+", name) or re.fullmatch(r"(.+[_.:\- ]).+", name)
+            if match:
+                stems.setdefault(match.group(1), []).append(name)
+        groups = [group for group in stems.values() if len(group) >= max(2, len(self.labels))]
+        return [group for group in groups if self._is_distribution(group)]
+
+    def _single(self) -> list[str]:
+        """One column for two classes: by a usual name, or named by one of the labels."""
+        if len(self.labels) > 2:
+            return []
+        usual = [name for name in self.free if name.lower() in SINGLE_NAMES]
+        ends = [name for name in self.free if any(re.fullmatch(rf"\w*_{re.escape(t)}", name) for t in self.labels)]
+        candidates = [name for name in usual or ends if self._is_distribution([name])]
+        return candidates if len(candidates) == 1 else []
+
+    def _is_distribution(self, names: Sequence[str]) -> bool:
+        values = self.peek(names)
+        if values is None:
+            return False
+        values = values[~np.isnan(values).any(axis=1)]
+        if not self.as_probabilities:
+            return True
+        inside = (values >= 0) & (values <= 1.001)
+        # A few bad rows must not hide the columns: they are reported by number later.
+        if len(names) > 1:
+            inside = np.column_stack([inside, np.abs(values.sum(axis=1) - 1) <= 0.05])
+        return bool(len(values)) and float(inside.all(axis=1).mean()) >= 0.5
+
+
+def _name_classes(names: Sequence[str], labels: Sequence[Any], classes: Sequence[Any] | None) -> list[Any]:
+    """The label of each column (of a single one: both labels, the second being the column's)."""
+    texts = {label_text(label): label for label in labels}
+    if classes is not None:
+        return _given_classes(names, texts, classes)
+    if len(names) == 1:
+        return _single_classes(names[0], texts, list(labels))
+    matched = _match(names, list(texts))
+    if matched is not None:
+        return _as_labels(matched, labels, texts)
+    numbers = [re.sub(r"^.*?(\d*)$", r"\1", name) for name in names]
+    counted = numbers in ([str(i) for i in range(len(names))], [str(i + 1) for i in range(len(names))])
+    if len(labels) != len(names):
+        raise RequestError(
+            f"there are {len(names)} probability columns ({list_names(names, 10)}) and {len(labels)} labels "
+            f"({list_names(list(texts), 10)}); name the label of each column with --classes"
+        )
+    if not counted:
+        pairs = ", ".join(f"{name} = {text}" for name, text in list(zip(names, texts))[:10])
+        warnings.warn(
+            f"The names of the probability columns are not the labels; they are taken in sorted order: {pairs}. "
+            "If that is wrong, name the label of each column with --classes.",
+            CalibrationWarning,
+            stacklevel=3,
+        )
+    return list(labels)
+
+
+def _given_classes(names: Sequence[str], texts: dict[str, Any], classes: Sequence[Any]) -> list[Any]:
+    expected = max(len(names), 2)
+    if len(classes) != expected or len({label_text(c) for c in classes}) != expected:
+        raise RequestError(f"--classes names {len(classes)} labels; {expected} different ones are needed")
+    known = [texts.get(label_text(label), label) for label in classes]
+    missing = sorted(set(texts) - {label_text(label) for label in classes})
+    if missing:
+        raise RequestError(f"the label {missing[0]!r} occurs in the data but not in --classes")
+    return known
+
+
+def _single_classes(name: str, texts: dict[str, Any], labels: list[Any]) -> list[Any]:
+    if len(labels) == 1 and set(texts) <= {"0", "1"}:
+        return [type(labels[0])(0), type(labels[0])(1)]
+    if len(labels) != 2:
+        raise RequestError(
+            f"a single probability column ({name!r}) needs two labels, there are {len(labels)}: "
+            f"{list_names(list(texts), 10)}. Name both with --classes, the column's own one last"
+        )
+    named = [label for text, label in texts.items() if re.fullmatch(rf"(.*[_.:\- ])?{re.escape(text)}", name)]
+    return [next(label for label in labels if label != named[0]), named[0]] if len(named) == 1 else labels
+
+
+def _match(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
+    """What is left of the names without a common beginning or end, if all labels are among it."""
+    before = os.path.commonprefix(list(names))
+    after = os.path.commonprefix([name[::-1] for name in names])
+    cuts = [(start, end) for end in range(len(after) + 1) for start in range(len(before), -1, -1)]
+    best: list[str] = []
+    for start, end in cuts:
+        rest = [name[start : len(name) - end] for name in names]
+        if set(texts) <= set(rest):
+            return rest
+        best = max(best, sorted(set(texts) & set(rest)), key=len)
+    if best:
+        missing = next(text for text in texts if text not in best)
+        raise RequestError(f"no probability column stands for the label {missing!r}; they are {list_names(names)}")
+    return None
+
+
+def _as_labels(matched: Sequence[str], labels: Sequence[Any], texts: dict[str, Any]) -> list[Any]:
+    """Labels of the columns in the type of the labels seen; those without a row are read from the column's name."""
+    kind = type(labels[0])
+    if kind is bool:
+        return [text == "True" for text in matched]
+    try:
+        return [texts[text] if text in texts else kind(text) for text in matched]
+    except ValueError as error:
+        raise RequestError(
+            f"the column names give the labels {list_names(matched)}, of which some are not of the type of "
+            f"{labels[0]!r}; name the label of each column with --classes"
+        ) from error

@@ -1,0 +1,286 @@
+"""Rows of predictions from tables, chunk by chunk: numbers, labels, weights and groups, each row checked.
+
+A row that cannot be used is named by its number and said what is wrong with it, or left out and counted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.files.tables.cells import label_codes, read_labels, to_numbers, to_text
+from calibrant.files.tables.columns import ProbabilityColumns, find_columns
+from calibrant.files.tables.table import Batch, RequestError, Table, TableError
+from calibrant.inputs.predictions import ROUNDING
+from calibrant.optional import require
+from calibrant.simplex import softmax
+
+#: A column with more different values than this is not one of class labels.
+MOST_LABELS = 10_000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of a table are what, and how its numbers are meant."""
+
+    label: str | None = None
+    probs: tuple[str, ...] = ()
+    weight: str | None = None
+    group: str | None = None
+    classes: tuple[str, ...] | None = None
+    logits: bool = False
+    renormalize: bool = False
+
+    @property
+    def reserved(self) -> list[str]:
+        """Columns that are not probabilities."""
+        return [name for name in (self.label, self.weight, self.group) if name is not None]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Usable rows of one chunk.
+
+    `values` are the predictions as they stand in the file, `codes` the positions of the labels among the classes,
+    `kept` tells which rows of `batch` these are (None: all).
+    """
+
+    batch: Batch
+    values: NDArray[Any]
+    codes: NDArray[np.int64] | None
+    weight: NDArray[np.float64] | None
+    group: NDArray[Any] | None
+    kept: NDArray[np.bool_] | None
+
+
+@dataclass
+class Skipped:
+    """Rows left out so far, with the first of them."""
+
+    count: int = 0
+    first: str = ""
+
+    def add(self, count: int, first: str) -> None:
+        """Count more rows."""
+        self.first = self.first or first
+        self.count += count
+
+
+@dataclass
+class RowReader:
+    """Reads the rows of a table that `layout` describes.
+
+    Parameters
+    ----------
+    table : Table
+    layout : Layout
+    skip_errors : bool, default=False
+        Leave out rows that cannot be used, instead of raising an error.
+    """
+
+    table: Table
+    layout: Layout
+    skip_errors: bool = False
+    skipped: Skipped = field(default_factory=Skipped)
+
+    def find(self, labels: Sequence[Any] | None = None) -> ProbabilityColumns:
+        """The probability columns and the labels they stand for; `labels` are those known beforehand."""
+        self.table.require(self.layout.reserved)
+        if labels is None:
+            labels = self._labels_seen()
+        return find_columns(
+            self.table.columns,
+            labels,
+            peek=self._peek,
+            probs=self.layout.probs,
+            classes=self.layout.classes,
+            reserved=self.layout.reserved,
+            as_probabilities=not self.layout.logits,
+        )
+
+    def _labels_seen(self) -> list[Any]:
+        seen: dict[Any, None] = {}
+        assert self.layout.label is not None
+        for batch in self.table.batches([self.layout.label], skip_errors=self.skip_errors):
+            seen.update(dict.fromkeys(read_labels(batch.data.column(0))))
+            if len(seen) > MOST_LABELS:
+                raise RequestError(
+                    f"the column {self.layout.label!r} has more than {MOST_LABELS} different values; is it the label?"
+                )
+        if not seen:
+            raise TableError(f"{self.table.path}: no row has a label in the column {self.layout.label!r}")
+        return _typed(list(seen), text_only=self.table.format == "csv")
+
+    def _peek(self, names: Sequence[str], rows: int = 1000) -> NDArray[np.float64] | None:
+        for batch in self.table.batches(list(names), skip_errors=True):
+            columns = [to_numbers(batch.data.column(name).slice(0, rows)) for name in names]
+            if any(column.unreadable and len(column.unreadable) > len(column.values) / 2 for column in columns):
+                return None
+            return np.column_stack([column.values for column in columns]).astype(np.float64)
+        return None
+
+    def read(self, columns: ProbabilityColumns, *, everything: bool = False) -> Iterator[Rows]:
+        """Usable rows, chunk by chunk; `everything` keeps all columns in the batches."""
+        needed = list(dict.fromkeys([*columns.names, *self.layout.reserved]))
+        self.skipped = Skipped()
+        bad_lines = 0
+        for batch in self.table.batches(None if everything else needed, skip_errors=self.skip_errors):
+            rows = self._checked(batch, columns)
+            for row, reason in self.table.skipped[bad_lines:]:
+                self.skipped.add(1, f"{self.table.row_name(row)}: {reason}")
+            bad_lines = len(self.table.skipped)
+            yield rows
+
+    def _checked(self, batch: Batch, columns: ProbabilityColumns) -> Rows:
+        names, layout = columns.names, self.layout
+        cells = [to_numbers(batch.data.column(name)) for name in names]
+        values = np.column_stack([cell.values for cell in cells])
+        bad = _bad_rows(values, layout.logits, layout.renormalize)
+        codes = weight = group = None
+        if layout.label is not None:
+            codes = label_codes(batch.data.column(layout.label), columns.classes)
+            bad |= codes < 0
+        if layout.weight is not None:
+            weight = to_numbers(batch.data.column(layout.weight)).values.astype(np.float64)
+            bad |= ~(np.isfinite(weight) & (weight >= 0))
+        if layout.group is not None:
+            group = np.array(to_text(batch.data.column(layout.group)).to_pylist(), dtype=object)
+        if not bad.any():
+            return Rows(batch, values, codes, weight, group, None)
+        row = int(np.argmax(bad))
+        unreadable = {name: cell.unreadable[row] for name, cell in zip(names, cells) if row in cell.unreadable}
+        reason = self._reason(batch, row, values[row], names, unreadable, codes, weight)
+        message = f"{self.table.row_name(int(batch.rows[row]))}: {reason}"
+        if not self.skip_errors:
+            raise TableError(f"{self.table.path}, {message}. --on-error skip leaves such rows out")
+        self.skipped.add(int(bad.sum()), message)
+        kept = ~bad
+        return Rows(
+            batch,
+            values[kept],
+            None if codes is None else codes[kept],
+            None if weight is None else weight[kept],
+            None if group is None else group[kept],
+            kept,
+        )
+
+    def _reason(
+        self,
+        batch: Batch,
+        row: int,
+        values: NDArray[Any],
+        names: Sequence[str],
+        unreadable: dict[str, str],
+        codes: NDArray[np.int64] | None,
+        weight: NDArray[np.float64] | None,
+    ) -> str:
+        if unreadable:
+            name, text = next(iter(unreadable.items()))
+            return f"{name!r} is {text!r}, not a number" if text.strip() else f"{name!r} is missing"
+        if _bad_rows(values[None, :], self.layout.logits, self.layout.renormalize)[0]:
+            return _describe(values, names, self.layout)
+        if codes is not None and codes[row] < 0:
+            text = to_text(batch.data.column(self.layout.label).slice(row, 1))[0].as_py()
+            return f"no probability column stands for the label {text!r}" if text else "the label is missing"
+        assert weight is not None
+        return f"the weight is {weight[row]:g}; weights are finite and not negative"
+
+
+def _typed(labels: list[Any], *, text_only: bool) -> list[Any]:
+    """Labels sorted, whole numbers as integers; in text files also those that are written as numbers."""
+    if text_only and all(re.fullmatch(r"-?(0|[1-9]\d*)(\.0+)?", text) for text in labels):
+        return sorted({int(float(text)) for text in labels})
+    if all(isinstance(label, float) and label.is_integer() for label in labels):
+        labels = [int(label) for label in labels]
+    return sorted(labels)
+
+
+def _bad_rows(values: NDArray[Any], logits: bool, renormalize: bool) -> NDArray[np.bool_]:
+    """Rows that are no distribution (or no logits)."""
+    single = values.shape[1] == 1
+    if logits:
+        # One maximum finds NaN, +inf and a row of nothing but -inf.
+        top = values[:, 0] if single else values.max(axis=1)
+        return ~np.isfinite(top)
+    ceiling = np.inf if renormalize and not single else 1 + ROUNDING
+    bad = ~((values.min(axis=1) >= 0) & (values.max(axis=1) <= ceiling))
+    if single:
+        return bad
+    sums = values.sum(axis=1)
+    if renormalize:
+        return bad | ~((sums > 0) & np.isfinite(sums))
+    return bad | ~(np.abs(sums - 1) <= ROUNDING)
+
+
+def _describe(values: NDArray[Any], names: Sequence[str], layout: Layout) -> str:
+    for name, value in zip(names, values.tolist()):
+        if math.isnan(value):
+            return f"{name!r} is missing"
+        if value == math.inf or (layout.logits and len(names) == 1 and math.isinf(value)):
+            return f"{name!r} is infinite"
+    if layout.logits:
+        return "all logits are -inf; at least one class must be possible"
+    for name, value in zip(names, values.tolist()):
+        if value < 0 or (value > 1 + ROUNDING and not layout.renormalize):
+            return f"{name!r} is {value:.6g}, not a probability (--logits reads logits)"
+    advice = "" if layout.renormalize else " (--renormalize rescales rounded rows, --logits reads logits)"
+    return f"the probabilities sum to {float(values.sum()):.6g}, not to 1{advice}"
+
+
+def as_probabilities(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
+    """Probabilities of all classes from checked values: two columns for a single one, rows that sum to one."""
+    if values.shape[1] == 1:
+        if layout.logits:
+            values = np.hstack([np.zeros_like(values), values])
+        else:
+            values = np.minimum(values, 1.0)
+            return np.hstack([1.0 - values, values])
+    if layout.logits:
+        return softmax(values)
+    return values / values.sum(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """All usable rows of a table in memory; `proba` (n, k), `codes` column numbers."""
+
+    values: NDArray[Any]
+    codes: NDArray[np.int64]
+    weight: NDArray[np.float64] | None
+    group: NDArray[Any] | None
+    classes: tuple[Any, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels themselves."""
+        return np.array(self.classes)[self.codes]
+
+
+def read_all(reader: RowReader) -> Labelled:
+    """Read a labelled table as a whole."""
+    columns = reader.find()
+    parts = list(reader.read(columns))
+    if not sum(len(part.values) for part in parts):
+        raise TableError(f"{reader.table.path} has no usable rows")
+
+    def joined(name: str) -> Any:
+        arrays = [getattr(part, name) for part in parts]
+        return None if arrays[0] is None else np.concatenate(arrays)
+
+    return Labelled(
+        joined("values"), joined("codes"), joined("weight"), joined("group"), columns.classes, columns.names
+    )
+
+
+def take_rows(rows: Rows) -> Any:
+    """The record batch of the usable rows."""
+    if rows.kept is None:
+        return rows.batch.data
+    return rows.batch.data.filter(require("pyarrow", extra="cli").array(rows.kept))

@@ -1,0 +1,174 @@
+"""Tables written in chunks and put in place at the end: a crash leaves no half file, and nothing is overwritten.
+
+CSV rows are joined from cells by Arrow, so that cells that came as text leave as the same text; a cell is quoted
+only if it has to be.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from calibrant.files.atomic import atomic_stream
+from calibrant.files.tables.arrays import ArrayWriter
+from calibrant.files.tables.cells import cast_text
+from calibrant.files.tables.table import RequestError, Table, TableError, file_format
+from calibrant.optional import require
+
+
+class TableWriter(Protocol):
+    """Takes record batches of one schema."""
+
+    def write(self, data: Any) -> None:
+        """Add rows."""
+
+    def close(self) -> None:
+        """Write what is left, and the end of the file."""
+
+
+def check_output(path: str | Path, *, force: bool) -> None:
+    """Raise unless `path` (``-`` for standard output) may be written."""
+    if str(path) == "-":
+        return
+    path = Path(path)
+    if path.is_dir():
+        raise RequestError(f"{path} is a folder; name a file to write")
+    if path.exists() and not force:
+        raise RequestError(f"{path} exists already; --force overwrites it")
+    if not path.parent.is_dir():
+        raise RequestError(f"there is no folder {path.parent} to write {path.name} into")
+
+
+@contextmanager
+def atomic_output(path: str | Path, *, force: bool = False) -> Iterator[IO[bytes]]:
+    """Stream that becomes the file `path` at the end, all at once; ``-`` is standard output.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to write.
+    force : bool, default=False
+        Replace a file that is there already.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_output(Path(folder) / "new.txt") as stream:
+    ...         _ = stream.write(b"text")
+    ...     (Path(folder) / "new.txt").read_text()
+    'text'
+    """
+    check_output(path, force=force)
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with atomic_stream(path, before_move=lambda: check_output(path, force=force)) as stream:
+        yield stream
+
+
+@contextmanager
+def open_writer(path: str | Path, source: Table, *, force: bool = False, suffix: str = "") -> Iterator[TableWriter]:
+    """Writer of a table like `source` to `path`, in the format its name tells (``-``: that of `source`)."""
+    kind = source.format if str(path) == "-" else file_format(Path(path))
+    if kind == "npy" and source.format != "npy":
+        raise RequestError(f"{path}: an npy file holds one array without names; write npz, CSV or parquet")
+    with atomic_output(path, force=force) as stream:
+        zipped = gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) if str(path).endswith(".gz") else None
+        writer = _make_writer(zipped or stream, kind, Path(path), source, suffix)  # type: ignore[arg-type]
+        yield writer
+        writer.close()
+        if zipped is not None:
+            zipped.close()
+
+
+def _make_writer(stream: IO[bytes], kind: str, path: Path, source: Table, suffix: str) -> TableWriter:
+    if kind == "csv":
+        tab = path.name.lower().removesuffix(".gz").endswith(".tsv")
+        return CsvWriter(stream, "\t" if tab else getattr(source, "delimiter", ","))
+    if kind in ("npz", "npy"):
+        return ArrayWriter(stream, kind, getattr(source, "layout", None), suffix)
+    return ArrowWriter(stream, kind, decode=kind == "feather" and source.format != "feather")
+
+
+class CsvWriter:
+    """Rows of text, cells quoted where needed, `\\n` at the end of a line."""
+
+    def __init__(self, stream: IO[bytes], delimiter: str = ",") -> None:
+        self._stream = stream
+        self._delimiter = delimiter
+        self._started = False
+
+    def write(self, data: Any) -> None:
+        pa = require("pyarrow", extra="cli")
+        compute = require("pyarrow.compute", extra="cli")
+        if not self._started:
+            self._stream.write((self._delimiter.join(map(self._quoted, data.schema.names)) + "\n").encode())
+            self._started = True
+        cells = [self._text(data.column(i), data.schema.names[i]) for i in range(data.num_columns)]
+        end = pa.scalar("\n", pa.large_string())
+        lines = compute.binary_join_element_wise(*cells, pa.scalar(self._delimiter, pa.large_string()))
+        # The bytes of a joined array lie one behind the other: they are the file.
+        joined = compute.binary_join_element_wise(lines, end, pa.scalar("", pa.large_string()))
+        self._stream.write(joined.buffers()[2])
+
+    def close(self) -> None:
+        pass
+
+    def _quoted(self, text: str) -> str:
+        special = any(mark in text for mark in (self._delimiter, '"', "\n", "\r"))
+        return '"' + text.replace('"', '""') + '"' if special else text
+
+    def _text(self, column: Any, name: str) -> Any:
+        pa, compute = require("pyarrow", extra="cli"), require("pyarrow.compute", extra="cli")
+        refusal = TableError(f"the column {name!r} of type {column.type} cannot be written as CSV")
+        text = compute.fill_null(cast_text(column, pa.large_string(), refusal), "")
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            return text  # numbers need no quotes
+        special = compute.match_substring_regex(text, f'[{self._delimiter}"\n\r]')
+        if not compute.any(special).as_py():
+            return text
+        doubled = compute.replace_substring(text, '"', '""')
+        quote = pa.scalar('"', pa.large_string())
+        nothing = pa.scalar("", pa.large_string())
+        return compute.if_else(special, compute.binary_join_element_wise(quote, doubled, quote, nothing), text)
+
+
+class ArrowWriter:
+    """Parquet or feather (Arrow IPC); `decode` turns categories into plain values."""
+
+    def __init__(self, stream: IO[bytes], kind: str, *, decode: bool = False) -> None:
+        self._stream = stream
+        self._kind = kind
+        self._decode = decode
+        self._writer: Any = None
+
+    def write(self, data: Any) -> None:
+        if self._decode:
+            data = _without_dictionaries(data)
+        if self._writer is None:
+            self._writer = self._start(data.schema)
+        self._writer.write_batch(data)
+
+    def _start(self, schema: Any) -> Any:
+        if self._kind == "parquet":
+            return require("pyarrow.parquet", extra="cli").ParquetWriter(self._stream, schema)
+        ipc = require("pyarrow.ipc", extra="cli")
+        return ipc.new_file(self._stream, schema, options=ipc.IpcWriteOptions(compression="lz4"))
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _without_dictionaries(data: Any) -> Any:
+    """Categories as plain values: an IPC file allows one dictionary a column, chunks may come with several."""
+    pa = require("pyarrow", extra="cli")
+    columns = [column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in data.columns]
+    fields = [field.with_type(column.type) for field, column in zip(data.schema, columns)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=data.schema.metadata))

@@ -1,0 +1,42 @@
+"""Folds for cross-validation inside a calibrator."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.typing import FloatArray, IntArray
+
+#: Equal predictions stay in one fold if they are no more than so many, or than this share of the rows.
+_FEW = 5
+_FEW_SHARE = 0.01
+
+
+def stratified_folds(y: IntArray, n_folds: int, seed: int, x: FloatArray | None = None) -> IntArray:
+    """A fold number for each row, such that every label is spread over the folds as evenly as it can be.
+
+    Rows of equal predictions `x` (n, k), if few, share a fold: copies of a row elsewhere would let a flexible model
+    recognise the rows it is tested on. Many equal predictions are those of a coarse model, not copies, and are spread.
+
+    Examples
+    --------
+    >>> folds = stratified_folds(np.array([0, 0, 0, 1, 1, 1]), 3, seed=0)
+    >>> sorted(folds[:3].tolist()), sorted(folds[3:].tolist())
+    ([0, 1, 2], [0, 1, 2])
+    """
+    if x is None:
+        leader = group = np.arange(len(y))
+    else:
+        leader, group = np.unique(_first_alike(x), return_inverse=True)
+    order = np.random.default_rng(seed).permutation(len(leader))
+    order = order[np.argsort(y[leader[order]], kind="stable")]
+    folds = np.empty(len(leader), dtype=np.int64)
+    folds[order] = np.arange(len(leader)) % n_folds
+    return folds[group]
+
+
+def _first_alike(x: FloatArray) -> IntArray:
+    """For each row the number of the first row that equals it; its own number if too many do."""
+    n = len(x)
+    whole = np.ascontiguousarray(x).view(np.dtype((np.void, x.dtype.itemsize * x.shape[1]))).ravel()
+    _, first, inverse, count = np.unique(whole, return_index=True, return_inverse=True, return_counts=True)
+    return np.where(count[inverse] <= max(_FEW, _FEW_SHARE * n), first[inverse], np.arange(n))

@@ -1,0 +1,1 @@
+"""The one input contract: predictions, labels, weights and names, checked once for calibrators, metrics and files."""

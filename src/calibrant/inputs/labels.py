@@ -1,0 +1,260 @@
+"""The input contract for labels and weights: which column stands for which label.
+
+Labels of any sortable type are turned into column numbers. Columns are named by `classes=`, by the column names of
+a data frame, by the categories of a pandas categorical, or by the sorted labels themselves, in that order.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
+
+from calibrant.inputs.predictions import to_numpy
+from calibrant.typing import FloatArray
+
+
+class CalibrationWarning(UserWarning):
+    """Something about the calibration data limits what can be learned from it."""
+
+
+def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
+    """Weights as counts: finite, non-negative, one a row; `None` for equal weights of one."""
+    if sample_weight is None:
+        return None
+    try:
+        w: FloatArray = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"sample_weight must hold one real number a row: {error}") from None
+    if w.ndim == 0:
+        w = np.full(n, float(w))
+    if w.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, found {w.ndim} dimensions.")
+    if w.shape[0] != n:
+        raise ValueError(f"sample_weight.shape == {w.shape}, expected ({n},): one weight a row.")
+    bad = ~(np.isfinite(w) & (w >= 0.0))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(f"sample_weight holds {w[row]} at row {row}: weights are finite and not negative.")
+    total = float(w.sum())
+    if total <= 0.0:
+        raise ValueError("All sample weights are zero: no row is left to fit.")
+    if n >= 20 and 0.9 < total < 1.1:
+        warnings.warn(
+            f"The sample weights of {n} rows sum to {total:.3g}. They are counts of observations, not shares: with "
+            "these the data weigh as much as a single observation. Multiply them by the number of rows.",
+            CalibrationWarning,
+            stacklevel=4,
+        )
+    return None if bool(np.all(w == 1.0)) else w
+
+
+def check_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Labels as a flat array, and the categories if `y` is a pandas categorical."""
+    if y is None:
+        raise ValueError("This calibrator requires y to be passed, but the target y is None.")
+    categories = getattr(getattr(y, "cat", y), "categories", None)
+    labels = to_numpy(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        message = "A column-vector y was passed when a 1d array was expected."
+        warnings.warn(message, DataConversionWarning, stacklevel=4)
+        labels = labels.ravel()
+    if labels.ndim != 1:
+        raise ValueError(
+            f"y should be a 1d array of labels, got an array of shape {labels.shape} instead. "
+            "One-hot labels: pass y.argmax(axis=1)."
+        )
+    if labels.shape[0] != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {n} rows, y has {labels.shape[0]}."
+        )
+    if labels.dtype.kind in "fO":
+        labels = _check_present(labels)
+    if labels.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y holds complex numbers, which cannot be sorted.")
+    return labels, None if categories is None else to_numpy(categories)
+
+
+def _check_present(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels without missing values; objects of one plain type become an array of that type."""
+    if labels.dtype.kind == "f":
+        missing = ~np.isfinite(labels)
+    else:
+        plain = [label.item() if isinstance(label, np.generic) else label for label in labels.tolist()]
+        # A missing value equals nothing: it compares as false, as missing, or not at all, but never as true.
+        missing = np.array([label is None or (label == label) is not True for label in plain], dtype=bool)
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        raise ValueError(f"Input y contains NaN, infinity or a missing label: {labels[row]!r} at row {row}.")
+    if labels.dtype.kind == "f":
+        fractional = labels != np.floor(labels)
+        if fractional.any():
+            row = int(np.flatnonzero(fractional)[0])
+            raise ValueError(
+                f"Unknown label type: continuous. y holds {labels[row]!r} at row {row}; labels are classes, not "
+                "measurements. Convert them to integers or strings if they are meant as classes."
+            )
+        return labels
+    types = {type(label) for label in plain}
+    if types <= {bool} or types <= {int} or types <= {float}:
+        return check_labels(np.array(plain), len(labels))[0]
+    if len(types) > 1:
+        found = ", ".join(sorted(kind.__name__ for kind in types))
+        raise ValueError(
+            f"Unknown label type: y mixes labels of the types {found}, which cannot be sorted. Make them all of one "
+            "type, such as str."
+        )
+    return labels
+
+
+def name_columns(
+    labels: NDArray[Any],
+    n_columns: int,
+    *,
+    classes: Any = None,
+    names: list[Any] | None = None,
+    categories: NDArray[Any] | None = None,
+) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
+    """The label of each class, and the column of the input that holds it (`None`: in the same order)."""
+    seen = distinct(labels)
+    if classes is not None:
+        columns = to_numpy(classes)
+        if columns.ndim != 1 or len(columns) != n_columns or len(set(columns.tolist())) != n_columns:
+            raise ValueError(f"classes={classes!r} must name each of the {n_columns} columns of X once.")
+        _check_known(seen, columns)
+        return columns, None if names is None else order_of_names(columns, names)
+    if names is not None:
+        matched = _match_names(seen, names)
+        if matched is not None:
+            order = np.argsort(matched, kind="stable")
+            return matched[order], None if np.array_equal(order, np.arange(n_columns)) else order
+    if categories is not None and len(categories) == n_columns and set(seen.tolist()) <= set(categories.tolist()):
+        return np.sort(categories), None
+    return _classes_from_labels(seen, n_columns), None
+
+
+def order_of_names(classes: NDArray[Any], names: list[Any]) -> NDArray[np.intp] | None:
+    """The column that each class's name stands in, or `None` if names are positions, say nothing, or are in order."""
+    wanted = _texts(classes)
+    for rest in _without_prefix([str(name) for name in names]):
+        if set(rest) == set(wanted) and not _is_enumeration(rest):
+            order = np.array([rest.index(text) for text in wanted], dtype=np.intp)
+            return None if np.array_equal(order, np.arange(len(order))) else order
+    return None
+
+
+def _texts(labels: NDArray[Any]) -> list[str]:
+    """Labels as column names spell them: whole numbers without a decimal point."""
+    whole = labels.astype(np.int64) if labels.dtype.kind == "f" and np.all(np.abs(labels) < 2**53) else labels
+    return [str(label) for label in whole.tolist()]
+
+
+def _without_prefix(texts: list[str]) -> list[list[str]]:
+    """The names without their common prefix, longest first.
+
+    The longest common prefix may eat the beginning of the labels themselves ("p_cat", "p_cow"): hence all its cuts.
+    """
+    prefix = os.path.commonprefix(texts) if len(texts) > 1 else ""
+    return [[text[cut:] for text in texts] for cut in range(len(prefix), -1, -1)]
+
+
+def _is_enumeration(texts: list[str]) -> bool:
+    return texts == [str(i) for i in range(len(texts))]
+
+
+def _match_names(seen: NDArray[Any], names: list[Any]) -> NDArray[Any] | None:
+    """Labels named by data frame columns, with or without a common prefix; `None` if the names say nothing."""
+    if names == list(range(len(names))):  # the default names of a frame: positions, not labels
+        return None
+    texts = [str(name) for name in names]
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise ValueError(f"X has more than one column called {twice!r}: one column a class is expected.")
+    wanted = set(_texts(seen))
+    candidates = _without_prefix(texts)
+    for rest in candidates:
+        if wanted <= set(rest):
+            return _parse(rest, seen)
+        if _is_enumeration(rest) and rest != texts:  # "p_0", "p_1": positions again
+            return None
+    for rest in candidates:
+        unknown = sorted(wanted - set(rest))
+        if len(unknown) < len(wanted):
+            raise ValueError(
+                f"No column of X stands for the label {unknown[0]!r}; the columns are {texts}. Rename the columns, "
+                "or pass the predictions as an array together with classes=[...]."
+            )
+    return None
+
+
+def _parse(texts: list[str], seen: NDArray[Any]) -> NDArray[Any] | None:
+    """Column names read as labels of the type of `seen`."""
+    if seen.dtype.kind == "b":
+        return np.array([text == "True" for text in texts])
+    try:
+        return np.array(texts).astype(seen.dtype if seen.dtype.kind in "iuf" else str)
+    except ValueError:
+        return None
+
+
+def _classes_from_labels(seen: NDArray[Any], n_columns: int) -> NDArray[Any]:
+    if len(seen) == n_columns:
+        return seen
+    if len(seen) > n_columns:
+        raise ValueError(
+            f"y holds {len(seen)} labels but X has {n_columns} columns: no column stands for the label "
+            f"{seen.tolist()[n_columns]!r}."
+        )
+    if seen.dtype.kind == "b" and n_columns == 2:
+        return np.array([False, True])
+    if seen.dtype.kind in "iuf" and np.all(seen == np.floor(seen)) and seen[0] >= 0 and seen[-1] < n_columns:
+        if seen[0] != 0 and n_columns > 2:
+            warnings.warn(
+                f"y lacks the label 0 and {n_columns - len(seen)} of {n_columns} classes: its labels are taken as "
+                "column numbers counted from 0. If they count from 1, pass classes=.",
+                CalibrationWarning,
+                stacklevel=5,
+            )
+        return np.arange(n_columns).astype(seen.dtype)
+    known = ", ".join(repr(label) for label in seen.tolist()[:10])
+    if seen.dtype.kind in "iu" and seen[-1] >= n_columns:
+        hint = f"no column stands for the label {seen.tolist()[-1]!r}"
+    else:
+        hint = "which columns they stand for cannot be told"
+    raise ValueError(
+        f"y holds {len(seen)} of {n_columns} classes ({known}): {hint}. Pass classes=[...] with each column's label."
+    )
+
+
+def _check_known(seen: NDArray[Any], columns: NDArray[Any]) -> None:
+    known = set(columns.tolist())
+    unknown = [label for label in seen.tolist() if label not in known]
+    if unknown:
+        raise ValueError(f"y holds the label {unknown[0]!r}, which classes= does not name: {columns.tolist()}.")
+
+
+def distinct(labels: NDArray[Any]) -> NDArray[Any]:
+    """Sorted distinct labels; small integers are counted, which is faster than sorting or hashing them.
+
+    Examples
+    --------
+    >>> distinct(np.array([3, 1, 3]))
+    array([1, 3])
+    """
+    if labels.dtype.kind in "iu" and labels.size:
+        low, high = int(labels.min()), int(labels.max())
+        if high - low < len(labels):
+            return (np.flatnonzero(np.bincount(labels - low)) + low).astype(labels.dtype)
+    return np.unique(labels)
+
+
+def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Position of each label in `classes`, which need not be sorted."""
+    if labels.dtype.kind in "iu" and classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes))):
+        return labels.astype(np.int64)
+    order = np.argsort(classes, kind="stable")
+    return np.asarray(order[np.searchsorted(classes[order], labels)], dtype=np.int64)

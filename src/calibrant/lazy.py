@@ -1,0 +1,39 @@
+"""Names of a package that are imported from their modules on first use, so that importing the package stays light."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package whose public names live in other modules.
+
+    Parameters
+    ----------
+    package : str
+        The package's `__name__`.
+    homes : mapping of str to str
+        The module of each name, relative to the package; a name whose home is ``"."`` is a subpackage or module.
+
+    Examples
+    --------
+    >>> getter, _, names = attach("calibrant", {"softmax": ".", "log_odds": ".simplex"})
+    >>> names
+    ['log_odds', 'softmax']
+    >>> getter("log_odds").__module__
+    'calibrant.simplex'
+    """
+    names = sorted(homes)
+
+    def getter(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = homes[name]
+        value = import_module(f".{name}", package) if home == "." else getattr(import_module(home, package), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return getter, lambda: names, names

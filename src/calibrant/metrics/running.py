@@ -1,0 +1,119 @@
+"""Metrics of predictions that come in chunks, with intervals, in memory that does not grow with their number.
+
+Means keep the sums `Σw`, `Σwx`, `Σw²x`, `Σw²x²`, `Σw²`, which give their standard errors. Calibration errors keep
+`D_c = Σ w (hit - score)` over cells of the score and its variance `Σ w² (hit - score)²`. Resampling rows with
+replacement moves `D_c` like a normal variable of that variance once cells are full, so replicates of the errors are
+drawn from the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import ndtri
+
+from calibrant.metrics.bins import sum_by, uniform_index
+from calibrant.metrics.inputs import FloatArray, Predictions
+from calibrant.metrics.intervals import Estimate, interval
+from calibrant.metrics.losses import accuracy_rows, brier_rows, log_loss_rows
+from calibrant.metrics.random import generator
+from calibrant.metrics.smooth import GRID_CELLS, Grid, smooth_error
+from calibrant.metrics.views import single_view
+
+N_BINS = 15
+REPLICATES = 200
+
+MEANS: dict[str, Callable[[Predictions], FloatArray]] = {
+    "log_loss": log_loss_rows,
+    "brier": brier_rows,
+    "accuracy": accuracy_rows,
+    "confidence_gap": lambda data: data.confidence - accuracy_rows(data),
+}
+
+
+@dataclass
+class RunningMean:
+    """A weighted mean and its standard error from sums."""
+
+    sums: FloatArray = field(default_factory=lambda: np.zeros(5))
+
+    def add(self, values: FloatArray, weight: FloatArray) -> None:
+        """Take in more rows."""
+        squared = weight**2
+        self.sums += [weight.sum(), weight @ values, squared @ values, squared @ values**2, squared.sum()]
+
+    def estimate(self, level: float) -> Estimate:
+        """The mean with its normal interval."""
+        total, first, squared_first, squared_second, squared_total = self.sums.tolist()
+        mean = first / total
+        variance = max(squared_second - 2 * mean * squared_first + mean**2 * squared_total, 0.0) / total**2
+        half = float(ndtri((1 + level) / 2)) * variance**0.5
+        return Estimate(mean, mean - half, mean + half, level)
+
+
+@dataclass
+class RunningCells:
+    """Sums of `w (hit - score)` over cells of the score, and their variances."""
+
+    n_cells: int
+    difference: FloatArray = field(init=False)
+    variance: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.difference, self.variance = np.zeros((2, self.n_cells))
+
+    def estimate(self, statistic: Callable[[FloatArray], float], total: float, level: float) -> Estimate:
+        """A distance made of the cells' sums, with an interval reflected on the scale of squares."""
+        value = statistic(self.difference / total)
+        noise = generator(0).standard_normal((REPLICATES, self.n_cells)) * np.sqrt(self.variance)
+        moved = np.array([statistic(row / total) for row in self.difference + noise])
+        return interval(value, moved, level=level, method="squared", lower=0.0, upper=1.0)
+
+
+class RunningMetrics:
+    """Log loss, Brier, accuracy, confidence gap, ECE and smooth ECE of rows that come in chunks.
+
+    Examples
+    --------
+    >>> running = RunningMetrics()
+    >>> p = np.array([[0.8, 0.2], [0.4, 0.6]])
+    >>> running.add(Predictions(p, np.array([0, 1]), None, np.array([0, 1])))
+    >>> round(running.estimates(0.95)["log_loss"].value, 4)
+    0.367
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._means = {name: RunningMean() for name in MEANS}
+        self._bins = RunningCells(N_BINS)
+        self._grid = RunningCells(GRID_CELLS)
+
+    def add(self, data: Predictions) -> None:
+        """Take in more rows."""
+        weight = np.ones(data.n_rows) if data.weight is None else data.weight
+        self.rows += data.n_rows
+        for name, rows in MEANS.items():
+            self._means[name].add(rows(data), weight)
+        view = single_view(data, "auto")
+        difference = weight * (view.hit - view.score)
+        index = uniform_index(view.score, N_BINS)
+        self._bins.difference += sum_by(index, difference, N_BINS)
+        self._bins.variance += sum_by(index, difference**2, N_BINS)
+        grid = Grid(view.score)
+        self._grid.difference += grid.sums(difference)
+        self._grid.variance += grid.sums(difference**2)
+
+    def means(self, level: float) -> dict[str, Estimate]:
+        """The metrics that are means, with intervals at this level."""
+        return {name: mean.estimate(level) for name, mean in self._means.items()}
+
+    def estimates(self, level: float, *, smooth: bool = True) -> dict[str, Estimate]:
+        """All metrics with intervals at this level; smooth ECE is the one that takes time."""
+        found = self.means(level)
+        total = float(self._means["log_loss"].sums[0])
+        found["ece"] = self._bins.estimate(lambda cells: float(np.abs(cells).sum()), total, level)
+        if smooth:
+            found["smooth_ece"] = self._grid.estimate(smooth_error, total, level)
+        return found

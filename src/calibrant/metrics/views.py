@@ -1,0 +1,92 @@
+"""Binary views of predictions: pairs of a score and whether what it promised came true.
+
+Calibration of a k-vector is judged through such pairs: the positive class of two (`binary`), the predicted class
+(`top-label`), or every class against the rest (`class-wise`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from calibrant.metrics.inputs import FloatArray, IntArray, Predictions
+from calibrant.metrics.scalars import Statistic
+
+Kind = Literal["auto", "binary", "top-label", "class-wise"]
+# Prepared class-wise statistics are kept for reuse up to this many entries (n × k), else made again at each call.
+CACHED_ENTRIES = 20_000_000
+
+
+class View(NamedTuple):
+    """Scores in [0, 1] and outcomes, 1.0 where the event happened."""
+
+    score: FloatArray
+    hit: FloatArray
+
+
+def resolve_kind(data: Predictions, kind: str) -> str:
+    """The kind that "auto" stands for: binary for two classes, else top-label."""
+    if kind == "auto":
+        return "binary" if data.n_classes == 2 else "top-label"
+    if kind not in ("binary", "top-label", "class-wise"):
+        raise ValueError(f"kind must be 'auto', 'binary', 'top-label' or 'class-wise', got {kind!r}")
+    if kind == "binary" and data.n_classes != 2:
+        raise ValueError(f"kind='binary' needs two classes, these predictions have {data.n_classes}")
+    return kind
+
+
+def class_view(data: Predictions, column: int) -> View:
+    """One class against the rest."""
+    score = np.ascontiguousarray(data.proba[:, column], dtype=np.float64)
+    return View(score, (data.y == column).astype(np.float64))
+
+
+def single_view(data: Predictions, kind: str) -> View:
+    """The view of a kind that has one pair a row."""
+    if resolve_kind(data, kind) == "binary":
+        return class_view(data, 1)
+    return View(data.confidence, (data.top == data.y).astype(np.float64))
+
+
+def view_statistic(
+    data: Predictions,
+    kind: str,
+    prepare: Callable[[View], Statistic],
+    combine: Callable[[FloatArray], float] = np.mean,
+) -> Statistic:
+    """Statistic of the one view, or of all classes' views combined."""
+    if resolve_kind(data, kind) != "class-wise":
+        return prepare(single_view(data, kind))
+    columns = range(data.n_classes)
+    kept = (
+        [prepare(class_view(data, column)) for column in columns]
+        if data.n_rows * data.n_classes <= CACHED_ENTRIES
+        else None
+    )
+
+    def each_class() -> Iterator[Statistic]:
+        return iter(kept) if kept is not None else (prepare(class_view(data, column)) for column in columns)
+
+    def class_wise(weight: FloatArray | None) -> float:
+        return float(combine(np.array([statistic(weight) for statistic in each_class()])))
+
+    return class_wise
+
+
+class SortedView(NamedTuple):
+    """A view sorted by score, with the position at which each run of equal scores starts."""
+
+    order: IntArray
+    score: FloatArray
+    hit: FloatArray
+    starts: IntArray
+
+
+def sort_view(view: View) -> SortedView:
+    """Sort by score; equal scores form one run, so that results do not depend on the order of the rows."""
+    order = np.argsort(view.score, kind="stable")
+    score = view.score[order]
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(score)) + 1])
+    return SortedView(order, score, view.hit[order], starts)

@@ -1,0 +1,68 @@
+"""Fit times on a logarithmic axis, and win rates as bars, both with 95 % intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant.bench.study.results import METRICS
+from calibrant.plots.study.style import Methods, empty_figure, method_axis, row_height, styled
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def fit_time(table: pd.DataFrame, methods: pd.DataFrame) -> Any:
+    """Draw the table `fit_time`: mean seconds per 1000 calibration rows."""
+    look = Methods.from_table(methods)
+    table = table[np.isfinite(table["seconds_per_1000"].to_numpy(float)) & (table["seconds_per_1000"] > 0)]
+    names = look.present(table["method"].tolist())
+    if not names:
+        return empty_figure("no fit times in the results")
+    rows = table.set_index("method")
+    floor = 0.5 * float(rows["seconds_per_1000"].min())
+    with styled() as figure_class:
+        figure = figure_class(figsize=(7.0, 1.1 + row_height(len(names)) * len(names)), layout="constrained")
+        axes = figure.add_subplot()
+        method_axis(axes, names)
+        axes.set_xscale("log")
+        axes.grid(axis="x", which="major")
+        for place, name in enumerate(names):
+            row, colour = rows.loc[name], look.colour[name]
+            if np.isfinite(row["low"]):
+                # An interval of a mean may reach below zero, which a logarithmic axis cannot show.
+                axes.hlines(place, max(float(row["low"]), floor), row["high"], color=colour, linewidth=2.2)
+            axes.scatter([row["seconds_per_1000"]], [place], color=colour, marker=look.marker[name], s=42, zorder=3)
+        axes.set_xlabel("seconds of fitting per 1000 calibration rows (mean, 95 % interval)")
+    return figure
+
+
+def win_rates(table: pd.DataFrame, methods: pd.DataFrame) -> Any:
+    """Draw the table `winrates`: share of wins against all other methods, by log loss and by Brier score."""
+    look = Methods.from_table(methods)
+    table = table.dropna(subset=["winrate"])
+    names = look.present(table["method"].tolist())
+    if not names:
+        return empty_figure("win rates need two methods")
+    with styled() as figure_class:
+        height = 1.1 + row_height(len(names)) * len(names)
+        figure = figure_class(figsize=(8.0, height), layout="constrained")
+        grid = figure.subplots(1, 2, sharex=True)
+        for place, (axes, (metric, words)) in enumerate(zip(grid, METRICS.items())):
+            method_axis(axes, names, labels=place == 0)
+            rows = table[table["metric"] == metric].set_index("method")
+            for row, name in enumerate(names):
+                if name not in rows.index:
+                    continue
+                one = rows.loc[name]
+                axes.barh(row, one["winrate"], color=look.colour[name], height=0.66, zorder=2)
+                if np.isfinite(one["low"]):
+                    axes.hlines(row, one["low"], one["high"], color="#222222", linewidth=1.3, zorder=3)
+            axes.axvline(0.5, color="#666666", linewidth=0.9, linestyle="--", zorder=1)
+            axes.set_title(words)
+            axes.set_xlim(0.0, 1.0)
+            axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0], ["0", "25 %", "50 %", "75 %", "100 %"])
+            axes.grid(axis="x")
+        figure.supxlabel("share of wins against the other methods (95 % interval over datasets)", fontsize=9)
+    return figure

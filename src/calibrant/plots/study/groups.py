@@ -1,0 +1,113 @@
+"""Average rank of every method in groups of datasets, with 95 % intervals.
+
+Up to eight methods share one panel. More would be a thicket: then every family has a panel of its own, the other
+methods in grey behind it and `none` dashed for reference.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant.bench.study.results import BASELINE
+from calibrant.optional import require
+from calibrant.plots.study.style import Methods, empty_figure, grid_shape, plain, styled
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_IN_ONE_PANEL = 8
+
+
+def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str) -> Any:
+    """Draw the table `rank_by_rows` or `rank_by_classes`.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Columns group, smallest, largest, n_datasets, method, rank, low and high.
+    methods : pandas.DataFrame
+        The table `methods`.
+    what : str
+        What the groups are made by, for the axis: "calibration rows", "classes".
+    """
+    look = Methods.from_table(methods)
+    names = look.present(table["method"].tolist())
+    if table.empty:
+        return empty_figure(f"no groups: the number of {what} is the same on every dataset, or there are no ranks")
+    panels = [names] if len(names) <= _IN_ONE_PANEL else _families(names, look)
+    ticker = require("matplotlib.ticker", extra="plots")
+    with styled() as figure_class:
+        rows, columns = grid_shape(len(panels), 3)
+        size = (7.5, 4.2) if len(panels) == 1 else (0.6 + 3.6 * columns, 0.5 + 3.0 * rows)
+        figure = figure_class(figsize=size, layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        for place, axes in enumerate(grid.flat):
+            if place >= len(panels):
+                axes.set_visible(False)
+                continue
+            _panel(axes, table, names, panels[place], look)
+            if place + columns >= len(panels):
+                axes.tick_params(labelbottom=True)
+        grid[0, 0].set_ylim(len(names) + 0.5, 0.5)
+        grid[0, 0].yaxis.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=3))
+        dashed = f"; dashed: {BASELINE}" if len(panels) > 1 else ""
+        figure.supxlabel(f"number of {what} (datasets in the group){dashed}", fontsize=9)
+        figure.supylabel("average rank by Brier score (1 is best)", fontsize=9)
+    return figure
+
+
+def _families(names: list[str], look: Methods) -> list[list[str]]:
+    return [
+        [name for name in names if look.family[name] == family]
+        for family in dict.fromkeys(look.family[n] for n in names if n != BASELINE)
+    ]
+
+
+def _panel(axes: Any, table: pd.DataFrame, names: list[str], shown: list[str], look: Methods) -> None:
+    groups = table.drop_duplicates("group").sort_values("group")
+    at = np.arange(len(groups), dtype=float)
+    for name in names:
+        if name not in shown:
+            part = table[table["method"] == name].sort_values("group")
+            grey = {"color": look.colour[name], "linestyle": "--"} if name == BASELINE else {"color": "#e2e2e2"}
+            axes.plot(at, part["rank"], linewidth=1.0, zorder=1, **grey)
+    for place, name in enumerate(shown):
+        part = table[table["method"] == name].sort_values("group")
+        x = at + 0.5 * ((place + 0.5) / len(shown) - 0.5)
+        colour = look.colour[name]
+        axes.plot(x, part["rank"], color=colour, linewidth=0.9, alpha=0.45, zorder=2)
+        axes.vlines(x, part["low"], part["high"], color=colour, linewidth=1.6, zorder=3)
+        axes.scatter(x, part["rank"], color=colour, marker=look.marker[name], s=30, zorder=4, label=plain(name))
+    labels = [
+        f"{_number(row.smallest)}\n({row.n_datasets})"
+        if row.smallest == row.largest
+        else f"{_number(row.smallest)}–{_number(row.largest)}\n({row.n_datasets})"
+        for row in groups.itertuples()
+    ]
+    axes.set_xticks(at, labels)
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-0.5, len(groups) - 0.5)
+    axes.grid(axis="y")
+    for edge in at[1:]:
+        axes.axvline(edge - 0.5, color="#eeeeee", linewidth=0.8, zorder=0)
+    alone = len(shown) == len(names)
+    if alone:
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.3)
+    else:
+        axes.legend(
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1.0),
+            ncols=2,
+            handletextpad=0.2,
+            columnspacing=0.8,
+            borderpad=0.1,
+            title=plain(look.family[shown[0]]),
+            title_fontproperties={"weight": "bold", "size": 9},
+            fontsize=8,
+        )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}".replace(",", "\u2009")

@@ -1,0 +1,108 @@
+"""What the pictures share: colours that stay apart for colour-blind eyes and in greyscale, and small helpers.
+
+Series differ in lightness, marker and line style as well as in hue, so that no picture depends on colour alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.metrics.inputs import FloatArray
+from calibrant.optional import require
+
+# Blue and vermilion of Okabe and Ito; the first is also the darker one.
+BLUE = "#0072B2"
+VERMILION = "#D55E00"
+GREY = "#767676"
+FAINT = "#D5D5D5"
+BARS = "#9AA5AE"
+# Bars this many times the median one would hide the others on a linear scale.
+TOWERING = 25.0
+# In units of the diagram, whose side is one.
+MARGIN = 0.02
+STRIP_HEIGHT = 0.17
+DIAGONAL = "calibrated"
+
+
+def new_axes(ax: Any, figsize: tuple[float, float]) -> tuple[Any, Any]:
+    """Figure and axes to draw on: those given, or new ones."""
+    if ax is not None:
+        return ax.figure, ax
+    return require("matplotlib.pyplot", extra="plots").subplots(figsize=figsize, layout="constrained")
+
+
+def shorten(label: Any, length: int = 18) -> str:
+    """Label of a class, cut in the middle when too long for a tick."""
+    text = str(label)
+    if len(text) <= length:
+        return text
+    tail = (length - 1) // 3
+    return f"{text[: length - 1 - tail]}…{text[-tail:]}"
+
+
+def plain(text: str) -> str:
+    """Text that matplotlib shows as it is: a dollar sign would start a formula."""
+    return text.replace("$", r"\$")
+
+
+def square_unit_axes(ax: Any) -> None:
+    """A square from 0 to 1 with the diagonal of perfect calibration; what was made so before is left as it is."""
+    if any(line.get_label() == DIAGONAL for line in ax.lines):
+        return
+    ax.plot([0, 1], [0, 1], linestyle=(0, (4, 3)), linewidth=1, color=GREY, zorder=1, label=DIAGONAL)
+    ax.set(xlim=(-MARGIN, 1 + MARGIN), ylim=(-MARGIN, 1 + MARGIN), aspect="equal")
+    ticks = np.linspace(0, 1, 6)
+    ax.set_xticks(ticks)
+    ax.set_yticks(ticks)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def histogram_strip(ax: Any, histogram: FloatArray) -> Any:
+    """Histogram of scores in a strip between the diagram and its abscissa; on a log scale if a few bars tower.
+
+    The strip lies inside the axes, whose ordinate reaches below zero for it: so any layout of axes will do.
+    """
+    floor = -STRIP_HEIGHT - 3 * MARGIN
+    ax.set_ylim(floor, 1 + MARGIN)
+    ax.spines["left"].set_bounds(0, 1)
+    ax.plot([0, 1], [0, 0], color=FAINT, linewidth=0.8, zorder=0)
+    strip = ax.inset_axes((-MARGIN, floor, 1 + 2 * MARGIN, STRIP_HEIGHT), transform=ax.transData)
+    strip.set(xlim=(-MARGIN, 1 + MARGIN), xticks=[], facecolor="none", in_layout=False)
+    edges = np.linspace(0, 1, len(histogram) + 1)
+    strip.bar(edges[:-1], histogram, width=np.diff(edges), align="edge", color=BARS, edgecolor="white", linewidth=0.4)
+    _scale_counts(strip, histogram[histogram > 0])
+    for side in ("top", "right", "bottom"):
+        strip.spines[side].set_visible(False)
+    return strip
+
+
+def _scale_counts(strip: Any, occupied: FloatArray) -> None:
+    top = float(occupied.max())
+    if top > TOWERING * float(np.median(occupied)):
+        strip.set_yscale("log")
+        strip.set_ylim(0.5 * float(occupied.min()), 1.3 * top)
+        ticks = {10.0 ** np.ceil(np.log10(occupied.min())), 10.0 ** np.floor(np.log10(top))}
+        strip.set_yticks(sorted(tick for tick in ticks if tick <= top))
+    else:
+        strip.set_ylim(0, 1.05 * top)
+        strip.set_yticks([top])
+    strip.set_yticklabels([short_number(tick) for tick in strip.get_yticks()])
+    strip.yaxis.set_minor_locator(require("matplotlib.ticker", extra="plots").NullLocator())
+    strip.tick_params(axis="y", labelsize="x-small", length=2)
+
+
+def short_number(value: float) -> str:
+    """Count for a small tick: 0, 7, 850, 1.2k, 30k.
+
+    Examples
+    --------
+    >>> [short_number(v) for v in (0.0, 7.0, 0.25, 850.0, 1234.0, 30000.0, 2e6)]
+    ['0', '7', '0.25', '850', '1.2k', '30k', '2M']
+    """
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.2g}{unit}" if value < 100 * size else f"{value / size:.0f}{unit}"
+    return f"{value:.3g}"

@@ -1,0 +1,15 @@
+"""The array types of the package, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+#: Floating-point numbers of any precision: metrics leave float32 predictions as they are.
+AnyFloatArray = NDArray[np.floating[Any]]
+#: Whole numbers of any width, such as column numbers.
+AnyIntArray = NDArray[np.integer[Any]]

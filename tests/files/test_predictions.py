@@ -1,0 +1,257 @@
+"""Reading and writing prediction sets: every format gives back the arrays that were put in."""
+
+from __future__ import annotations
+
+import csv
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calibrant.files.predictions.source import (
+    PARTS,
+    Experiment,
+    MemorySource,
+    PredictionFileError,
+    Predictions,
+    open_predictions,
+    select,
+)
+
+pytestmark = pytest.mark.bench
+
+
+def assert_same(a: Predictions, b: Predictions) -> None:
+    for part in PARTS:
+        np.testing.assert_allclose(getattr(a, part), getattr(b, part), atol=2e-7, err_msg=part)
+
+
+def in_memory(prediction_set: dict) -> list[tuple[Experiment, Predictions]]:
+    source = MemorySource(prediction_set)
+    return [(e, source.load(e)) for e in source.experiments()]
+
+
+def test_hdf5_round_trip_with_folds_and_index(prediction_set: dict, tmp_path: Path) -> None:
+    from calibrant.files.predictions.hdf5 import write_hdf5
+
+    index = write_hdf5(tmp_path / "set.h5", in_memory(prediction_set))
+    source = open_predictions(tmp_path / "set.h5")
+    assert source.name == "set"
+    assert {e.key for e in source.experiments()} == {(d, m, str(f)) for d, m, f in prediction_set}
+    for e in source.experiments():
+        assert_same(source.load(e), prediction_set[e.dataset, e.model, e.fold])
+    with open(index, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["dataset", "model", "fold", "cal_size", "test_size", "n_classes"]
+    assert [int(r["cal_size"]) for r in rows] == [30, 30, 30, 9]
+    assert sorted(os.listdir(tmp_path)) == ["set-experiments.csv", "set.h5"]
+
+
+def test_hdf5_without_folds_as_published(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(0)
+    p, y = rng.random(10), rng.integers(2, size=10)
+    with h5py.File(tmp_path / "arena.h5", "w") as file:
+        # Binary sets may store the probability of the second class alone.
+        group = file.create_group("adult/CatBoost_c1")
+        for name, value in zip(PARTS, (p[:6], y[:6], p[6:], y[6:].astype(float))):
+            group[name] = value
+    source = open_predictions(tmp_path / "arena.h5")
+    assert source.experiments() == [Experiment("adult", "CatBoost_c1", 0, 6, 4, 2)]
+    loaded = source.load(source.experiments()[0])
+    np.testing.assert_array_equal(loaded.probas_cal[:, 1], p[:6])
+    np.testing.assert_allclose(loaded.probas_cal[:, 0], 1 - p[:6])
+    np.testing.assert_array_equal(loaded.labels_test, y[6:])
+
+
+def test_index_chooses_and_orders_experiments(prediction_set: dict, tmp_path: Path) -> None:
+    from calibrant.files.predictions.hdf5 import write_hdf5
+
+    write_hdf5(tmp_path / "set.h5", in_memory(prediction_set))
+    index = tmp_path / "index.csv"
+    index.write_text("dataset,model,cal_size,test_size,n_classes\niris,RF,30,12,3\ncoins,LR,9,12,2\n")
+    chosen = open_predictions(tmp_path / "set.h5", index).experiments()
+    assert [str(e) for e in chosen] == ["iris/RF/0", "coins/LR/0"]
+    index.write_text("dataset,model\niris,SVM\n")
+    with pytest.raises(PredictionFileError, match="line 2: iris/SVM"):
+        open_predictions(tmp_path / "set.h5", index)
+
+
+def test_npz_of_one_and_of_many(prediction_set: dict, tmp_path: Path) -> None:
+    one = prediction_set["iris", "LR", 0]
+    np.savez(tmp_path / "one.npz", **{part: getattr(one, part) for part in PARTS})
+    source = open_predictions(tmp_path / "one.npz")
+    assert [e.key for e in source.experiments()] == [("one", "model", "0")]
+    assert_same(source.load(source.experiments()[0]), one)
+    many = {f"{d}/{m}/{f}/{part}": getattr(p, part) for (d, m, f), p in prediction_set.items() for part in PARTS}
+    np.savez_compressed(tmp_path / "many.npz", **many)
+    source = open_predictions(tmp_path / "many.npz")
+    assert len(source.experiments()) == 4
+    for e in source.experiments():
+        assert_same(source.load(e), prediction_set[e.dataset, e.model, e.fold])
+
+
+def test_npz_refuses_pickled_objects(tmp_path: Path) -> None:
+    np.savez(tmp_path / "evil.npz", **{part: np.array([1.0, "x"], dtype=object) for part in PARTS})
+    with pytest.raises(PredictionFileError, match="not a readable"):
+        open_predictions(tmp_path / "evil.npz")
+
+
+@pytest.mark.parametrize("layout", ["list", "wide"])
+def test_parquet_with_different_numbers_of_classes(prediction_set: dict, tmp_path: Path, layout: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows: list[dict] = []
+    for (d, m, f), p in prediction_set.items():
+        for split in ("cal", "test"):
+            probas, labels = getattr(p, f"probas_{split}"), getattr(p, f"labels_{split}")
+            for q, y in zip(probas, labels):
+                row = {"dataset": d, "model": m, "fold": f, "split": split, "label": int(y)}
+                row |= (
+                    {"probas": q.tolist()}
+                    if layout == "list"
+                    else {f"p_{j}": q[j] if j < len(q) else None for j in range(3)}
+                )
+                rows.append(row)
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "set.parquet")
+    source = open_predictions(tmp_path / "set.parquet")
+    assert [e.n_classes for e in source.experiments()] == [3, 3, 3, 2]
+    for e in source.experiments():
+        assert_same(source.load(e), prediction_set[e.dataset, e.model, e.fold])
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_pickled_logits_and_labels(tmp_path: Path, protocol: int) -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(20, 4)).astype(np.float32)
+    labels = rng.integers(4, size=(20, 1))
+    pairs = ((logits[:12], labels[:12]), (logits[12:], labels[12:]))
+    path = tmp_path / "probs_resnet_wide32_c10_logits.p"
+    path.write_bytes(pickle.dumps(pairs, protocol=protocol))
+    source = open_predictions(path)
+    assert [e.key for e in source.experiments()] == [("c10", "resnet_wide32", "0")]
+    loaded = source.load(source.experiments()[0])
+    by_hand = np.exp(logits[12:].astype(float))
+    np.testing.assert_allclose(loaded.probas_test, by_hand / by_hand.sum(axis=1, keepdims=True))
+    np.testing.assert_array_equal(loaded.labels_cal, labels[:12, 0])
+
+
+class _Evil:
+    def __reduce__(self) -> tuple:
+        return (os.system, ("touch /tmp/calibrant-was-here",))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [_Evil(), ((np.zeros((2, 2)), np.array([_Evil()], dtype=object)), (0, 0)), np.random.default_rng()],
+)
+def test_pickle_admits_arrays_and_nothing_else(tmp_path: Path, payload: object) -> None:
+    path = tmp_path / "evil.p"
+    path.write_bytes(pickle.dumps(payload))
+    with pytest.raises(PredictionFileError, match=r"not part of a NumPy array|Python objects"):
+        open_predictions(path)
+    assert not Path("/tmp/calibrant-was-here").exists()
+
+
+def test_folder_joins_files_and_refuses_doubles(prediction_set: dict, tmp_path: Path) -> None:
+    from calibrant.files.predictions.hdf5 import write_hdf5
+
+    pairs = in_memory(prediction_set)
+    write_hdf5(tmp_path / "a.h5", pairs[:2])
+    write_hdf5(tmp_path / "b.h5", pairs[2:])
+    source = open_predictions(tmp_path)
+    assert len(source.experiments()) == 4
+    for e in source.experiments():
+        assert_same(source.load(e), prediction_set[e.dataset, e.model, e.fold])
+    write_hdf5(tmp_path / "c.h5", pairs[:1])
+    with pytest.raises(PredictionFileError, match=r"c\.h5 and in"):
+        open_predictions(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (([[0.5, 0.6]], [0], [[0.5, 0.5]], [0]), "probas_cal, row 0.*sum 1.1"),
+        (([[0.5, 0.5]], [2], [[0.5, 0.5]], [0]), "labels_cal, row 0: label 2 is not in 0..1"),
+        (([[0.5, 0.5]], [0], [[0.5, 0.5]], ["a"]), "column numbers"),
+        (([[0.5, 0.5]], [0, 1], [[0.5, 0.5]], [0]), r"shape \(2,\), expected \(1,\)"),
+        (([[0.5, 0.5]], [0], [[0.5, 0.25, 0.25]], [0]), "2 classes in probas_cal, 3"),
+        (([[np.nan, 0.5]], [0], [[0.5, 0.5]], [0]), "row 0: not probabilities"),
+    ],
+)
+def test_bad_arrays_are_named(arrays: tuple, message: str) -> None:
+    with pytest.raises(PredictionFileError, match=message):
+        Predictions.checked(*arrays)
+
+
+def test_unknown_names_and_files_say_what_there_is(prediction_set: dict, tmp_path: Path) -> None:
+    experiments = MemorySource(prediction_set).experiments()
+    assert len(select(experiments, datasets=["iris"], folds=["0"])) == 2
+    with pytest.raises(PredictionFileError, match="no model named SVM; there are LR, RF"):
+        select(experiments, models=["SVM"])
+    with pytest.raises(PredictionFileError, match="no such file"):
+        open_predictions(tmp_path / "none.h5")
+    (tmp_path / "bad.h5").write_text("not HDF5")
+    with pytest.raises(PredictionFileError, match="not a readable HDF5"):
+        open_predictions(tmp_path / "bad.h5")
+    (tmp_path / "table.txt").write_text("")
+    with pytest.raises(PredictionFileError, match=r"expected \.h5"):
+        open_predictions(tmp_path / "table.txt")
+
+
+class _Repository:
+    """The part of TabRepo's repository that is used, with its shapes: one column for binary tasks."""
+
+    def __init__(self, prediction_set: dict) -> None:
+        self._set = prediction_set
+
+    def datasets(self) -> list[str]:
+        return ["iris", "coins", "boston"]
+
+    def configs(self) -> list[str]:
+        return ["LR"]
+
+    def dataset_info(self, dataset: str) -> dict[str, str]:
+        return {"problem_type": "regression" if dataset == "boston" else "classification"}
+
+    def _probas(self, part: str, dataset: str, fold: int, config: str) -> np.ndarray:
+        p = getattr(self._set[dataset, config, fold], part)
+        return p[:, 1] if p.shape[1] == 2 else p
+
+    def predict_val(self, dataset: str, fold: int, config: str) -> np.ndarray:
+        return self._probas("probas_cal", dataset, fold, config)
+
+    def predict_test(self, dataset: str, fold: int, config: str) -> np.ndarray:
+        return self._probas("probas_test", dataset, fold, config)
+
+    def labels_val(self, dataset: str, fold: int) -> np.ndarray:
+        return self._set[dataset, "LR", fold].labels_cal
+
+    def labels_test(self, dataset: str, fold: int) -> np.ndarray:
+        return self._set[dataset, "LR", fold].labels_test
+
+
+def test_repository_object(prediction_set: dict) -> None:
+    from calibrant.files.predictions.repository import RepositorySource
+
+    source = RepositorySource(_Repository(prediction_set))
+    assert [str(e) for e in source.experiments()] == ["iris/LR/0", "coins/LR/0"]
+    for e in source.experiments():
+        assert_same(source.load(e), prediction_set[e.dataset, e.model, e.fold])
+
+
+@pytest.mark.predictions
+def test_real_files_match_their_index(predictions_folder: Path) -> None:
+    paths = sorted(predictions_folder.glob("*.h5"))
+    assert paths
+    for path in paths:
+        source = open_predictions(path)
+        with open(path.with_name(f"{path.stem}-experiments.csv"), newline="") as file:
+            rows = {
+                (r["dataset"], r["model"], r["fold"], int(r["cal_size"]), int(r["n_classes"]))
+                for r in csv.DictReader(file)
+            }
+        assert {(*e.key, e.n_cal, e.n_classes) for e in source.experiments()} == rows
+        source.load(source.experiments()[0])

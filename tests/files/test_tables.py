@@ -1,0 +1,318 @@
+"""Tables in files: every format gives the same rows, text stays text, bad rows are known by number."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from calibrant.files.tables import table as tables
+from calibrant.files.tables import text as table_csv
+from calibrant.files.tables.cells import to_text
+from calibrant.files.tables.columns import find_columns
+from calibrant.files.tables.rows import Layout, RowReader, as_probabilities, read_all
+from calibrant.files.tables.table import RequestError, TableError, open_table
+from calibrant.files.tables.writers import atomic_output, open_writer
+
+WELL = """\
+id,city,p_cat,p_dog,y
+007,"Oslo, N",0.25,0.75,dog
+008,"say ""hi""\",1e-3,0.999,cat
+1e5,"two
+lines",0.5,0.50,dog
+"""
+
+
+def frame() -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array([7, 8, None], pa.int32()),
+            "when": pa.array([0, 1, 2], pa.timestamp("s")),
+            "p_cat": pa.array([0.25, 0.5, 0.75], pa.float32()),
+            "p_dog": pa.array([0.75, 0.5, 0.25], pa.float32()),
+            "kind": pa.array(["a", "b", "a"]).dictionary_encode(),
+            "y": ["dog", "cat", "cat"],
+        }
+    )
+
+
+def write(path: Path, table: pa.Table) -> Path:
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(table, path)
+    else:
+        pyarrow.feather.write_feather(table, path)
+    return path
+
+
+def copy(source: Path, target: Path) -> None:
+    table = open_table(source)
+    with open_writer(target, table) as writer:
+        for batch in table.batches():
+            writer.write(batch.data)
+
+
+@pytest.mark.parametrize("block", [64, 1 << 20])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_csv_passes_through_cell_by_cell(
+    tmp_path: Path, name: str, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_csv, "CSV_BLOCK", block)
+    source, target = tmp_path / name, tmp_path / f"copy-{name}"
+    source.write_bytes(gzip.compress(WELL.encode()) if name.endswith("gz") else WELL.encode())
+    copy(source, target)
+    written = gzip.decompress(target.read_bytes()) if name.endswith("gz") else target.read_bytes()
+    assert list(csv.reader(io.StringIO(written.decode()))) == list(csv.reader(io.StringIO(WELL)))
+    # Quoting is the least that is needed, so here even the bytes are the same.
+    assert written.decode() == WELL
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_other_delimiters_are_recognised_and_kept(tmp_path: Path, delimiter: str) -> None:
+    text = f"id{delimiter}p_a{delimiter}p_b\n1{delimiter}0.5{delimiter}0.5\n"
+    (tmp_path / "t.csv").write_text(text)
+    copy(tmp_path / "t.csv", tmp_path / "u.csv")
+    assert (tmp_path / "u.csv").read_text() == text
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+def test_arrow_formats_keep_every_type(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "CHUNK_ROWS", 2)
+    source = write(tmp_path / f"t{suffix}", frame())
+    copy(source, tmp_path / f"u{suffix}")
+    read = pyarrow.parquet.read_table if suffix == ".parquet" else pyarrow.feather.read_table
+    assert read(tmp_path / f"u{suffix}").equals(read(source))
+
+
+def test_parquet_becomes_csv_and_feather(tmp_path: Path) -> None:
+    source = write(tmp_path / "t.parquet", frame())
+    copy(source, tmp_path / "t.csv")
+    rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
+    assert [row["id"] for row in rows] == ["7", "8", ""]
+    assert [float(row["p_cat"]) for row in rows] == [0.25, 0.5, 0.75]
+    assert [row["kind"] for row in rows] == ["a", "b", "a"]
+    copy(source, tmp_path / "t.feather")
+    assert pyarrow.feather.read_table(tmp_path / "t.feather")["kind"].to_pylist() == ["a", "b", "a"]
+
+
+def test_npz_and_npy_round_trip(tmp_path: Path) -> None:
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 5).astype(np.float32)
+    names = np.array(["a", "b", "c", "a", "b"])
+    np.savez(tmp_path / "t.npz", p=p, y=names)
+    assert open_table(tmp_path / "t.npz").columns == ["p_0", "p_1", "p_2", "y"]
+    copy(tmp_path / "t.npz", tmp_path / "u.npz")
+    stored = np.load(tmp_path / "u.npz")
+    assert stored["p"].dtype == np.float32
+    np.testing.assert_array_equal(stored["p"], p)
+    np.testing.assert_array_equal(stored["y"], names)
+    np.save(tmp_path / "t.npy", p)
+    copy(tmp_path / "t.npy", tmp_path / "u.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "u.npy"), p)
+
+
+def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "t.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
+    with pytest.raises(TableError, match="pickle"):
+        open_table(tmp_path / "t.npy")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.feather", "t.npz", "t.npy", "t.csv.gz"])
+@pytest.mark.parametrize("content", [b"", b"\x1f\x8b garbage", b"PAR1 garbage PAR1"])
+def test_broken_files_give_a_clear_error(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=r"t\.(csv|parquet|feather|np)"):
+        read_all(RowReader(open_table(path), Layout(label="y")))
+
+
+def test_truncated_gzip_gives_a_clear_error(tmp_path: Path) -> None:
+    rows = "".join(f"{i},0.5,0.5,{'ab'[i % 2]}\n" for i in range(5000))
+    whole = gzip.compress(("id,p_a,p_b,y\n" + rows).encode())
+    (tmp_path / "t.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(TableError, match=r"t\.csv\.gz"):
+        read_all(RowReader(open_table(tmp_path / "t.csv.gz"), Layout(label="y")))
+
+
+def test_atomic_output_leaves_nothing_behind(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    target.write_text("old")
+    with pytest.raises(RequestError, match="--force"), atomic_output(target):
+        pass
+
+    def interrupted() -> None:
+        with atomic_output(target, force=True) as stream:
+            stream.write(b"half")
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        interrupted()
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+    with atomic_output(target, force=True) as stream:
+        stream.write(b"new")
+    assert target.read_text() == "new"
+    # The rights are those of any new file, not the private ones of a temporary file.
+    (tmp_path / "plain").write_text("")
+    assert target.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def csv_file(tmp_path: Path, *lines: str) -> Path:
+    path = tmp_path / "t.csv"
+    path.write_text("id,p_a,p_b,w,y\n" + "".join(line + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("3,x,0.5,1,a", "'p_a' is 'x', not a number"),
+        ("3,,0.5,1,a", "'p_a' is missing"),
+        ("3,nan,0.5,1,a", "'p_a' is missing"),
+        ("3,NA,0.5,1,a", "'p_a' is missing"),
+        ("3,-0.5,1.5,1,a", "'p_a' is -0.5, not a probability"),
+        ("3,0.5,0.4,1,a", "sum to 0.9, not to 1"),
+        ("3,0.5,0.5,-1,a", "the weight is -1"),
+        ("3,0.5,0.5,1,", "the label is missing"),
+        ("3,0.5,0.5", "3 cells where there are 5 columns"),
+        ("3,0.5,0.5,1,a,b", "6 cells where there are 5 columns"),
+    ],
+)
+@pytest.mark.parametrize("block", [48, 1 << 20])
+def test_bad_rows_are_named_or_counted(
+    tmp_path: Path, line: str, message: str, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_csv, "CSV_BLOCK", block)
+    path = csv_file(tmp_path, "1,0.5,0.5,1,a", "2,0.2,0.8,1,b", line, "4,0.1,0.9,2,b", line, "6,1,0,1,a")
+    layout = Layout(label="y", weight="w")
+    with pytest.raises(TableError, match=r"row 3 \(line 4") as found:
+        read_all(RowReader(open_table(path), layout))
+    assert message in str(found.value)
+    reader = RowReader(open_table(path), layout, skip_errors=True)
+    rows = read_all(reader)
+    assert rows.values.tolist() == [[0.5, 0.5], [0.2, 0.8], [0.1, 0.9], [1.0, 0.0]]
+    assert rows.labels.tolist() == ["a", "b", "b", "a"]
+    assert rows.weight is not None
+    assert rows.weight.tolist() == [1, 1, 2, 1]
+    assert reader.skipped.count == 2
+    assert "row 3" in reader.skipped.first
+
+
+def test_row_numbers_count_lines_left_out(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, "1,0.5,0.5,1,a", "broken", "3,0.5,0.5,1,b", "broken", "5,0.5,0.9,1,a")
+    batches = list(open_table(path).batches(skip_errors=True))
+    assert np.concatenate([batch.rows for batch in batches]).tolist() == [1, 3, 5]
+
+
+def test_parquet_bad_row_is_named_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "CHUNK_ROWS", 3)
+    p = np.full(10, 0.5)
+    p[7] = np.nan
+    table = pa.table({"p_a": p, "p_b": np.full(10, 0.5), "y": ["a", "b"] * 5})
+    path = write(tmp_path / "t.parquet", table)
+    with pytest.raises(TableError, match="row 8: 'p_a' is missing"):
+        read_all(RowReader(open_table(path), Layout(label="y")))
+
+
+def test_labels_keep_their_type(tmp_path: Path) -> None:
+    for values, expected in [
+        ([1.0, 2.0, None, 2.0], [1, 2]),
+        ([True, False, None, True], [False, True]),
+        (["1", "2", None, "1"], ["1", "2"]),
+    ]:
+        table = pa.table({"y": values, **{f"p_{c}": [0.5] * 4 for c in expected}})
+        path = write(tmp_path / "t.parquet", table)
+        rows = read_all(RowReader(open_table(path), Layout(label="y"), skip_errors=True))
+        assert list(rows.classes) == expected
+        assert [type(c) for c in rows.classes] == [type(c) for c in expected]
+    csv_path = tmp_path / "t.csv"
+    csv_path.write_text("y,p_0,p_1\n0,0.5,0.5\n1.0,0.5,0.5\n")
+    assert read_all(RowReader(open_table(csv_path), Layout(label="y"))).classes == (0, 1)
+
+
+def test_logits_and_renormalised_probabilities(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("y,z_a,z_b\na,0,0\nb,-1,3\na,-inf,2\n")
+    layout = Layout(label="y", logits=True)
+    rows = read_all(RowReader(open_table(path), layout))
+    p = as_probabilities(rows.values, layout)
+    np.testing.assert_allclose(p[:, 1], [0.5, 1 / (1 + np.exp(-4)), 1.0])
+    path.write_text("y,p_a,p_b\na,1,3\nb,0.4,0.5\n")
+    layout = Layout(label="y", renormalize=True, probs=("p_*",))
+    rows = read_all(RowReader(open_table(path), layout))
+    np.testing.assert_allclose(as_probabilities(rows.values, layout), [[0.25, 0.75], [4 / 9, 5 / 9]])
+
+
+def peek_uniform(names: Any) -> Any:
+    return np.full((4, len(names)), 1 / len(names))
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "names", "classes"),
+    [
+        (["id", "cat", "dog"], ["cat", "dog"], ["cat", "dog"], ["cat", "dog"]),
+        (["p_dog", "p_cat", "id"], ["cat", "dog"], ["p_dog", "p_cat"], ["dog", "cat"]),
+        (["p_cat", "p_cow", "p_dog"], ["cat", "cow"], ["p_cat", "p_cow", "p_dog"], ["cat", "cow", "dog"]),
+        (["cat_prob", "dog_prob"], ["cat", "dog"], ["cat_prob", "dog_prob"], ["cat", "dog"]),
+        (["p_0", "p_1", "p_2"], [0, 1, 2], ["p_0", "p_1", "p_2"], [0, 1, 2]),
+        (["p_0", "p_1", "p_2"], [0, 2], ["p_0", "p_1", "p_2"], [0, 1, 2]),
+        (["p1", "p2", "p3"], ["a", "b", "c"], ["p1", "p2", "p3"], ["a", "b", "c"]),
+        (["x", "prob"], [0, 1], ["prob"], [0, 1]),
+        (["x", "p_yes"], ["no", "yes"], ["p_yes"], ["no", "yes"]),
+        (["x", "p_no"], ["no", "yes"], ["p_no"], ["yes", "no"]),
+    ],
+)
+def test_columns_are_found(columns: list[str], labels: list[Any], names: list[str], classes: list[Any]) -> None:
+    found = find_columns(columns, labels, peek=peek_uniform)
+    assert list(found.names) == names
+    assert list(found.classes) == classes
+
+
+def test_features_numbered_like_labels_are_not_taken_for_probabilities() -> None:
+    def peek(names: Any) -> Any:
+        return np.array([[3.0] * len(names)]) if names[0].startswith("x") else peek_uniform(names)
+
+    found = find_columns(["x_0", "x_1", "p_0", "p_1"], [0, 1], peek=peek)
+    assert found.names == ("p_0", "p_1")
+
+
+def test_what_cannot_be_told_is_an_error_that_lists_what_there_is() -> None:
+    with pytest.raises(RequestError, match=r"several groups.*'a_0', 'a_1'.*'b_0', 'b_1'"):
+        find_columns(["a_0", "a_1", "b_0", "b_1"], [0, 1], peek=peek_uniform)
+    with pytest.raises(RequestError, match=r"no columns look like probabilities.*'age', 'height'"):
+        find_columns(["age", "height"], ["a", "b", "c"], peek=peek_uniform)
+    with pytest.raises(RequestError, match=r"no column is called 'q_\*'; the columns are 'p_a', 'p_b'"):
+        find_columns(["p_a", "p_b"], ["a", "b"], peek=peek_uniform, probs=["q_*"])
+    with pytest.raises(RequestError, match="no probability column stands for the label 'c'"):
+        find_columns(["p_a", "p_b"], ["a", "b", "c"], peek=peek_uniform, probs=["p_*"])
+    with pytest.raises(RequestError, match="--classes"):
+        find_columns(["u", "v", "w"], ["a", "b"], peek=peek_uniform, probs=["u", "v", "w"])
+    with pytest.warns(UserWarning, match="u = a, v = b"):
+        find_columns(["u", "v"], ["a", "b"], peek=peek_uniform, probs=["u", "v"])
+    found = find_columns(["u", "v"], ["a", "b"], peek=peek_uniform, probs=["u", "v"], classes=["b", "a"])
+    assert found.classes == ("b", "a")
+
+
+def test_a_pattern_never_takes_the_label() -> None:
+    found = find_columns(["p_a", "p_b", "p_label"], ["a", "b"], peek=peek_uniform, probs=["p_*"], reserved=["p_label"])
+    assert found.names == ("p_a", "p_b")
+
+
+@pytest.mark.parametrize(
+    "values", [[[1], [2]], [{"a": 1}, {"a": 2}], [b"\xff", b"\xfe"]], ids=["list", "struct", "bytes"]
+)
+def test_columns_that_are_no_text_are_refused_by_name(values: list[Any], tmp_path: Path) -> None:
+    column = pa.array(values)
+    with pytest.raises(RequestError, match="holds neither labels nor groups"):
+        to_text(column)
+    source = write(tmp_path / "table.parquet", pa.table({"p": [0.1, 0.9], "odd": column}))
+    target = tmp_path / "out.csv"
+    with pytest.raises(TableError, match=r"'odd' of type .* cannot be written as CSV"):
+        copy(source, target)
+    assert not target.exists()
