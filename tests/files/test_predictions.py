@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -120,39 +119,6 @@ def test_parquet_with_different_numbers_of_classes(prediction_set: dict, tmp_pat
     assert [e.n_classes for e in source.experiments()] == [3, 3, 3, 2]
     for e in source.experiments():
         assert_same(source.load(e), prediction_set[e.dataset, e.model, e.fold])
-
-
-@pytest.mark.parametrize("protocol", [2, 4])
-def test_pickled_logits_and_labels(tmp_path: Path, protocol: int) -> None:
-    rng = np.random.default_rng(0)
-    logits = rng.normal(size=(20, 4)).astype(np.float32)
-    labels = rng.integers(4, size=(20, 1))
-    pairs = ((logits[:12], labels[:12]), (logits[12:], labels[12:]))
-    path = tmp_path / "probs_resnet_wide32_c10_logits.p"
-    path.write_bytes(pickle.dumps(pairs, protocol=protocol))
-    source = open_predictions(path)
-    assert [e.key for e in source.experiments()] == [("c10", "resnet_wide32", "0")]
-    loaded = source.load(source.experiments()[0])
-    by_hand = np.exp(logits[12:].astype(float))
-    np.testing.assert_allclose(loaded.probas_test, by_hand / by_hand.sum(axis=1, keepdims=True))
-    np.testing.assert_array_equal(loaded.labels_cal, labels[:12, 0])
-
-
-class _Evil:
-    def __reduce__(self) -> tuple:
-        return (os.system, ("touch /tmp/calibrant-was-here",))
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [_Evil(), ((np.zeros((2, 2)), np.array([_Evil()], dtype=object)), (0, 0)), np.random.default_rng()],
-)
-def test_pickle_admits_arrays_and_nothing_else(tmp_path: Path, payload: object) -> None:
-    path = tmp_path / "evil.p"
-    path.write_bytes(pickle.dumps(payload))
-    with pytest.raises(PredictionFileError, match=r"not part of a NumPy array|Python objects"):
-        open_predictions(path)
-    assert not Path("/tmp/calibrant-was-here").exists()
 
 
 def test_folder_joins_files_and_refuses_doubles(prediction_set: dict, tmp_path: Path) -> None:
