@@ -169,7 +169,7 @@ def run(arguments: argparse.Namespace) -> None:
 def registered(suite: str) -> list[str]:
     """The registered methods that can do the suite without optional packages."""
     binary = "binary" in suite
-    able = [info for info in list_calibrators() if info.extra is None and (info.binary if binary else info.multiclass)]
+    able = [info for info in list_calibrators() if info.extra is None and info.supports(2 if binary else 3)]
     return [info.name for info in able if info.name != "none"]
 
 

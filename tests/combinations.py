@@ -16,7 +16,7 @@ def with_classes(infos: Iterable[CalibratorInfo], *numbers: int) -> list:
         pytest.param(info.name, k, marks=[pytest.mark.trees] if info.extra else [], id=f"{info.name}-{k}")
         for info in infos
         for k in numbers
-        if (info.binary if k == 2 else info.multiclass)
+        if info.supports(k)
     ]
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from calibrant.calibrators.lifting import OneVsOneCalibrator as OneVsOneCalibrator
     from calibrant.calibrators.lifting import OneVsRestCalibrator as OneVsRestCalibrator
     from calibrant.calibrators.registry import CalibratorInfo as CalibratorInfo
+    from calibrant.calibrators.registry import calibrator_info as calibrator_info
     from calibrant.calibrators.registry import get_calibrator as get_calibrator
     from calibrant.calibrators.registry import list_calibrators as list_calibrators
     from calibrant.calibrators.registry import register_calibrator as register_calibrator
@@ -48,6 +49,7 @@ _HOMES = {
     "SVSCalibrator": ".calibrators.scaling.structured",
     "TemperatureScalingCalibrator": ".calibrators.scaling.temperature",
     "bench": ".",
+    "calibrator_info": ".calibrators.registry",
     "calibrators": ".",
     "get_calibrator": ".calibrators.registry",
     "list_calibrators": ".calibrators.registry",

@@ -7,7 +7,8 @@ import pytest
 pytestmark = pytest.mark.bench
 pytest.importorskip("pandas")
 
-from calibrant.bench.study.methods import FAMILIES, OTHER, family_of, method_table  # noqa: E402
+from calibrant.bench.study.methods import OTHER, family_of, method_table  # noqa: E402
+from calibrant.calibrators.registry import list_calibrators  # noqa: E402
 
 
 def luminance(colour):
@@ -29,14 +30,17 @@ def test_baseline_first_families_together_whatever_the_order_given():
     assert families[-1] == OTHER
 
 
-def test_every_name_has_one_family():
-    names = [name for members in FAMILIES.values() for name in members]
-    assert len(names) == len(set(names))
-    assert all(family_of(name) in FAMILIES for name in names)
+def test_families_are_the_registrys_parameters_and_aliases_included():
+    assert family_of("sms(rho=0.5)") == family_of("structured-matrix-scaling") == "MS"
+    assert family_of("a.b:C") == OTHER
+    names = [info.name for info in list_calibrators()]
+    table = method_table(names[::-1])
+    assert table["method"].tolist() == names
+    assert OTHER not in set(table["family"])
 
 
 def test_colours_are_distinct_and_seen_on_white():
-    names = [name for members in FAMILIES.values() for name in members] + [f"own-{i}" for i in range(5)]
+    names = [info.name for info in list_calibrators()] + [f"own-{i}" for i in range(5)]
     table = method_table(names, families={f"own-{i}": f"family {i}" for i in range(5)})
     assert table["colour"].is_unique
     assert max(luminance(colour) for colour in table["colour"]) < 0.75

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from calibrant import CalibrationWarning, get_calibrator, list_calibrators
+from calibrant import CalibrationWarning, calibrator_info, get_calibrator, list_calibrators
 from tests.combinations import with_classes
 
 ALL = list_calibrators()
@@ -41,8 +41,7 @@ def draw(n, k, seed=0, temperature=2.0):
 
 
 def supports(name, k):
-    info = next(info for info in list_calibrators() if info.name == name)
-    return info.binary if k == 2 else info.multiclass
+    return calibrator_info(name).supports(k)
 
 
 def check_distribution(q, shape):

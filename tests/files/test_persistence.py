@@ -20,7 +20,7 @@ from calibrant.files.stored import persistence
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 from tests.combinations import with_classes
 
-NATIVE = [info for info in calibrant.list_calibrators() if info.extra is None and isinstance(info.factory, str)]
+NATIVE = [info for info in calibrant.list_calibrators() if info.stores]
 
 
 def sample(n=120, k=3, seed=0):

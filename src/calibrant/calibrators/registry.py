@@ -1,30 +1,82 @@
-"""Calibrators by name, with what each needs and supports.
+"""Calibrators by name: all there is to say of a method, in one entry.
 
-A method is one entry: where its class lives (imported only when asked for), the parameters that make the method,
-and the facts a user chooses by.
+An entry says where the class lives (it is imported only when asked for), which parameters make the method, and the
+facts that tables, figures, reports, benchmarks and the command line need. Nothing else lists methods by name.
 """
 
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
+
+#: What every other method is measured against: the predictions as they are.
+BASELINE = "none"
+
+#: The method recommended without looking at data.
+DEFAULT = "auto"
 
 
 @dataclass(frozen=True)
 class CalibratorInfo:
-    """What the registry knows of one method."""
+    """What the registry knows of one method.
+
+    Attributes
+    ----------
+    name : str
+        What `get_calibrator` and the command line call it.
+    factory : class, function or str
+        What makes an unfitted estimator; a string ``"package.module:Class"`` is imported on first use.
+    description : str
+        One line.
+    reference : str
+        Authors and year of the paper.
+    label : str
+        Name in the captions and axes of tables and figures, by default `name`.
+    family : str
+        Methods of one family share a hue and stand next to each other.
+    binary, multiclass : bool
+        Whether it can be fitted to two classes and to more.
+    extra : str or None
+        The extra of this package that has to be installed.
+    parameters : mapping
+        The parameters that make the method.
+    aliases : tuple of str
+        Other names it goes by.
+    compared : range
+        The numbers of classes for which a report compares it unless told otherwise.
+    stores : bool
+        Whether `calibrant.save` can store it once it is fitted; by default whether its class is one of this package.
+    exports : bool
+        Whether a fitted map can be written in other languages.
+    streams : bool
+        Whether it can be fitted to rows that arrive in batches.
+    """
 
     name: str
     factory: str | Callable[..., Any]
     description: str
     reference: str = ""
+    label: str = ""
+    family: str = "other"
     binary: bool = True
     multiclass: bool = True
     extra: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    compared: range = range(0)
+    stores: bool | None = None
+    exports: bool = False
+    streams: bool = False
+
+    def __post_init__(self) -> None:
+        if self.stores is None:
+            home = self.factory if isinstance(self.factory, str) else str(getattr(self.factory, "__module__", ""))
+            object.__setattr__(self, "stores", home.startswith((".", "calibrant.")))
+        object.__setattr__(self, "label", self.label or self.name)
 
     def make(self, **parameters: Any) -> Any:
         """An unfitted estimator; `parameters` override those of the entry."""
@@ -36,15 +88,26 @@ class CalibratorInfo:
         return factory(**{**self.parameters, **parameters})
 
     def get_params(self) -> dict[str, Any]:
-        """All parameters of the method, with the values they have unless told otherwise.
+        """All parameters of the method with their default values.
 
         Examples
         --------
-        >>> from calibrant import list_calibrators
-        >>> next(info for info in list_calibrators() if info.name == "hist-quantile").get_params()["n_bins"]
+        >>> from calibrant import calibrator_info
+        >>> calibrator_info("hist-quantile").get_params()["n_bins"]
         10
         """
         return dict(self.make().get_params(deep=False))
+
+    def supports(self, n_classes: int) -> bool:
+        """Whether the method can be fitted to this many classes.
+
+        Examples
+        --------
+        >>> from calibrant import calibrator_info
+        >>> calibrator_info("quadratic").supports(3)
+        False
+        """
+        return self.binary if n_classes == 2 else self.multiclass
 
 
 _REGISTRY: dict[str, CalibratorInfo] = {}
@@ -62,7 +125,7 @@ def register_calibrator(name: str, factory: str | Callable[..., Any], descriptio
     description : str
         One line.
     **facts
-        `reference`, `binary`, `multiclass`, `extra`, `parameters`: see `CalibratorInfo`.
+        `label`, `family`, `aliases`, `reference`, `binary`, `parameters` and so on: see `CalibratorInfo`.
 
     Examples
     --------
@@ -74,8 +137,30 @@ def register_calibrator(name: str, factory: str | Callable[..., Any], descriptio
     _REGISTRY[name] = CalibratorInfo(name, factory, description, **facts)
 
 
+def calibrator_info(name: str) -> CalibratorInfo:
+    """The registry's entry of a method, by its name or an alias.
+
+    Upper case, underscores and spaces make no difference. An unknown name raises a ValueError that suggests others.
+
+    Examples
+    --------
+    >>> from calibrant import calibrator_info
+    >>> calibrator_info("temperature_scaling").name
+    'ts'
+    """
+    if name in _REGISTRY:
+        return _REGISTRY[name]
+    known = {alias: info for info in reversed(_REGISTRY.values()) for alias in (*info.aliases, info.name)}
+    plain = str(name).strip().lower().replace("_", "-").replace(" ", "-")
+    if plain in known:
+        return known[plain]
+    close = dict.fromkeys(known[match].name for match in difflib.get_close_matches(plain, known, n=3))
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"the methods are {', '.join(_REGISTRY)}."
+    raise ValueError(f"No calibrator is called {name!r}: {hint}")
+
+
 def get_calibrator(name: str, **parameters: Any) -> Any:
-    """An unfitted calibrator by name.
+    """An unfitted calibrator by name or alias.
 
     Examples
     --------
@@ -83,128 +168,119 @@ def get_calibrator(name: str, **parameters: Any) -> Any:
     >>> get_calibrator("sms", penalty="lasso")
     SMSCalibrator(penalty='lasso')
     """
-    if name not in _REGISTRY:
-        close = difflib.get_close_matches(name, _REGISTRY, n=3)
-        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {', '.join(_REGISTRY)}."
-        raise ValueError(f"No calibrator is called {name!r}: {hint}")
-    return _REGISTRY[name].make(**parameters)
+    return calibrator_info(name).make(**parameters)
 
 
 def list_calibrators() -> list[CalibratorInfo]:
-    """All methods, in the order of the registry.
+    """All methods, family by family, the recommended one last.
 
     Examples
     --------
     >>> from calibrant import list_calibrators
-    >>> next(info.description for info in list_calibrators() if info.name == "none")
-    'the predictions as they are'
+    >>> [info.name for info in list_calibrators() if info.family == "VS"]
+    ['vs', 'svs']
     """
     return list(_REGISTRY.values())
 
 
 _GUO = "Guo et al., ICML 2017"
 _PAPER = "Berta et al., AISTATS 2026"
-
-register_calibrator("auto", ".auto:AutoCalibrator", "the recommended one: a blend chosen by cross-validation")
-register_calibrator(
-    "auto-fast",
-    ".auto:AutoCalibrator",
-    "the recommended one without trees",
-    parameters={"effort": "fast"},
-)
-register_calibrator("sqs", ".auto.sqs:SQSCalibrator", "structured quadratic scaling: SMS with curves")
-register_calibrator("none", ".identity:NoCalibrator", "the predictions as they are")
-register_calibrator(
-    "ts", ".scaling.temperature:TemperatureScalingCalibrator", "temperature scaling, smoothed", reference=_GUO
-)
-register_calibrator(
-    "ts-unsmoothed",
-    ".scaling.temperature:TemperatureScalingCalibrator",
-    "temperature scaling",
-    reference=_GUO,
-    parameters={"smoothing": False},
-)
+_TWO, _ANY = range(2, 3), range(2, sys.maxsize)
 _UNPENALISED = {"penalty": None, "preprocess": None}
-register_calibrator(
-    "vs", ".scaling.structured:SVSCalibrator", "vector scaling, unregularised", reference=_GUO, parameters=_UNPENALISED
-)
-register_calibrator(
-    "ms", ".scaling.structured:SMSCalibrator", "matrix scaling, unregularised", reference=_GUO, parameters=_UNPENALISED
-)
-register_calibrator("svs", ".scaling.structured:SVSCalibrator", "structured vector scaling", reference=_PAPER)
-register_calibrator("sms", ".scaling.structured:SMSCalibrator", "structured matrix scaling", reference=_PAPER)
-for _type in ("linear", "affine", "quadratic"):
-    register_calibrator(
-        _type,
-        ".scaling.binary_logistic:BinaryLogisticCalibrator",
-        f"{_type} function of the log-odds",
-        reference=_PAPER,
-        multiclass=False,
-        parameters={"type": _type},
-    )
-register_calibrator(
-    "logistic", ".scaling.logistic:LogisticCalibrator", "quadratic for two classes, SMS for more", reference=_PAPER
-)
+_BINARY_LOGISTIC = ".scaling.binary_logistic:BinaryLogisticCalibrator"
+_HISTOGRAM, _ZADROZNY = ".binary.binning:HistogramCalibrator", "Zadrozny & Elkan, 2001"
+_SVS, _SMS = ".scaling.structured:SVSCalibrator", ".scaling.structured:SMSCalibrator"
+_TS = ".scaling.temperature:TemperatureScalingCalibrator"
 
-#: name, factory, description, reference, parameters.
-_FIELD: list[tuple[str, str, str, str, dict[str, Any]]] = [
-    (
-        "isotonic",
-        ".binary.isotonic:IsotonicCalibrator",
-        "isotonic regression",
-        "Zadrozny & Elkan, 2002",
-        {},
-    ),
-    ("cir", ".binary.isotonic:CenteredIsotonicCalibrator", "centred isotonic regression", "Oron & Flournoy, 2017", {}),
-    ("venn-abers", ".binary.venn_abers:VennAbersCalibrator", "inductive Venn-Abers predictor", "Vovk et al., 2015", {}),
-    ("spline", ".binary.spline:SplineCalibrator", "cubic spline of the log-odds, ridge by CV", "Lucena, 2018", {}),
-    (
-        "cdf-spline",
-        ".binary.cdf_spline:CDFSplineCalibrator",
-        "spline of cumulative error",
-        "Gupta et al., 2021",
-        {},
-    ),
-    ("kernel", ".kernel:KernelCalibrator", "beta and Dirichlet kernel average", "Popordanoska et al., 2022", {}),
-    ("bbq", ".binary.bbq:BBQCalibrator", "Bayesian average of histogram binnings", "Naeini et al., 2015", {}),
-    (
-        "hist-uniform",
-        ".binary.binning:HistogramCalibrator",
-        "histogram binning, bins of equal width",
-        "Zadrozny & Elkan, 2001",
-        {"strategy": "uniform"},
-    ),
-    (
-        "hist-quantile",
-        ".binary.binning:HistogramCalibrator",
-        "histogram binning, bins of equal mass",
-        "Zadrozny & Elkan, 2001",
-        {"strategy": "quantile"},
-    ),
-    (
-        "scaling-binning",
-        ".binary.scaling_binning:ScalingBinningCalibrator",
-        "logistic fit, then equal-mass bins of its output",
-        "Kumar et al., 2019",
-        {},
-    ),
-    ("beta", ".binary.beta:BetaCalibrator", "beta calibration, three parameters", "Kull et al., 2017", {}),
-    ("platt", ".binary.platt:PlattCalibrator", "sigmoid of the probability", "Platt, 1999", {"scale": "probability"}),
-    ("platt-logits", ".binary.platt:PlattCalibrator", "sigmoid of the log-odds", "Platt, 1999", {"scale": "log-odds"}),
-    ("guo", ".scaling.guo:GuoTemperatureScalingCalibrator", "temperature scaling as first published", _GUO, {}),
-    ("ets", ".scaling.ets:ETSCalibrator", "ensemble temperature scaling", "Zhang et al., 2020", {}),
-    ("dirichlet", ".scaling.dirichlet:DirichletCalibrator", "Dirichlet calibration with ODIR", "Kull et al., 2019", {}),
-    ("dirichlet-cv", ".scaling.dirichlet:DirichletCVCalibrator", "Dirichlet, penalty by CV", "Kull et al., 2019", {}),
-]
+_M = CalibratorInfo
+#: Families in the order of tables and figures, with their methods: name, home, description, reference, label, facts.
+#: A parameter for each pair of classes is worth a report's time up to so many classes only.
+_FAMILIES: dict[str, list[CalibratorInfo]] = {
+    "uncalibrated": [
+        _M("none", ".identity:NoCalibrator", "the predictions as they are", aliases=("identity", "uncalibrated")),
+    ],
+    "non-parametric": [
+        _M("isotonic", ".binary.isotonic:IsotonicCalibrator", "isotonic regression", "Zadrozny & Elkan, 2002",
+           "Isotonic", aliases=("isotonic-regression", "pava"), compared=_ANY),
+        _M("cir", ".binary.isotonic:CenteredIsotonicCalibrator", "centred isotonic regression",
+           "Oron & Flournoy, 2017", "Centred isotonic", aliases=("centred-isotonic", "centered-isotonic")),
+        _M("venn-abers", ".binary.venn_abers:VennAbersCalibrator", "inductive Venn-Abers predictor",
+           "Vovk et al., 2015", "Venn-Abers", aliases=("vennabers", "ivap"), compared=_TWO),
+        _M("hist-uniform", _HISTOGRAM, "histogram binning, bins of equal width", _ZADROZNY, "Histogram (width)",
+           parameters={"strategy": "uniform"}, aliases=("histogram", "histogram-binning")),
+        _M("hist-quantile", _HISTOGRAM, "histogram binning, bins of equal mass", _ZADROZNY, "Histogram (mass)",
+           parameters={"strategy": "quantile"}),
+        _M("scaling-binning", ".binary.scaling_binning:ScalingBinningCalibrator",
+           "logistic fit, then equal-mass bins of its output", "Kumar et al., 2019", "Scaling-binning"),
+        _M("bbq", ".binary.bbq:BBQCalibrator", "Bayesian average of histogram binnings", "Naeini et al., 2015", "BBQ",
+           aliases=("bayesian-binning",)),
+        _M("kernel", ".kernel:KernelCalibrator", "beta and Dirichlet kernel average", "Popordanoska et al., 2022",
+           "Kernel", aliases=("kernel-calibration",)),
+    ],
+    "spline": [
+        _M("spline", ".binary.spline:SplineCalibrator", "cubic spline of the log-odds, ridge by CV", "Lucena, 2018",
+           "Spline", aliases=("splinecalib", "spline-calibration")),
+        _M("cdf-spline", ".binary.cdf_spline:CDFSplineCalibrator", "spline of cumulative error", "Gupta et al., 2021",
+           "CDF spline"),
+    ],
+    "sigmoid": [
+        _M("platt", ".binary.platt:PlattCalibrator", "sigmoid of the probability", "Platt, 1999", "Platt",
+           parameters={"scale": "probability"}, aliases=("platt-scaling",)),
+        _M("platt-logits", ".binary.platt:PlattCalibrator", "sigmoid of the log-odds", "Platt, 1999", "Platt (logits)",
+           parameters={"scale": "log-odds"}, aliases=("sigmoid",)),
+        _M("linear", _BINARY_LOGISTIC, "linear function of the log-odds", _PAPER, "Linear", multiclass=False,
+           parameters={"type": "linear"}),
+        _M("affine", _BINARY_LOGISTIC, "affine function of the log-odds", _PAPER, "Affine", multiclass=False,
+           parameters={"type": "affine"}, compared=_TWO),
+        _M("beta", ".binary.beta:BetaCalibrator", "beta calibration, three parameters", "Kull et al., 2017", "Beta",
+           aliases=("beta-calibration",), compared=_TWO),
+        _M("quadratic", _BINARY_LOGISTIC, "quadratic function of the log-odds", _PAPER, "Quadratic", multiclass=False,
+           parameters={"type": "quadratic"}, aliases=("quadratic-scaling",), compared=_TWO),
+    ],
+    "TS": [
+        _M("guo", ".scaling.guo:GuoTemperatureScalingCalibrator", "temperature scaling as first published", _GUO,
+           "TS (Guo)"),
+        _M("ts-unsmoothed", _TS, "temperature scaling", _GUO, "TS (unsmoothed)", parameters={"smoothing": False}),
+        _M("ts", _TS, "temperature scaling, smoothed", _GUO, "TS",
+           aliases=("temperature", "temp-scaling", "temperature-scaling"), compared=_ANY),
+        _M("ets", ".scaling.ets:ETSCalibrator", "ensemble temperature scaling", "Zhang et al., 2020", "ETS",
+           aliases=("ensemble-temperature-scaling",)),
+    ],
+    "VS": [
+        _M("vs", _SVS, "vector scaling, unregularised", _GUO, "VS", parameters=_UNPENALISED,
+           aliases=("vector", "vector-scaling")),
+        _M("svs", _SVS, "structured vector scaling", _PAPER, "SVS", aliases=("structured-vector-scaling",),
+           compared=_ANY[1:]),
+    ],
+    "MS": [
+        _M("ms", _SMS, "matrix scaling, unregularised", _GUO, "MS", parameters=_UNPENALISED,
+           aliases=("matrix", "matrix-scaling")),
+        _M("dirichlet", ".scaling.dirichlet:DirichletCalibrator", "Dirichlet calibration with ODIR",
+           "Kull et al., 2019", "Dirichlet", aliases=("dirichlet-calibration",), compared=range(3, 31)),
+        _M("dirichlet-cv", ".scaling.dirichlet:DirichletCVCalibrator", "Dirichlet, penalty by CV",
+           "Kull et al., 2019", "Dirichlet (CV)"),
+        _M("logistic", ".scaling.logistic:LogisticCalibrator", "quadratic for two classes, SMS for more", _PAPER,
+           "Logistic"),
+        _M("sms", _SMS, "structured matrix scaling", _PAPER, "SMS", aliases=("structured-matrix-scaling",),
+           compared=range(3, 121)),
+        _M("sqs", ".auto.sqs:SQSCalibrator", "structured quadratic scaling: SMS with curves", "", "SQS",
+           aliases=("structured-quadratic-scaling",)),
+    ],
+    "trees": [
+        _M("lightgbm", ".boosting:LightGBMCalibrator", "LightGBM trees added to the logits", "Ke et al., 2017",
+           "LightGBM", extra="trees", stores=False, aliases=("lgbm",)),
+        _M("xgboost", ".boosting:XGBoostCalibrator", "XGBoost trees added to the logits", "Chen & Guestrin, 2016",
+           "XGBoost", extra="trees", stores=False, aliases=("xgb",)),
+        _M("catboost", ".boosting:CatBoostCalibrator", "CatBoost trees added to the logits",
+           "Prokhorenkova et al., 2018", "CatBoost", extra="trees", stores=False),
+    ],
+    "automatic": [
+        _M("auto-fast", ".auto:AutoCalibrator", "the recommended one without trees", "", "Auto (fast)",
+           parameters={"effort": "fast"}),
+        _M("auto", ".auto:AutoCalibrator", "the recommended one: a blend chosen by cross-validation", "", "Auto",
+           aliases=("automatic",), compared=_ANY),
+    ],
+}  # fmt: skip
 
-for _name, _factory, _description, _reference, _parameters in _FIELD:
-    register_calibrator(_name, _factory, _description, reference=_reference, parameters=_parameters)
-
-_TREES = [
-    ("lightgbm", ".boosting:LightGBMCalibrator", "LightGBM", "Ke et al., 2017"),
-    ("xgboost", ".boosting:XGBoostCalibrator", "XGBoost", "Chen & Guestrin, 2016"),
-    ("catboost", ".boosting:CatBoostCalibrator", "CatBoost", "Prokhorenkova et al., 2018"),
-]
-
-for _name, _factory, _package, _reference in _TREES:
-    register_calibrator(_name, _factory, f"{_package} trees added to the logits", reference=_reference, extra="trees")
+for _family, _methods in _FAMILIES.items():
+    _REGISTRY.update((_method.name, replace(_method, family=_family)) for _method in _methods)

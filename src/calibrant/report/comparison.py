@@ -14,21 +14,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.calibrators.registry import get_calibrator, list_calibrators
+from calibrant.calibrators.registry import DEFAULT, calibrator_info, get_calibrator, list_calibrators
 from calibrant.metrics.inputs import FloatArray, Predictions
 from calibrant.metrics.intervals import Estimate, interval, resample_weights
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.random import generator
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.report.data import MethodRow
-from calibrant.report.fitting import default_method
 
 #: Folds by the number of predictions (rows × classes): with very many, half of them teach a calibrator enough.
 FOLDS = ((250_000, 5), (600_000, 3), (float("inf"), 2))
-BINARY = ("ts", "affine", "quadratic", "beta", "isotonic", "venn-abers")
-MULTICLASS = ("ts", "svs", "sms", "dirichlet", "isotonic")
-#: Methods with a parameter for each pair of classes, and the number of classes up to which they are compared.
-PAIRWISE_CLASSES = {"dirichlet": 30, "sms": 120}
 
 
 @dataclass(frozen=True)
@@ -42,10 +37,7 @@ class HeldOut:
 
 def default_methods(n_classes: int) -> list[str]:
     """Methods worth comparing for this number of classes, the recommended default last."""
-    known = {info.name for info in list_calibrators()}
-    usual = BINARY if n_classes == 2 else MULTICLASS
-    chosen = [name for name in usual if name in known and n_classes <= PAIRWISE_CLASSES.get(name, n_classes)]
-    return [*chosen, default_method()]
+    return [info.name for info in list_calibrators() if n_classes in info.compared]
 
 
 def n_folds(data: Predictions) -> int:
@@ -106,11 +98,10 @@ def choose(held_out: Sequence[HeldOut], level: float, wanted: str | None = None)
     """
     if wanted is not None and wanted in [method.name for method in held_out]:
         return wanted
-    # Models of other packages cannot be stored as JSON, so the next command would fail.
-    foreign = {info.name for info in list_calibrators() if info.extra is not None}
-    held_out = [method for method in held_out if method.name not in foreign] or held_out
+    # The next command stores the calibrator, so it would fail with a method that cannot be stored.
+    held_out = [method for method in held_out if calibrator_info(method.name).stores] or held_out
     names = [method.name for method in held_out]
-    default = default_method() if default_method() in names else names[0]
+    default = DEFAULT if DEFAULT in names else names[0]
     losses = {method.name: row_losses(method.data, "log_loss") for method in held_out}
     data = held_out[0].data
     means = {name: float(np.average(rows, weights=data.weight)) for name, rows in losses.items()}
@@ -125,7 +116,6 @@ def compare(
     before: Predictions, held_out: Sequence[HeldOut], failed: dict[str, str], recommended: str, level: float
 ) -> list[MethodRow]:
     """A row for every method, best first, those that failed last."""
-    descriptions = {info.name: info.description for info in list_calibrators()}
     base = {loss: row_losses(before, loss) for loss in ("log_loss", "brier")}
     after = {
         method.name: {loss: row_losses(method.data, loss) for loss in ("log_loss", "brier")} for method in held_out
@@ -140,7 +130,7 @@ def compare(
     rows = [
         MethodRow(
             name=method.name,
-            description=descriptions.get(method.name, ""),
+            description=calibrator_info(method.name).description,
             log_loss=float(np.average(after[method.name]["log_loss"], weights=before.weight)),
             gain_log_loss=found[1 + 3 * place],
             gain_brier=found[2 + 3 * place],
@@ -153,4 +143,4 @@ def compare(
     zero = Estimate(0.0, 0.0, 0.0, level)
     rows.append(MethodRow("none", "the predictions as they are", none, zero, zero, found[0], 0.0))
     rows.sort(key=lambda row: row.log_loss)
-    return rows + [MethodRow(name, descriptions.get(name, ""), message=text) for name, text in failed.items()]
+    return rows + [MethodRow(name, calibrator_info(name).description, message=text) for name, text in failed.items()]

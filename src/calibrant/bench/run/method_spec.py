@@ -19,7 +19,8 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 from typing import Any
 
-BASELINE = "none"
+from calibrant import __version__
+from calibrant.calibrators.registry import BASELINE, calibrator_info, get_calibrator, list_calibrators
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,6 @@ class MethodSpec:
         """An unfitted calibrator."""
         if ":" in self.target:
             return _imported(self.target)(**self.params)
-        from calibrant.calibrators.registry import get_calibrator
-
         return get_calibrator(self.target, **self.params)
 
 
@@ -79,7 +78,9 @@ def parse_method(text: str) -> MethodSpec:
     if match is None:
         raise ValueError(f"cannot read the method {text!r}: expected name, name(parameter=value) or label=name")
     label, target, arguments = match.groups()
-    return make_spec(target, _arguments(arguments or "()", text), label or text.strip())
+    if label is None and arguments:
+        label = text.strip()
+    return make_spec(target, _arguments(arguments or "()", text), label)
 
 
 def parse_methods(text: str) -> list[MethodSpec]:
@@ -108,8 +109,6 @@ def with_baseline(specs: Iterable[MethodSpec]) -> list[MethodSpec]:
 
 def native_methods() -> list[MethodSpec]:
     """Every method of the registry that needs no optional package."""
-    from calibrant.calibrators.registry import list_calibrators
-
     return [make_spec(info.name) for info in list_calibrators() if info.extra is None]
 
 
@@ -128,15 +127,9 @@ def make_spec(target: str, params: dict[str, Any] | None = None, label: str | No
     params = dict(params or {})
     if ":" in target:
         return MethodSpec(label or target, target, params, _version_of(_imported(target)))
-    from calibrant import __version__
-    from calibrant.calibrators.registry import get_calibrator, list_calibrators
-
-    facts = {info.name: info for info in list_calibrators()}.get(target)
-    if facts is None:
-        get_calibrator(target)  # raises with the names that are near
-        raise AssertionError(target)
+    info = calibrator_info(target)
     version_text = f"calibrant {__version__}"
-    return MethodSpec(label or target, target, params, version_text, facts.binary, facts.multiclass)
+    return MethodSpec(label or info.name, info.name, params, version_text, info.binary, info.multiclass)
 
 
 def _arguments(text: str, method: str) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""Families, order and colours of calibration methods, the same in every table and figure.
+"""Order and colours of calibration methods, the same in every table and figure.
 
-Families follow the paper's main table (non-parametric, temperature, vector, matrix scaling) with a few more
-for the other methods of this package; a `family` column in the results overrides them. Each family has one
-hue and its methods differ in lightness, so that a figure of twenty methods still reads by family.
+Families and order are the registry's; a `family` column in the results overrides them. Each family has one hue and
+its methods differ in lightness, so that a figure of twenty methods still reads by family.
 """
 
 from __future__ import annotations
@@ -11,33 +10,14 @@ import colorsys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from calibrant.bench.study.results import BASELINE
+from calibrant.calibrators.registry import calibrator_info, list_calibrators
 from calibrant.optional import require
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FAMILIES: dict[str, tuple[str, ...]] = {
-    "uncalibrated": (BASELINE,),
-    "non-parametric": (
-        "isotonic",
-        "cir",
-        "venn-abers",
-        "hist-uniform",
-        "hist-quantile",
-        "scaling-binning",
-        "bbq",
-        "kernel",
-    ),
-    "spline": ("spline", "cdf-spline"),
-    "sigmoid": ("platt", "platt-logits", "linear", "affine", "beta", "quadratic"),
-    "TS": ("guo", "ts-unsmoothed", "ts", "ets"),
-    "VS": ("vs", "svs"),
-    "MS": ("ms", "dirichlet", "dirichlet-cv", "logistic", "sms", "sqs"),
-    "trees": ("lightgbm", "xgboost", "catboost"),
-    "automatic": ("auto-fast", "auto"),
-}
 OTHER = "other"
+#: Families in the order of tables and figures, with the hue of each.
 _HUES = {
     "uncalibrated": None,
     "non-parametric": 0.08,
@@ -60,11 +40,10 @@ def family_of(method: str) -> str:
     >>> family_of("sms"), family_of("sms(rho=0.5)"), family_of("package.module:Class")
     ('MS', 'MS', 'other')
     """
-    name = method.split("(")[0]
-    for family, names in FAMILIES.items():
-        if name in names:
-            return family
-    return OTHER
+    try:
+        return calibrator_info(method.split("(")[0]).family
+    except ValueError:
+        return OTHER
 
 
 def method_table(
@@ -80,8 +59,9 @@ def method_table(
     pd = require("pandas", extra="bench")
     given = dict(families or {})
     family = {name: given.get(name) or family_of(name) for name in methods}
-    known = [*FAMILIES, *sorted({f for f in family.values() if f not in FAMILIES and f != OTHER}), OTHER]
-    place = {name: i for names in FAMILIES.values() for i, name in enumerate(names)}
+    own = sorted(set(family.values()) - set(_HUES))
+    known = [*(name for name in _HUES if name != OTHER), *own, OTHER]
+    place = {info.name: i for i, info in enumerate(list_calibrators())}
     ordered = sorted(
         methods, key=lambda name: (known.index(family[name]), place.get(name.split("(")[0], len(place)), name)
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.calibrators.registry import BASELINE as BASELINE
 from calibrant.optional import require
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ DATASET = ["benchmark", "dataset"]
 
 REQUIRED = [*EXPERIMENT, "method", "n_cal", "n_classes", "status", "logloss", "brier"]
 OPTIONAL = ["n_test", "accuracy", "ece", "fit_seconds", "predict_seconds"]
-BASELINE = "none"
 METRICS = {"logloss": "log loss", "brier": "Brier score"}
 """The two losses of the study, with their names in words."""
 
