@@ -44,6 +44,7 @@ from calibrant import (
     get_calibrator,
 )
 from calibrant.classifier.fold_fitting import log_scores
+from tests.needs import needs
 
 
 def data(n=200, k=3, seed=0):
@@ -349,7 +350,7 @@ def test_travel(way):
         buffer.seek(0)
         twin = joblib.load(buffer)
     else:
-        sio = pytest.importorskip("skops.io")
+        sio = needs("skops.io")
         blob = sio.dumps(model)
         unknown = sio.get_untrusted_types(data=blob)
         assert all(name.startswith("calibrant.") for name in unknown)

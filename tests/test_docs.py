@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs
+
 ROOT = Path(__file__).parents[1]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -24,7 +26,7 @@ def sections():
 @pytest.mark.parametrize(("page", "section"), list(sections()))
 def test_snippets(page, section):
     if "import torch" in section:
-        pytest.importorskip("torch")
+        needs("torch")
     # The fence that ends a snippet is no output.
     text = re.sub(r"^```.*$", "", section, flags=re.MULTILINE)
     test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.needs import needs
+
 
 def synthetic_results(
     *, n_datasets=6, methods=("ts", "svs", "sms"), models=("m1", "m2"), n_folds=2, seed=0, benchmark="b"
 ):
     """Finished results with random losses; every method shifts the loss of `none` by its own amount."""
-    pd = pytest.importorskip("pandas")
+    pd = needs("pandas")
     rng = np.random.default_rng(seed)
     rows = []
     for d in range(n_datasets):

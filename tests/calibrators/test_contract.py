@@ -16,6 +16,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from calibrant import CalibrationWarning, get_calibrator, list_calibrators
 from tests.combinations import MEMORY_LAYOUTS, in_layout, with_classes
+from tests.needs import needs
 
 NATIVE = [info for info in list_calibrators() if info.extra is None]
 #: One of each kind of map; what is tested here lives in their common base.
@@ -73,7 +74,7 @@ def test_any_container_gives_the_same(make, name):
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_torch_tensors(make, dtype, grad):
-    torch = pytest.importorskip("torch")
+    torch = needs("torch")
     p, y = sample()
     tensor = torch.tensor(p, dtype=getattr(torch, dtype)).requires_grad_(grad)
     calibrator = make().fit(tensor, torch.tensor(y), sample_weight=torch.ones(len(y)).requires_grad_(grad))
@@ -86,7 +87,7 @@ def test_torch_tensors(make, dtype, grad):
 
 @pytest.mark.torch
 def test_torch_logits_of_a_network(make):
-    torch = pytest.importorskip("torch")
+    torch = needs("torch")
     logits = torch.nn.Linear(4, 3)(torch.randn(40, 4, generator=torch.Generator().manual_seed(0)))
     y = sample(40)[1]
     q = make(input="logits").fit(logits, y).predict_proba(logits)

@@ -9,6 +9,7 @@ from calibration_samples import binary_sample, columns, multiclass_sample, quiet
 from calibrant.calibrators.binary.bbq import BBQCalibrator
 from calibrant.calibrators.binary.binning import HistogramCalibrator, weighted_quantiles
 from calibrant.calibrators.binary.scaling_binning import ScalingBinningCalibrator
+from tests.needs import needs
 
 GRID = np.random.default_rng(1).random(2000)
 
@@ -50,7 +51,7 @@ def test_empty_bins():
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 @pytest.mark.parametrize("n_bins", [10, 60])
 def test_histogram_beside_probmetrics(strategy, n_bins):
-    peers = pytest.importorskip("probmetrics.calibrators.binning")
+    peers = needs("probmetrics.calibrators.binning")
     p, y = binary_sample(3000)
     p = p.astype(np.float32).astype(float)  # the peer's precision
     peer = peers.BinaryHistogramBinningCalibrator(n_bins, strategy=strategy).fit(columns(p), y)
@@ -61,7 +62,7 @@ def test_histogram_beside_probmetrics(strategy, n_bins):
 @pytest.mark.peer
 def test_histogram_beside_netcal():
     with quiet():
-        netcal = pytest.importorskip("netcal.binning")
+        netcal = needs("netcal.binning")
         p, y = binary_sample(60)
         peer = netcal.HistogramBinning(bins=20)
         peer.fit(p, y)
@@ -75,7 +76,7 @@ def test_histogram_beside_netcal():
 @pytest.mark.parametrize("n", [200, 3000])
 def test_bbq_beside_netcal(score, n):
     with quiet():
-        netcal = pytest.importorskip("netcal.binning")
+        netcal = needs("netcal.binning")
         p, y = binary_sample(n)
         peer = netcal.BBQ(score.upper())
         peer.fit(p, y)
@@ -112,7 +113,7 @@ def test_bbq_by_marginal_likelihood_is_the_average_of_beta_posteriors():
 @pytest.mark.parametrize("n", [7, 12, 105, 3000])
 def test_scaling_binning_beside_uncertainty_calibration(n):
     with quiet():
-        calibration = pytest.importorskip("calibration")
+        calibration = needs("calibration")
         p, y = binary_sample(n, seed=n)
         peer = calibration.PlattBinnerCalibrator(1, 10)
         peer.train_calibration(p, y)
@@ -126,7 +127,7 @@ def test_scaling_binning_beside_uncertainty_calibration(n):
 @pytest.mark.peer
 def test_scaling_binning_of_more_classes_beside_uncertainty_calibration():
     with quiet():
-        calibration = pytest.importorskip("calibration")
+        calibration = needs("calibration")
         p, y = multiclass_sample(2000, 3)
         peer = calibration.PlattBinnerMarginalCalibrator(1, 10)
         peer.train_calibration(p, y)

@@ -8,6 +8,7 @@ from calibration_samples import binary_sample, multiclass_sample, quiet
 from sklearn.isotonic import IsotonicRegression
 
 from calibrant.calibrators.binary.isotonic import CenteredIsotonicCalibrator, IsotonicCalibrator
+from tests.needs import needs
 
 GRID = np.linspace(0, 1, 1001)
 
@@ -34,7 +35,7 @@ def test_isotonic_one_vs_rest_is_that_of_scikit_learn():
 @pytest.mark.parametrize("decimals", [16, 2, 1])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_centered_isotonic_beside_cir_model(decimals, weighted):
-    cir = pytest.importorskip("cir_model")
+    cir = needs("cir_model")
     p, y = binary_sample(2000)
     p = np.round(p, decimals)
     weight = np.random.default_rng(2).random(len(p)) + 0.1 if weighted else None

@@ -8,6 +8,7 @@ from calibration_samples import binary_sample, columns, multiclass_sample, quiet
 from scipy.stats import beta, dirichlet
 
 from calibrant.calibrators.kernel import KernelCalibrator
+from tests.needs import needs
 
 GRID = np.concatenate([np.linspace(0.001, 0.999, 301), 10.0 ** -np.arange(4, 10)])
 
@@ -44,7 +45,7 @@ def test_many_rows_of_more_classes_are_drawn_with_a_seed():
 @pytest.mark.parametrize("k", [2, 4])
 def test_beside_probmetrics(k):
     with quiet():
-        peers = pytest.importorskip("probmetrics.calibrators.nonparametric")
+        peers = needs("probmetrics.calibrators.nonparametric")
         p, y = multiclass_sample(800, k) if k > 2 else binary_sample(800)
         p = p if k > 2 else columns(p)
         expected = peers.KernelCalibrator().fit(p, y).predict_proba(p)

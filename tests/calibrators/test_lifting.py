@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from calibrant import NoCalibrator, get_calibrator
 from calibrant.calibrators.binary.platt import PlattCalibrator
 from calibrant.calibrators.lifting import OneVsOneCalibrator, OneVsRestCalibrator, log_rest
+from tests.needs import needs
 
 WRAPPERS = [OneVsRestCalibrator, OneVsOneCalibrator]
 
@@ -73,7 +74,7 @@ def test_the_rest_is_exact_next_to_one():
 @pytest.mark.peer
 def test_one_vs_one_beside_probmetrics():
     with quiet():
-        base = pytest.importorskip("probmetrics.calibrators.base")
+        base = needs("probmetrics.calibrators.base")
         p, y = multiclass_sample(400, 4)
         peer = base.MulticlassOneVsOneCalibrator(PlattCalibrator())
         expected = peer.fit(p, y).predict_proba(p)

@@ -19,6 +19,7 @@ from calibrant import (
     TemperatureScalingCalibrator,
 )
 from calibrant.gaussian import BinaryGaussianModel
+from tests.needs import needs
 
 from .helpers import log_loss, overconfident
 
@@ -264,7 +265,7 @@ def test_training_objective_is_never_above_temperature_scaling(make: type, penal
 @pytest.mark.peer
 def test_probmetrics_reaches_the_same_optimum_only_less_exactly() -> None:
     """Its float32 L-BFGS stops early: the same predictions to 1e-2, never a lower objective."""
-    reference = pytest.importorskip("probmetrics.calibrators")
+    reference = needs("probmetrics.calibrators")
     p, y = overconfident(2000, 5)
     mine, other = SMSCalibrator().fit(p, y), reference.SMSCalibrator(print_init_info=False).fit(p, y)
     np.testing.assert_allclose(other.predict_proba(p), mine.predict_proba(p), atol=1e-2)

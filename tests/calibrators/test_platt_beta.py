@@ -10,6 +10,7 @@ from sklearn.calibration import _SigmoidCalibration
 
 from calibrant.calibrators.binary.beta import BetaCalibrator
 from calibrant.calibrators.binary.platt import PlattCalibrator
+from tests.needs import needs
 
 GRID = np.random.default_rng(1).random(1000)
 
@@ -40,7 +41,7 @@ def test_platt_on_log_odds_can_be_the_identity():
 @pytest.mark.parametrize("parameters", ["abm", "am", "ab"])
 @pytest.mark.parametrize("slope", [0.6, 1.5])
 def test_beta_beside_betacal(parameters, slope):
-    betacal = pytest.importorskip("betacal")
+    betacal = needs("betacal")
     p, y = binary_sample(3000, slope=slope)
     with quiet():
         peer = betacal.BetaCalibration(parameters).fit(p, y)

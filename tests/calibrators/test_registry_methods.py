@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from calibrant import CalibrationWarning, calibrator_info, get_calibrator, list_calibrators
 from tests.combinations import with_classes
+from tests.needs import needs
 
 ALL = list_calibrators()
 EXTRA = {info.name: info.extra for info in list_calibrators()}
@@ -25,7 +26,7 @@ ROW_FOLDS = {"lightgbm", "xgboost", "catboost", "auto", "auto-fast"}
 def make(name):
     extra = EXTRA[name]
     if extra is not None:
-        pytest.importorskip(name)
+        needs(name)
     return get_calibrator(name)
 
 

@@ -7,6 +7,7 @@ import pytest
 from calibration_samples import binary_sample, columns, mean_log_loss, multiclass_sample, quiet
 
 from calibrant import get_calibrator
+from tests.needs import needs
 
 PEERS = {
     "ts-unsmoothed": ("temperature_scaling", "TemperatureScalingCalibrator", {}, 4),
@@ -23,7 +24,7 @@ PEERS = {
 def test_beside_probmetrics(name):
     module, attribute, parameters, k = PEERS[name]
     with quiet():
-        peers = pytest.importorskip(f"probmetrics.calibrators.{module}")
+        peers = needs(f"probmetrics.calibrators.{module}")
         if k == 2:
             p, y = binary_sample(1500)
             p = columns(p)

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from calibrant.calibrators.binary.cdf_spline import CDFSplineCalibrator
 from calibrant.calibrators.binary.natural_spline import evaluate, second_derivatives
 from calibrant.calibrators.binary.spline import SplineCalibrator
+from tests.needs import needs
 
 GRID = np.random.default_rng(1).random(2000)
 
@@ -57,7 +58,7 @@ def test_spline_minimises_the_penalised_log_loss(strength):
 @pytest.mark.peer
 @pytest.mark.parametrize(("n", "distance"), [(500, 0.03), (5000, 0.01), (20000, 0.005)])
 def test_spline_beside_splinecalib(n, distance):
-    package = pytest.importorskip("splinecalib")
+    package = needs("splinecalib")
     p, y = binary_sample(n)
     test, labels = binary_sample(50_000, seed=9)
     with quiet():
@@ -83,7 +84,7 @@ def test_spline_prior_pulls_to_the_diagonal():
 @pytest.mark.peer
 @pytest.mark.parametrize("n", [20, 300, 3000])
 def test_cdf_spline_beside_probmetrics(n):
-    peers = pytest.importorskip("probmetrics.calibrators.splines")
+    peers = needs("probmetrics.calibrators.splines")
     p, y = binary_sample(n)
     p = p.astype(np.float32).astype(float)  # the peer's precision
     grid = GRID.astype(np.float32).astype(float)

@@ -10,12 +10,13 @@ from scipy.optimize import minimize
 from calibrant.calibrators.scaling.ets import ETSCalibrator
 from calibrant.calibrators.scaling.guo import GuoTemperatureScalingCalibrator
 from calibrant.calibrators.scaling.temperature import TemperatureScalingCalibrator
+from tests.needs import needs
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("k", "temperature"), [(2, 3.0), (3, 0.5), (10, 2.0), (4, 30.0), (3, 1.5)])
 def test_guo_takes_the_steps_of_torch(k, temperature):
-    torch = pytest.importorskip("torch")
+    torch = needs("torch")
     p, y = multiclass_sample(700, k, temperature=temperature)
     p = np.clip(p, 1e-30, 1.0)
     p /= p.sum(axis=1, keepdims=True)
@@ -54,7 +55,7 @@ def noisy_sample(k):
 @pytest.mark.parametrize(("loss", "peer_loss"), [("brier", "mse"), ("log", "ce")])
 def test_ets_beside_probmetrics(loss, peer_loss, k):
     with quiet():
-        peers = pytest.importorskip("probmetrics.calibrators.temperature_scaling")
+        peers = needs("probmetrics.calibrators.temperature_scaling")
         p, y = noisy_sample(k)
         peer = peers.ETSCalibrator(peer_loss).fit(p, y)
         expected = peer.predict_proba(p)

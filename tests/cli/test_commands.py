@@ -23,6 +23,7 @@ from calibrant.files.tables import table as tables
 from calibrant.files.tables import text as table_csv
 from calibrant.metrics import log_loss
 from calibrant.report import evaluation
+from tests.needs import needs
 
 CLASSES = ["bird", "cat", "dog"]
 
@@ -281,7 +282,7 @@ def test_rounded_rows_are_renormalised_on_request(tmp_path: Path, stored: Path) 
 
 @pytest.mark.trees
 def test_a_method_that_cannot_be_stored_is_refused_before_the_data_are_read(tmp_path: Path) -> None:
-    pytest.importorskip("lightgbm")
+    needs("lightgbm")
     (tmp_path / "broken.csv").write_text("not,even\na table")
     result = run("fit", tmp_path / "broken.csv", "-y", "y", "-m", "lightgbm", "-o", tmp_path / "c.json")
     assert result.exit_code == 2

@@ -19,6 +19,7 @@ import calibrant
 from calibrant.files.stored import persistence
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 from tests.combinations import with_classes
+from tests.needs import needs
 
 NATIVE = [info for info in calibrant.list_calibrators() if info.stores]
 
@@ -158,7 +159,7 @@ def test_unfitted_calibrator(path):
 
 @pytest.mark.trees
 def test_trees_say_that_they_cannot(path):
-    pytest.importorskip("lightgbm")
+    needs("lightgbm")
     calibrator = calibrant.get_calibrator("lightgbm").fit(*sample())
     with pytest.raises(CalibratorFileError, match=r"models_\[0\] is of type lightgbm.*trees"):
         calibrant.save(calibrator, path)

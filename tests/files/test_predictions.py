@@ -18,6 +18,7 @@ from calibrant.files.predictions.source import (
     open_predictions,
     select,
 )
+from tests.needs import needs
 
 pytestmark = pytest.mark.bench
 
@@ -49,7 +50,7 @@ def test_hdf5_round_trip_with_folds_and_index(prediction_set: dict, tmp_path: Pa
 
 
 def test_hdf5_without_folds_as_published(tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py")
+    h5py = needs("h5py")
     rng = np.random.default_rng(0)
     p, y = rng.random(10), rng.integers(2, size=10)
     with h5py.File(tmp_path / "arena.h5", "w") as file:
@@ -100,8 +101,8 @@ def test_npz_refuses_pickled_objects(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", ["list", "wide"])
 def test_parquet_with_different_numbers_of_classes(prediction_set: dict, tmp_path: Path, layout: str) -> None:
-    pa = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    pa = needs("pyarrow")
+    parquet = needs("pyarrow.parquet")
     rows: list[dict] = []
     for (d, m, f), p in prediction_set.items():
         for split in ("cal", "test"):

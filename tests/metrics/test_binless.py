@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 
 from calibrant.metrics import kolmogorov_smirnov, kuiper, smooth_ece
 from calibrant.metrics.smooth import Grid
+from tests.needs import needs
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -92,8 +93,8 @@ def test_class_wise_of_tables_too_large_to_keep(multiclass: Data, monkeypatch: p
 @pytest.mark.peer
 @pytest.mark.torch
 def test_like_probmetrics() -> None:
-    torch = pytest.importorskip("torch")
-    theirs = pytest.importorskip("probmetrics.metrics")
+    torch = needs("torch")
+    theirs = needs("probmetrics.metrics")
     rng = np.random.default_rng(1)
     p = rng.random(900)
     y = (rng.random(900) < p**1.3).astype(int)

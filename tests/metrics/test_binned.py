@@ -16,6 +16,7 @@ from calibrant.metrics import (
     rms_calibration_error,
 )
 from calibrant.metrics.bins import uniform_index
+from tests.needs import needs
 
 Data = tuple[np.ndarray, np.ndarray]
 ERRORS = [expected_calibration_error, rms_calibration_error, maximum_calibration_error]
@@ -190,13 +191,13 @@ def test_wilson_intervals_against_statistics_of_the_book() -> None:
     theirs = binomtest(12, 30).proportion_ci(0.9, method="wilson")
     assert table.low[0] == pytest.approx(theirs.low)
     assert table.high[0] == pytest.approx(theirs.high)
-    frame = pytest.importorskip("pandas") and table.to_pandas()
+    frame = needs("pandas") and table.to_pandas()
     assert list(frame.columns) == ["lower", "upper", "weight", "score", "frequency", "low", "high"]
 
 
 @pytest.mark.peer
 def test_like_netcal(multiclass: Data, binary: Data) -> None:
-    confidence = pytest.importorskip("netcal.metrics.confidence")
+    confidence = needs("netcal.metrics.confidence")
     y, p = multiclass
     assert expected_calibration_error(y, p, n_bins=12) == pytest.approx(confidence.ECE(12).measure(p, y), abs=1e-9)
     assert maximum_calibration_error(y, p, n_bins=12) == pytest.approx(confidence.MCE(12).measure(p, y), abs=1e-9)
@@ -204,7 +205,7 @@ def test_like_netcal(multiclass: Data, binary: Data) -> None:
 
 @pytest.mark.peer
 def test_like_uncertainty_calibration(multiclass: Data) -> None:
-    calibration = pytest.importorskip("calibration")
+    calibration = needs("calibration")
     y, p = multiclass
     assert expected_calibration_error(y, p) == pytest.approx(calibration.get_ece(p, y), abs=1e-12)
     for bins, strategy in ((calibration.get_equal_prob_bins, "uniform"), (calibration.get_equal_bins, "quantile")):
@@ -231,8 +232,8 @@ def test_like_uncertainty_calibration(multiclass: Data) -> None:
 @pytest.mark.peer
 @pytest.mark.torch
 def test_like_probmetrics(multiclass: Data) -> None:
-    torch = pytest.importorskip("torch")
-    theirs = pytest.importorskip("probmetrics.metrics")
+    torch = needs("torch")
+    theirs = needs("probmetrics.metrics")
     y, p = multiclass
     names = ["logloss", "brier", "ece-15", "rmsce-15", "mce-15"]
     values = theirs.Metrics.from_names(names).compute_all_from_labels_probs(torch.tensor(y), torch.tensor(p))

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("page", ["metrics.md", "plots.md"])
 def test_code_of_the_page_runs(page: str) -> None:
     if page == "plots.md":
-        matplotlib = pytest.importorskip("matplotlib")
+        matplotlib = needs("matplotlib")
         matplotlib.use("agg")
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
     assert blocks

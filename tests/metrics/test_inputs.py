@@ -8,6 +8,7 @@ import pytest
 from calibrant import metrics
 from calibrant.inputs.labels import CalibrationWarning
 from calibrant.metrics import accuracy, brier, log_loss
+from tests.needs import needs
 
 P = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.5, 0.3, 0.2]])
 Y = np.array([0, 1, 2, 1])
@@ -44,14 +45,14 @@ def test_absent_class_keeps_its_column() -> None:
 
 
 def test_data_frame_columns_are_matched_by_name() -> None:
-    pandas = pytest.importorskip("pandas")
+    pandas = needs("pandas")
     frame = pandas.DataFrame(P[:, [2, 0, 1]], columns=["p_c", "p_a", "p_b"])
     assert log_loss(["a", "b", "c", "b"], frame) == log_loss(Y, P)
 
 
 @pytest.mark.torch
 def test_tensors() -> None:
-    torch = pytest.importorskip("torch")
+    torch = needs("torch")
     assert brier(torch.tensor(Y), torch.tensor(P, requires_grad=True)) == brier(Y, P)
     coarse = [[0.5, 0.25, 0.25], [0.125, 0.75, 0.125]]
     assert brier([0, 2], torch.tensor(coarse, dtype=torch.bfloat16)) == brier([0, 2], coarse)

@@ -19,6 +19,7 @@ from calibrant.metrics import (
     reliability_table,
     rms_calibration_error,
 )
+from tests.needs import needs
 
 FITTED = {"calibration_loss", "refinement_loss", "lp_calibration_error"}
 
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.predictions
 
 
 def experiments(path: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    h5py = pytest.importorskip("h5py")
+    h5py = needs("h5py")
     with h5py.File(path) as source:
         for dataset in source:
             for model in source[dataset]:

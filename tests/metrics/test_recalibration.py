@@ -20,6 +20,7 @@ from calibrant.metrics import (
 from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.lp import dual_direction
 from calibrant.metrics.recalibration import recalibrate, stratified_folds
+from tests.needs import needs
 
 from .conftest import ClassFrequencies, Flatten
 
@@ -142,9 +143,9 @@ def test_bad_requests(multiclass: Data) -> None:
 @pytest.mark.torch
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_like_probmetrics(n_classes: int) -> None:
-    torch = pytest.importorskip("torch")
-    theirs = pytest.importorskip("probmetrics.metrics")
-    splitters = pytest.importorskip("probmetrics.splitters")
+    torch = needs("torch")
+    theirs = needs("probmetrics.metrics")
+    splitters = needs("probmetrics.splitters")
     rng = np.random.default_rng(3)
     p = rng.dirichlet(np.ones(n_classes), size=400)
     y = np.array([rng.choice(n_classes, p=row) for row in p])

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-matplotlib = pytest.importorskip("matplotlib")
+from tests.needs import needs
+
+matplotlib = needs("matplotlib")
 matplotlib.use("agg")
 
 

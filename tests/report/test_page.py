@@ -18,6 +18,7 @@ from calibrant.plots import report as figures
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.data import Report
 from calibrant.report.page import render
+from tests.needs import needs
 
 from .conftest import sharpened
 
@@ -108,7 +109,7 @@ def test_a_hundred_classes_stay_below_three_megabytes() -> None:
 
 
 def test_png_is_read_back_pixel_by_pixel(tmp_path: Path) -> None:
-    image = pytest.importorskip("matplotlib.image")
+    image = needs("matplotlib.image")
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3)).astype(np.uint8)
     (tmp_path / "x.png").write_bytes(figures._png(pixels))
     np.testing.assert_array_equal(np.rint(255 * image.imread(tmp_path / "x.png"))[..., :3], pixels)

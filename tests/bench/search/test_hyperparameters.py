@@ -7,9 +7,11 @@ import json
 import numpy as np
 import pytest
 
+from tests.needs import needs
+
 pytestmark = pytest.mark.bench
-pd = pytest.importorskip("pandas")
-optuna = pytest.importorskip("optuna")
+pd = needs("pandas")
+optuna = needs("optuna")
 
 from scipy import stats  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from odd_methods import fits
 
 from calibrant.bench.run.evaluate import unfinished
 from calibrant.bench.run.method_spec import MethodSpec, make_spec
@@ -21,9 +20,11 @@ from calibrant.bench.run.runner import run_benchmark
 from calibrant.bench.run.store import COLUMNS, ResultFolder, merge_results, row_key
 from calibrant.files.predictions.hdf5 import write_hdf5
 from calibrant.files.predictions.source import MemorySource, Predictions
+from tests.bench.odd_methods import fits
+from tests.needs import needs
 
-pd = pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
+pd = needs("pandas")
+needs("pyarrow")
 pytestmark = pytest.mark.bench
 
 
@@ -50,24 +51,24 @@ def file(source: MemorySource, tmp_path_factory: pytest.TempPathFactory) -> Path
 def shrink(tmp_path: Path, **params: float) -> tuple[str, Path]:
     count = tmp_path / "count"
     arguments = ", ".join(f"{k}={v!r}" for k, v in {"count": str(count), **params}.items())
-    return f"shrink=odd_methods:Shrink({arguments})", count
+    return f"shrink=tests.bench.odd_methods:Shrink({arguments})", count
 
 
 def test_results_are_tidy_and_right(source: MemorySource, file: Path, tmp_path: Path) -> None:
     from sklearn.metrics import accuracy_score, log_loss
 
-    run_benchmark(file, ["odd_methods:Shrink(weight=0.25)"], tmp_path, n_jobs=2)
+    run_benchmark(file, ["tests.bench.odd_methods:Shrink(weight=0.25)"], tmp_path, n_jobs=2)
     table = pd.read_parquet(tmp_path / "results.parquet")
     assert list(table.columns) == list(COLUMNS)
     assert len(table) == 8
-    assert set(table["method"]) == {"none", "odd_methods:Shrink(weight=0.25)"}
+    assert set(table["method"]) == {"none", "tests.bench.odd_methods:Shrink(weight=0.25)"}
     assert (table["status"] == "ok").all()
     pd.testing.assert_frame_equal(
         pd.read_csv(tmp_path / "results.csv", keep_default_na=False), table, check_dtype=False
     )
     for e in source.experiments():
         p = source.load(e)
-        for method, weight in (("none", 0.0), ("odd_methods:Shrink(weight=0.25)", 0.25)):
+        for method, weight in (("none", 0.0), ("tests.bench.odd_methods:Shrink(weight=0.25)", 0.25)):
             q = (1 - weight) * p.probas_test + weight / e.n_classes
             rows = table[(table.dataset == e.dataset) & (table.model == e.model) & (table.fold == e.fold)]
             row = rows[rows.method == method].iloc[0]
@@ -85,7 +86,7 @@ def test_a_bad_method_leaves_its_row_and_the_run_goes_on(source: MemorySource, t
     names = ["Failing", "Hanging", "Crashing", "Narrow", "Undefined", "Talkative", "Shrink"]
     one = source.experiments()[:1]
     start = time.monotonic()
-    methods = [f"{n}=odd_methods:{n}" for n in names]
+    methods = [f"{n}=tests.bench.odd_methods:{n}" for n in names]
     run_benchmark(source, methods, tmp_path, experiments=one, options=Options(time_limit=1.5), n_jobs=1)
     assert time.monotonic() - start < 60
     table = pd.read_csv(tmp_path / "results.csv", keep_default_na=False).set_index("method")
@@ -116,7 +117,7 @@ def test_what_is_done_is_not_done_again(file: Path, tmp_path: Path) -> None:
     assert fits(count) == 4
     assert (out / "results.csv").read_bytes() == before
     # A new method is run alone; new parameters run their method again.
-    run_benchmark(file, [method, "odd_methods:Shrink"], out, n_jobs=1)
+    run_benchmark(file, [method, "tests.bench.odd_methods:Shrink"], out, n_jobs=1)
     assert fits(count) == 4
     run_benchmark(file, [shrink(tmp_path, weight=0.5)[0]], out, n_jobs=1)
     assert fits(count) == 8
@@ -126,7 +127,7 @@ def test_what_is_done_is_not_done_again(file: Path, tmp_path: Path) -> None:
 
 
 def test_failed_rows_are_kept_unless_asked(source: MemorySource, tmp_path: Path) -> None:
-    experiment, spec = source.experiments()[0], make_spec("odd_methods:Failing")
+    experiment, spec = source.experiments()[0], make_spec("tests.bench.odd_methods:Failing")
     done = {}
     for status in ("ok", "failed", "timeout"):
         row = result_row("tiny", experiment, spec, Options(), unfinished(status, ""))
@@ -143,7 +144,7 @@ def test_methods_skip_experiments_they_are_not_made_for(source: MemorySource) ->
 
 
 def test_a_new_version_runs_again(source: MemorySource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (Path(__file__).parent / "odd_methods.py").read_text()
+    text = (Path(__file__).parents[1] / "odd_methods.py").read_text()
     module = tmp_path / "changing_methods.py"
     module.write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
@@ -196,10 +197,10 @@ def test_fitting_processes_end_with_their_parent(tmp_path: Path) -> None:
     code = (
         "from calibrant.bench.run.process import FitProcess\n"
         "from calibrant.bench.run.method_spec import make_spec\n"
-        "from test_runner import predictions\n"
+        "from tests.bench.run.test_runner import predictions\n"
         "p = FitProcess(); q = predictions(3, 0)\n"
         "p.use(q.describe('d', 'm'), None, q); list(p.fit([make_spec('none')]))\n"
-        "print(p._channel._process.pid, flush=True); list(p.fit([make_spec('odd_methods:Hanging')]))"
+        "print(p._channel._process.pid, flush=True); list(p.fit([make_spec('tests.bench.odd_methods:Hanging')]))"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env)

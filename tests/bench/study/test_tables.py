@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.needs import needs
+
 pytestmark = pytest.mark.bench
-pd = pytest.importorskip("pandas")
+pd = needs("pandas")
 
 from calibrant.bench.study.results import check_results, read_results  # noqa: E402
 from calibrant.bench.study.tables import build_tables  # noqa: E402

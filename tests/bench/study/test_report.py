@@ -9,10 +9,12 @@ import time
 import numpy as np
 import pytest
 
+from tests.needs import needs
+
 pytestmark = pytest.mark.bench
-pd = pytest.importorskip("pandas")
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
+pd = needs("pandas")
+needs("matplotlib")
+needs("jinja2")
 
 from typer.testing import CliRunner  # noqa: E402
 

@@ -9,8 +9,8 @@ from calibrant.calibrators.registry import list_calibrators
 
 
 def test_list_with_parameters_and_labels() -> None:
-    specs = parse_methods("a=odd_methods:Shrink(weight=0.5, count=None),odd_methods:Failing")
-    assert [s.label for s in specs] == ["none", "a", "odd_methods:Failing"]
+    specs = parse_methods("a=tests.bench.odd_methods:Shrink(weight=0.5, count=None),tests.bench.odd_methods:Failing")
+    assert [s.label for s in specs] == ["none", "a", "tests.bench.odd_methods:Failing"]
     assert specs[1].params == {"weight": 0.5, "count": None}
     assert specs[1].make().weight == 0.5
 
@@ -25,7 +25,7 @@ def test_all_means_every_method_without_extras() -> None:
     [
         ("nonee", "did you mean 'none'"),
         ("no_such_package:Class", "cannot import 'no_such_package'"),
-        ("odd_methods:Missing", "has no class 'Missing'"),
+        ("tests.bench.odd_methods:Missing", "has no class 'Missing'"),
         ("none(1)", "name=value"),
         ("none(a=__import__('os'))", "cannot read the parameters"),
         ("none(", "cannot read the method"),

@@ -10,15 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from odd_methods import fits
 
 from calibrant.bench.run.plan import Options
 from calibrant.bench.run.runner import run_benchmark
 from calibrant.files.predictions.hdf5 import write_hdf5
 from calibrant.files.predictions.source import MemorySource, Predictions
+from tests.bench.odd_methods import fits
+from tests.needs import needs
 
-pd = pytest.importorskip("pandas")
-distributed = pytest.importorskip("distributed")
+pd = needs("pandas")
+distributed = needs("distributed")
 pytestmark = [
     pytest.mark.bench,
     pytest.mark.dask,
@@ -50,7 +51,7 @@ def test_a_killed_worker_costs_only_its_tasks(source: MemorySource, cluster, tmp
     file = tmp_path / "cluster.h5"
     write_hdf5(file, [(e, source.load(e)) for e in source.experiments()])
     count = tmp_path / "count"
-    method = f"slow=odd_methods:Shrink(count={str(count)!r}, seconds=0.3)"
+    method = f"slow=tests.bench.odd_methods:Shrink(count={str(count)!r}, seconds=0.3)"
 
     def kill_one() -> None:
         while fits(count) < 4:
@@ -59,11 +60,11 @@ def test_a_killed_worker_costs_only_its_tasks(source: MemorySource, cluster, tmp
 
     killer = threading.Thread(target=kill_one, daemon=True)
     killer.start()
-    run_benchmark(file, [method, "odd_methods:Failing"], tmp_path / "out", dask=cluster.scheduler_address)
+    run_benchmark(file, [method, "tests.bench.odd_methods:Failing"], tmp_path / "out", dask=cluster.scheduler_address)
     killer.join()
     table = pd.read_parquet(tmp_path / "out" / "results.parquet")
     assert len(table) == 36
-    assert set(table[table["method"] != "odd_methods:Failing"]["status"]) == {"ok"}
+    assert set(table[table["method"] != "tests.bench.odd_methods:Failing"]["status"]) == {"ok"}
     # Only what the dead worker held is fitted twice; a unit has one or two fits of this method.
     assert 12 <= fits(count) <= 12 + 4
 
@@ -71,13 +72,15 @@ def test_a_killed_worker_costs_only_its_tasks(source: MemorySource, cluster, tmp
 def test_sets_without_a_file_are_sent(source: MemorySource, cluster, tmp_path: Path) -> None:
     with distributed.Client(cluster) as client:
         options = Options(time_limit=1.0)
-        methods = ["odd_methods:Shrink", "odd_methods:Hanging"]
+        methods = ["tests.bench.odd_methods:Shrink", "tests.bench.odd_methods:Hanging"]
         run_benchmark(
             source, methods, tmp_path / "a", experiments=source.experiments()[:2], options=options, dask=client
         )
-    run_benchmark(source, ["odd_methods:Shrink"], tmp_path / "b", experiments=source.experiments()[:2], n_jobs=1)
+    run_benchmark(
+        source, ["tests.bench.odd_methods:Shrink"], tmp_path / "b", experiments=source.experiments()[:2], n_jobs=1
+    )
     there, here = (pd.read_parquet(tmp_path / name / "results.parquet") for name in "ab")
-    assert (there[there["method"] == "odd_methods:Hanging"]["status"] == "timeout").all()
-    there = there[there["method"] != "odd_methods:Hanging"].reset_index(drop=True)
+    assert (there[there["method"] == "tests.bench.odd_methods:Hanging"]["status"] == "timeout").all()
+    there = there[there["method"] != "tests.bench.odd_methods:Hanging"].reset_index(drop=True)
     losses = ["dataset", "fold", "method", "status", "logloss", "brier", "accuracy", "ece"]
     pd.testing.assert_frame_equal(there[losses], here[losses])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.needs import needs
+
 pytestmark = pytest.mark.bench
-pd = pytest.importorskip("pandas")
+pd = needs("pandas")
 
 from calibrant.bench.study.render import Table, to_latex, to_markdown  # noqa: E402
 

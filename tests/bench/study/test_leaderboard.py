@@ -9,15 +9,16 @@ import re
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.bench
-pd = pytest.importorskip("pandas")
-pytest.importorskip("jinja2")
+from tests.needs import needs
 
-from browser import browser  # noqa: E402
+pytestmark = pytest.mark.bench
+pd = needs("pandas")
+needs("jinja2")
 
 from calibrant.bench.study.leaderboard import FigurePart, Provenance, leaderboard_page  # noqa: E402
 from calibrant.bench.study.results import check_results, select, with_baseline  # noqa: E402
 from calibrant.bench.study.tables import build_tables  # noqa: E402
+from tests.bench.browser import browser  # noqa: E402
 
 NASTY = "</script><img src=x onerror=\"document.title='owned'\">&amp;'"
 COLUMNS = "method family rankLogloss rankBrier logloss brier relLogloss relBrier winsLogloss winsBrier seconds finished"
