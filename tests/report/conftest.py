@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibrant.metrics.inputs import Predictions
+from calibrant.metrics.inputs import Forecasts
 
 
-def sharpened(n_rows: int, n_classes: int, power: float, seed: int = 0) -> Predictions:
+def sharpened(n_rows: int, n_classes: int, power: float, seed: int = 0) -> Forecasts:
     """Labels follow `p`; the predictions are `p**power` normalised, over-confident for a power above one."""
     rng = np.random.default_rng(seed)
     z: NDArray[np.float64] = 1.5 * rng.standard_normal((n_rows, n_classes))
@@ -18,9 +18,9 @@ def sharpened(n_rows: int, n_classes: int, power: float, seed: int = 0) -> Predi
     y = (p.cumsum(axis=1) > rng.random((n_rows, 1))).argmax(axis=1)
     q = np.exp(power * z)
     q /= q.sum(axis=1, keepdims=True)
-    return Predictions(q, y, None, np.arange(n_classes))
+    return Forecasts(q, y, None, np.arange(n_classes))
 
 
 @pytest.fixture(scope="session")
-def overconfident() -> Predictions:
+def overconfident() -> Forecasts:
     return sharpened(1500, 4, 2.0)

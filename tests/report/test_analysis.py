@@ -7,7 +7,7 @@ import pytest
 
 from calibrant import get_calibrator
 from calibrant.metrics import log_loss
-from calibrant.metrics.inputs import Predictions
+from calibrant.metrics.inputs import Forecasts
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.comparison import HeldOut, choose, cross_validate, paired_intervals
 
@@ -16,7 +16,7 @@ from .conftest import sharpened
 SOURCE = Source("data.csv", ("data.csv", "--label", "the label"))
 
 
-def test_overconfidence_is_found_and_mended(overconfident: Predictions) -> None:
+def test_overconfidence_is_found_and_mended(overconfident: Forecasts) -> None:
     report = analyse(overconfident, list("abcd"), SOURCE, methods=["ts", "sms"])
     gap = overconfident.proba.max(axis=1).mean() - (overconfident.proba.argmax(axis=1) == overconfident.y).mean()
     assert report.verdict.tone == "bad"
@@ -48,7 +48,7 @@ def test_after_is_never_in_sample() -> None:
     # Isotonic regression on noise looks wonderful where it was fitted, and is bad elsewhere.
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, 300)
-    data = Predictions(np.column_stack([1 - p, p]), rng.integers(0, 2, 300), None, np.arange(2))
+    data = Forecasts(np.column_stack([1 - p, p]), rng.integers(0, 2, 300), None, np.arange(2))
     report = analyse(data, ["no", "yes"], SOURCE, methods=["isotonic"])
     in_sample = get_calibrator("isotonic").fit(data.proba, data.y).predict_proba(data.proba)
     after = next(row for row in report.metrics if row.name == "log_loss").after.value
@@ -66,7 +66,7 @@ def test_paired_interval_is_that_of_the_differences() -> None:
     assert found.high - found.low == pytest.approx(2 * error, rel=0.2)
 
 
-def test_the_default_is_recommended_unless_another_is_clearly_better(overconfident: Predictions) -> None:
+def test_the_default_is_recommended_unless_another_is_clearly_better(overconfident: Forecasts) -> None:
     default = "auto"
     held_out, _ = cross_validate(overconfident, ["none", "ts", default])
     assert choose(held_out, 0.95) == default
@@ -75,7 +75,7 @@ def test_the_default_is_recommended_unless_another_is_clearly_better(overconfide
     assert choose([entry for entry in held_out if entry.name != default], 0.95) == "ts"
 
 
-def test_what_cannot_be_stored_is_not_recommended(overconfident: Predictions) -> None:
+def test_what_cannot_be_stored_is_not_recommended(overconfident: Forecasts) -> None:
     (good,), _ = cross_validate(overconfident, ["ts"])
     trees = HeldOut("lightgbm", good.data, 0.0)
     none = HeldOut("none", overconfident, 0.0)
@@ -84,13 +84,13 @@ def test_what_cannot_be_stored_is_not_recommended(overconfident: Predictions) ->
     assert choose([trees], 0.95) == "lightgbm"
 
 
-def test_weights_count_rows(overconfident: Predictions) -> None:
-    few = Predictions(overconfident.proba[:200], overconfident.y[:200], None, overconfident.classes)
+def test_weights_count_rows(overconfident: Forecasts) -> None:
+    few = Forecasts(overconfident.proba[:200], overconfident.y[:200], None, overconfident.classes)
     weight = np.ones(200)
     weight[:50] = 3
     rows = np.repeat(np.arange(200), weight.astype(int))
-    weighted = Predictions(few.proba, few.y, weight, few.classes)
-    repeated = Predictions(few.proba[rows], few.y[rows], None, few.classes)
+    weighted = Forecasts(few.proba, few.y, weight, few.classes)
+    repeated = Forecasts(few.proba[rows], few.y[rows], None, few.classes)
     one, other = (analyse(data, list("abcd"), SOURCE, methods=["ts"]) for data in (weighted, repeated))
     for first, second in zip(one.metrics, other.metrics):
         assert first.before.value == pytest.approx(second.before.value), first.name
@@ -101,7 +101,7 @@ def test_weights_count_rows(overconfident: Predictions) -> None:
 
 def test_groups_tell_where_it_goes_wrong() -> None:
     good, bad = sharpened(800, 3, 1.0, seed=1), sharpened(800, 3, 2.5, seed=2)
-    data = Predictions(np.concatenate([good.proba, bad.proba]), np.concatenate([good.y, bad.y]), None, good.classes)
+    data = Forecasts(np.concatenate([good.proba, bad.proba]), np.concatenate([good.y, bad.y]), None, good.classes)
     group = np.array(["good"] * 800 + ["bad"] * 800, dtype=object)
     report = analyse(data, list("abc"), SOURCE, group=group, group_name="site", methods=["ts"])
     rows = {row.name: row for row in report.group_rows}
@@ -109,7 +109,7 @@ def test_groups_tell_where_it_goes_wrong() -> None:
     assert rows["bad"].gap_before.low > 0.05
 
 
-def test_a_method_that_fails_is_named_and_the_rest_goes_on(overconfident: Predictions) -> None:
+def test_a_method_that_fails_is_named_and_the_rest_goes_on(overconfident: Forecasts) -> None:
     report = analyse(overconfident, list("abcd"), SOURCE, methods=["quadratic", "ts"])
     failed = next(row for row in report.methods if row.name == "quadratic")
     assert failed.message

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant.metrics import evaluate
-from calibrant.metrics.inputs import Predictions
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.running import RunningMean, RunningMetrics
 
 from .conftest import sharpened
@@ -22,7 +22,7 @@ def test_chunks_give_the_metrics_of_the_whole(n_classes: int, weighted: bool) ->
     running = RunningMetrics()
     for rows in np.array_split(np.arange(3000), 7):
         part = None if weight is None else weight[rows]
-        running.add(Predictions(data.proba[rows], data.y[rows], part, data.classes))
+        running.add(Forecasts(data.proba[rows], data.y[rows], part, data.classes))
     found = running.estimates(0.95)
     expected = evaluate(data.y, data.proba, NAMES, sample_weight=weight)
     for name in NAMES:

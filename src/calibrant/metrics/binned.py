@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from calibrant.metrics.bins import Binner, BinSums, Strategy
-from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import Kind, View, view_statistic
 
@@ -69,7 +69,7 @@ def _root_mean_square(values: FloatArray) -> float:
 
 
 def _prepare_ece(
-    data: Predictions,
+    data: Forecasts,
     *,
     kind: Kind = "auto",
     n_bins: int = 15,
@@ -84,7 +84,7 @@ def _prepare_ece(
 
 
 def _prepare_rms(
-    data: Predictions,
+    data: Forecasts,
     *,
     kind: Kind = "auto",
     n_bins: int = 15,
@@ -99,7 +99,7 @@ def _prepare_rms(
 
 
 def _prepare_maximum(
-    data: Predictions, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform"
+    data: Forecasts, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform"
 ) -> Statistic:
     def of_view(view: View) -> Statistic:
         binner = Binner(view, n_bins, strategy)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import Kind, View, sort_view, view_statistic
 
@@ -35,11 +35,11 @@ def _prepare(view: View, *, kuiper: bool) -> Statistic:
     return deviation
 
 
-def _prepare_kolmogorov_smirnov(data: Predictions, *, kind: Kind = "auto") -> Statistic:
+def _prepare_kolmogorov_smirnov(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
     return view_statistic(data, kind, lambda view: _prepare(view, kuiper=False))
 
 
-def _prepare_kuiper(data: Predictions, *, kind: Kind = "auto") -> Statistic:
+def _prepare_kuiper(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
     return view_statistic(data, kind, lambda view: _prepare(view, kuiper=True))
 
 

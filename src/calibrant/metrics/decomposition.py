@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
 from calibrant.metrics.intervals import Estimate, bootstrap, interval
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.recalibration import recalibrate
@@ -91,14 +91,14 @@ def decompose(
 
 
 def _prepare_calibration_loss(
-    data: Predictions, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
+    data: Forecasts, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
 ) -> Statistic:
     after = recalibrate(data, calibrator, cv, random_state)
     return mean_statistic(row_losses(data, loss) - row_losses(after, loss))
 
 
 def _prepare_refinement_loss(
-    data: Predictions, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
+    data: Forecasts, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
 ) -> Statistic:
     return mean_statistic(row_losses(recalibrate(data, calibrator, cv, random_state), loss))
 

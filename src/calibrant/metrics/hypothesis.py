@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.metrics.binned import expected_error
 from calibrant.metrics.bins import bin_sums, quantile_index, uniform_index
-from calibrant.metrics.inputs import FloatArray, IntArray, Predictions, check_predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts, IntArray, check_predictions
 from calibrant.metrics.losses import DEFAULT_FLOOR
 from calibrant.metrics.random import LabelSampler, generator
 from calibrant.metrics.smooth import Grid, smooth_error
@@ -76,7 +76,7 @@ def _of_hits(name: str, view: View, share: FloatArray, n_bins: int, strategy: st
     raise ValueError(f"statistic must be 'kuiper', 'kolmogorov_smirnov', 'ece', 'smooth_ece' or 'score', got {name!r}")
 
 
-def _temperature_of_labels(data: Predictions, share: FloatArray) -> Callable[[IntArray], float]:
+def _temperature_of_labels(data: Forecasts, share: FloatArray) -> Callable[[IntArray], float]:
     """Squared standard score of `Σ_i w_i (x_i,y_i - Σ_j p_ij x_ij)` with `x = log p`: is the temperature one?"""
     proba = data.proba.astype(np.float64, copy=False)
     x = np.log(np.maximum(proba, DEFAULT_FLOOR))
@@ -93,7 +93,7 @@ def _temperature_of_labels(data: Predictions, share: FloatArray) -> Callable[[In
     return statistic
 
 
-def _score_of_labels(data: Predictions, share: FloatArray) -> Callable[[IntArray], float]:
+def _score_of_labels(data: Forecasts, share: FloatArray) -> Callable[[IntArray], float]:
     """Score test of class intercepts and a temperature, `g' V⁺ g`, with the exact null covariance `V`.
 
     `g` has an entry `Σ_i w_i (1[y_i = j] - p_ij)` for each class and `Σ_i w_i (x_i,y_i - Σ_j p_ij x_ij)` for the
@@ -205,7 +205,7 @@ def calibration_test(
 
 
 def _simulate_labels(
-    data: Predictions, statistic: Callable[[IntArray], float], n_resamples: int, rng: np.random.Generator
+    data: Forecasts, statistic: Callable[[IntArray], float], n_resamples: int, rng: np.random.Generator
 ) -> tuple[float, FloatArray]:
     sampler = LabelSampler(data.proba)
     drawn = np.array([statistic(sampler.draw(rng)) for _ in range(n_resamples)])

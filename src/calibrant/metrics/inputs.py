@@ -31,7 +31,7 @@ OUR_WORDS = (
 
 
 @dataclass(frozen=True)
-class Predictions:
+class Forecasts:
     """Validated predictions: rows of `proba` sum to one, `y` holds column numbers, zero weights are gone."""
 
     proba: FloatArray
@@ -72,7 +72,7 @@ def check_predictions(
     y_prob: ArrayLike,
     sample_weight: ArrayLike | None = None,
     classes: Sequence[Any] | NDArray[Any] | None = None,
-) -> Predictions:
+) -> Forecasts:
     """Validate labels, probabilities and weights; `classes` names the columns of `y_prob` in their order."""
     if y_true is None:
         raise ValueError("y_true is None: labels are needed.")
@@ -90,7 +90,7 @@ def check_predictions(
     if weight is not None and not weight.all():
         kept = weight > 0
         proba, y, weight = proba[kept], y[kept], weight[kept]
-    return Predictions(proba, y, weight, named)
+    return Forecasts(proba, y, weight, named)
 
 
 def _in_our_words(message: str) -> str:

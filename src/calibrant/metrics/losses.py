@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
 from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
 
 DEFAULT_FLOOR = 1e-15
@@ -20,7 +20,7 @@ DEFAULT_FLOOR = 1e-15
 BLOCK_ENTRIES = 1 << 20
 
 
-def log_loss_rows(data: Predictions, *, floor: float = DEFAULT_FLOOR) -> FloatArray:
+def log_loss_rows(data: Forecasts, *, floor: float = DEFAULT_FLOOR) -> FloatArray:
     """`-log max(p_y, floor)` of every row."""
     if not 0 <= floor < 1:
         raise ValueError(f"floor must lie in [0, 1), got {floor}")
@@ -28,7 +28,7 @@ def log_loss_rows(data: Predictions, *, floor: float = DEFAULT_FLOOR) -> FloatAr
         return -np.log(np.maximum(data.true_proba, floor))
 
 
-def brier_rows(data: Predictions, *, scale_by_half: bool | Literal["auto"] = "auto") -> FloatArray:
+def brier_rows(data: Forecasts, *, scale_by_half: bool | Literal["auto"] = "auto") -> FloatArray:
     """`Σ_j (p_j - 1[y = j])²` of every row, halved for two classes (or as told)."""
     half = data.n_classes == 2 if scale_by_half == "auto" else bool(scale_by_half)
     if data.n_classes == 2:
@@ -49,12 +49,12 @@ def _sum_of_squares(proba: FloatArray) -> FloatArray:
     return squares
 
 
-def accuracy_rows(data: Predictions) -> FloatArray:
+def accuracy_rows(data: Forecasts) -> FloatArray:
     """1 where the most probable class was observed, else 0."""
     return (data.top == data.y).astype(np.float64)
 
 
-def row_losses(data: Predictions, loss: str, **options: Any) -> FloatArray:
+def row_losses(data: Forecasts, loss: str, **options: Any) -> FloatArray:
     """One loss a row, by the name of the loss."""
     if loss == "log_loss":
         return log_loss_rows(data, **options)
@@ -63,19 +63,19 @@ def row_losses(data: Predictions, loss: str, **options: Any) -> FloatArray:
     raise ValueError(f"loss must be 'log_loss' or 'brier', got {loss!r}")
 
 
-def _prepare_log_loss(data: Predictions, *, floor: float = DEFAULT_FLOOR) -> Statistic:
+def _prepare_log_loss(data: Forecasts, *, floor: float = DEFAULT_FLOOR) -> Statistic:
     return mean_statistic(log_loss_rows(data, floor=floor))
 
 
-def _prepare_brier(data: Predictions, *, scale_by_half: bool | Literal["auto"] = "auto") -> Statistic:
+def _prepare_brier(data: Forecasts, *, scale_by_half: bool | Literal["auto"] = "auto") -> Statistic:
     return mean_statistic(brier_rows(data, scale_by_half=scale_by_half))
 
 
-def _prepare_accuracy(data: Predictions) -> Statistic:
+def _prepare_accuracy(data: Forecasts) -> Statistic:
     return mean_statistic(accuracy_rows(data))
 
 
-def _prepare_confidence_gap(data: Predictions) -> Statistic:
+def _prepare_confidence_gap(data: Forecasts) -> Statistic:
     return mean_statistic(data.confidence - accuracy_rows(data))
 
 

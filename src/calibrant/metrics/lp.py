@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
 from calibrant.metrics.views import Kind, resolve_kind
@@ -37,7 +37,7 @@ def dual_direction(difference: FloatArray, norm: float) -> FloatArray:
 
 
 def _prepare_lp(
-    data: Predictions,
+    data: Forecasts,
     *,
     norm: float = 1.0,
     kind: Kind = "auto",

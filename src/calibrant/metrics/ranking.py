@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import View, class_view, sort_view
 
@@ -43,7 +43,7 @@ def _prepare_one(view: View) -> Statistic:
     return area
 
 
-def _prepare_auroc(data: Predictions, *, average: Average = "macro") -> Statistic:
+def _prepare_auroc(data: Forecasts, *, average: Average = "macro") -> Statistic:
     if average not in ("macro", "weighted"):
         raise ValueError(f"average must be 'macro' or 'weighted', got {average!r}")
     columns = [1] if data.n_classes == 2 else range(data.n_classes)

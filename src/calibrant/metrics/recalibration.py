@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from calibrant.metrics.inputs import FloatArray, IntArray, Predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts, IntArray
 from calibrant.metrics.random import generator
 
 Split = tuple[IntArray, IntArray]
@@ -47,7 +47,7 @@ def stratified_folds(y: IntArray, n_folds: int, rng: np.random.Generator) -> Int
     return fold
 
 
-def splits(data: Predictions, cv: Any, random_state: int | None) -> Iterator[Split]:
+def splits(data: Forecasts, cv: Any, random_state: int | None) -> Iterator[Split]:
     """Training and held-out rows from a number of folds, a scikit-learn splitter or an iterable of pairs."""
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         if not 2 <= cv <= data.n_rows:
@@ -63,7 +63,7 @@ def splits(data: Predictions, cv: Any, random_state: int | None) -> Iterator[Spl
         raise ValueError(f"cv must be a number of folds, a splitter or an iterable of splits, got {cv!r}")
 
 
-def recalibrate(data: Predictions, calibrator: Any = None, cv: Any = 5, random_state: int | None = 0) -> Predictions:
+def recalibrate(data: Forecasts, calibrator: Any = None, cv: Any = 5, random_state: int | None = 0) -> Forecasts:
     """The same rows with cross-validated recalibrated probabilities."""
     prototype = resolve_calibrator(calibrator)
     recalibrated = np.full(data.proba.shape, np.nan)
@@ -73,10 +73,10 @@ def recalibrate(data: Predictions, calibrator: Any = None, cv: Any = 5, random_s
     missed = np.isnan(recalibrated).any(axis=1)
     if missed.any():
         raise ValueError(f"cv never holds out row {int(np.argmax(missed))}: every row must be held out once")
-    return Predictions(recalibrated, data.y, data.weight, data.classes)
+    return Forecasts(recalibrated, data.y, data.weight, data.classes)
 
 
-def _fitted(prototype: Any, data: Predictions, rows: IntArray) -> Any:
+def _fitted(prototype: Any, data: Forecasts, rows: IntArray) -> Any:
     calibrator = clone(prototype)
     # Labels are column numbers here; saying so lets a fold lack a class.
     if hasattr(calibrator, "get_params") and "classes" in calibrator.get_params(deep=False):

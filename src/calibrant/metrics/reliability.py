@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from calibrant.metrics.binned import expected_error
 from calibrant.metrics.bins import Binner, BinSums, Strategy, sum_by, uniform_index
-from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
 from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view
 from calibrant.optional import require
 
@@ -137,7 +137,7 @@ def _histogram(score: FloatArray, weight: FloatArray | None) -> FloatArray:
     return sum_by(index, np.ones(len(score)) if weight is None else weight, HISTOGRAM_BINS)
 
 
-def _column_of(data: Predictions, label: Any) -> int:
+def _column_of(data: Forecasts, label: Any) -> int:
     found = [column for column, name in enumerate(data.classes.tolist()) if name == label]
     if not found:
         raise ValueError(f"no class is labelled {label!r}; the classes are {data.classes.tolist()}")

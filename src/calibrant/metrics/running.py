@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibrant.metrics.bins import sum_by, uniform_index
-from calibrant.metrics.inputs import FloatArray, Predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts
 from calibrant.metrics.intervals import Estimate, interval
 from calibrant.metrics.losses import accuracy_rows, brier_rows, log_loss_rows
 from calibrant.metrics.random import generator
@@ -25,7 +25,7 @@ from calibrant.metrics.views import single_view
 N_BINS = 15
 REPLICATES = 200
 
-MEANS: dict[str, Callable[[Predictions], FloatArray]] = {
+MEANS: dict[str, Callable[[Forecasts], FloatArray]] = {
     "log_loss": log_loss_rows,
     "brier": brier_rows,
     "accuracy": accuracy_rows,
@@ -79,7 +79,7 @@ class RunningMetrics:
     --------
     >>> running = RunningMetrics()
     >>> p = np.array([[0.8, 0.2], [0.4, 0.6]])
-    >>> running.add(Predictions(p, np.array([0, 1]), None, np.array([0, 1])))
+    >>> running.add(Forecasts(p, np.array([0, 1]), None, np.array([0, 1])))
     >>> round(running.estimates(0.95)["log_loss"].value, 4)
     0.367
     """
@@ -90,7 +90,7 @@ class RunningMetrics:
         self._bins = RunningCells(N_BINS)
         self._grid = RunningCells(GRID_CELLS)
 
-    def add(self, data: Predictions) -> None:
+    def add(self, data: Forecasts) -> None:
         """Take in more rows."""
         weight = np.ones(data.n_rows) if data.weight is None else data.weight
         self.rows += data.n_rows

@@ -17,7 +17,7 @@ from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
 from calibrant.metrics.bins import sum_by
-from calibrant.metrics.inputs import FloatArray, Predictions, check_predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import Kind, View, view_statistic
 
@@ -80,7 +80,7 @@ def _prepare_view(view: View) -> Statistic:
     return error
 
 
-def _prepare_smooth_ece(data: Predictions, *, kind: Kind = "auto") -> Statistic:
+def _prepare_smooth_ece(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
     return view_statistic(data, kind, _prepare_view)
 
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from calibrant.metrics.inputs import FloatArray, IntArray, Predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts, IntArray
 from calibrant.metrics.scalars import Statistic
 
 Kind = Literal["auto", "binary", "top-label", "class-wise"]
@@ -26,7 +26,7 @@ class View(NamedTuple):
     hit: FloatArray
 
 
-def resolve_kind(data: Predictions, kind: str) -> str:
+def resolve_kind(data: Forecasts, kind: str) -> str:
     """The kind that "auto" stands for: binary for two classes, else top-label."""
     if kind == "auto":
         return "binary" if data.n_classes == 2 else "top-label"
@@ -37,13 +37,13 @@ def resolve_kind(data: Predictions, kind: str) -> str:
     return kind
 
 
-def class_view(data: Predictions, column: int) -> View:
+def class_view(data: Forecasts, column: int) -> View:
     """One class against the rest."""
     score = np.ascontiguousarray(data.proba[:, column], dtype=np.float64)
     return View(score, (data.y == column).astype(np.float64))
 
 
-def single_view(data: Predictions, kind: str) -> View:
+def single_view(data: Forecasts, kind: str) -> View:
     """The view of a kind that has one pair a row."""
     if resolve_kind(data, kind) == "binary":
         return class_view(data, 1)
@@ -51,7 +51,7 @@ def single_view(data: Predictions, kind: str) -> View:
 
 
 def view_statistic(
-    data: Predictions,
+    data: Forecasts,
     kind: str,
     prepare: Callable[[View], Statistic],
     combine: Callable[[FloatArray], float] = np.mean,

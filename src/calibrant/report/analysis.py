@@ -18,7 +18,7 @@ import calibrant
 from calibrant.calibrators.registry import get_calibrator
 from calibrant.files.tables.rows import Labelled
 from calibrant.metrics import calibration_map, calibration_test, classwise_reliability_tables, reliability_table
-from calibrant.metrics.inputs import FloatArray, Predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.running import RunningMean, RunningMetrics
@@ -51,7 +51,7 @@ class Source:
 
 
 def analyse(
-    data: Predictions,
+    data: Forecasts,
     classes: Sequence[Any],
     source: Source,
     *,
@@ -66,7 +66,7 @@ def analyse(
 
     Parameters
     ----------
-    data : Predictions
+    data : Forecasts
         Probabilities (n, k), column numbers of the labels, weights.
     classes : sequence
         Name of each column.
@@ -126,7 +126,7 @@ def analyse(
     )
 
 
-def as_predictions(proba: FloatArray, rows: Labelled) -> tuple[Predictions, Any]:
+def as_predictions(proba: FloatArray, rows: Labelled) -> tuple[Forecasts, Any]:
     """Rows of a table as predictions, and their groups; rows of no weight are absent."""
     codes, weight, group = rows.codes, rows.weight, rows.group
     if weight is not None:
@@ -135,15 +135,15 @@ def as_predictions(proba: FloatArray, rows: Labelled) -> tuple[Predictions, Any]
             raise ValueError("all weights are zero: no row is left")
         proba, codes, weight = proba[present], codes[present], weight[present]
         group = None if group is None else group[present]
-    return Predictions(np.ascontiguousarray(proba), codes, weight, np.arange(proba.shape[1])), group
+    return Forecasts(np.ascontiguousarray(proba), codes, weight, np.arange(proba.shape[1])), group
 
 
-def _metric_rows(before: Predictions, after: Predictions, level: float) -> list[MetricRow]:
+def _metric_rows(before: Forecasts, after: Forecasts, level: float) -> list[MetricRow]:
     was, now = (metrics_in_memory(data, level, tuple(METRICS)) for data in (before, after))
     return [MetricRow(name, title, better, was[name], now[name]) for name, (title, better) in METRICS.items()]
 
 
-def _p_value(data: Predictions) -> float:
+def _p_value(data: Forecasts) -> float:
     test = calibration_test(
         data.y,
         data.proba,
@@ -155,7 +155,7 @@ def _p_value(data: Predictions) -> float:
     return float(test.p_value)
 
 
-def _parts(before: Predictions, after: Predictions, level: float) -> list[Parts]:
+def _parts(before: Forecasts, after: Forecasts, level: float) -> list[Parts]:
     columns = []
     for loss in ("log_loss", "brier"):
         was, now = row_losses(before, loss), row_losses(after, loss)
@@ -164,7 +164,7 @@ def _parts(before: Predictions, after: Predictions, level: float) -> list[Parts]
     return [Parts("Log loss", *found[:3]), Parts("Brier score", *found[3:])]
 
 
-def _table(data: Predictions) -> Any:
+def _table(data: Forecasts) -> Any:
     return reliability_table(data.y, data.proba, sample_weight=data.weight, classes=data.classes.tolist())
 
 
@@ -174,7 +174,7 @@ def _mean(values: FloatArray, weight: FloatArray | None, level: float) -> Estima
     return mean.estimate(level)
 
 
-def _class_rows(before: Predictions, after: Predictions, names: Sequence[str], level: float) -> list[ClassRow]:
+def _class_rows(before: Forecasts, after: Forecasts, names: Sequence[str], level: float) -> list[ClassRow]:
     was, now = (
         classwise_reliability_tables(
             data.y, data.proba, n_bins=10, sample_weight=data.weight, classes=data.classes.tolist()
@@ -205,7 +205,7 @@ def _class_rows(before: Predictions, after: Predictions, names: Sequence[str], l
     return rows
 
 
-def _group_rows(before: Predictions, after: Predictions, group: Any, level: float) -> tuple[list[GroupRow], int]:
+def _group_rows(before: Forecasts, after: Forecasts, group: Any, level: float) -> tuple[list[GroupRow], int]:
     if group is None:
         return [], 0
     groups = sorted(split_groups(group), key=lambda item: -len(item[1]))
@@ -229,7 +229,7 @@ def _group_rows(before: Predictions, after: Predictions, group: Any, level: floa
     return rows, max(len(groups) - MOST_GROUPS, 0)
 
 
-def _correction(data: Predictions, recommended: str) -> tuple[Correction | None, BinaryMap | None]:
+def _correction(data: Forecasts, recommended: str) -> tuple[Correction | None, BinaryMap | None]:
     if data.n_classes == 2:
         fitted = _fitted(recommended, data)
         curve = calibration_map(fitted, n_points=101)
@@ -241,7 +241,7 @@ def _correction(data: Predictions, recommended: str) -> tuple[Correction | None,
     return Correction(1 / float(fitted.inverse_temperature_), matrix, np.asarray(fitted.intercept_)), None
 
 
-def _fitted(name: str, data: Predictions, **parameters: Any) -> Any:
+def _fitted(name: str, data: Forecasts, **parameters: Any) -> Any:
     calibrator = get_calibrator(name, **parameters)
     if "classes" in calibrator.get_params(deep=False):
         calibrator.set_params(classes=np.arange(data.n_classes))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.calibrators.registry import DEFAULT, calibrator_info, get_calibrator, list_calibrators
-from calibrant.metrics.inputs import FloatArray, Predictions
+from calibrant.metrics.inputs import FloatArray, Forecasts
 from calibrant.metrics.intervals import Estimate, interval, resample_weights
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.random import generator
@@ -31,7 +31,7 @@ class HeldOut:
     """Predictions of one method on rows it was not fitted to."""
 
     name: str
-    data: Predictions
+    data: Forecasts
     seconds: float
 
 
@@ -40,13 +40,13 @@ def default_methods(n_classes: int) -> list[str]:
     return [info.name for info in list_calibrators() if n_classes in info.compared]
 
 
-def n_folds(data: Predictions) -> int:
+def n_folds(data: Forecasts) -> int:
     """Number of folds of the cross-validation."""
     return min(next(folds for limit, folds in FOLDS if data.proba.size <= limit), data.n_rows)
 
 
 def cross_validate(
-    data: Predictions, methods: Sequence[str], progress: Callable[[str], None] = lambda name: None
+    data: Forecasts, methods: Sequence[str], progress: Callable[[str], None] = lambda name: None
 ) -> tuple[list[HeldOut], dict[str, str]]:
     """Held-out predictions of each method, and the messages of those that failed."""
     folds = n_folds(data)
@@ -60,7 +60,7 @@ def cross_validate(
     return held_out, failed
 
 
-def _held_out(data: Predictions, name: str, folds: int) -> HeldOut:
+def _held_out(data: Forecasts, name: str, folds: int) -> HeldOut:
     with warnings.catch_warnings():
         # A fold may lack what the whole has; what is left to say about a method, its losses say.
         warnings.simplefilter("ignore")
@@ -71,11 +71,11 @@ def _held_out(data: Predictions, name: str, folds: int) -> HeldOut:
     return HeldOut(name, after, (time.perf_counter() - start) / folds)
 
 
-def _few(data: Predictions, rows: int = 40) -> Predictions:
+def _few(data: Forecasts, rows: int = 40) -> Forecasts:
     """Some rows from all over the data."""
     chosen = np.unique(np.linspace(0, data.n_rows - 1, min(rows, data.n_rows)).astype(np.intp))
     weight = None if data.weight is None else data.weight[chosen]
-    return Predictions(data.proba[chosen], data.y[chosen], weight, data.classes)
+    return Forecasts(data.proba[chosen], data.y[chosen], weight, data.classes)
 
 
 def paired_intervals(rows: FloatArray, weight: FloatArray | None, level: float) -> list[Estimate]:
@@ -113,7 +113,7 @@ def choose(held_out: Sequence[HeldOut], level: float, wanted: str | None = None)
 
 
 def compare(
-    before: Predictions, held_out: Sequence[HeldOut], failed: dict[str, str], recommended: str, level: float
+    before: Forecasts, held_out: Sequence[HeldOut], failed: dict[str, str], recommended: str, level: float
 ) -> list[MethodRow]:
     """A row for every method, best first, those that failed last."""
     base = {loss: row_losses(before, loss) for loss in ("log_loss", "brier")}

@@ -17,7 +17,7 @@ from calibrant.files.tables.rows import RowReader, Rows, as_probabilities
 from calibrant.files.tables.table import TableError
 from calibrant.metrics import calibration_test, evaluate
 from calibrant.metrics.hypothesis import CalibrationTest
-from calibrant.metrics.inputs import Predictions
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.running import RunningMetrics
 
@@ -61,7 +61,7 @@ def evaluate_table(reader: RowReader, *, level: float | None = None, progress: A
         Wraps the iteration over chunks.
     """
     columns = reader.find()
-    kept: list[tuple[Predictions, Any]] = []
+    kept: list[tuple[Forecasts, Any]] = []
     running: dict[str | None, RunningMetrics] | None = None
     cells = 0
     for part, group in _parts(progress(reader.read(columns)), reader, columns):
@@ -81,7 +81,7 @@ def evaluate_table(reader: RowReader, *, level: float | None = None, progress: A
     return _from_memory(kept, columns, level)
 
 
-def _parts(chunks: Iterable[Rows], reader: RowReader, columns: ProbabilityColumns) -> Iterator[tuple[Predictions, Any]]:
+def _parts(chunks: Iterable[Rows], reader: RowReader, columns: ProbabilityColumns) -> Iterator[tuple[Forecasts, Any]]:
     classes = np.arange(len(columns.classes))
     for rows in chunks:
         assert rows.codes is not None
@@ -92,10 +92,10 @@ def _parts(chunks: Iterable[Rows], reader: RowReader, columns: ProbabilityColumn
             proba, codes, weight = proba[present], codes[present], weight[present]
             group = None if group is None else group[present]
         if len(codes):
-            yield Predictions(proba, codes, weight, classes), group
+            yield Forecasts(proba, codes, weight, classes), group
 
 
-def _take_in(running: dict[str | None, RunningMetrics], part: Predictions, group: Any) -> None:
+def _take_in(running: dict[str | None, RunningMetrics], part: Forecasts, group: Any) -> None:
     running.setdefault(None, RunningMetrics()).add(part)
     if group is not None:
         for name, rows in split_groups(group):
@@ -115,10 +115,10 @@ def split_groups(group: Any) -> list[tuple[str, Any]]:
     return [(str(name), rows) for name, rows in zip(found, np.split(order, ends[:-1]))]
 
 
-def subset(data: Predictions, rows: Any) -> Predictions:
+def subset(data: Forecasts, rows: Any) -> Forecasts:
     """Some rows of predictions."""
     weight = None if data.weight is None else data.weight[rows]
-    return Predictions(data.proba[rows], data.y[rows], weight, data.classes)
+    return Forecasts(data.proba[rows], data.y[rows], weight, data.classes)
 
 
 def _from_chunks(
@@ -137,7 +137,7 @@ def _from_chunks(
     )
 
 
-def _from_memory(kept: list[tuple[Predictions, Any]], columns: ProbabilityColumns, level: float | None) -> Evaluation:
+def _from_memory(kept: list[tuple[Forecasts, Any]], columns: ProbabilityColumns, level: float | None) -> Evaluation:
     data = joined([part for part, _ in kept])
     groups: dict[str, Evaluation] = {}
     if kept[0][1] is not None:
@@ -156,10 +156,10 @@ def _from_memory(kept: list[tuple[Predictions, Any]], columns: ProbabilityColumn
     return Evaluation(data.n_rows, columns.classes, columns.names, metrics, test, False, groups)
 
 
-def joined(parts: list[Predictions]) -> Predictions:
+def joined(parts: list[Forecasts]) -> Forecasts:
     """Chunks of predictions as one."""
     weights = [part.weight for part in parts if part.weight is not None]
-    return Predictions(
+    return Forecasts(
         np.concatenate([part.proba for part in parts]),
         np.concatenate([part.y for part in parts]),
         np.concatenate(weights) if weights else None,
@@ -167,7 +167,7 @@ def joined(parts: list[Predictions]) -> Predictions:
     )
 
 
-def metrics_in_memory(data: Predictions, level: float | None, names: Sequence[str] = METRICS) -> dict[str, Estimate]:
+def metrics_in_memory(data: Forecasts, level: float | None, names: Sequence[str] = METRICS) -> dict[str, Estimate]:
     """All metrics of rows in memory, with intervals by the bootstrap while that is affordable."""
     wanted: dict[str, Any] = {"sample_weight": data.weight, "classes": data.classes.tolist()}
     values = evaluate(data.y, data.proba, names, **wanted)
