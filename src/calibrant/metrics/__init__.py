@@ -20,6 +20,7 @@ from calibrant.metrics.lp import lp_calibration_error
 from calibrant.metrics.maps import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
 from calibrant.metrics.ranking import auroc
 from calibrant.metrics.reliability import ReliabilityTable, classwise_reliability_tables, reliability_table
+from calibrant.metrics.running import RunningMetrics
 from calibrant.metrics.smooth import smooth_ece
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Decomposition",
     "Estimate",
     "ReliabilityTable",
+    "RunningMetrics",
     "accuracy",
     "auroc",
     "brier",

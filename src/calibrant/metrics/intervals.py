@@ -22,6 +22,7 @@ from calibrant.metrics.random import generator
 from calibrant.metrics.scalars import SCALARS, Scalar, Statistic, find_scalar
 
 Method = Literal["auto", "percentile", "basic", "corrected"]
+METHODS = ("percentile", "basic", "corrected")
 DEFAULT_METRICS = ("log_loss", "brier", "accuracy", "auroc", "ece", "smooth_ece", "kuiper")
 
 
@@ -82,6 +83,8 @@ def interval(
     """Interval from bootstrap replicates, cut to the possible range; the value always lies inside."""
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     known = replicates[~np.isnan(replicates)]
     if not len(known):
         return Estimate(value, float("nan"), float("nan"), level)
@@ -97,8 +100,6 @@ def interval(
 
 
 def _resolve(method: str, entry: Scalar | None) -> str:
-    if method not in ("auto", "percentile", "basic", "corrected"):
-        raise ValueError(f"method must be 'auto', 'percentile', 'basic' or 'corrected', got {method!r}")
     if method == "auto":
         return "corrected" if entry is not None and entry.plug_in_bias else "percentile"
     return method

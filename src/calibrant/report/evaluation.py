@@ -127,7 +127,7 @@ def _from_chunks(
     whole = running.pop(None)
 
     def one(metrics: RunningMetrics, groups: dict[str, Evaluation]) -> Evaluation:
-        estimates = metrics.estimates(0.95 if level is None else level, smooth=metrics is whole)
+        estimates = metrics.result(0.95 if level is None else level, smooth=metrics is whole)
         if level is None:
             estimates = {name: _plain(estimate.value) for name, estimate in estimates.items()}
         return Evaluation(metrics.rows, columns.classes, columns.names, estimates, None, True, groups)
@@ -177,7 +177,7 @@ def metrics_in_memory(data: Forecasts, level: float | None, names: Sequence[str]
     running.add(data)
     found = {
         **{name: _plain(value) for name, value in values.items()},
-        **running.estimates(level, smooth="smooth_ece" in names),
+        **running.result(level, smooth="smooth_ece" in names),
     }
     if data.proba.size <= BOOTSTRAP_CELLS:
         # A replicate of smooth ECE costs as much as all others together, and its cells give the same interval.
