@@ -2,8 +2,6 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# One thread a process: the tests run in as many processes as there are cores.
-export OMP_NUM_THREADS ?= 1
 OPTIONAL := peer or torch or browser
 
 .PHONY: demo test test-optional check clean

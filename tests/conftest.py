@@ -1,4 +1,4 @@
-"""One thread a test process (many small parallel regions cost more than they bring), and folders of real data."""
+"""Folders of real data that some tests need."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
 
 
 def _folder(variable: str) -> Path:

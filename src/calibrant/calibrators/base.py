@@ -26,6 +26,7 @@ from calibrant.inputs.labels import (
     order_of_names,
 )
 from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities
+from calibrant.threads import for_products, limit
 from calibrant.typing import FloatArray, IntArray
 
 #: Numbers handled at a time in prediction: small enough for the processor's cache.
@@ -95,7 +96,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             x = np.ascontiguousarray(x[:, self._column_order])
         codes = encode(labels, self.classes_)
         self._warn_of_missing_information(x, codes)
-        self._fit(x, codes, weight)
+        with limit():
+            self._fit(x, codes, weight)
         return self
 
     def fit_log_probabilities(
@@ -107,7 +109,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self.n_features_in_ = x.shape[1]
         self._set_names(None)
         self._column_order = None
-        self._fit(x, y, weight)
+        with limit():
+            self._fit(x, y, weight)
         return self
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
@@ -126,10 +129,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         array, order = self._check_predictions(X)
         rounding = rounding_of(X)
         out = np.empty((len(array), len(self.classes_)), dtype=output_dtype(array))
-        rows = max(1, BLOCK_ELEMENTS // len(self.classes_))
-        for start in range(0, len(array), rows):
-            x = self._block(array[start : start + rows], order, rounding, start)
-            out[start : start + rows] = self._map(x)
+        k = len(self.classes_)
+        rows = max(1, BLOCK_ELEMENTS // k)
+        with for_products(min(rows, len(array)), k, k):
+            for start in range(0, len(array), rows):
+                x = self._block(array[start : start + rows], order, rounding, start)
+                out[start : start + rows] = self._map(x)
         return out
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.simplex import LOG_FLOOR, log_softmax
+from calibrant.threads import limited
 from calibrant.typing import FloatArray
 
 #: Rows whose sum is this close to one are renormalised silently: that much is rounding.
@@ -125,6 +126,7 @@ def output_dtype(array: NDArray[Any]) -> type[np.floating[Any]]:
     return np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
 
 
+@limited
 def to_log_probabilities(
     block: NDArray[Any], *, logits: bool, renormalize: bool, first_row: int = 0, rounding: float = ROUNDING
 ) -> FloatArray:

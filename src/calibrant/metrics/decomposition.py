@@ -19,6 +19,7 @@ from calibrant.metrics.intervals import Estimate, bootstrap, interval
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
+from calibrant.threads import limited
 
 Loss = Literal["log_loss", "brier"]
 
@@ -31,6 +32,7 @@ class Decomposition(NamedTuple):
     refinement: float | Estimate
 
 
+@limited
 def decompose(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -169,6 +171,7 @@ def refinement_loss(
     return prepared(data.weight)
 
 
+@limited
 def post_hoc_improvement(
     y_true: ArrayLike,
     before: ArrayLike,

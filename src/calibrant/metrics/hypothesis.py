@@ -20,6 +20,7 @@ from calibrant.metrics.losses import DEFAULT_FLOOR
 from calibrant.metrics.random import LabelSampler, generator
 from calibrant.metrics.smooth import Grid, smooth_error
 from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view, sort_view
+from calibrant.threads import limited
 
 TestStatistic = Literal["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score"]
 # A statistic of the outcomes of one view (1 where the event happened), everything else fixed.
@@ -122,6 +123,7 @@ def _score_of_labels(data: Forecasts, share: FloatArray) -> Callable[[IntArray],
     return statistic
 
 
+@limited
 def calibration_test(
     y_true: ArrayLike,
     y_prob: ArrayLike,

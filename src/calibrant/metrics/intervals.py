@@ -20,6 +20,7 @@ from calibrant.inputs.predictions import as_matrix
 from calibrant.metrics.inputs import FloatArray, check_predictions
 from calibrant.metrics.random import generator
 from calibrant.metrics.scalars import SCALARS, Scalar, Statistic, find_scalar
+from calibrant.threads import limited
 
 Method = Literal["auto", "percentile", "basic", "corrected"]
 METHODS = ("percentile", "basic", "corrected")
@@ -105,6 +106,7 @@ def _resolve(method: str, entry: Scalar | None) -> str:
     return method
 
 
+@limited
 def confidence_interval(
     metric: str | Callable[..., float],
     y_true: ArrayLike,
@@ -191,6 +193,7 @@ def _prepare_foreign(
     return len(y), statistic
 
 
+@limited
 def evaluate(
     y_true: ArrayLike,
     y_prob: ArrayLike,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.metrics.inputs import FloatArray
+from calibrant.threads import limited
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ def simplex_grid(n_steps: int) -> FloatArray:
     return (np.array(triples, dtype=np.float64) + 1 / 3) / n_steps
 
 
+@limited
 def calibration_map(calibrator: Any, *, n_points: int | None = None) -> CalibrationMap:
     """Where a fitted calibrator sends probabilities, for two or three classes.
 
@@ -84,6 +86,7 @@ class CorrectionMatrix:
     n_left_out: int = 0
 
 
+@limited
 def correction_matrix(calibrator: Any, *, max_classes: int | None = None) -> CorrectionMatrix:
     """Matrix of a fitted matrix-scaling calibrator minus the identity.
 

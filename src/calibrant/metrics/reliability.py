@@ -20,6 +20,7 @@ from calibrant.metrics.bins import Binner, BinSums, Strategy, sum_by, uniform_in
 from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
 from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view
 from calibrant.optional import require
+from calibrant.threads import limited
 
 HISTOGRAM_BINS = 25
 
@@ -144,6 +145,7 @@ def _column_of(data: Forecasts, label: Any) -> int:
     return found[0]
 
 
+@limited
 def reliability_table(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -196,6 +198,7 @@ def reliability_table(
     return _table(single_view(data, resolved), data.weight, n_bins, strategy, level, resolved, positive)
 
 
+@limited
 def classwise_reliability_tables(
     y_true: ArrayLike,
     y_prob: ArrayLike,

@@ -23,6 +23,7 @@ from calibrant.metrics.losses import accuracy_rows, brier_rows, log_loss_rows
 from calibrant.metrics.random import generator
 from calibrant.metrics.smooth import GRID_CELLS, Grid, smooth_error
 from calibrant.metrics.views import single_view
+from calibrant.threads import limited
 
 N_BINS = 15
 REPLICATES = 200
@@ -112,10 +113,12 @@ class RunningMetrics:
         self._bins = RunningCells(N_BINS)
         self._grid = RunningCells(GRID_CELLS)
 
+    @limited
     def update(self, y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         """Validate more rows and take them in; the arguments are those of `log_loss`."""
         self.add(check_predictions(y_true, y_prob, sample_weight, self.classes))
 
+    @limited
     def add(self, data: Forecasts) -> None:
         """Take in more rows that have been validated."""
         weight = np.ones(data.n_rows) if data.weight is None else data.weight

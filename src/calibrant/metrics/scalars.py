@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from calibrant.metrics.inputs import FloatArray
+from calibrant.threads import limited
 
 Statistic = Callable[["FloatArray | None"], float]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -51,6 +52,7 @@ def scalar(
     """Register a public function as the scalar metric `name`, prepared by `prepare(predictions, **options)`."""
 
     def register(function: Function) -> Function:
+        function = limited(function)
         description = (function.__doc__ or "").strip().splitlines()[0]
         SCALARS[name] = Scalar(name, function, prepare, lower, upper, plug_in_bias, greater_is_better, description)
         return function

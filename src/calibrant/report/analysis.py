@@ -26,6 +26,7 @@ from calibrant.report.comparison import choose, compare, cross_validate, default
 from calibrant.report.data import BinaryMap, ClassRow, Correction, GroupRow, MetricRow, Parts, Report
 from calibrant.report.evaluation import draws, metrics_in_memory, split_groups, subset
 from calibrant.report.words import next_steps, verdict
+from calibrant.threads import limited
 
 METRICS = {
     "log_loss": ("Log loss", "lower"),
@@ -50,6 +51,7 @@ class Source:
     rows_skipped: int = 0
 
 
+@limited
 def analyse(
     data: Forecasts,
     classes: Sequence[Any],

@@ -20,6 +20,7 @@ from calibrant.metrics.hypothesis import CalibrationTest
 from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.running import RunningMetrics
+from calibrant.threads import limited
 
 #: Numbers (rows × classes) up to which all rows are kept.
 MEMORY_CELLS = 2_000_000
@@ -48,6 +49,7 @@ def draws(n_cells: int) -> int:
     return int(np.clip(200_000_000 // max(n_cells, 1), 199, 999))
 
 
+@limited
 def evaluate_table(reader: RowReader, *, level: float | None = None, progress: Any = iter) -> Evaluation:
     """Metrics of all usable rows of a table.
 

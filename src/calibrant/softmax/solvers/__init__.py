@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from calibrant.softmax.penalties import Penalty
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.solution import Solution
+from calibrant.threads import for_products
 from calibrant.typing import FloatArray
 
 #: Up to this many parameters proximal Newton's dense Hessian pays.
@@ -84,7 +85,8 @@ def solve(
         from sklearn.utils import check_random_state
 
         limits["random_state"] = check_random_state(0 if random_state is None else random_state)
-    solution = _algorithm(name)(problem, penalty, **limits)
+    with for_products(problem.n_rows, problem.shape[0], problem.n_shared):
+        solution = _algorithm(name)(problem, penalty, **limits)
     if not solution.converged:
         reached = f"a residual of {solution.residual:.2g}" if np.isnan(solution.gap) else f"a gap of {solution.gap:.2g}"
         warnings.warn(
