@@ -147,21 +147,28 @@ def test_calibrators_of_a_classifier(path):
     calibrant.save(model.fit(X, y), path)
     expected = model.predict_proba(X)
     calibrators = calibrant.load(path)
-    same(calibrators, model.calibrators_)
+    same(list(calibrators), model.calibrators_)
+    with pytest.raises(AttributeError, match="calibrators of a CalibratedClassifier, one for each of its 3 folds"):
+        calibrators.predict_proba(X)
     model.calibrators_ = calibrators
     assert_array_equal(model.predict_proba(X), expected)
 
 
-def test_unfitted_calibrator(path):
-    calibrant.save(calibrant.SMSCalibrator(penalty="lasso"), path)
-    assert calibrant.load(path).penalty == "lasso"
+def test_unfitted_calibrators_are_refused(fitted, path):
+    with pytest.raises(NotFittedError):
+        calibrant.save(calibrant.SMSCalibrator(), path)
+    assert not path.exists()
+    calibrant.save(fitted, path)
+    rewrite(path, lambda document: document["content"].update({"state": {}}))
+    with pytest.raises(CalibratorFileError, match="not fitted"):
+        calibrant.load(path)
 
 
 @pytest.mark.trees
 def test_trees_say_that_they_cannot(path):
     needs("lightgbm")
     calibrator = calibrant.get_calibrator("lightgbm").fit(*sample())
-    with pytest.raises(CalibratorFileError, match=r"models_\[0\] is of type lightgbm.*trees"):
+    with pytest.raises(CalibratorFileError, match=r"LightGBMCalibrator\. .*trees"):
         calibrant.save(calibrator, path)
     assert not path.exists()
 
@@ -170,13 +177,13 @@ def test_what_cannot_be_stored(path):
     with pytest.raises(TypeError, match="not sklearn"):
         calibrant.save(LogisticRegression(), path)
     with pytest.raises(CalibratorFileError, match="random_state is of type"):
-        calibrant.save(calibrant.SMSCalibrator(random_state=np.random.RandomState(0)), path)
+        calibrant.save(calibrant.SMSCalibrator(random_state=np.random.RandomState(0)).fit(*sample()), path)
 
     class Mine(calibrant.NoCalibrator):
         pass
 
     with pytest.raises(CalibratorFileError, match="Mine"):
-        calibrant.save(Mine(), path)
+        calibrant.save(Mine().fit(*sample()), path)
     assert os.listdir(path.parent) == []
 
 
@@ -246,11 +253,10 @@ def test_foreign_files(path, text, error):
         "sklearn.linear_model:LogisticRegression",
         "calibrant.cli.__main__:main",
         "calibrant.calibrators.registry:get_calibrator",
-        "calibrant.calibrators.scaling.structured:np",
-        "calibrant.calibrators.scaling.structured:Calibrator",
-        "calibrant.calibrators...os:system",
-        "calibrant.calibrators.nowhere:Nothing",
-        "calibrant.calibrators.scaling.structured",
+        "calibrant.calibrators.base:Calibrator",
+        "calibrant.calibrators.scaling.penalised:StructuredCalibrator",
+        "calibrant.calibrators.boosting:LightGBMCalibrator",
+        "sms",
         "",
     ],
 )
@@ -268,7 +274,6 @@ def test_only_our_classes(fitted, path, spelling, monkeypatch):
         lambda content: content["state"].update({"predict_proba": 1}),
         lambda content: content["state"].update({"__class__": 1}),
         lambda content: content["parameters"].update({"new": 1}),
-        lambda content: content["parameters"].pop("penalty"),
         lambda content: content["state"]["coef_"].update({"shape": [10**9, 10**9]}),
         lambda content: content["state"]["coef_"].update({"shape": [-1, -9]}),
         lambda content: content["state"]["coef_"].update({"dtype": "|V8"}),
@@ -288,6 +293,48 @@ def test_damaged_content_with_a_right_checksum(fitted, path, change):
         calibrant.load(path)
 
 
+def test_names_of_classes_are_without_modules_and_old_ones_are_read(fitted, path):
+    calibrant.save(fitted, path)
+    assert json.loads(path.read_text())["content"]["class"] == "SMSCalibrator"
+    rewrite(path, lambda document: document["content"].update({"class": "calibrant.calibrators.gone:SMSCalibrator"}))
+    same(calibrant.load(path), fitted)
+
+
+def test_a_parameter_that_an_older_version_lacked_takes_its_default(fitted, path):
+    calibrant.save(fitted, path)
+    rewrite(path, lambda document: document["content"]["parameters"].pop("penalty"))
+    same(calibrant.load(path), fitted)
+
+
+def test_undeclared_attributes_are_not_stored(fitted, path):
+    fitted.extra_ = 1
+    with pytest.raises(CalibratorFileError, match=r"SMSCalibrator\._check_state does not declare extra_"):
+        calibrant.save(fitted, path)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        {"dtype": "<U1000000000", "shape": [1], "data": ["a"]},
+        {"dtype": "<U100000", "shape": [200], "data": ["a"] * 200},
+        {"dtype": "<f8", "shape": [0, 10**15], "data": []},
+        {"dtype": "<i8", "shape": [1], "data": [1.5]},
+        {"dtype": "<i8", "shape": [1], "data": ["1"]},
+        {"dtype": "<i8", "shape": [1], "data": [10**30]},
+        {"dtype": "<f8", "shape": [1], "data": ["1.5"]},
+        {"dtype": "<f8", "shape": [1] * 70, "data": [1.0]},
+        {"dtype": "<f8", "shape": [1], "data": [10**400]},
+        {"dtype": "|b1", "shape": [1], "data": [7]},
+    ],
+    ids=lambda array: f"{array['dtype']} {str(array['shape'])[:20]}",
+)
+def test_arrays_that_claim_more_than_they_hold(fitted, path, array):
+    calibrant.save(fitted, path)
+    rewrite(path, lambda document: document["content"]["parameters"].update({"classes": {"$": "array", **array}}))
+    with pytest.raises(CalibratorFileError, match="damaged"):
+        calibrant.load(path)
+
+
 def test_missing_file(path):
     with pytest.raises(FileNotFoundError):
         calibrant.load(path)
@@ -295,7 +342,7 @@ def test_missing_file(path):
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
 def test_a_crash_leaves_the_old_file(fitted, path, monkeypatch, failing):
-    calibrant.save(calibrant.NoCalibrator(), path)
+    calibrant.save(calibrant.NoCalibrator().fit(*sample()), path)
     before = path.read_bytes()
 
     def crash(*args):
@@ -310,7 +357,7 @@ def test_a_crash_leaves_the_old_file(fitted, path, monkeypatch, failing):
 
 def test_symbolic_links_are_followed(fitted, path):
     link = path.parent / "link.json"
-    calibrant.save(calibrant.NoCalibrator(), path)
+    calibrant.save(calibrant.NoCalibrator().fit(*sample()), path)
     link.symlink_to(path)
     calibrant.save(fitted, link)
     assert link.is_symlink()

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant.calibrators.state import StateCheck
 from calibrant.inputs.labels import (
     CalibrationWarning,
     check_labels,
@@ -154,6 +155,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _map(self, x: FloatArray) -> FloatArray:
         """Calibrated probabilities of log-probabilities `x` (m, k); `x` may be overwritten."""
+
+    def check_state(self) -> None:
+        """Raise `ValueError` unless the fitted state is one that `fit` could have left: see `StateCheck`."""
+        parameters = self._get_param_names()
+        state = StateCheck({name: value for name, value in vars(self).items() if name not in parameters})
+        self._check_parameters()
+        self._check_state(state)
+        state.finish(type(self).__name__)
+
+    def _check_state(self, state: StateCheck) -> None:
+        """Declare and check what `fit` leaves behind, so that it may come from a file; a subclass adds its own."""
+        state.names()
 
     def _check_parameters(self) -> None:
         """scikit-learn's check of the constructor's parameters, without its inspection of the constructor."""

@@ -15,8 +15,9 @@ from scipy.special import gammaln
 from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import Calibrator, total_weight
-from calibrant.calibrators.binary.natural_spline import evaluate, second_derivatives
+from calibrant.calibrators.binary.natural_spline import check_spline, evaluate, second_derivatives
 from calibrant.calibrators.lifting import from_positive, positive_probability
+from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.typing import FloatArray, IntArray
 
 #: Probabilities are kept this far from 0 and 1.
@@ -113,6 +114,16 @@ class KernelCalibrator(Calibrator):
             self.rows_ = np.clip(np.exp(x), _EDGE, 1.0 - _EDGE)
             self.mass_ = np.zeros(x.shape)
             self.mass_[np.arange(len(y)), y] = 1.0 if weight is None else weight
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        state.number("bandwidth_", low=1.0 / LARGE)
+        if state.k == 2:
+            check_spline(state, "nodes_")
+            return
+        rows = state.array("rows_", None, state.k, low=0.0, high=1.0)
+        mass = state.array("mass_", len(rows), state.k, low=0.0)
+        state.require(len(rows) and np.all(mass.sum(axis=1) > 0.0), "mass_ is zero")
 
     def _map(self, x: FloatArray) -> FloatArray:
         if x.shape[1] == 2:

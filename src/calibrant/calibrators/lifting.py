@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.identity import NoCalibrator
+from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import LOG_FLOOR
 from calibrant.typing import FloatArray, IntArray
 
@@ -48,6 +49,17 @@ class BinaryMethod(Calibrator):
         if x.shape[1] == 2:
             return from_positive(self._positive(x))
         return (map_one_vs_rest if self.multiclass == "ovr" else map_one_vs_one)(self.estimators_, x)
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        if state.k == 2:
+            self._check_binary_state(state)
+        else:
+            check_estimators(state, state.k if self.multiclass == "ovr" else state.k * (state.k - 1) // 2)
+
+    @abstractmethod
+    def _check_binary_state(self, state: StateCheck) -> None:
+        """Check what `_fit_binary` leaves behind."""
 
     @abstractmethod
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
@@ -109,6 +121,10 @@ class OneVsRestCalibrator(_Lifted):
         fit = fit_one_vs_rest if x.shape[1] > 2 else _fit_single
         self.estimators_ = fit(self.calibrator, x, y, weight)
 
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        check_estimators(state, 1 if state.k == 2 else state.k)
+
     def _map(self, x: FloatArray) -> FloatArray:
         return map_columns(self.estimators_[0], x) if x.shape[1] == 2 else map_one_vs_rest(self.estimators_, x)
 
@@ -148,8 +164,17 @@ class OneVsOneCalibrator(_Lifted):
         fit = fit_one_vs_one if x.shape[1] > 2 else _fit_single
         self.estimators_ = fit(self.calibrator, x, y, weight)
 
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        check_estimators(state, state.k * (state.k - 1) // 2)
+
     def _map(self, x: FloatArray) -> FloatArray:
         return map_columns(self.estimators_[0], x) if x.shape[1] == 2 else map_one_vs_one(self.estimators_, x)
+
+
+def check_estimators(state: StateCheck, count: int) -> None:
+    """Check the binary calibrators of a lifted one."""
+    state.calibrators("estimators_", count, n_classes=2)
 
 
 def fit_columns(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> Any:

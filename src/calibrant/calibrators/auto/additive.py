@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.newton import newton
@@ -125,6 +126,16 @@ def fit_path(
         theta = newton(problem, penalty, tol=tol, max_iter=50, theta=theta).theta
         out.append(theta)
     return out
+
+
+def check_additive(state: StateCheck) -> None:
+    """Check the coefficients and kernel features in a fitted state."""
+    k = state.k
+    landmarks = state.array("landmarks_", None, 2 * k)
+    n_kernel = state.array("whitening_", len(landmarks), None).shape[1]
+    state.require(n_kernel <= len(landmarks), "whitening_ is wider than long")
+    state.array("kernel_scale_", 2, low=1.0 / LARGE)
+    state.array("coef_", k, k + 1 + n_kernel + N_CURVES)
 
 
 def additive_logits(x: FloatArray, theta: FloatArray, kernel: KernelFeatures) -> FloatArray:

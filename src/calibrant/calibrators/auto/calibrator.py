@@ -14,14 +14,20 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from calibrant.calibrators.auto.additive import KernelFeatures, additive_logits
+from calibrant.calibrators.auto.additive import KernelFeatures, additive_logits, check_additive
 from calibrant.calibrators.auto.blend import blend_weights, log_losses, pool_weight
 from calibrant.calibrators.auto.members import CrossFit, Member
 from calibrant.calibrators.auto.monotone import increasing_knots, interpolate, keep_most_probable
 from calibrant.calibrators.auto.plan import Plan, make_plan, rows_to_use
-from calibrant.calibrators.auto.trees.ensemble import TreeLayer, concatenate
+from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees, concatenate
 from calibrant.calibrators.base import Calibrator, total_weight
-from calibrant.calibrators.scaling.temperature import WEAK_PRIOR, learn_temperature, temperature_scaled
+from calibrant.calibrators.scaling.temperature import (
+    WEAK_PRIOR,
+    check_temperature,
+    learn_temperature,
+    temperature_scaled,
+)
+from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
 from calibrant.simplex import laplace_weight, log_probabilities, softmax_inplace
 from calibrant.typing import FloatArray, IntArray
@@ -208,6 +214,19 @@ class AutoCalibrator(Calibrator):
             odds = interpolate(scaled[1] - scaled[0], self.knots_, self.knot_values_)
             return np.stack([np.zeros_like(odds), odds])
         return keep_most_probable(scaled, z)
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        check_temperature(state)
+        check_additive(state)
+        check_trees(state)
+        state.number("identity_weight_", 0.0, 1.0)
+        if self.monotone and state.k == 2:
+            knots = state.array("knots_", None, increasing=True)
+            state.require(len(knots) >= 2, "knots_ should be at least two")
+            state.array("knot_values_", len(knots))
+        state.information("knots_", "knot_values_", "monotone_cost_", "chosen_", "details_", "scores_")
+        state.information("n_calibration_rows_", "class_frequencies_", "class_means_before_")
 
     def _map(self, x: FloatArray) -> FloatArray:
         scaled = self._scaled(x)

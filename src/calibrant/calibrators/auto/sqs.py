@@ -15,16 +15,25 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from calibrant.calibrators.auto.additive import FACTORS, KernelFeatures, additive_logits, fit_path, strengths
+from calibrant.calibrators.auto.additive import (
+    FACTORS,
+    KernelFeatures,
+    additive_logits,
+    check_additive,
+    fit_path,
+    strengths,
+)
 from calibrant.calibrators.auto.blend import likelihood_weights
 from calibrant.calibrators.auto.members import CrossFit
 from calibrant.calibrators.base import Calibrator, total_weight
 from calibrant.calibrators.scaling.temperature import (
     INPUT_SMOOTHING_CONSTRAINT,
     InputSmoothing,
+    check_temperature,
     learn_temperature,
     temperature_scaled,
 )
+from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
 from calibrant.simplex import laplace_weight, log_probabilities, softmax_inplace
 from calibrant.softmax.penalties import Ridge
@@ -165,6 +174,12 @@ class SQSCalibrator(Calibrator):
         """Temperature-scaled log-probabilities (k, n) of log-probabilities `x` (n, k)."""
         q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
         return np.ascontiguousarray(log_probabilities(q).T)
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        check_temperature(state)
+        check_additive(state)
+        state.information("scores_", "strength_")
 
     def _map(self, x: FloatArray) -> FloatArray:
         kernel = KernelFeatures(self.landmarks_, self.whitening_, *map(float, self.kernel_scale_))

@@ -22,6 +22,7 @@ from calibrant.calibrators.binary.binning import (
     weighted_quantiles,
 )
 from calibrant.calibrators.lifting import BinaryMethod
+from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray, IntArray
 
 #: Of binnings sorted by weight, those from the first gap below this share of the weights' variance are dropped.
@@ -127,6 +128,11 @@ class BBQCalibrator(BinaryMethod):
         log_likelihood = float(_x_log_y(positive, values).sum() + _x_log_y(total - positive, 1.0 - values).sum())
         cost = 2.0 if self.criterion == "aic" else float(np.log(grouped.weight.sum()))
         return edges[1:-1], values, log_likelihood - 0.5 * cost * size
+
+    def _check_binary_state(self, state: StateCheck) -> None:
+        edges = state.array("edges_", None, increasing=True)
+        state.array("values_", len(edges) + 1, low=0.0, high=1.0)
+        state.information("n_bins_", "weights_")
 
     def _positive(self, x: FloatArray) -> FloatArray:
         return self.values_[np.searchsorted(self.edges_, rounded_positive(x), side="right")]

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
 from calibrant.calibrators.lifting import BinaryMethod
+from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray, IntArray
 
 #: Logarithms are clipped where a double next to one has its neighbour: log-odds of ±36 at most.
@@ -91,6 +92,10 @@ class BetaCalibrator(BinaryMethod):
             self.c_ = (self.a_ - self.b_) * float(log_2)
         else:
             self.a_, self.b_, self.c_ = _fit(np.stack([log_p, -log_rest, ones]), target, weight, n_slopes=2)
+
+    def _check_binary_state(self, state: StateCheck) -> None:
+        for name in ("a_", "b_", "c_"):
+            state.number(name)
 
     def _positive(self, x: FloatArray) -> FloatArray:
         log_p, log_rest = np.maximum(x[:, 1], _LOG_EPSILON), np.maximum(x[:, 0], _LOG_EPSILON)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray, IntArray
 
 #: Decimals kept before a prediction meets a bin edge: 0.3 belongs to [0.3, 0.4) whichever way it was rounded.
@@ -170,6 +171,11 @@ class HistogramCalibrator(BinaryMethod):
         # Half a unit of the last decimal kept decides between two bins, as if the edges were rounded, too.
         index = ((p + 0.5 * 10.0**-EDGE_DECIMALS) * n_bins).astype(np.intp)
         return np.minimum(index, n_bins - 1, out=index)
+
+    def _check_binary_state(self, state: StateCheck) -> None:
+        edges = state.array("edges_", None, low=0.0, high=1.0, increasing=True)
+        state.require(len(edges) >= 2, "edges_ should be at least two")
+        state.array("values_", len(edges) - 1, low=0.0, high=1.0)
 
     def _positive(self, x: FloatArray) -> FloatArray:
         return self.values_[self._index(rounded_positive(x))]

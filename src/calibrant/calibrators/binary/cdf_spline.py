@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval
 from calibrant.calibrators.binary.binning import group_scores
 from calibrant.calibrators.binary.natural_spline import evaluate, local_coefficients, second_derivatives
 from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -97,6 +98,11 @@ class CDFSplineCalibrator(BinaryMethod):
         values = _least_squares(quantile, cumulated, w, knots, curvature_map)
         slope = evaluate(quantile, knots, values, curvature_map @ values, derivative=True)
         self.values_ = grouped.score + slope
+
+    def _check_binary_state(self, state: StateCheck) -> None:
+        thresholds = state.array("thresholds_", None, increasing=True)
+        state.require(len(thresholds), "thresholds_ is empty")
+        state.array("values_", len(thresholds))
 
     def _positive(self, x: FloatArray) -> FloatArray:
         return np.clip(np.interp(positive_probability(x), self.thresholds_, self.values_), 0.0, 1.0)

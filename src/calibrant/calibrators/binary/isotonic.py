@@ -14,6 +14,7 @@ from sklearn.isotonic import isotonic_regression
 
 from calibrant.calibrators.binary.binning import Grouped, group_scores
 from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -73,6 +74,11 @@ class IsotonicCalibrator(BinaryMethod):
         ends = np.append(starts[1:], len(grouped.score)) - 1
         index = np.unique(np.concatenate([starts, ends]))
         return grouped.score[index], value[index]
+
+    def _check_binary_state(self, state: StateCheck) -> None:
+        thresholds = state.array("thresholds_", None, increasing=True)
+        state.require(len(thresholds), "thresholds_ is empty")
+        state.array("values_", len(thresholds), low=0.0, high=1.0)
 
     def _positive(self, x: FloatArray) -> FloatArray:
         return np.interp(positive_probability(x), self.thresholds_, self.values_)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_banded
 
+from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray
 
 
@@ -66,3 +67,11 @@ def evaluate(
     """
     j, c = local_coefficients(x, knots, derivative=derivative)
     return np.asarray(c[0] * values[j] + c[1] * values[j + 1] + c[2] * curvature[j] + c[3] * curvature[j + 1])
+
+
+def check_spline(state: StateCheck, knots: str) -> None:
+    """Check a spline in a fitted state, its knots under the name `knots`."""
+    n_knots = len(state.array(knots, None, increasing=True))
+    state.require(n_knots >= 2, f"{knots} should be at least two")
+    state.array("values_", n_knots)
+    state.array("curvature_", n_knots)

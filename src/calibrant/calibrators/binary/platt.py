@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from calibrant.calibrators.base import total_weight
 from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
 from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -82,6 +83,10 @@ class PlattCalibrator(BinaryMethod):
 
     def _score(self, x: FloatArray) -> FloatArray:
         return positive_probability(x) if self.scale == "probability" else x[:, 1] - x[:, 0]
+
+    def _check_binary_state(self, state: StateCheck) -> None:
+        state.number("slope_")
+        state.number("intercept_")
 
     def _positive(self, x: FloatArray) -> FloatArray:
         return sigmoid(self.slope_ * self._score(x) + self.intercept_)

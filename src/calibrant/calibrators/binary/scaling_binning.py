@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from calibrant.calibrators.binary.binning import EDGE_DECIMALS, group_scores
 from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
 from calibrant.calibrators.lifting import BinaryMethod
+from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray, IntArray
 
 #: Log-odds are clipped to those of the probability 1e-12.
@@ -96,6 +97,12 @@ class ScalingBinningCalibrator(BinaryMethod):
 
     def _scaled(self, x: FloatArray) -> FloatArray:
         return np.round(sigmoid(self.slope_ * _score(x) + self.intercept_), EDGE_DECIMALS)
+
+    def _check_binary_state(self, state: StateCheck) -> None:
+        state.number("slope_")
+        state.number("intercept_")
+        edges = state.array("edges_", None, increasing=True)
+        state.array("values_", len(edges) + 1, low=0.0, high=1.0)
 
     def _positive(self, x: FloatArray) -> FloatArray:
         return self.values_[np.searchsorted(self.edges_, self._scaled(x), side="left")]

@@ -17,8 +17,9 @@ from scipy.linalg import solve
 from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.binary.logistic_fit import sigmoid
-from calibrant.calibrators.binary.natural_spline import evaluate, local_coefficients
+from calibrant.calibrators.binary.natural_spline import check_spline, evaluate, local_coefficients
 from calibrant.calibrators.lifting import BinaryMethod
+from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray, IntArray
 
 #: Log-odds of the probability 1e-16: predictions beyond are taken as 0 and 1.
@@ -138,6 +139,11 @@ class SplineCalibrator(BinaryMethod):
         self.lambda_ = lambdas[best]
         basis, curvature = power_basis(self.knots_)
         self.values_, self.curvature_ = basis @ path[best], curvature @ path[best]
+
+    def _check_binary_state(self, state: StateCheck) -> None:
+        state.number("limit_", low=0.0)
+        check_spline(state, "knots_")
+        state.information("lambda_")
 
     def _positive(self, x: FloatArray) -> FloatArray:
         odds = np.clip(x[:, 1] - x[:, 0], -self.limit_, self.limit_)

@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant.calibrators.binary.binning import group_scores
 from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -100,6 +101,12 @@ class VennAbersCalibrator(BinaryMethod):
         left = np.searchsorted(self.thresholds_, s, side="left")
         at_threshold = self.thresholds_[np.minimum(left, len(self.thresholds_) - 1)] == s
         return self.p0_[left + at_threshold], self.p1_[left]
+
+    def _check_binary_state(self, state: StateCheck) -> None:
+        thresholds = state.array("thresholds_", None, increasing=True)
+        state.require(len(thresholds), "thresholds_ is empty")
+        p0, p1 = (state.array(name, len(thresholds) + 1, low=0.0, high=1.0) for name in ("p0_", "p1_"))
+        state.require(np.all(p0 <= p1 + 1e-9) and np.all(p0[1:] - p1[:-1] < 1.0), "p0_ exceeds p1_")
 
     def _positive(self, x: FloatArray) -> FloatArray:
         p0, p1 = self._interval(x)

@@ -19,6 +19,7 @@ from calibrant.calibrators.scaling.temperature import (
     learn_temperature,
     mix_log_probabilities,
 )
+from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import LOG_FLOOR
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers import solve
@@ -157,6 +158,14 @@ class BinaryLogisticCalibrator(Calibrator):
         self.objective_ = solution.objective
         self.duality_gap_ = solution.gap
         self.residual_ = solution.residual
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        state.require(state.k == 2, "two classes are expected")
+        state.number("input_smoothing_", 0.0, 1.0)
+        for name in ("coef_", "intercept_", "quadratic_"):
+            state.number(name)
+        state.information("n_iter_", "objective_", "duality_gap_", "residual_")
 
     def _map(self, x: FloatArray) -> FloatArray:
         t = two_class_log_odds(mix_log_probabilities(x, self.input_smoothing_))

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
 from calibrant.simplex import softmax_inplace
 from calibrant.softmax.penalties import Ridge
@@ -137,6 +138,12 @@ class DirichletCalibrator(Calibrator):
         self.intercept_ = solution.theta[:, k].copy()
         self.objective_ = solution.objective
         return solution.theta
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        state.array("coef_", state.k, state.k)
+        state.array("intercept_", state.k)
+        state.information("objective_", "lam_", "mu_")
 
     def _map(self, x: FloatArray) -> FloatArray:
         z = x @ self.coef_.T

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import softmax, softmax_inplace
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.typing import FloatArray, IntArray
@@ -90,6 +91,12 @@ class ETSCalibrator(Calibrator):
             gram[0, 0], gram[1, 1] = (float(share @ (p * p).sum(axis=1)) for p in (scaled, raw))
             gram[0, 1] = gram[1, 0] = float(share @ (scaled * raw).sum(axis=1))
             self.weights_ = _simplex_least_squares(gram, share @ hit)
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        state.number("inverse_temperature_")
+        weights = state.array("weights_", 3, low=0.0, high=1.0 + 1e-9)
+        state.require(abs(weights.sum() - 1.0) < 1e-6, "weights_ do not sum to one")
 
     def _map(self, x: FloatArray) -> FloatArray:
         out = self.weights_[0] * softmax(self.inverse_temperature_ * x)

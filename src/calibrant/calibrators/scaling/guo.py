@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import softmax_inplace
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.typing import FloatArray, IntArray
@@ -125,6 +126,11 @@ class GuoTemperatureScalingCalibrator(Calibrator):
                 ):
                     break
         self.temperature_ = temperature
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        state.require(abs(state.number("temperature_")) >= _SMALLEST, "temperature_ is zero")
+        state.information("n_iter_")
 
     def _map(self, x: FloatArray) -> FloatArray:
         x /= self.temperature_

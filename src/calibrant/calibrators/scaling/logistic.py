@@ -10,6 +10,7 @@ from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrator
 from calibrant.calibrators.scaling.structured import SMSCalibrator, SVSCalibrator
 from calibrant.calibrators.scaling.temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing
+from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -77,6 +78,10 @@ class LogisticCalibrator(Calibrator):
             model = SMSCalibrator if self.multiclass_type == "sms" else SVSCalibrator
             self.calibrator_ = model(input_smoothing=self.input_smoothing)
         self.calibrator_.fit_log_probabilities(x, y, weight, self.classes_)
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        state.calibrator("calibrator_", state.k)
 
     def _map(self, x: FloatArray) -> FloatArray:
         return self.calibrator_._map(x)

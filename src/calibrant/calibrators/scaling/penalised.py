@@ -17,10 +17,12 @@ from calibrant.calibrators.base import Calibrator, total_weight
 from calibrant.calibrators.scaling.temperature import (
     INPUT_SMOOTHING_CONSTRAINT,
     InputSmoothing,
+    check_temperature,
     learn_temperature,
     mix_log_probabilities,
     temperature_scaled,
 )
+from calibrant.calibrators.state import StateCheck
 from calibrant.inputs.labels import CalibrationWarning
 from calibrant.simplex import laplace_weight, log_probabilities
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
@@ -79,6 +81,8 @@ class StructuredCalibrator(Calibrator):
         "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
     }
 
+    #: One slope for each class, or one for each pair.
+    _coef_dimensions: ClassVar[int]
     penalty: str | None
     rho: float
     tau: float
@@ -119,6 +123,13 @@ class StructuredCalibrator(Calibrator):
         self.objective_ = solution.objective
         self.duality_gap_ = solution.gap
         self.residual_ = solution.residual
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        check_temperature(state)
+        state.array("coef_", *(state.k,) * self._coef_dimensions)
+        state.array("intercept_", state.k)
+        state.information("n_iter_", "objective_", "duality_gap_", "residual_")
 
     def _preprocessed(self, x: FloatArray) -> FloatArray:
         """Log-probabilities after temperature scaling with smoothing, or the mixed input as it is."""

@@ -83,6 +83,8 @@ class SVSCalibrator(StructuredCalibrator):
     ((3,), True)
     """
 
+    _coef_dimensions: ClassVar[int] = 1
+
     def __init__(
         self,
         penalty: str | None = "ridge",
@@ -211,6 +213,8 @@ class SMSCalibrator(StructuredCalibrator):
         **StructuredCalibrator._parameter_constraints,
         "lambda_off_diagonal": NOT_NEGATIVE,
     }
+
+    _coef_dimensions: ClassVar[int] = 2
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import laplace_weight, log_probabilities, mix_with_uniform, softmax_inplace
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.typing import FloatArray, IntArray
@@ -58,6 +59,13 @@ def temperature_scaled(x: FloatArray, inverse_temperature: float, input_weight: 
         p *= 1.0 - smoothing
         p += smoothing / p.shape[1]
     return p
+
+
+def check_temperature(state: StateCheck) -> None:
+    """Check the state that `temperature_scaled` is given."""
+    state.number("inverse_temperature_", low=0.0)
+    for share in ("input_smoothing_", "_output_smoothing"):
+        state.number(share, 0.0, 1.0)
 
 
 class TemperatureScalingCalibrator(Calibrator):
@@ -129,6 +137,11 @@ class TemperatureScalingCalibrator(Calibrator):
             x, y, weight, self.input_smoothing
         )
         self._output_smoothing = laplace_weight(total_weight(len(x), weight)) if self.smoothing else 0.0
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        check_temperature(state)
+        state.information("objective_")
 
     def _map(self, x: FloatArray) -> FloatArray:
         return temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)

@@ -7,26 +7,19 @@ number returns bit for bit. Reading makes objects of this package's own classes 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibrant.calibrators.base import Calibrator
-from calibrant.moved import MOVED
+from calibrant.calibrators.lifting import OneVsOneCalibrator, OneVsRestCalibrator
+from calibrant.calibrators.registry import list_calibrators
 
-#: Where classes that may be stored live; a file that names others is refused before anything is imported.
-_HOMES = ("calibrant.calibrators.", "calibrant.softmax.")
-#: Modules of version 0.1.0 whose names are packages now: where their classes went.
-_NOW_PACKAGES = {
-    "calibrant.calibrators.auto": "calibrant.calibrators.auto.calibrator",
-    "calibrant.calibrators.binary": "calibrant.calibrators.scaling.binary_logistic",
-}
-_PACKAGE = Path(__file__).parents[2]
+#: Sizes that a file may claim without holding as many values: empty arrays, and texts shorter than their type.
+_MOST_UNFILLED = 1_000_000
+_NOT_FINITE = ("nan", "inf", "-inf")
 
 
 class CalibratorFileError(ValueError):
@@ -58,14 +51,14 @@ def encode(value: Any, where: str = "it") -> Any:
     if type(value) is dict:
         pairs = [[encode(key, where), encode(item, f"{where}[{key!r}]")] for key, item in value.items()]
         return {"$": "dict", "items": pairs}
-    if _is_ours(type(value)):
+    if isinstance(value, Calibrator) and _find_class(type(value).__name__) is type(value):
         return _encode_object(value, where)
     if hasattr(value, "to_numpy"):
         return _encode_array(np.asarray(value.to_numpy()), where)
     raise CalibratorFileError(
         f"This calibrator cannot be stored as JSON: {where} is of type "
-        f"{type(value).__module__}.{type(value).__qualname__}. Calibrators that hold models of other packages, such "
-        "as trees, travel with pickle, joblib or skops."
+        f"{type(value).__module__}.{type(value).__qualname__}. Store calibrators that hold models of other packages, "
+        "such as trees, with pickle, joblib or skops."
     )
 
 
@@ -86,27 +79,16 @@ def _encode_array(array: np.ndarray[Any, Any], where: str) -> dict[str, Any]:
     return {"$": "array", "dtype": little, "shape": list(array.shape), "data": data}
 
 
-def _encode_object(value: Any, where: str) -> dict[str, Any]:
-    cls = type(value)
-    if dataclasses.is_dataclass(value):
-        state = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        kind, parameters = "record", {}
-    else:
-        parameters = value.get_params(deep=False)
-        state = {name: item for name, item in vars(value).items() if name not in parameters}
-        kind = "calibrator"
+def _encode_object(value: Calibrator, where: str) -> dict[str, Any]:
+    parameters = value.get_params(deep=False)
+    state = {name: item for name, item in vars(value).items() if name not in parameters}
     name = f"{where}.{{}}" if where != "it" else "{}"
     return {
-        "$": kind,
-        "class": f"{cls.__module__}:{cls.__qualname__}",
+        "$": "calibrator",
+        "class": type(value).__name__,
         "parameters": {key: encode(item, name.format(key)) for key, item in parameters.items()},
         "state": {key: encode(item, name.format(key)) for key, item in state.items()},
     }
-
-
-def _is_ours(cls: type) -> bool:
-    ours = cls.__module__.startswith(_HOMES) and "." not in cls.__qualname__
-    return ours and (issubclass(cls, Calibrator) or dataclasses.is_dataclass(cls))
 
 
 def decode(value: Any) -> Any:
@@ -123,7 +105,7 @@ def decode(value: Any) -> Any:
         return value
     kind = value.get("$")
     if kind == "float":
-        return float(_expect(value["value"], str))
+        return _float(value["value"])
     if kind == "array":
         return _decode_array(value)
     if kind == "scalar":
@@ -132,9 +114,9 @@ def decode(value: Any) -> Any:
         return tuple(decode(item) for item in _expect(value["items"], list))
     if kind == "dict":
         return {decode(key): decode(item) for key, item in _expect(value["items"], list)}
-    if kind in ("calibrator", "record"):
-        return _decode_object(value, kind)
-    raise CalibratorFileError(f"This file holds a value of the unknown kind {kind!r}.")
+    if kind == "calibrator":
+        return _decode_object(value)
+    raise CalibratorFileError(f"This file holds a value of the unknown kind {kind!r:.40}.")
 
 
 def _expect(value: Any, kind: type) -> Any:
@@ -143,59 +125,69 @@ def _expect(value: Any, kind: type) -> Any:
     return value
 
 
+def _float(item: Any) -> float:
+    if item not in _NOT_FINITE and type(item) not in (int, float):
+        raise CalibratorFileError(f"This file is damaged: {item!r:.40} stands where a number should.")
+    return float(item)
+
+
 def _decode_array(value: dict[str, Any]) -> np.ndarray[Any, Any]:
     spelling = _expect(value["dtype"], str)
-    if not re.fullmatch(r"[<|]([fiub]\d|U\d+|[mM]8(\[\d*\w+\])?|O)", spelling):
+    if not re.fullmatch(r"[<|]([fiub][1248]|U\d{1,9}|[mM]8(\[\d{0,9}\w{1,2}\])?|O)", spelling, re.ASCII):
         raise CalibratorFileError(f"This file is damaged: it holds an array of the type {spelling!r:.40}.")
     dtype = np.dtype(spelling)
     shape = tuple(_expect(size, int) for size in _expect(value["shape"], list))
     data = _expect(value["data"], list)
-    if min(shape, default=1) < 0 or math.prod(shape) != len(data):
+    if min(shape, default=1) < 0 or max(shape, default=0) > max(len(data), _MOST_UNFILLED) or len(shape) > 8:
+        raise CalibratorFileError(f"This file is damaged: it holds an array of shape {shape!r:.60}.")
+    if math.prod(shape) != len(data):
         raise CalibratorFileError(f"This file is damaged: an array of shape {shape} has {len(data)} numbers.")
     if dtype.kind == "O":
         array = np.empty(len(data), dtype=object)
         array[:] = [decode(item) for item in data]
-    elif dtype.kind in "mM":
-        array = np.array(data, dtype=np.int64).view(dtype)
+    elif dtype.kind == "f":
+        array = np.array([_float(item) for item in data], dtype=dtype)
     else:
-        array = np.array([float(item) for item in data] if dtype.kind == "f" else data, dtype=dtype)
+        exact = {"U": str, "b": bool}.get(dtype.kind, int)
+        if any(type(item) is not exact for item in data):
+            raise CalibratorFileError(f"This file is damaged: an array of the type {spelling} holds other values.")
+        filled = sum(map(len, data)) if exact is str else 0
+        if exact is str and dtype.itemsize // 4 * len(data) > 100 * filled + _MOST_UNFILLED:
+            raise CalibratorFileError(f"This file is damaged: it holds texts of the type {spelling}.")
+        array = np.array(data, dtype=np.int64).view(dtype) if dtype.kind in "mM" else np.array(data, dtype=dtype)
     return array.reshape(shape)
 
 
-def _decode_object(value: dict[str, Any], kind: str) -> Any:
-    cls = _find_class(_expect(value["class"], str))
+def _decode_object(value: dict[str, Any]) -> Calibrator:
+    # Version 0.1.0 wrote module:Class; where a class lives is nothing that a file can know.
+    name = _expect(value["class"], str).rpartition(":")[2]
+    cls = _find_class(name)
+    if cls is None:
+        raise CalibratorFileError(
+            f"This file names the class {name!r:.80}, which is not a calibrator of this version of calibrant."
+        )
     parameters = {name: decode(item) for name, item in _expect(value["parameters"], dict).items()}
     state = {name: decode(item) for name, item in _expect(value["state"], dict).items()}
-    if kind == "record":
-        if not dataclasses.is_dataclass(cls) or {field.name for field in dataclasses.fields(cls)} != set(state):
-            raise CalibratorFileError(f"This file is damaged: it holds a {cls.__name__} of other parts.")
-        instance: Any = cls.__new__(cls)
-        for name, item in state.items():
-            object.__setattr__(instance, name, item)
-        return instance
-    if not issubclass(cls, Calibrator):
-        raise CalibratorFileError(f"This file is damaged: {cls.__name__} is not a calibrator.")
-    if set(parameters) != set(cls._get_param_names()):
+    if unknown := sorted(set(parameters) - set(cls._get_param_names())):
         raise CalibratorFileError(
-            f"This file's {cls.__name__} has the parameters {sorted(parameters)}, but this version of calibrant has "
-            f"{sorted(cls._get_param_names())}: it was written by another version."
+            f"This file's {name} has the parameters {', '.join(unknown)!r:.80}, which this version of calibrant does "
+            "not know: it was written by another version."
         )
-    if any(callable(getattr(cls, name, None)) or not name.isidentifier() for name in state):
-        raise CalibratorFileError(f"This file is damaged: it holds methods of {cls.__name__}.")
     calibrator = cls(**parameters)
-    calibrator.__dict__.update(state)
+    if state:
+        calibrator.__dict__.update(state)
+        calibrator.check_state()
     return calibrator
 
 
-def _find_class(spelling: str) -> type[Any]:
-    """A class of this package by its address; nothing is imported that is not a module of the package."""
-    module, _, name = spelling.partition(":")
-    module = {**MOVED, **_NOW_PACKAGES}.get(module, module)
-    inside = re.fullmatch(r"calibrant(\.[a-z_][a-z0-9_]*)+", module) and module.startswith(_HOMES)
-    if inside and _PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py").is_file():
-        cls = getattr(import_module(module), name, None)
-        if isinstance(cls, type) and cls.__module__ == module and _is_ours(cls):
+def _find_class(name: str) -> type[Calibrator] | None:
+    """The storable calibrator of this name: those of registered methods that can be stored, and the two wrappers."""
+    for cls in (OneVsRestCalibrator, OneVsOneCalibrator):
+        if cls.__name__ == name:
             return cls
-    raise CalibratorFileError(
-        f"This file names the class {spelling!r:.80}, which is not a calibrator of this version of calibrant."
-    )
+    for info in list_calibrators():
+        spelling = info.factory if isinstance(info.factory, str) else getattr(info.factory, "__name__", "")
+        if info.stores and spelling.rpartition(":")[2] == name:
+            cls = type(info.make())
+            return cls if issubclass(cls, Calibrator) and cls.__name__ == name else None
+    return None

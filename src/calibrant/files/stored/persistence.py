@@ -11,8 +11,11 @@ import json
 import os
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 import calibrant
 from calibrant.calibrators.base import Calibrator
+from calibrant.classifier.estimator import CalibratedClassifier
 from calibrant.files.atomic import atomic_stream
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 
@@ -28,11 +31,11 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    calibrator : calibrator or CalibratedClassifier
+    calibrator : fitted calibrator or CalibratedClassifier
         Any calibrator of this package that is made of numbers. Of a fitted `CalibratedClassifier` its calibrators
         are stored, not its classifiers.
     path : str or path-like
-        Where to.
+        A regular file, which is replaced if it exists; anything else is refused.
 
     Examples
     --------
@@ -45,7 +48,13 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     >>> twin.inverse_temperature_ == ts.inverse_temperature_
     True
     """
-    content = _canonical(encode(_storable(calibrator)))
+    fitted = _storable(calibrator)
+    content = _canonical(encode(fitted))
+    try:
+        for item in fitted if isinstance(fitted, list) else [fitted]:
+            item.check_state()
+    except ValueError as error:
+        raise CalibratorFileError(f"This {type(calibrator).__name__} cannot be stored: {error}.") from error
     head = {"format": _FORMAT, "version": _VERSION, "calibrant": calibrant.__version__, "sha256": _checksum(content)}
     text = json.dumps(head)[:-1] + ', "content": ' + content + "}\n"
     with atomic_stream(path) as stream:
@@ -55,7 +64,8 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """The calibrator that `save` stored, or the list of calibrators of a `CalibratedClassifier`.
 
-    Nothing in the file is executed: only numbers, labels and names of this package's calibrators are read.
+    Nothing in the file is executed: only numbers, labels and names of this package's calibrators are read, and every
+    array is checked against what its calibrator needs, so that a file may come from a stranger.
 
     Parameters
     ----------
@@ -64,7 +74,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    calibrator : calibrator or list of calibrators
+    calibrator : calibrator or FoldCalibrators
+        `FoldCalibrators` is a list: of a `CalibratedClassifier` one calibrator for each fold.
 
     Raises
     ------
@@ -75,22 +86,45 @@ def load(path: str | os.PathLike[str]) -> Any:
         data = file.read()
     name = os.fspath(path)
     try:
-        return decode(_content(data))
+        loaded = decode(_content(data))
+        for item in loaded if isinstance(loaded, list) else [loaded]:
+            if not isinstance(item, Calibrator):
+                raise CalibratorFileError("This file is damaged: it holds something other than calibrators.")
+            check_is_fitted(item, "classes_")
     except CalibratorFileError as error:
         raise CalibratorFileError(f"{name}: {error}") from None
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
-        raise CalibratorFileError(f"{name}: This file is damaged ({type(error).__name__}: {error}).") from None
+    except (LookupError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
+        raise CalibratorFileError(f"{name}: This file is damaged ({type(error).__name__}: {error!s:.200}).") from None
+    return FoldCalibrators(loaded) if isinstance(loaded, list) else loaded
+
+
+class FoldCalibrators(list[Any]):
+    """The calibrators of a stored `CalibratedClassifier`, one for each fold; its classifiers are not in the file.
+
+    Examples
+    --------
+    >>> FoldCalibrators().predict_proba
+    Traceback (most recent call last):
+        ...
+    AttributeError: These are the calibrators of a CalibratedClassifier, one for each of its 0 folds. Each takes ...
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("predict_proba", "predict", "predict_log_proba", "classes_"):
+            raise AttributeError(f"FoldCalibrators has no attribute {name!r}")
+        raise AttributeError(
+            f"These are the calibrators of a CalibratedClassifier, one for each of its {len(self)} folds. Each takes "
+            "the predictions of its fold's classifier, which is not in the file: assign them to `calibrators_` of the "
+            f"fitted CalibratedClassifier, or use `[j].{name}` of one."
+        )
 
 
 def _storable(calibrator: Any) -> Any:
-    from calibrant.classifier.estimator import CalibratedClassifier
-
     if isinstance(calibrator, CalibratedClassifier):
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(calibrator)
         return list(calibrator.calibrators_)
     if isinstance(calibrator, Calibrator):
+        check_is_fitted(calibrator, "classes_")
         return calibrator
     raise TypeError(
         f"save stores calibrators and fitted CalibratedClassifiers, not {type(calibrator).__module__}."

@@ -12,9 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray
 
 IntArray = NDArray[np.int64]
+
+#: Far above what is ever grown; 2**depth steps are stored for each tree.
+_DEEPEST = 16
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,15 @@ class TreeLayer:
             from calibrant.calibrators.auto.trees.kernels import add_trees
 
             add_trees(x, self.features, self.subtracted, self.thresholds, self.values, z)
+
+
+def check_trees(state: StateCheck) -> None:
+    """Check the trees in a fitted state: compiled code believes their indices."""
+    n_trees, depth = state.array("tree_features_", None, None, low=0, high=state.k - 1, integer=True).shape
+    state.require(1 <= depth <= _DEEPEST, f"trees of depth {depth}")
+    state.array("tree_subtracted_", n_trees, depth, low=-1, high=state.k - 1, integer=True)
+    state.array("tree_thresholds_", n_trees, depth, low=-np.inf, high=np.inf)
+    state.array("tree_values_", n_trees, 2**depth, state.k)
 
 
 @dataclass

@@ -1,0 +1,126 @@
+"""What a fitted calibrator may hold: each class says so in `_check_state`, and files are held to it.
+
+A file may come from a stranger, and some maps index arrays in compiled code, which looks at no bounds. So nothing
+becomes a calibrator before every name, shape, range and order in its state was checked, and a name that its class does
+not declare is refused. Numbers are bounded such that no map can overflow: a state that passes predicts probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: No fitted number is larger; the product of three still has room.
+LARGE = 1e100
+
+
+class StateCheck:
+    """Checks of one calibrator's fitted state; each raises `ValueError` and marks the name as known.
+
+    Parameters
+    ----------
+    state : mapping from str to object
+        The fitted attributes.
+
+    Examples
+    --------
+    >>> check = StateCheck({"classes_": np.array([0, 1]), "coef_": np.ones((2, 2))})
+    >>> check.array("coef_", check.k, 3)
+    Traceback (most recent call last):
+        ...
+    ValueError: coef_ has shape (2, 2), expected (2, 3)
+    """
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self._state = state
+        self._known: set[str] = set()
+        classes = self._get("classes_")
+        plain = (str, int, float, np.generic, type(None))
+        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
+            raise ValueError("classes_ should be an array of at least two labels")
+        if not all(isinstance(label, plain) for label in classes) or len(set(classes.tolist())) != len(classes):
+            raise ValueError("classes_ should hold different labels: texts, numbers or dates")
+        self.k = len(classes)
+
+    def _get(self, name: str) -> Any:
+        if name not in self._state:
+            raise ValueError(f"{name} is missing")
+        self._known.add(name)
+        return self._state[name]
+
+    def array(
+        self,
+        name: str,
+        *shape: int | None,
+        low: float = -LARGE,
+        high: float = LARGE,
+        increasing: bool = False,
+        integer: bool = False,
+    ) -> NDArray[Any]:
+        """An array of this shape (`None`: any size) and range; `increasing` ones have a distance between neighbours."""
+        value = self._get(name)
+        if not isinstance(value, np.ndarray) or not (value.dtype.kind == "i" if integer else value.dtype == np.float64):
+            raise ValueError(f"{name} should be an array of {'integers' if integer else 'float64 numbers'}")
+        fits = len(value.shape) == len(shape) and all(n in (None, m) for n, m in zip(shape, value.shape))
+        if not fits:
+            expected = ", ".join("any" if n is None else str(n) for n in shape)
+            raise ValueError(f"{name} has shape {value.shape}, expected ({expected})")
+        if not np.all((value >= low) & (value <= high)):
+            raise ValueError(f"{name} holds numbers outside [{low:g}, {high:g}]")
+        if increasing and not np.all(np.diff(value) > 1.0 / LARGE):
+            raise ValueError(f"{name} does not increase")
+        return value
+
+    def number(self, name: str, low: float = -LARGE, high: float = LARGE) -> float:
+        """A number in this range."""
+        value = self._get(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise ValueError(f"{name} should be a number")
+        if not low <= value <= high:
+            raise ValueError(f"{name} is {float(value):.6g}, expected a number in [{low:g}, {high:g}]")
+        return float(value)
+
+    def calibrators(self, name: str, count: int, n_classes: int) -> None:
+        """A list of fitted calibrators of `n_classes` columns, each checked when it was made."""
+        value = self._get(name)
+        if not isinstance(value, list) or len(value) != count:
+            raise ValueError(f"{name} should be a list of {count} calibrators")
+        for item in value:
+            self.calibrator(name, n_classes, item)
+
+    def calibrator(self, name: str, n_classes: int, value: Any = None) -> None:
+        """One such calibrator."""
+        value = self._get(name) if value is None else value
+        if not hasattr(value, "_map") or len(getattr(value, "classes_", ())) != n_classes:
+            raise ValueError(f"{name} should be fitted to {n_classes} classes")
+
+    def information(self, *names: str) -> None:
+        """Names that predictions do not depend on; they may be missing and may hold anything."""
+        self._known.update(names)
+
+    def require(self, condition: Any, what: str) -> None:
+        """Anything else that has to hold."""
+        if not condition:
+            raise ValueError(what)
+
+    def names(self) -> None:
+        """What all calibrators have: the numbers, order and names of columns."""
+        n_columns = self.number("n_features_in_", 1, self.k)
+        self.require(n_columns in ((1, 2) if self.k == 2 else (self.k,)), f"n_features_in_ is {n_columns:g}")
+        if self._get("_column_order") is not None:
+            order = self.array("_column_order", self.k, integer=True)
+            self.require(np.array_equal(np.sort(order), np.arange(self.k)), "_column_order is not a permutation")
+        names = self._state.get("_column_names")
+        self.information("_column_names", "feature_names_in_")
+        self.require(names is None or (isinstance(names, list) and len(names) == n_columns), "_column_names do not fit")
+        if "feature_names_in_" in self._state:
+            listed = np.asarray(self._state["feature_names_in_"]).tolist()
+            self.require(listed == names and all(isinstance(n, str) for n in listed), "feature_names_in_ do not fit")
+
+    def finish(self, owner: str) -> None:
+        """Refuse names that nobody declared."""
+        unknown = sorted(set(self._state) - self._known)
+        self.require(not unknown, f"{owner}._check_state does not declare {', '.join(unknown)[:80]}")
