@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-OPTIONAL := peer or torch or browser
+OPTIONAL := peer or torch or browser or sklearn_suite
 
 .PHONY: demo test test-optional check clean
 

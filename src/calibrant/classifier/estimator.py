@@ -1,7 +1,8 @@
 """Any scikit-learn classifier, calibrated: fit it on folds, calibrate its predictions on the rows it has not seen.
 
-Predictions travel as log-probabilities, or as decision values where a classifier has nothing better, so that nothing
-is lost to rounding next to 0 and 1. A class that the training part of a fold lacks has the log-probability ``-inf``.
+A drop-in for `sklearn.calibration.CalibratedClassifierCV`: the same parameters, attributes, metadata routing and kinds
+of errors. Predictions travel as log-probabilities, or as decision values where a classifier has nothing better, so that
+nothing is lost to rounding next to 0 and 1.
 """
 
 from __future__ import annotations
@@ -13,21 +14,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import LeaveOneOut, check_cv
+from sklearn.svm import LinearSVC
 from sklearn.utils import Bunch, get_tags, indexable
-from sklearn.utils._param_validation import HasMethods
+from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, has_fit_parameter
 
-from calibrant.calibrators.registry import get_calibrator, list_calibrators
-from calibrant.classifier.fold_fitting import calibrated, fit_calibrator, fit_fold, log_scores
+from calibrant.calibrators.registry import get_calibrator
+from calibrant.classifier.fold_fitting import fit_calibrator, fit_fold
+from calibrant.classifier.pair import CalibratedPair, log_scores, response_method
 from calibrant.inputs.labels import CalibrationWarning, check_labels, check_sample_weight, encode
-from calibrant.typing import FloatArray
+from calibrant.typing import FloatArray, IntArray
 
-IntArray = NDArray[np.int64]
+#: scikit-learn's own methods, which calibrate decision values rather than log-probabilities where there are both.
+_OF_DECISIONS = ("sigmoid", "isotonic", "temperature")
 
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -35,16 +40,18 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : classifier
-        Any scikit-learn classifier with `predict_proba` or `decision_function`. A fitted one inside a
-        `sklearn.frozen.FrozenEstimator` is left as it is, and calibrated on all rows given to `fit`.
+    estimator : classifier, default=None
+        Any scikit-learn classifier with `predict_proba` or `decision_function`; by default a `LinearSVC`. A fitted one
+        inside a `sklearn.frozen.FrozenEstimator` is left as it is, and calibrated on the rows given to `fit`.
     method : str or calibrator, default="auto"
-        A name of `list_calibrators`, or an unfitted calibrator; ``"auto"`` is the best one for most data.
-    cv : int, splitter or iterable of (train, test) indices, default=5
-        An integer makes stratified folds. Ignored for a frozen estimator.
-    ensemble : bool, default=True
-        `True` keeps one classifier and one calibrator a fold and averages their probabilities. `False` fits one
-        calibrator to the predictions of all folds, and the classifier to all rows.
+        A name of `list_calibrators`, or an unfitted calibrator; ``"auto"`` is the best one for most data. scikit-learn's
+        own ``"sigmoid"``, ``"isotonic"`` and ``"temperature"`` calibrate decision values where the classifier has them.
+    cv : int, splitter or iterable of (train, test) indices, default=None
+        An integer makes stratified folds, `None` five. Not used for a frozen estimator, unless ``ensemble=True``.
+    ensemble : bool or "auto", default="auto"
+        `True` keeps one classifier and one calibrator per fold and averages their probabilities. `False` fits one
+        calibrator to the predictions of all folds, and the classifier to all rows. ``"auto"`` is `False` for a frozen
+        estimator, else `True`.
     n_jobs : int, default=None
         Folds fitted at the same time.
 
@@ -55,6 +62,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The fitted classifiers.
     calibrators_ : list
         Their calibrators, which take log-probabilities.
+    calibrated_classifiers_ : list of CalibratedPair
+        The two together, each with `estimator`, `calibrators`, `classes` and `predict_proba`.
     n_features_in_, feature_names_in_
         Those of the classifier, if it has them.
 
@@ -70,15 +79,21 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict_proba"]), HasMethods(["fit", "decision_function"])],
+        "estimator": [HasMethods(["fit", "predict_proba"]), HasMethods(["fit", "decision_function"]), None],
         "method": [str, HasMethods(["fit", "predict_proba"])],
-        "cv": ["cv_object"],
-        "ensemble": ["boolean"],
+        "cv": ["cv_object", Hidden(StrOptions({"prefit"}))],
+        "ensemble": ["boolean", StrOptions({"auto"})],
         "n_jobs": [Integral, None],
     }
 
     def __init__(
-        self, estimator: Any, method: Any = "auto", *, cv: Any = 5, ensemble: bool = True, n_jobs: int | None = None
+        self,
+        estimator: Any = None,
+        method: Any = "auto",
+        *,
+        cv: Any = None,
+        ensemble: bool | str = "auto",
+        n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.method = method
@@ -105,25 +120,47 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         self : the fitted classifier.
         """
+        if isinstance(self.cv, str):
+            raise ValueError(
+                "cv='prefit' is how older versions of scikit-learn were told that a classifier is fitted already. Wrap "
+                "it instead: CalibratedClassifier(sklearn.frozen.FrozenEstimator(classifier))."
+            )
         labels, _ = check_labels(y, _num_samples(X))
         X, labels = indexable(X, labels)
         weight = check_sample_weight(sample_weight, len(labels))
         given = None if sample_weight is None else np.ones(len(labels)) if weight is None else weight
         routed = self._route(given, params)
         calibrator = self._make_calibrator()
-        if isinstance(self.estimator, FrozenEstimator):
-            self._fit_frozen(calibrator, X, labels, weight)
+        estimator = self._classifier()
+        frozen = isinstance(estimator, FrozenEstimator)
+        self.classes_ = _frozen_classes(estimator, labels) if frozen else np.unique(labels)
+        if frozen and self.ensemble is not True:
+            pair = self._pair(estimator, calibrator)
+            scores = log_scores(estimator, X, self.classes_, decisions=pair.decisions)
+            fit_calibrator(pair, scores, encode(labels, self.classes_), weight)
+            pairs = [pair]
         else:
-            self.classes_ = np.unique(labels)
-            self.fit_folds(calibrator, X, labels, weight, routed)
+            pairs = self._fit_folds(calibrator, X, labels, weight, routed)
+        self.estimators_ = [pair.estimator for pair in pairs]
+        self.calibrators_ = [pair.calibrators[0] for pair in pairs]
+        self._scales = [pair.scale for pair in pairs]
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(self.estimators_[0], name):
                 setattr(self, name, getattr(self.estimators_[0], name))
         return self
 
+    @property
+    def calibrated_classifiers_(self) -> list[CalibratedPair]:
+        """The fitted classifiers with their calibrators, as scikit-learn lists them."""
+        check_is_fitted(self)
+        return [
+            self._pair(estimator, calibrator, scale)
+            for estimator, calibrator, scale in zip(self.estimators_, self.calibrators_, self._scales)
+        ]
+
     def predict_proba(self, X: Any) -> FloatArray:
-        """Calibrated probabilities, one column a class, averaged over the folds.
+        """Calibrated probabilities, one column per class, averaged over the folds.
 
         Parameters
         ----------
@@ -133,16 +170,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         p : ndarray of shape (n, k)
         """
-        check_is_fitted(self)
-        k = len(self.classes_)
-        parts = (
-            calibrated(calibrator, log_scores(estimator, X, self.classes_), k)
-            for estimator, calibrator in zip(self.estimators_, self.calibrators_)
-        )
-        total = next(parts)
-        for part in parts:
-            total += part
-        return total / len(self.calibrators_)
+        pairs = self.calibrated_classifiers_
+        total = pairs[0].predict_proba(X)
+        for pair in pairs[1:]:
+            total += pair.predict_proba(X)
+        return total / len(pairs)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
@@ -154,75 +186,74 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         p = self.predict_proba(X)
         return self.classes_[p.argmax(axis=1)]
 
+    def _classifier(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        default = LinearSVC(random_state=0)
+        return default.set_fit_request(sample_weight=True) if _routing() else default
+
     def _make_calibrator(self) -> Any:
         if not isinstance(self.method, str):
             return clone(self.method)
-        if self.method == "auto" and all(info.name != "auto" for info in list_calibrators()):
-            return get_calibrator("logistic")
+        if self.method == "sigmoid":
+            decided = response_method(self._classifier(), decisions=True) == "decision_function"
+            return get_calibrator("platt-logits" if decided else "platt")
         return get_calibrator(self.method)
+
+    def _pair(self, estimator: Any, calibrator: Any, scale: float = 1.0) -> CalibratedPair:
+        decisions = isinstance(self.method, str) and self.method in _OF_DECISIONS
+        return CalibratedPair(estimator, [] if calibrator is None else [calibrator], self.classes_, decisions, scale)
 
     def _route(self, sample_weight: FloatArray | None, params: dict[str, Any]) -> Any:
         """What `fit` of the classifier and `split` of the splitter get, whether metadata routing is on or off."""
-        from sklearn import get_config
-
-        if get_config()["enable_metadata_routing"]:
+        if _routing():
             return process_routing(self, "fit", sample_weight=sample_weight, **params)
         to_fit = dict(params)
+        estimator = self._classifier()
         if sample_weight is not None:
-            if has_fit_parameter(self.estimator, "sample_weight"):
+            if has_fit_parameter(estimator, "sample_weight"):
                 to_fit["sample_weight"] = sample_weight
-            else:
+            elif not isinstance(estimator, FrozenEstimator):
                 warnings.warn(
-                    f"{type(self.estimator).__name__} takes no sample weights: they are used for calibration only.",
+                    f"{type(estimator).__name__} takes no sample weights: they are used for calibration only.",
                     CalibrationWarning,
                     stacklevel=4,
                 )
         return Bunch(estimator=Bunch(fit=to_fit), splitter=Bunch(split={}))
 
-    def _fit_frozen(self, calibrator: Any, X: Any, labels: NDArray[Any], weight: FloatArray | None) -> None:
-        estimator = self.estimator
-        self.classes_ = np.asarray(estimator.classes_)
-        unknown = sorted(set(labels.tolist()) - set(self.classes_.tolist()))
-        if unknown:
-            raise ValueError(
-                f"y holds the label {unknown[0]!r}, which the frozen classifier does not know: it knows "
-                f"{self.classes_.tolist()}."
-            )
-        scores = log_scores(estimator, X, self.classes_)
-        self.estimators_ = [estimator]
-        self.calibrators_ = [fit_calibrator(calibrator, scores, encode(labels, self.classes_), weight, self.classes_)]
-
-    def fit_folds(self, calibrator: Any, X: Any, labels: NDArray[Any], weight: FloatArray | None, routed: Any) -> None:
+    def _fit_folds(
+        self, calibrator: Any, X: Any, labels: NDArray[Any], weight: FloatArray | None, routed: Any
+    ) -> list[CalibratedPair]:
         codes = encode(labels, self.classes_)
         splitter = check_cv(self.cv, labels, classifier=True)
         splits = [
             (np.arange(len(labels))[train], np.arange(len(labels))[test])
             for train, test in splitter.split(X, labels, **routed.splitter.split)
         ]
+        if self.ensemble:
+            _check_calibration_parts(splitter, splits)
         tests = self._calibration_rows(codes, splits)
         folds = Parallel(n_jobs=self.n_jobs)(
             delayed(fit_fold)(
-                clone(self.estimator),
-                clone(calibrator) if self.ensemble else None,
-                (X, labels, codes, weight, self.classes_),
+                self._pair(clone(self._classifier()), clone(calibrator) if self.ensemble else None),
+                (X, labels, codes, weight),
                 train,
                 test,
                 routed.estimator.fit,
             )
             for (train, _), test in zip(splits, tests)
         )
-        self.estimators_ = [fitted for fitted, _ in folds]
-        self.calibrators_ = [result for _, result in folds]
-        if not self.ensemble:
-            scores = np.concatenate(self.calibrators_)
-            rows = np.concatenate(tests)
-            counts = np.bincount(rows, minlength=len(labels))
-            # Repeated splits predict a row several times; it is still one observation.
-            share = None if weight is None and counts.max() == 1 else (1.0 if weight is None else weight[rows])
-            share = None if share is None else share / counts[rows]
-            self.calibrators_ = [fit_calibrator(calibrator, scores, codes[rows], share, self.classes_)]
-            everything = _check_method_params(X, routed.estimator.fit)
-            self.estimators_ = [clone(self.estimator).fit(X, labels, **everything)]
+        if self.ensemble:
+            return [pair for pair, _ in folds]
+        rows = np.concatenate(tests)
+        counts = np.bincount(rows, minlength=len(labels))
+        # Repeated splits predict a row several times; it is still one observation.
+        share = None if weight is None and counts.max() == 1 else (1.0 if weight is None else weight[rows])
+        share = None if share is None else share / counts[rows]
+        everything = _check_method_params(X, routed.estimator.fit)
+        pair = self._pair(clone(self._classifier()).fit(X, labels, **everything), calibrator)
+        fit_calibrator(pair, np.concatenate([scores for _, scores in folds]), codes[rows], share)
+        return [pair]
 
     def _calibration_rows(self, codes: IntArray, splits: Sequence[tuple[IntArray, IntArray]]) -> list[IntArray]:
         """The rows of each fold whose label its training part has; the others no prediction can stand for."""
@@ -250,14 +281,42 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)
-            .add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+            .add(estimator=self._classifier(), method_mapping=MethodMapping().add(caller="fit", callee="fit"))
             .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
+        inner = get_tags(self._classifier())
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.input_tags.pairwise = inner.input_tags.pairwise
         return tags
+
+
+def _routing() -> bool:
+    return bool(get_config()["enable_metadata_routing"])
+
+
+def _frozen_classes(estimator: Any, labels: NDArray[Any]) -> NDArray[Any]:
+    """The classes of a fitted classifier, which must know all labels."""
+    classes = np.asarray(estimator.classes_)
+    unknown = sorted(set(labels.tolist()) - set(classes.tolist()))
+    if unknown:
+        raise ValueError(
+            f"y holds the label {unknown[0]!r}, which the frozen classifier does not know: it knows {classes.tolist()}."
+        )
+    return classes
+
+
+def _check_calibration_parts(splitter: Any, splits: Sequence[tuple[IntArray, IntArray]]) -> None:
+    """Refuse folds with calibrators of their own, but one row to fit them to."""
+    small = [i for i, (_, test) in enumerate(splits) if len(test) < 2]
+    if small:
+        requested = "LeaveOneOut cross-validation does not work"
+        if not isinstance(splitter, LeaveOneOut):
+            requested = f"Requesting {len(splits)}-fold cross-validation is too much"
+        raise ValueError(
+            f"{requested} with a calibrator for each fold: fold {small[0]} has {len(splits[small[0]][1])} row to "
+            "calibrate on. Use fewer folds, or ensemble=False, which calibrates on the rows of all folds at once."
+        )

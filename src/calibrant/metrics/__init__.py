@@ -6,6 +6,7 @@ name to `evaluate` and `confidence_interval`, and has a bootstrap interval on re
 
 from calibrant.metrics.binned import expected_calibration_error, maximum_calibration_error, rms_calibration_error
 from calibrant.metrics.cumulative import kolmogorov_smirnov, kuiper
+from calibrant.metrics.curve import calibration_curve
 from calibrant.metrics.decomposition import (
     Decomposition,
     calibration_loss,
@@ -34,6 +35,7 @@ __all__ = [
     "accuracy",
     "auroc",
     "brier",
+    "calibration_curve",
     "calibration_loss",
     "calibration_map",
     "calibration_test",

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from calibrant.metrics.binned import expected_error
 from calibrant.metrics.bins import Binner, BinSums, Strategy, sum_by, uniform_index
 from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
-from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view
+from calibrant.metrics.views import Kind, View, class_view, column_of, resolve_kind, single_view
 from calibrant.optional import require
 from calibrant.threads import limited
 
@@ -138,13 +138,6 @@ def _histogram(score: FloatArray, weight: FloatArray | None) -> FloatArray:
     return sum_by(index, np.ones(len(score)) if weight is None else weight, HISTOGRAM_BINS)
 
 
-def _column_of(data: Forecasts, label: Any) -> int:
-    found = [column for column, name in enumerate(data.classes.tolist()) if name == label]
-    if not found:
-        raise ValueError(f"no class is labelled {label!r}; the classes are {data.classes.tolist()}")
-    return found[0]
-
-
 @limited
 def reliability_table(
     y_true: ArrayLike,
@@ -189,7 +182,7 @@ def reliability_table(
     """
     data = check_predictions(y_true, y_prob, sample_weight, classes)
     if label is not None:
-        view = class_view(data, _column_of(data, label))
+        view = class_view(data, column_of(data, label))
         return _table(view, data.weight, n_bins, strategy, level, "class-wise", label)
     resolved = resolve_kind(data, kind)
     if resolved == "class-wise":

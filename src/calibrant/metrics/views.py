@@ -7,7 +7,7 @@ Calibration of a k-vector is judged through such pairs: the positive class of tw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,14 @@ def class_view(data: Forecasts, column: int) -> View:
     """One class against the rest."""
     score = np.ascontiguousarray(data.proba[:, column], dtype=np.float64)
     return View(score, (data.y == column).astype(np.float64))
+
+
+def column_of(data: Forecasts, label: Any) -> int:
+    """The column of the class with this label."""
+    found = [column for column, name in enumerate(data.classes.tolist()) if name == label]
+    if not found:
+        raise ValueError(f"no class is labelled {label!r}; the classes are {data.classes.tolist()}")
+    return found[0]
 
 
 def single_view(data: Forecasts, kind: str) -> View:

@@ -132,6 +132,11 @@ class TemperatureScalingCalibrator(Calibrator):
         self.classes = classes
         self.renormalize = renormalize
 
+    @property
+    def beta_(self) -> float:
+        """`inverse_temperature_`, as scikit-learn calls it."""
+        return self.inverse_temperature_
+
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         self.inverse_temperature_, self.input_smoothing_, self.objective_ = learn_temperature(
             x, y, weight, self.input_smoothing

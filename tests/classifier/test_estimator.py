@@ -43,7 +43,7 @@ from calibrant import (
     TemperatureScalingCalibrator,
     get_calibrator,
 )
-from calibrant.classifier.fold_fitting import log_scores
+from calibrant.classifier.pair import log_scores
 from tests.needs import needs
 
 
@@ -372,5 +372,5 @@ def test_log_scores_are_exact():
     scores = log_scores(svm, X, svm.classes_)
     assert_array_equal(scores[:, 1] - scores[:, 0], svm.decision_function(X))
     X, y = data(k=4)
-    with pytest.raises(ValueError, match="one column a class"):
+    with pytest.raises(ValueError, match="one column per class"):
         log_scores(SVC(decision_function_shape="ovo").fit(X, y), X, np.arange(4))

@@ -1,0 +1,121 @@
+"""A fitted classifier with its calibrator, and the scores that go from the one to the other.
+
+Scores are log-probabilities, or decision values where a classifier has nothing better. A class unknown to the
+classifier has the score ``-inf``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs.labels import encode
+from calibrant.simplex import softmax
+from calibrant.typing import FloatArray
+
+_LOGARITHMS_FIRST = ("predict_log_proba", "predict_proba", "decision_function")
+_DECISIONS_FIRST = ("decision_function", "predict_log_proba", "predict_proba")
+#: Decision values beyond this are scaled down: log-probabilities would be cut off below about -87.
+_LARGEST_SCORE = 30.0
+
+
+def response_method(estimator: Any, *, decisions: bool = False) -> str:
+    """The method of a classifier that gives its scores; `decisions` prefers decision values to log-probabilities.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> response_method(LogisticRegression()), response_method(LogisticRegression(), decisions=True)
+    ('predict_log_proba', 'decision_function')
+    """
+    return next(name for name in (_DECISIONS_FIRST if decisions else _LOGARITHMS_FIRST) if hasattr(estimator, name))
+
+
+def log_scores(estimator: Any, X: Any, classes: NDArray[Any], *, decisions: bool = False) -> FloatArray:
+    """Log-probabilities or decision values of a fitted classifier, one column for each of `classes`.
+
+    Decision values of two classes are taken as log-odds, those of more as logits.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> log_scores(DecisionTreeClassifier().fit([[0], [1]], ["a", "c"]), [[1]], np.array(["a", "b", "c"]))
+    array([[-inf, -inf,   0.]])
+    """
+    method = response_method(estimator, decisions=decisions)
+    with np.errstate(divide="ignore"):
+        scores = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
+        if method == "predict_proba":
+            scores = np.log(scores)
+    if scores.ndim == 1:
+        scores = np.column_stack([np.zeros_like(scores), scores])
+    known = np.asarray(getattr(estimator, "classes_", classes))
+    if scores.ndim != 2 or scores.shape[1] != len(known):
+        raise ValueError(
+            f"{type(estimator).__name__}.{method} gives scores of shape {scores.shape} for {len(known)} classes; one "
+            "column per class is needed (decision_function_shape='ovr' for support vector machines)."
+        )
+    if len(known) == len(classes):
+        return scores
+    out = np.full((len(scores), len(classes)), -np.inf)
+    out[:, encode(known, classes)] = scores
+    return out
+
+
+def score_scale(estimator: Any, scores: FloatArray, weight: FloatArray | None, *, decisions: bool = False) -> float:
+    """The number that scores are divided by before they are calibrated: 1 unless decision values are very large."""
+    if response_method(estimator, decisions=decisions) != "decision_function":
+        return 1.0
+    counted = scores if weight is None else scores[weight > 0.0]
+    return max(1.0, float(np.abs(counted).max(initial=0.0, where=np.isfinite(counted))) / _LARGEST_SCORE)
+
+
+@dataclass
+class CalibratedPair:
+    """A fitted classifier and its calibrator: one entry of `CalibratedClassifier.calibrated_classifiers_`.
+
+    Attributes
+    ----------
+    estimator : classifier
+        The fitted classifier.
+    calibrators : list
+        The one calibrator, of all classes at once.
+    classes : ndarray of shape (k,)
+        The labels of the columns of `predict_proba`.
+    decisions : bool
+        Whether decision values were preferred to log-probabilities.
+    scale : float
+        What decision values are divided by: 1, unless they are very large.
+    """
+
+    estimator: Any
+    calibrators: list[Any]
+    classes: NDArray[Any]
+    decisions: bool = False
+    scale: float = 1.0
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Calibrated probabilities, one column per class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            What the classifier takes.
+
+        Returns
+        -------
+        p : ndarray of shape (n, k)
+        """
+        calibrator = self.calibrators[0]
+        scores = log_scores(self.estimator, X, self.classes, decisions=self.decisions) / self.scale
+        if getattr(calibrator, "input", None) == "logits":
+            return np.asarray(calibrator.predict_proba(scores), dtype=np.float64)
+        p = np.asarray(calibrator.predict_proba(softmax(scores)), dtype=np.float64)
+        if p.shape[1] == len(self.classes):
+            return p
+        out = np.zeros((len(p), len(self.classes)))
+        out[:, calibrator.classes_] = p
+        return out

@@ -1,0 +1,100 @@
+"""scikit-learn's tests of `CalibratedClassifierCV`, run as installed with `CalibratedClassifier` in its place."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_classification
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import GroupKFold, LeaveOneOut
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+
+from calibrant import CalibratedClassifier
+
+#: The tests that fail, with the reason: the difference is meant (docs/use.md lists them).
+DIFFERENT_ON_PURPOSE = {
+    "test_calibration_ensemble_false[isotonic-calibrator1]": "interpolates between probabilities, not decision values",
+    "test_calibration_ensemble_false[temperature-calibrator2]": "temperature scaling is smoothed",
+    "test_calibration_less_classes[True]": "a class that a fold has not seen keeps a positive probability",
+}
+
+
+@pytest.mark.sklearn_suite
+def test_the_tests_of_scikit_learn(tmp_path):
+    here = Path(__file__)
+    (tmp_path / "pytest.ini").write_text("[pytest]\njunit_family = xunit2\n")  # none of this project's settings
+    path = os.pathsep.join([str(here.parents[2]), os.environ.get("PYTHONPATH", "")])
+    options = ["--pyargs", "sklearn.tests.test_calibration", "-p", "tests.classifier.substitution"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, "--junit-xml=result.xml"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert (tmp_path / "result.xml").exists(), run.stdout + run.stderr
+    cases = {case.get("name"): case for case in ET.parse(tmp_path / "result.xml").iter("testcase")}
+    ran = {name for name, case in cases.items() if case.find("skipped") is None}
+    failed = {name for name in ran if len(cases[name])}
+    assert failed == set(DIFFERENT_ON_PURPOSE) & ran, run.stdout[-5000:]
+    assert len(ran) > 60  # of older versions, too; 113 of 1.9
+
+
+def data(n=300, k=2):
+    return make_classification(n, 6, n_informative=4, n_classes=k, class_sep=0.6, random_state=0)
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize("estimator", [LinearSVC(random_state=0), LogisticRegression(), GaussianNB()], ids=str)
+def test_sigmoid_of_two_classes_is_theirs(estimator, ensemble):
+    X, y = data()
+    ours = CalibratedClassifier(estimator, method="sigmoid", ensemble=ensemble).fit(X, y)
+    theirs = CalibratedClassifierCV(estimator, method="sigmoid", ensemble=ensemble).fit(X, y)
+    assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)  # of their solver
+
+
+def test_large_decision_values():
+    X, y = data(600)
+    svm = SGDClassifier(random_state=0, alpha=1e-9).fit(1e3 * X[:300], y[:300])
+    assert np.abs(svm.decision_function(1e3 * X)).max() > 1e6
+    ours = CalibratedClassifier(FrozenEstimator(svm), "sigmoid").fit(1e3 * X[300:], y[300:])
+    theirs = CalibratedClassifierCV(FrozenEstimator(svm), method="sigmoid").fit(1e3 * X[300:], y[300:])
+    assert_allclose(ours.predict_proba(1e3 * X), theirs.predict_proba(1e3 * X), atol=1e-5)
+
+
+def test_defaults():
+    X, y = data()
+    model = CalibratedClassifier(method="temperature").fit(X, y)
+    pairs = model.calibrated_classifiers_
+    assert len(pairs) == 5
+    assert all(isinstance(pair.estimator, LinearSVC) and len(pair.calibrators) == 1 for pair in pairs)
+    assert pairs[0].classes.tolist() == [0, 1]
+    assert pairs[0].calibrators[0].beta_ == model.calibrators_[0].inverse_temperature_
+    mean = np.mean([pair.predict_proba(X) for pair in pairs], axis=0)
+    assert_allclose(mean, model.predict_proba(X), atol=1e-12)
+    frozen = FrozenEstimator(LinearSVC(random_state=0).fit(X, y))
+    assert len(CalibratedClassifier(frozen, "ts").fit(X, y).calibrated_classifiers_) == 1
+    assert len(CalibratedClassifier(frozen, "ts", ensemble=True, cv=3).fit(X, y).calibrated_classifiers_) == 3
+
+
+def test_prefit_is_explained():
+    with pytest.raises(ValueError, match="FrozenEstimator"):
+        CalibratedClassifier(GaussianNB(), cv="prefit").fit(*data())
+
+
+def test_folds_too_small_for_a_calibrator():
+    X, y = data(30)
+    with pytest.raises(ValueError, match=r"LeaveOneOut.*ensemble=False"):
+        CalibratedClassifier(GaussianNB(), "ts", cv=LeaveOneOut()).fit(X, y)
+    with pytest.raises(ValueError, match=r"Requesting 30-fold cross-validation.*fold 0 has 1 row"):
+        CalibratedClassifier(GaussianNB(), "ts", cv=GroupKFold(30).split(X, y, np.arange(30))).fit(X, y)
