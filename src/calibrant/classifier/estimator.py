@@ -44,8 +44,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Any scikit-learn classifier with `predict_proba` or `decision_function`; by default a `LinearSVC`. A fitted one
         inside a `sklearn.frozen.FrozenEstimator` is left as it is, and calibrated on the rows given to `fit`.
     method : str or calibrator, default="auto"
-        A name of `list_calibrators`, or an unfitted calibrator; ``"auto"`` is the best one for most data. scikit-learn's
-        own ``"sigmoid"``, ``"isotonic"`` and ``"temperature"`` calibrate decision values where the classifier has them.
+        A name of `list_calibrators`, or an unfitted calibrator; ``"auto"`` is the best one for most data. As
+        in scikit-learn, ``"sigmoid"``, ``"isotonic"`` and ``"temperature"`` prefer decision values to probabilities.
     cv : int, splitter or iterable of (train, test) indices, default=None
         An integer makes stratified folds, `None` five. Not used for a frozen estimator, unless ``ensemble=True``.
     ensemble : bool or "auto", default="auto"

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.calibration import calibration_curve as curve_of_two
+from sklearn.utils.validation import _check_pos_label_consistency
 
+from calibrant.inputs.labels import check_labels, distinct
 from calibrant.inputs.predictions import as_matrix
-from calibrant.metrics.bins import Strategy
+from calibrant.metrics.bins import Strategy, bin_sums, check_bins, uniform_edges
 from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.views import class_view, column_of, single_view
 from calibrant.typing import AnyFloatArray
@@ -49,9 +50,23 @@ def calibration_curve(
     >>> prob_true, prob_pred
     (array([0., 1.]), array([0.2, 0.7]))
     """
+    check_bins(n_bins, strategy)
     array, _ = as_matrix(y_prob)
-    if array.ndim == 1 or array.shape[1] == 1:
-        return curve_of_two(y_true, array.ravel(), pos_label=pos_label, n_bins=n_bins, strategy=strategy)
-    data = check_predictions(y_true, y_prob)
-    view = single_view(data, "auto") if pos_label is None else class_view(data, column_of(data, pos_label))
-    return curve_of_two(view.hit, np.clip(view.score, 0.0, 1.0), n_bins=n_bins, strategy=strategy)
+    if array.ndim == 2 and array.shape[1] > 1:
+        data = check_predictions(y_true, y_prob)
+        view = single_view(data, "auto") if pos_label is None else class_view(data, column_of(data, pos_label))
+    else:
+        labels, _ = check_labels(y_true, len(array))
+        seen = distinct(labels)
+        if len(seen) > 2:
+            raise ValueError(
+                f"y_true holds {len(seen)} classes, {seen.tolist()[:3]} ...: a single column of y_prob is for two. "
+                "Pass one column per class, or y_true == label."
+            )
+        positive = _check_pos_label_consistency(pos_label, labels)
+        # As probabilities of the classes 0 and 1 they are checked like all others.
+        view = single_view(check_predictions((labels == positive).astype(np.int64), array, classes=[0, 1]), "binary")
+    edges = uniform_edges(n_bins) if strategy == "uniform" else np.quantile(view.score, uniform_edges(n_bins))
+    sums = bin_sums(np.searchsorted(edges[1:-1], view.score), view.score, view.hit, None, n_bins)
+    full = sums.weight > 0
+    return sums.hit[full] / sums.weight[full], sums.score[full] / sums.weight[full]

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from calibrant.metrics.binned import expected_error
 from calibrant.metrics.bins import Binner, BinSums, Strategy, sum_by, uniform_index
-from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
+from calibrant.metrics.inputs import FloatArray, check_predictions
 from calibrant.metrics.views import Kind, View, class_view, column_of, resolve_kind, single_view
 from calibrant.optional import require
 from calibrant.threads import limited
