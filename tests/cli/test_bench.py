@@ -43,17 +43,20 @@ def test_build_run_merge(tmp_path: Path) -> None:
         (("run", "--methods", "ts", "--out", "x"), "either --predictions FILE or --embedded"),
         (("run", "--embedded", "--methods", "tss", "--out", "x"), "No calibrator is called 'tss'"),
         (("run", "--embedded", "--methods", "ts", "--datasets", "irises", "--out", "x"), "no dataset named irises"),
-        (("run", "--predictions", "none.h5", "--methods", "ts", "--out", "x"), "no such file: none.h5"),
+        (("run", "--predictions", "none.h5", "--methods", "ts", "--out", "x"), "'none.h5' does not exist"),
         (("build", "--suite", "huge", "--out", "x.h5"), "no suite named 'huge'"),
-        (("merge", "nowhere", "--out", "x"), "holds no results"),
+        (("merge", "nowhere", "--out", "x"), "'nowhere' does not exist"),
+        (("search", "--out", "x"), "name the predictions"),
+        (("report", "--out", "x"), "name the results"),
+        (("report", "nowhere", "--out", "x"), "'nowhere' does not exist"),
     ],
 )
-def test_mistakes_are_one_line(
+def test_mistakes_in_the_command_are_exit_code_two(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, said = invoke(*arguments)
-    assert code == 1
+    assert code == 2
     assert message in said
-    assert len(said.strip().splitlines()) == 1
+    assert "Traceback" not in said
     assert list(tmp_path.iterdir()) == []

@@ -228,10 +228,10 @@ def test_mistakes_end_in_a_line_and_exit_code_two(tmp_path: Path, data: Path, st
         (("evaluate", data, "-y", "animal", "--probs", "q_*"), "no column is called 'q_*'"),
         (("evaluate", data, "-y", "animal", "--weight", "ww"), "no column 'ww'"),
         (("evaluate", tmp_path / "none.csv", "-y", "animal"), "there is no file"),
-        (("fit", data, "-y", "animal", "-o", tmp_path / "old.csv"), "exists already; --force overwrites it"),
+        (("fit", data, "-y", "animal", "-o", tmp_path / "old.csv"), "exists already. --force overwrites it"),
         (("fit", data, "-y", "animal", "-m", "smss", "-o", tmp_path / "n.json"), "did you mean 'sms'"),
         (("fit", data, "-y", "animal", "-m", "ts", "--set", "x=1", "-o", tmp_path / "n.json"), "parameter"),
-        (("apply", stored, data, "-o", tmp_path / "old.csv"), "exists already; --force overwrites it"),
+        (("apply", stored, data, "-o", tmp_path / "old.csv"), "exists already. --force overwrites it"),
         (("apply", stored, data, "-o", tmp_path / "no" / "x.csv"), "there is no folder"),
         (("apply", tmp_path / "no.json", data, "-o", tmp_path / "n.csv"), "there is no file"),
         (("report", data, "-y", "animal", "--methods", "nope", "-o", tmp_path / "n.html"), "No calibrator is called"),
@@ -256,12 +256,17 @@ def test_unusable_data_is_exit_code_one(tmp_path: Path, data: Path, stored: Path
     for command in (("evaluate", bad, "-y", "animal"), ("apply", stored, bad, "-o", tmp_path / "out.csv")):
         result = run(*command)
         assert result.exit_code == 1
-        assert "row 5 (line 6 with the header): 'p_dog' is 'oops', not a number" in result.stderr
+        assert "line 6: 'p_dog' is 'oops', not a number" in result.stderr
     assert not (tmp_path / "out.csv").exists()
     assert not list(tmp_path.glob(".out*"))
     result = ok("apply", stored, bad, "-o", tmp_path / "out.csv", "--on-error", "skip", "--json")
-    assert json.loads(result.stdout) == {"output": str(tmp_path / "out.csv"), "rows": 399, "rows_skipped": 1}
-    assert "Skipped 1 row; the first is row 5" in result.stderr
+    assert json.loads(result.stdout) == {
+        "output": str(tmp_path / "out.csv"),
+        "rows": 399,
+        "rows_skipped": 1,
+        "columns": {"p_dog": "dog", "p_bird": "bird", "p_cat": "cat"},
+    }
+    assert "Skipped 1 row; the first is line 6" in result.stderr
     assert len(read(tmp_path / "out.csv")) == 399
     (tmp_path / "junk.json").write_text('{"not": "a calibrator"}')
     assert run("apply", tmp_path / "junk.json", data, "-o", tmp_path / "x.csv").exit_code == 1

@@ -143,7 +143,7 @@ def test_truncated_gzip_gives_a_clear_error(tmp_path: Path) -> None:
 def test_atomic_output_leaves_nothing_behind(tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
     target.write_text("old")
-    with pytest.raises(RequestError, match="--force"), atomic_output(target):
+    with pytest.raises(RequestError, match="exists already"), atomic_output(target):
         pass
 
     def interrupted() -> None:
@@ -191,7 +191,7 @@ def test_bad_rows_are_named_or_counted(
     monkeypatch.setattr(table_csv, "CSV_BLOCK", block)
     path = csv_file(tmp_path, "1,0.5,0.5,1,a", "2,0.2,0.8,1,b", line, "4,0.1,0.9,2,b", line, "6,1,0,1,a")
     layout = Layout(label="y", weight="w")
-    with pytest.raises(TableError, match=r"row 3 \(line 4") as found:
+    with pytest.raises(TableError, match="line 4: ") as found:
         read_all(RowReader(open_table(path), layout))
     assert message in str(found.value)
     reader = RowReader(open_table(path), layout, skip_errors=True)
@@ -201,13 +201,13 @@ def test_bad_rows_are_named_or_counted(
     assert rows.weight is not None
     assert rows.weight.tolist() == [1, 1, 2, 1]
     assert reader.skipped.count == 2
-    assert "row 3" in reader.skipped.first
+    assert "line 4" in reader.skipped.first
 
 
 def test_row_numbers_count_lines_left_out(tmp_path: Path) -> None:
     path = csv_file(tmp_path, "1,0.5,0.5,1,a", "broken", "3,0.5,0.5,1,b", "broken", "5,0.5,0.9,1,a")
     batches = list(open_table(path).batches(skip_errors=True))
-    assert np.concatenate([batch.rows for batch in batches]).tolist() == [1, 3, 5]
+    assert np.concatenate([batch.rows for batch in batches]).tolist() == [2, 4, 6]
 
 
 def test_parquet_bad_row_is_named_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,9 +291,10 @@ def test_what_cannot_be_told_is_an_error_that_lists_what_there_is() -> None:
         find_columns(["p_a", "p_b"], ["a", "b"], peek=peek_uniform, probs=["q_*"])
     with pytest.raises(RequestError, match="no probability column stands for the label 'c'"):
         find_columns(["p_a", "p_b"], ["a", "b", "c"], peek=peek_uniform, probs=["p_*"])
-    with pytest.raises(RequestError, match="--classes"):
+    with pytest.raises(RequestError, match=r"3 probability columns .* and 2 labels") as refused:
         find_columns(["u", "v", "w"], ["a", "b"], peek=peek_uniform, probs=["u", "v", "w"])
-    with pytest.warns(UserWarning, match="u = a, v = b"):
+    assert refused.value.hints == ("classes",)
+    with pytest.raises(RequestError, match="which label each of the columns 'u', 'v' stands for cannot be known"):
         find_columns(["u", "v"], ["a", "b"], peek=peek_uniform, probs=["u", "v"])
     found = find_columns(["u", "v"], ["a", "b"], peek=peek_uniform, probs=["u", "v"], classes=["b", "a"])
     assert found.classes == ("b", "a")

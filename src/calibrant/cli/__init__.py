@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from calibrant.cli.lazy import lazy_group
+from calibrant.cli.mistakes import end_cleanly
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("calibrant.cli.report:app", "Is it calibrated? What would each method gain? One HTML page."),
@@ -51,4 +52,5 @@ def _calibrant(
 
 def main() -> None:
     """Entry point of the program `calibrant`."""
+    end_cleanly()
     app()

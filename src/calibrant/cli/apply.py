@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.files import make_layout, opened, print_json, progress_over, tell_skipped
-from calibrant.cli.mistakes import explained
+from calibrant.cli.mistakes import CommandError, explained
+from calibrant.cli.printing import class_columns, print_json
+from calibrant.cli.progress import progress_over
+from calibrant.cli.reading import reading
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -20,38 +22,44 @@ def apply(
     output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")],
     probs: options.Probs = None,
     suffix: Annotated[
-        str, typer.Option("--suffix", help="Keep the columns and add calibrated ones with this at the end, as _cal.")
+        str, typer.Option("--suffix", help="Keep the columns and add calibrated ones with this suffix, as in _cal.")
     ] = "",
     renormalize: options.Renormalize = False,
+    decimal: options.Decimal = None,
     on_error: options.OnErrorOption = options.OnError.stop,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Replace the probabilities in a file by calibrated ones.
 
-    All other columns pass through as they are, in their order. Files of any size are handled in chunks; the output
+    All other columns pass through unchanged, in their order. Files of any size are handled in chunks; the output
     appears when it is complete. Rows skipped by --on-error skip are left out of it.
     """
     with explained():
         from calibrant.files.stored.application import apply_to_table, load_calibrator
-        from calibrant.files.tables.rows import RowReader
-        from calibrant.files.tables.table import RequestError
         from calibrant.files.tables.writers import check_output
 
         if as_json and output == "-":
-            raise RequestError("--json and the calibrated rows cannot share standard output; name an --output file")
+            raise CommandError("--json and the calibrated rows cannot share standard output; name an --output file")
         check_output(output, force=force)
         fitted = load_calibrator(calibrator)
-        with opened(file) as (table, _):
-            logits = getattr(fitted, "input", "probabilities") == "logits"
-            renormalize = renormalize or bool(getattr(fitted, "renormalize", False))
-            layout = make_layout(None, None, None, probs, None, logits, renormalize)
-            reader = RowReader(table, layout, skip_errors=on_error is options.OnError.skip)
-            rows = apply_to_table(
-                fitted, reader, output, suffix=suffix, force=force, progress=progress_over(table, "apply")
+        logits = getattr(fitted, "input", "probabilities") == "logits"
+        renormalize = renormalize or bool(getattr(fitted, "renormalize", False))
+        with reading(
+            file, probs=probs, logits=logits, renormalize=renormalize, decimal=decimal, on_error=on_error
+        ) as reader:
+            done = apply_to_table(
+                fitted, reader, output, suffix=suffix, force=force, progress=progress_over(reader.table, "apply")
             )
-            tell_skipped(reader)
         if as_json:
-            print_json({"output": output, "rows": rows, "rows_skipped": reader.skipped.count})
+            print_json(
+                {
+                    "output": output,
+                    "rows": done.rows,
+                    "rows_skipped": reader.skipped.count,
+                    "columns": dict(zip(done.columns, done.classes)),
+                }
+            )
         elif output != "-":
-            typer.echo(f"{output}: {rows:,} rows calibrated")
+            typer.echo(f"{output}: {done.rows:,} rows calibrated")
+            typer.echo(class_columns(done.columns, done.classes))

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.files import columns_of_text, make_layout, opened, print_json, progress_over, tell_skipped
 from calibrant.cli.mistakes import explained
+from calibrant.cli.printing import class_columns, columns_of_text, print_json
+from calibrant.cli.progress import progress_over
+from calibrant.cli.reading import reading
 
 if TYPE_CHECKING:
     from calibrant.report.evaluation import Evaluation
@@ -27,6 +29,7 @@ def evaluate(
     group: options.Group = None,
     logits: options.Logits = False,
     renormalize: options.Renormalize = False,
+    decimal: options.Decimal = None,
     ci: Annotated[bool, typer.Option("--ci", help="Add confidence intervals.")] = False,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.", min=0.5, max=0.999)] = 0.95,
     on_error: options.OnErrorOption = options.OnError.stop,
@@ -38,20 +41,29 @@ def evaluate(
     of whether the probabilities are calibrated. Files of any size are read in chunks; what needs all rows at once
     (AUROC, the test) is left out for very large ones.
     """
-    with explained():
-        from calibrant.files.tables.rows import RowReader
+    with explained("There is no result"):
         from calibrant.report.evaluation import evaluate_table
 
-        with opened(file, [label, weight, group]) as (table, (label_, weight_, group_)):
-            layout = make_layout(label_, weight_, group_, probs, classes, logits, renormalize)
-            reader = RowReader(table, layout, skip_errors=on_error is options.OnError.skip)
-            found = evaluate_table(reader, level=level if ci else None, progress=progress_over(table, "evaluate"))
-            tell_skipped(reader)
+        with reading(
+            file,
+            label=label,
+            weight=weight,
+            group=group,
+            probs=probs,
+            classes=classes,
+            logits=logits,
+            renormalize=renormalize,
+            decimal=decimal,
+            on_error=on_error,
+        ) as reader:
+            progress = progress_over(reader.table, "evaluate")
+            found = evaluate_table(reader, level=level if ci else None, progress=progress)
         if as_json:
             print_json({"file": file, **_as_dict(found), "rows_skipped": reader.skipped.count})
         else:
             typer.echo(f"{file}: {found.rows:,} rows, {len(found.classes)} classes")
-            typer.echo(_table(found, ci))
+            typer.echo(class_columns(found.columns, found.classes))
+            typer.echo(_table(found, level if ci else None))
 
 
 def _as_dict(found: Evaluation) -> dict[str, Any]:
@@ -71,22 +83,26 @@ def _as_dict(found: Evaluation) -> dict[str, Any]:
     return result
 
 
-def _table(found: Evaluation, ci: bool) -> str:
-    rows = [["", "value", *(["interval", ""] if ci else [])]]
+def _table(found: Evaluation, level: float | None) -> str:
+    rows = [["", "value", *([] if level is None else [f"{100 * level:g}% interval"])]]
     for name, estimate in found.metrics.items():
-        cells = (estimate.value, estimate.low, estimate.high) if ci else (estimate.value,)
-        rows.append([name, *("-" if math.isnan(number) else f"{number:.4f}" for number in cells)])
-    lines = [columns_of_text(rows)]
+        interval = [] if level is None else [f"{_number(estimate.low)} to {_number(estimate.high)}"]
+        rows.append([name, _number(estimate.value), *("" if math.isnan(estimate.low) else cell for cell in interval)])
+    lines = ["", columns_of_text(rows)]
     if found.test is not None:
         p = found.test.p_value
-        verdict = "not calibrated" if p < 0.05 else "nothing speaks against calibration"
-        lines.append(f"test of calibration: p = {p:.3g}, {verdict}")
+        verdict = "not calibrated" if p < 0.05 else "no evidence of miscalibration"
+        lines += ["", f"Test of calibration: p = {p:.3g}, {verdict}"]
     if found.groups:
         shown = ("log_loss", "brier", "accuracy", "confidence_gap", "ece")
         head = ["group", "rows", *shown]
         body = [
-            [name, f"{part.rows:,}", *(f"{part.metrics[metric].value:.4f}" for metric in shown)]
+            [name, f"{part.rows:,}", *(_number(part.metrics[metric].value) for metric in shown)]
             for name, part in found.groups.items()
         ]
         lines += ["", columns_of_text([head, *body])]
     return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4f}"

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.files import make_layout, opened, print_json, tell_skipped
-from calibrant.cli.mistakes import explained
+from calibrant.cli.mistakes import CommandError, asked, explained
+from calibrant.cli.printing import class_columns, print_json
+from calibrant.cli.reading import reading
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -18,16 +19,17 @@ app = typer.Typer(rich_markup_mode=None)
 def fit(
     file: options.Input,
     label: options.Label,
-    output: Annotated[str, typer.Option("--output", "-o", help="JSON file to write.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="JSON file to write; - is standard output.")],
     method: options.Method = "auto",
     parameter: Annotated[
-        list[str] | None, typer.Option("--set", help="Parameter of the method, as name=value; may be repeated.")
+        list[str] | None, typer.Option("--set", help="Parameter of the method, as in name=value; may be repeated.")
     ] = None,
     probs: options.Probs = None,
     classes: options.Classes = None,
     weight: options.Weight = None,
     logits: options.Logits = False,
     renormalize: options.Renormalize = False,
+    decimal: options.Decimal = None,
     on_error: options.OnErrorOption = options.OnError.stop,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -37,17 +39,27 @@ def fit(
     The rows must not be those the model was trained on. `calibrant methods` lists the methods.
     """
     with explained():
-        from calibrant.files.tables.rows import RowReader, read_all
+        from calibrant.files.tables.rows import read_all
         from calibrant.files.tables.writers import check_output
         from calibrant.report.fitting import fit_labelled, make_calibrator, store
 
+        if as_json and output == "-":
+            raise CommandError("--json and the calibrator cannot share standard output; name an --output file")
         check_output(output, force=force)
-        calibrator, name = make_calibrator(method, parameter or (), logits=logits, renormalize=renormalize)
-        with opened(file, [label, weight]) as (table, (label_, weight_)):
-            layout = make_layout(label_, weight_, None, probs, classes, logits, renormalize)
-            reader = RowReader(table, layout, skip_errors=on_error is options.OnError.skip)
+        with asked():
+            calibrator, name = make_calibrator(method, parameter or (), logits=logits, renormalize=renormalize)
+        with reading(
+            file,
+            label=label,
+            weight=weight,
+            probs=probs,
+            classes=classes,
+            logits=logits,
+            renormalize=renormalize,
+            decimal=decimal,
+            on_error=on_error,
+        ) as reader:
             rows = read_all(reader)
-            tell_skipped(reader)
         start = time.perf_counter()
         fitted = fit_labelled(calibrator, rows)
         seconds = time.perf_counter() - start
@@ -69,3 +81,4 @@ def fit(
                 f"{output}: {name} fitted to {len(rows.codes):,} rows and {len(rows.classes)} classes "
                 f"in {seconds:.2g} s"
             )
+            typer.echo(class_columns(rows.columns, rows.classes))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.files import columns_of_text, print_json
 from calibrant.cli.mistakes import explained
+from calibrant.cli.printing import columns_of_text, print_json
 
 app = typer.Typer(rich_markup_mode=None)
 

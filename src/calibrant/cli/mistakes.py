@@ -1,24 +1,70 @@
 """Mistakes of the user end in one line, not in a stack trace.
 
-Exit codes: 0 for success, 1 when the work could not be done (a file, a value in it, a missing package), 2 when
-the command itself was wrong (an unknown option, a missing argument, a column or file that is not there, an output
-that would be overwritten). The environment variable `CALIBRANT_DEBUG` brings the stack trace back.
+Exit codes: 0 for success; 1 when the work could not be done (a damaged file, a value in it, a missing package); 2 when
+the command itself was wrong (an unknown option, method or column, a missing file, an output that exists); 130 and 143
+when it was interrupted or terminated. The environment variable `CALIBRANT_DEBUG` brings the stack trace back.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
 
+#: What errors and notes about tables suggest, in the words of the command line.
+HINTS = {
+    "classes": "Name the label of each column with --classes a,b,c",
+    "decimal": "Say which with --decimal , or --decimal .",
+    "force": "--force overwrites it",
+    "logits": "--logits reads logits",
+    "not_logits": "Leave out --logits",
+    "probs": "Name the probability columns with --probs, as in --probs 'p_*' or --probs a,b,c",
+    "renormalize": "--renormalize rescales rounded rows",
+    "skip_errors": "--on-error skip leaves such rows out",
+    "suffix": "Choose another --suffix",
+}
+
+
+class CommandError(ValueError):
+    """A mistake in the command itself."""
+
+
+class Terminated(KeyboardInterrupt):
+    """Someone asked the program to end (SIGTERM); it cleans up as for Ctrl-C."""
+
+
+def with_hints(message: object, hints: Sequence[str] = ()) -> str:
+    """A message and what can be done about it, as sentences.
+
+    Examples
+    --------
+    >>> with_hints("old.csv exists already", ["force"])
+    'old.csv exists already. --force overwrites it.'
+    """
+    sentences = [str(message), *(HINTS[hint] for hint in hints)]
+    return sentences[0] if len(sentences) == 1 else ". ".join(text.rstrip(".") for text in sentences) + "."
+
 
 @contextlib.contextmanager
-def explained() -> Iterator[None]:
-    """Turn errors about files, values and missing packages into a message and an exit code, warnings into lines."""
+def asked() -> Iterator[None]:
+    """Errors about values in this block are mistakes in the command."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise CommandError(str(error)) from error
+
+
+@contextlib.contextmanager
+def explained(kept: str = "Nothing was written") -> Iterator[None]:
+    """Turn errors about files, values and missing packages into a message and an exit code, warnings into lines.
+
+    `kept` is what an interrupted command leaves behind.
+    """
     with warnings.catch_warnings():
         # What the package has to say about the data; what libraries say to programmers is not for here.
         warnings.simplefilter("ignore")
@@ -28,12 +74,36 @@ def explained() -> Iterator[None]:
             yield
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
+        except KeyboardInterrupt as error:
+            ended = isinstance(error, Terminated)
+            typer.echo(f"{'Terminated' if ended else 'Interrupted'}. {kept}.", err=True)
+            raise typer.Exit(128 + (signal.SIGTERM if ended else signal.SIGINT)) from error
         except (ValueError, OSError, ImportError, RuntimeError, TypeError, MemoryError) as error:
             if os.environ.get("CALIBRANT_DEBUG"):
                 raise
             # A system error without our words names the file; its own text does that well enough.
-            typer.echo(f"Error: {error or type(error).__name__}", err=True)
-            raise typer.Exit(getattr(error, "exit_code", 1)) from error
+            typer.echo(f"Error: {with_hints(error, getattr(error, 'hints', ())) or type(error).__name__}", err=True)
+            raise typer.Exit(2 if _in_command(error) else 1) from error
+
+
+def _in_command(error: Exception) -> bool:
+    from calibrant.files.tables.table import RequestError
+
+    return isinstance(error, (CommandError, RequestError))
+
+
+def end_cleanly() -> None:
+    """Let SIGTERM end the program as Ctrl-C does, so that no half-written file is left behind."""
+    main = os.getpid()
+
+    def stop(number: int, frame: Any) -> None:
+        if os.getpid() == main:
+            raise Terminated
+        # A worker process that inherited this: as if it had never been set.
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGTERM, stop)
 
 
 def _once() -> Any:

@@ -22,17 +22,43 @@ def complete_method(incomplete: str) -> list[tuple[str, str]]:
     return [(info.name, info.description) for info in list_calibrators() if info.name.startswith(incomplete)]
 
 
+def split_names(text: str | None) -> list[str] | None:
+    """Names separated by commas; None stays None.
+
+    Examples
+    --------
+    >>> split_names("a, b,")
+    ['a', 'b']
+    """
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _check_decimal(mark: str | None) -> str | None:
+    if mark not in (None, ",", "."):
+        raise typer.BadParameter("the decimal mark is a comma or a point")
+    return mark
+
+
 Input = Annotated[
-    str, typer.Argument(metavar="FILE", help="CSV (also .gz), parquet, feather, npz or npy; - is standard input.")
+    str,
+    typer.Argument(
+        metavar="FILE", help="CSV, JSON Lines, xlsx, parquet, feather, npz or npy file; - is standard input."
+    ),
 ]
-Label = Annotated[str, typer.Option("--label", "-y", help="Column of the true labels (an .npy file beside .npy).")]
+Label = Annotated[
+    str, typer.Option("--label", "-y", help="Column of the true labels (or an .npy file, if FILE is one).")
+]
 Probs = Annotated[
     list[str] | None,
-    typer.Option("--probs", "-p", help="Probability columns: a pattern as 'p_*' or a list as a,b,c. Default: found."),
+    typer.Option(
+        "--probs",
+        "-p",
+        help="Probability columns: a pattern such as 'p_*' or a list such as a,b,c. Default: auto-detected.",
+    ),
 ]
 Classes = Annotated[
     str | None,
-    typer.Option("--classes", help="Label of each probability column, as a,b,c, where names do not tell."),
+    typer.Option("--classes", help="Label of each probability column, as in a,b,c, if the names do not tell."),
 ]
 Weight = Annotated[
     str | None,
@@ -40,9 +66,13 @@ Weight = Annotated[
 ]
 Group = Annotated[
     str | None,
-    typer.Option("--group", help="Column of segments to look at one by one."),
+    typer.Option("--group", help="Column of segments to evaluate one by one."),
 ]
 Logits = Annotated[bool, typer.Option("--logits", help="The columns hold logits, not probabilities.")]
+Decimal = Annotated[
+    str | None,
+    typer.Option("--decimal", callback=_check_decimal, help="Decimal mark of numbers in text: , or . (auto-detected)."),
+]
 Renormalize = Annotated[bool, typer.Option("--renormalize", help="Rescale rows of rounded probabilities to sum to 1.")]
 OnErrorOption = Annotated[OnError, typer.Option("--on-error", help="Stop at a row that cannot be used, or skip it.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output if it exists.")]

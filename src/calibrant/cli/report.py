@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.files import bar, make_layout, opened, print_json, tell_skipped
-from calibrant.cli.mistakes import explained
+from calibrant.cli.mistakes import CommandError, asked, explained
+from calibrant.cli.printing import class_columns, print_json
+from calibrant.cli.progress import bar
+from calibrant.cli.reading import reading
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -26,13 +28,12 @@ def report(
     group: options.Group = None,
     logits: options.Logits = False,
     renormalize: options.Renormalize = False,
-    methods: Annotated[
-        str | None, typer.Option("--methods", help="Methods to compare, as ts,sms,isotonic. Default: the usual ones.")
-    ] = None,
+    decimal: options.Decimal = None,
+    methods: Annotated[str | None, typer.Option("--methods", help="Methods to compare, as in ts,sms,isotonic.")] = None,
     method: Annotated[
         str | None,
         typer.Option(
-            "--method", "-m", help="Method to recommend. Default: chosen.", autocompletion=options.complete_method
+            "--method", "-m", help="Method to recommend; default: the best.", autocompletion=options.complete_method
         ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Title of the page. Default: the file's name.")] = None,
@@ -48,31 +49,36 @@ def report(
     """
     with explained():
         from calibrant.calibrators.registry import get_calibrator
-        from calibrant.files.tables.rows import RowReader, as_probabilities, read_all
-        from calibrant.files.tables.table import RequestError
+        from calibrant.files.tables.rows import as_probabilities, read_all
         from calibrant.files.tables.writers import atomic_output, check_output
         from calibrant.report.analysis import Source, analyse, as_predictions
         from calibrant.report.comparison import default_methods
         from calibrant.report.page import render
 
         if as_json and output == "-":
-            raise RequestError("--json and the page cannot share standard output; name an --output file")
+            raise CommandError("--json and the page cannot share standard output; name an --output file")
         check_output(output, force=force)
-        wanted = None if methods is None else [part.strip() for part in methods.split(",") if part.strip()]
-        for known in [*(wanted or []), *([method] if method else [])]:
-            try:
+        wanted = options.split_names(methods)
+        with asked():
+            for known in [*(wanted or []), *([method] if method else [])]:
                 get_calibrator(known)
-            except ValueError as error:
-                raise RequestError(str(error)) from error
-        with opened(file, [label, weight, group]) as (table, (label_, weight_, group_)):
-            layout = make_layout(label_, weight_, group_, probs, classes, logits, renormalize)
-            reader = RowReader(table, layout, skip_errors=on_error is options.OnError.skip)
+        with reading(
+            file,
+            label=label,
+            weight=weight,
+            group=group,
+            probs=probs,
+            classes=classes,
+            logits=logits,
+            renormalize=renormalize,
+            decimal=decimal,
+            on_error=on_error,
+        ) as reader:
             rows = read_all(reader)
-            tell_skipped(reader)
-        data, segments = as_predictions(as_probabilities(rows.values, layout), rows)
+        data, segments = as_predictions(as_probabilities(rows.values, reader.layout), rows)
         words = [file, "--label", label, *_given("--classes", classes), *_given("--weight", weight)]
         words += [word for pattern in probs or () for word in ("--probs", pattern)]
-        words += ["--logits"] * logits + ["--renormalize"] * renormalize
+        words += ["--logits"] * logits + ["--renormalize"] * renormalize + _given("--decimal", decimal)
         words += ["--on-error", "skip"] * (reader.skipped.count > 0)
         command = shlex.join(["calibrant", "report", *words, *_given("--group", group), "-o", output])
         source = Source(
@@ -99,6 +105,7 @@ def report(
         elif output != "-":
             typer.echo(f"{contents.verdict.headline}.")
             typer.echo("\n".join(contents.verdict.sentences))
+            typer.echo(class_columns(rows.columns, rows.classes))
             typer.echo(f"Report: {output}")
 
 

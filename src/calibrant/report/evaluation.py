@@ -103,7 +103,9 @@ def _take_in(running: dict[str | None, RunningMetrics], part: Forecasts, group: 
         for name, rows in split_groups(group):
             running.setdefault(name, RunningMetrics()).add(subset(part, rows))
             if len(running) > MOST_GROUPS:
-                raise TableError(f"there are more than {MOST_GROUPS} groups; --group names a column of segments")
+                raise TableError(
+                    f"there are more than {MOST_GROUPS} groups; the column of groups should hold a few segments"
+                )
 
 
 def split_groups(group: Any) -> list[tuple[str, Any]]:
@@ -111,7 +113,7 @@ def split_groups(group: Any) -> list[tuple[str, Any]]:
     names = np.array(["(none)" if name in (None, "") else name for name in group], dtype=object)
     found, codes = np.unique(names.astype(str), return_inverse=True)
     if len(found) > MOST_GROUPS:
-        raise TableError(f"there are more than {MOST_GROUPS} groups; --group names a column of segments")
+        raise TableError(f"there are more than {MOST_GROUPS} groups; the column of groups should hold a few segments")
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes))
     return [(str(name), rows) for name, rows in zip(found, np.split(order, ends[:-1]))]

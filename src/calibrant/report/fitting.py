@@ -56,7 +56,7 @@ def make_calibrator(
 def _parsed(pair: str) -> tuple[str, Any]:
     name, sign, text = pair.partition("=")
     if not sign or not name:
-        raise RequestError(f"--set takes name=value, not {pair!r}")
+        raise RequestError(f"parameters are given as name=value, not as {pair!r}")
     try:
         return name, json.loads(text)
     except json.JSONDecodeError:

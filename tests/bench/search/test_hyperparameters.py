@@ -30,7 +30,7 @@ from calibrant.bench.search.hyperparameters import (  # noqa: E402
     split_datasets,
 )
 from calibrant.bench.search.report import compare_on_control, redraw_search  # noqa: E402
-from calibrant.cli.study import search_app  # noqa: E402
+from calibrant.cli.bench.search import app as search_app  # noqa: E402
 from calibrant.files.predictions.source import MemorySource, Predictions  # noqa: E402
 
 

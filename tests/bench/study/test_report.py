@@ -21,7 +21,7 @@ from typer.testing import CliRunner  # noqa: E402
 from calibrant.bench.study import leaderboard  # noqa: E402
 from calibrant.bench.study import report as report_module  # noqa: E402
 from calibrant.bench.study.report import make_report  # noqa: E402
-from calibrant.cli.study import report_app  # noqa: E402
+from calibrant.cli.bench.report import app as report_app  # noqa: E402
 from calibrant.plots import study as figures  # noqa: E402
 
 PRINTED = ["absolute", "by_dataset_model", "ranks_logloss", "ranks_brier", "winrates", "elo", "fit_time", "friedman"]

@@ -29,6 +29,15 @@ class NamedColumns:
         return self.values
 
 
+@dataclass(frozen=True)
+class Applied:
+    """Rows written, calibrated columns and the class of each (of a single one: both classes, its own last)."""
+
+    rows: int
+    columns: tuple[str, ...]
+    classes: tuple[Any, ...]
+
+
 def load_calibrator(path: str | Path) -> Any:
     """A calibrator stored as JSON."""
     import calibrant
@@ -50,7 +59,8 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
     fitted = getattr(calibrator, "feature_names_in_", None)
     if fitted is not None and not reader.layout.probs:
         reader.table.require([str(name) for name in fitted])
-        return ProbabilityColumns(tuple(str(name) for name in fitted), tuple(classes)), place
+        names = tuple(str(name) for name in fitted)
+        return ProbabilityColumns(names, tuple(classes), reader.style(names)), place
     found = reader.find(classes)
     if len(found.names) == 1:
         # The one column is that of the class it is named after, the second unless it says otherwise.
@@ -58,10 +68,11 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
     if len(found.names) != len(classes):
         raise RequestError(
             f"the calibrator was fitted to {len(classes)} classes; {len(found.names)} probability columns were found "
-            f"in {reader.table.path}: choose with --probs"
+            f"in {reader.table.path}",
+            "probs",
         )
     names = tuple(found.names[found.classes.index(classes[output])] for output in place)
-    return ProbabilityColumns(names, tuple(classes)), place
+    return ProbabilityColumns(names, tuple(classes), found.style), place
 
 
 def apply_to_table(
@@ -72,8 +83,8 @@ def apply_to_table(
     suffix: str = "",
     force: bool = False,
     progress: Callable[[Iterator[Rows]], Iterator[Rows]] = iter,
-) -> int:
-    """Write the table with calibrated probabilities, and return the number of rows.
+) -> Applied:
+    """Write the table with calibrated probabilities, in the style of its numbers; say what was done.
 
     Parameters
     ----------
@@ -92,22 +103,26 @@ def apply_to_table(
     columns, place = calibrator_columns(calibrator, reader)
     taken = [name + suffix for name in columns.names if suffix and name + suffix in reader.table.columns]
     if taken:
-        raise RequestError(f"the column {taken[0]!r} exists already; choose another --suffix")
+        raise RequestError(f"the column {taken[0]!r} exists already", "suffix")
     if hasattr(calibrator, "renormalize"):
         calibrator.renormalize = reader.layout.renormalize
     written = 0
     with open_writer(output, reader.table, force=force, suffix=suffix) as writer:
         for rows in progress(reader.read(columns, everything=True)):
-            writer.write(_replaced(calibrator, rows, columns.names, place, suffix))
+            writer.write(_replaced(calibrator, rows, columns, place, suffix, as_text=writer.text))
             written += len(rows.values)
         if not written:
             raise TableError(f"{reader.table.path} has no usable rows")
-    return written
+    classes = [np.asarray(calibrator.classes_).tolist()[j] for j in place]
+    return Applied(written, columns.names, columns.classes if len(columns.names) == 1 else tuple(classes))
 
 
-def _replaced(calibrator: Any, rows: Rows, names: tuple[str, ...], place: list[int], suffix: str) -> Any:
+def _replaced(
+    calibrator: Any, rows: Rows, columns: ProbabilityColumns, place: list[int], suffix: str, *, as_text: bool
+) -> Any:
     """The record batch with calibrated columns."""
     pa = require("pyarrow", extra="cli")
+    names, style = columns.names, columns.style
     data = take_rows(rows)
     values = rows.values
     if not len(values):
@@ -120,12 +135,13 @@ def _replaced(calibrator: Any, rows: Rows, names: tuple[str, ...], place: list[i
         fitted = list(getattr(calibrator, "feature_names_in_", []))
         named = len(fitted) == len(names)
         calibrated = calibrator.predict_proba(NamedColumns(fitted, values) if named else values)
-    columns = dict(zip(data.schema.names, data.columns))
+    cells = dict(zip(data.schema.names, data.columns))
     fields = {field.name: field for field in data.schema}
     for name, number in zip(names, place):
-        column = pa.array(np.ascontiguousarray(calibrated[:, number]))
-        columns[name + suffix] = column
+        column = pa.array(np.ascontiguousarray(calibrated[:, number] * style.whole))
+        column = style.text(column) if as_text and style.is_special else column
+        cells[name + suffix] = column
         fields[name + suffix] = pa.field(name + suffix, column.type)
     return pa.RecordBatch.from_arrays(
-        list(columns.values()), schema=pa.schema(list(fields.values()), metadata=data.schema.metadata)
+        list(cells.values()), schema=pa.schema(list(fields.values()), metadata=data.schema.metadata)
     )

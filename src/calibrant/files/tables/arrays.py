@@ -100,6 +100,8 @@ class ArrayWriter:
     become a matrix under the array's name with that suffix.
     """
 
+    text = False
+
     def __init__(self, stream: IO[bytes], kind: str, layout: Mapping[str, list[str]] | None, suffix: str = "") -> None:
         self._stream = stream
         self._kind = kind

@@ -1,8 +1,9 @@
 """Which columns of a table are the probabilities, and which label each stands for.
 
-Columns are named by a pattern or a list, or found: those named like the labels, those named like the labels with
-something common before or behind (`p_cat`, `p_dog`), or numbered ones (`prob_0`, `prob_1`). What cannot be told is an
-error that lists what there is; nothing is guessed from positions alone without saying so.
+Columns are named by a pattern or a list, or found: those named like the labels, those named like the labels with a
+common prefix or suffix (`p_cat`, `p_dog`), or numbered ones (`prob_0`, `prob_1`). What cannot be known is an error that
+lists what there is; numbered columns stand for the labels in sorted order, which is said, and checked where labels are
+text.
 """
 
 from __future__ import annotations
@@ -10,16 +11,15 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.files.tables.numeric import NumberStyle
 from calibrant.files.tables.table import RequestError, list_names
-from calibrant.inputs.labels import CalibrationWarning
 
 #: Names by which a single column is known as the probability of the second of two classes.
 SINGLE_NAMES = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "prediction")
@@ -32,11 +32,14 @@ Peek = Callable[[Sequence[str]], "NDArray[np.float64] | None"]
 class ProbabilityColumns:
     """Probability columns in the order of the file, and the labels.
 
-    `classes` has one label a column; a single column stands for the second of two labels.
+    `classes` has one label per column; a single column stands for the second of two labels. `by_order`: the names do
+    not tell which label is which, the sorted labels were taken in the order of the columns.
     """
 
     names: tuple[str, ...]
     classes: tuple[Any, ...]
+    style: NumberStyle = field(default_factory=NumberStyle)
+    by_order: bool = False
 
 
 def label_text(label: Any) -> str:
@@ -92,7 +95,8 @@ def find_columns(
         names = _named(probs, columns, free)
     else:
         names = _Finder(free, [label_text(label) for label in labels], peek, as_probabilities).find()
-    return ProbabilityColumns(tuple(names), tuple(_name_classes(names, labels, classes)))
+    found, by_order = _name_classes(names, labels, classes)
+    return ProbabilityColumns(tuple(names), tuple(found), by_order=by_order)
 
 
 def _named(probs: Sequence[str], columns: Sequence[str], free: Sequence[str]) -> list[str]:
@@ -124,7 +128,7 @@ class _Finder:
             groups = [group for group in groups if self._is_distribution(group)] or groups
         if len(groups) > 1:
             found = "; or ".join(list_names(group, 5) for group in groups)
-            raise RequestError(f"several groups of columns may be the probabilities: {found}. Choose with --probs")
+            raise RequestError(f"several groups of columns may be the probabilities: {found}", "probs")
         if groups:
             return groups[0]
         single = self._single()
@@ -132,7 +136,8 @@ class _Finder:
             return single
         raise RequestError(
             f"no columns look like probabilities of the labels {list_names(self.labels, 10)}; the columns are "
-            f"{list_names(self.free)}. Name them with --probs, as in --probs 'p_*' or --probs a,b,c"
+            f"{list_names(self.free)}",
+            "probs",
         )
 
     def _around_labels(self) -> list[list[str]]:
@@ -187,55 +192,69 @@ class _Finder:
         return bool(len(values)) and float(inside.all(axis=1).mean()) >= 0.5
 
 
-def _name_classes(names: Sequence[str], labels: Sequence[Any], classes: Sequence[Any] | None) -> list[Any]:
-    """The label of each column (of a single one: both labels, the second being the column's)."""
+def _name_classes(names: Sequence[str], labels: Sequence[Any], classes: Sequence[Any] | None) -> tuple[list[Any], bool]:
+    """The label of each column (of a single one: both labels, the second being the column's), and if by order alone."""
     texts = {label_text(label): label for label in labels}
     if classes is not None:
-        return _given_classes(names, texts, classes)
+        return _given_classes(names, texts, classes), False
     if len(names) == 1:
         return _single_classes(names[0], texts, list(labels))
     matched = _match(names, list(texts))
     if matched is not None:
-        return _as_labels(matched, labels, texts)
-    numbers = [re.sub(r"^.*?(\d*)$", r"\1", name) for name in names]
-    counted = numbers in ([str(i) for i in range(len(names))], [str(i + 1) for i in range(len(names))])
+        return _as_labels(matched, labels, texts), False
     if len(labels) != len(names):
         raise RequestError(
             f"there are {len(names)} probability columns ({list_names(names, 10)}) and {len(labels)} labels "
-            f"({list_names(list(texts), 10)}); name the label of each column with --classes"
+            f"({list_names(list(texts), 10)})",
+            "classes",
         )
-    if not counted:
-        pairs = ", ".join(f"{name} = {text}" for name, text in list(zip(names, texts))[:10])
-        warnings.warn(
-            f"The names of the probability columns are not the labels; they are taken in sorted order: {pairs}. "
-            "If that is wrong, name the label of each column with --classes.",
-            CalibrationWarning,
-            stacklevel=3,
+    numbers = [_last_number(name) for name in names]
+    by_number = {_last_number(text): label for text, label in texts.items()}
+    if None not in numbers and set(by_number) == set(numbers) and len(by_number) == len(names):
+        return [by_number[number] for number in numbers], False  # p_2 = class_2, whatever the order of the labels
+    numbered = numbers in (list(range(len(names))), list(range(1, len(names) + 1)))
+    # Labels such as class_1 to class_3 beside p_0 to p_2: two ways of counting, and who says which is which?
+    if not numbered or (isinstance(labels[0], str) and None not in by_number):
+        raise RequestError(
+            f"which label each of the columns {list_names(names, 10)} stands for cannot be known; the labels are "
+            f"{list_names(list(texts), 10)}",
+            "classes",
         )
-    return list(labels)
+    return list(labels), True
+
+
+def _last_number(text: str) -> int | None:
+    digits = re.search(r"\d+$", text)
+    return int(digits[0]) if digits else None
 
 
 def _given_classes(names: Sequence[str], texts: dict[str, Any], classes: Sequence[Any]) -> list[Any]:
     expected = max(len(names), 2)
     if len(classes) != expected or len({label_text(c) for c in classes}) != expected:
-        raise RequestError(f"--classes names {len(classes)} labels; {expected} different ones are needed")
+        raise RequestError(
+            f"{expected} different labels are needed for the columns, {len(classes)} are given", "classes"
+        )
     known = [texts.get(label_text(label), label) for label in classes]
     missing = sorted(set(texts) - {label_text(label) for label in classes})
     if missing:
-        raise RequestError(f"the label {missing[0]!r} occurs in the data but not in --classes")
+        raise RequestError(f"the label {missing[0]!r} occurs in the data but not among those given", "classes")
     return known
 
 
-def _single_classes(name: str, texts: dict[str, Any], labels: list[Any]) -> list[Any]:
+def _single_classes(name: str, texts: dict[str, Any], labels: list[Any]) -> tuple[list[Any], bool]:
     if len(labels) == 1 and set(texts) <= {"0", "1"}:
-        return [type(labels[0])(0), type(labels[0])(1)]
+        return [type(labels[0])(0), type(labels[0])(1)], False
     if len(labels) != 2:
         raise RequestError(
             f"a single probability column ({name!r}) needs two labels, there are {len(labels)}: "
-            f"{list_names(list(texts), 10)}. Name both with --classes, the column's own one last"
+            f"{list_names(list(texts), 10)}; of two given labels the column is the second one's",
+            "classes",
         )
     named = [label for text, label in texts.items() if re.fullmatch(rf"(.*[_.:\- ])?{re.escape(text)}", name)]
-    return [next(label for label in labels if label != named[0]), named[0]] if len(named) == 1 else labels
+    if len(named) == 1:
+        return [next(label for label in labels if label != named[0]), named[0]], False
+    # Numbers and truth values have a second one by convention, words do not.
+    return labels, isinstance(labels[0], str)
 
 
 def _match(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
@@ -251,7 +270,9 @@ def _match(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
         best = max(best, sorted(set(texts) & set(rest)), key=len)
     if best:
         missing = next(text for text in texts if text not in best)
-        raise RequestError(f"no probability column stands for the label {missing!r}; they are {list_names(names)}")
+        raise RequestError(
+            f"no probability column stands for the label {missing!r}; they are {list_names(names)}", "classes"
+        )
     return None
 
 
@@ -265,5 +286,6 @@ def _as_labels(matched: Sequence[str], labels: Sequence[Any], texts: dict[str, A
     except ValueError as error:
         raise RequestError(
             f"the column names give the labels {list_names(matched)}, of which some are not of the type of "
-            f"{labels[0]!r}; name the label of each column with --classes"
+            f"{labels[0]!r}",
+            "classes",
         ) from error

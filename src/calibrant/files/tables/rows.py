@@ -8,14 +8,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files.tables.cells import label_codes, read_labels, to_numbers, to_text
+from calibrant.files.tables.assumptions import better_order, looks_like_probabilities, measured
+from calibrant.files.tables.cells import label_codes, read_labels, to_text
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns
+from calibrant.files.tables.numeric import NumberStyle, to_numbers
 from calibrant.files.tables.table import Batch, RequestError, Table, TableError
 from calibrant.inputs.predictions import ROUNDING
 from calibrant.optional import require
@@ -36,6 +38,7 @@ class Layout:
     classes: tuple[str, ...] | None = None
     logits: bool = False
     renormalize: bool = False
+    decimal: str | None = None
 
     @property
     def reserved(self) -> list[str]:
@@ -88,13 +91,15 @@ class RowReader:
     layout: Layout
     skip_errors: bool = False
     skipped: Skipped = field(default_factory=Skipped)
+    #: What was assumed about the table, each with hints as those of errors.
+    notes: list[tuple[str, ...]] = field(default_factory=list)
 
     def find(self, labels: Sequence[Any] | None = None) -> ProbabilityColumns:
         """The probability columns and the labels they stand for; `labels` are those known beforehand."""
         self.table.require(self.layout.reserved)
         if labels is None:
             labels = self._labels_seen()
-        return find_columns(
+        found = find_columns(
             self.table.columns,
             labels,
             peek=self._peek,
@@ -103,6 +108,38 @@ class RowReader:
             reserved=self.layout.reserved,
             as_probabilities=not self.layout.logits,
         )
+        found = replace(found, style=self.style(found.names))
+        if found.by_order:
+            self._check_order(found)
+        return found
+
+    def style(self, names: Sequence[str]) -> NumberStyle:
+        """How the probabilities in these columns are written; what is not obvious is noted."""
+        style, values = measured(self._sample(names), self.layout.decimal, logits=self.layout.logits)
+        if style.decimal == "," and self.layout.decimal is None:
+            self.notes.append(("numbers are read with decimal commas", "decimal"))
+        if style.whole == 100:
+            self.notes.append(("the probabilities are percentages: 100 is read as 1",))
+        if self.layout.logits and values is not None and looks_like_probabilities(values, names):
+            self.notes.append((f"{names[0]!r} holds numbers from 0 to 1, which look like probabilities", "not_logits"))
+        return style
+
+    def _check_order(self, columns: ProbabilityColumns) -> None:
+        """Say that names do not tell the classes; refuse if the data speak for another order."""
+        pairs = _pairs(columns.names, columns.classes)
+        batch = next(self.table.batches([*columns.names, *self.layout.reserved], skip_errors=True), None)
+        if self.layout.label is not None and batch is not None:
+            rows = RowReader(self.table, self.layout, skip_errors=True)._checked(batch, columns)
+            assert rows.codes is not None
+            better = better_order(as_probabilities(rows.values, self.layout), rows.codes)
+            if better is not None:
+                raise RequestError(
+                    "the names of the probability columns do not tell their classes, and the sorted labels do not "
+                    f"fit the data: {pairs} is far worse than "
+                    f"{_pairs(columns.names, [columns.classes[j] for j in better])}",
+                    "classes",
+                )
+        self.notes.append((f"the columns are taken for the labels in sorted order: {pairs}", "classes"))
 
     def _labels_seen(self) -> list[Any]:
         seen: dict[Any, None] = {}
@@ -117,13 +154,14 @@ class RowReader:
             raise TableError(f"{self.table.path}: no row has a label in the column {self.layout.label!r}")
         return _typed(list(seen), text_only=self.table.format == "csv")
 
-    def _peek(self, names: Sequence[str], rows: int = 1000) -> NDArray[np.float64] | None:
+    def _sample(self, names: Sequence[str], rows: int = 1000) -> list[Any]:
+        """The first cells of columns."""
         for batch in self.table.batches(list(names), skip_errors=True):
-            columns = [to_numbers(batch.data.column(name).slice(0, rows)) for name in names]
-            if any(column.unreadable and len(column.unreadable) > len(column.values) / 2 for column in columns):
-                return None
-            return np.column_stack([column.values for column in columns]).astype(np.float64)
-        return None
+            return [batch.data.column(name).slice(0, rows) for name in names]
+        return []
+
+    def _peek(self, names: Sequence[str]) -> NDArray[np.float64] | None:
+        return measured(self._sample(names), self.layout.decimal, logits=self.layout.logits)[1]
 
     def read(self, columns: ProbabilityColumns, *, everything: bool = False) -> Iterator[Rows]:
         """Usable rows, chunk by chunk; `everything` keeps all columns in the batches."""
@@ -139,15 +177,18 @@ class RowReader:
 
     def _checked(self, batch: Batch, columns: ProbabilityColumns) -> Rows:
         names, layout = columns.names, self.layout
-        cells = [to_numbers(batch.data.column(name)) for name in names]
+        style = columns.style
+        cells = [to_numbers(batch.data.column(name), style.decimal) for name in names]
         values = np.column_stack([cell.values for cell in cells])
+        if style.whole != 1 and not style.percent_sign:
+            values = values / style.whole
         bad = _bad_rows(values, layout.logits, layout.renormalize)
         codes = weight = group = None
         if layout.label is not None:
             codes = label_codes(batch.data.column(layout.label), columns.classes)
             bad |= codes < 0
         if layout.weight is not None:
-            weight = to_numbers(batch.data.column(layout.weight)).values.astype(np.float64)
+            weight = to_numbers(batch.data.column(layout.weight), style.decimal).values.astype(np.float64)
             bad |= ~(np.isfinite(weight) & (weight >= 0))
         if layout.group is not None:
             group = np.array(to_text(batch.data.column(layout.group)).to_pylist(), dtype=object)
@@ -155,10 +196,10 @@ class RowReader:
             return Rows(batch, values, codes, weight, group, None)
         row = int(np.argmax(bad))
         unreadable = {name: cell.unreadable[row] for name, cell in zip(names, cells) if row in cell.unreadable}
-        reason = self._reason(batch, row, values[row], names, unreadable, codes, weight)
+        reason, *hints = self._reason(batch, row, values[row], columns, unreadable, codes, weight)
         message = f"{self.table.row_name(int(batch.rows[row]))}: {reason}"
         if not self.skip_errors:
-            raise TableError(f"{self.table.path}, {message}. --on-error skip leaves such rows out")
+            raise TableError(f"{self.table.path}, {message}", *hints, "skip_errors")
         self.skipped.add(int(bad.sum()), message)
         kept = ~bad
         return Rows(
@@ -175,21 +216,22 @@ class RowReader:
         batch: Batch,
         row: int,
         values: NDArray[Any],
-        names: Sequence[str],
+        columns: ProbabilityColumns,
         unreadable: dict[str, str],
         codes: NDArray[np.int64] | None,
         weight: NDArray[np.float64] | None,
-    ) -> str:
+    ) -> tuple[str, ...]:
+        """What is wrong with a row, and hints."""
         if unreadable:
             name, text = next(iter(unreadable.items()))
-            return f"{name!r} is {text!r}, not a number" if text.strip() else f"{name!r} is missing"
+            return (f"{name!r} is {text!r}, not a number" if text.strip() else f"{name!r} is missing",)
         if _bad_rows(values[None, :], self.layout.logits, self.layout.renormalize)[0]:
-            return _describe(values, names, self.layout)
+            return _describe(values, columns.names, self.layout, columns.style.whole)
         if codes is not None and codes[row] < 0:
             text = to_text(batch.data.column(self.layout.label).slice(row, 1))[0].as_py()
-            return f"no probability column stands for the label {text!r}" if text else "the label is missing"
+            return (f"no probability column stands for the label {text!r}" if text else "the label is missing",)
         assert weight is not None
-        return f"the weight is {weight[row]:g}; weights are finite and not negative"
+        return (f"the weight is {weight[row]:g}; weights are finite and not negative",)
 
 
 def _typed(labels: list[Any], *, text_only: bool) -> list[Any]:
@@ -218,19 +260,27 @@ def _bad_rows(values: NDArray[Any], logits: bool, renormalize: bool) -> NDArray[
     return bad | ~(np.abs(sums - 1) <= ROUNDING)
 
 
-def _describe(values: NDArray[Any], names: Sequence[str], layout: Layout) -> str:
+def _describe(values: NDArray[Any], names: Sequence[str], layout: Layout, whole: float) -> tuple[str, ...]:
+    """What is wrong with the numbers of a row, in the file's own unit, and hints."""
     for name, value in zip(names, values.tolist()):
         if math.isnan(value):
-            return f"{name!r} is missing"
+            return (f"{name!r} is missing",)
         if value == math.inf or (layout.logits and len(names) == 1 and math.isinf(value)):
-            return f"{name!r} is infinite"
+            return (f"{name!r} is infinite",)
     if layout.logits:
-        return "all logits are -inf; at least one class must be possible"
+        return ("all logits are -inf; at least one class must be possible",)
     for name, value in zip(names, values.tolist()):
         if value < 0 or (value > 1 + ROUNDING and not layout.renormalize):
-            return f"{name!r} is {value:.6g}, not a probability (--logits reads logits)"
-    advice = "" if layout.renormalize else " (--renormalize rescales rounded rows, --logits reads logits)"
-    return f"the probabilities sum to {float(values.sum()):.6g}, not to 1{advice}"
+            return (f"{name!r} is {value * whole:.6g}, not a probability", *(["logits"] if whole == 1 else []))
+    text = f"the probabilities sum to {float(values.sum()) * whole:.6g}, not to {whole:g}"
+    return (text,) if layout.renormalize else (text, "renormalize")
+
+
+def _pairs(names: Sequence[str], classes: Sequence[Any], limit: int = 10) -> str:
+    if len(names) == 1:
+        return f"{names[0]} = {classes[-1]}"
+    pairs = [f"{name} = {label}" for name, label in zip(names, classes)]
+    return ", ".join(pairs[:limit]) + (", ..." if len(pairs) > limit else "")
 
 
 def as_probabilities(values: NDArray[Any], layout: Layout) -> NDArray[Any]:

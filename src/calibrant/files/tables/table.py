@@ -1,4 +1,4 @@
-"""Tables of predictions in files, read in chunks: CSV (also gzip), parquet, feather, npz, npy.
+"""Tables of predictions in files, read in chunks: CSV and JSON Lines (also gzip), xlsx, parquet, feather, npz, npy.
 
 Every format gives the same thing, a sequence of Arrow record batches with the number of each row, so that commands
 work on files much larger than memory. Cells of a CSV stay the text they are; only columns asked for as numbers are
@@ -8,8 +8,10 @@ ever parsed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,9 @@ SUFFIXES = {
     ".csv": "csv",
     ".tsv": "csv",
     ".txt": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".xlsx": "xlsx",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".feather": "feather",
@@ -36,14 +41,19 @@ SUFFIXES = {
 
 
 class TableError(ValueError):
-    """A file that cannot be used as it is; the message says where and why."""
+    """A file that cannot be used as it is; the message says where and why.
+
+    `hints` name settings that may help (fields of `Layout`, `skip_errors`, `force`, ...): who shows the error says how
+    they are set.
+    """
+
+    def __init__(self, message: str, *hints: str) -> None:
+        super().__init__(message)
+        self.hints = hints
 
 
 class RequestError(TableError):
     """What was asked for is not there or cannot be told from other things: a file, a column, a label."""
-
-    #: The program's exit code for mistakes in the command itself.
-    exit_code = 2
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,7 @@ class Batch:
 
 
 def file_format(path: Path) -> str:
-    """Format of a file by its name: csv, parquet, feather, npz or npy.
+    """Format of a file by its name: csv, jsonl, xlsx, parquet, feather, npz or npy.
 
     Examples
     --------
@@ -69,7 +79,7 @@ def file_format(path: Path) -> str:
     for suffix, kind in SUFFIXES.items():
         if name.endswith(suffix):
             return kind
-    raise RequestError(f"{path}: the ending names no known format; there are {', '.join(SUFFIXES)} and .csv.gz")
+    raise RequestError(f"{path}: the format is not known by this ending; there are {', '.join(SUFFIXES)} and .csv.gz")
 
 
 class Table(ABC):
@@ -87,6 +97,8 @@ class Table(ABC):
     """
 
     format: str
+    #: What a row is called in messages, with its number.
+    row_word = "row"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -104,7 +116,7 @@ class Table(ABC):
 
     def row_name(self, row: int) -> str:
         """How messages name a row."""
-        return f"row {row}"
+        return f"{self.row_word} {row}"
 
     def require(self, names: Sequence[str]) -> None:
         """Raise an error that lists the columns there are unless all `names` are among them."""
@@ -136,7 +148,7 @@ def list_names(names: Sequence[str], limit: int = 40) -> str:
     >>> list_names(["a", "b", "c"], limit=2)
     "'a', 'b' and 1 more"
     """
-    shown = ", ".join(repr(name) for name in names[:limit])
+    shown = ", ".join(repr(name if len(name) < 80 else f"{name[:76]} ...") for name in names[:limit])
     return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
@@ -146,7 +158,7 @@ def open_table(path: str | Path, kind: str | None = None) -> Table:
     Parameters
     ----------
     path : str or Path
-        CSV (also .csv.gz, .tsv), parquet, feather, npz or npy file.
+        CSV (also .csv.gz, .tsv), JSON Lines, xlsx, parquet, feather, npz or npy file.
     kind : str, optional
         The format, if the name does not tell.
 
@@ -166,16 +178,29 @@ def open_table(path: str | Path, kind: str | None = None) -> Table:
         raise TableError(f"{path} is a folder, not a file of predictions")
     if not path.exists():
         raise RequestError(f"there is no file {path}")
+    table = _reader(kind)(path)
+    twice = next((name for name, count in Counter(table.columns).items() if count > 1), None)
+    if twice is not None:
+        named = f"has more than one column {twice!r}" if twice else "has columns without a name"
+        raise TableError(f"{path} {named}; give each column its own name")
+    return table
+
+
+def _reader(kind: str) -> Callable[[Path], Table]:
     require("pyarrow", extra="cli")
     if kind in ("npz", "npy"):
         from calibrant.files.tables.arrays import ArrayTable
 
-        return ArrayTable(path, kind)
+        return partial(ArrayTable, kind=kind)
     if kind == "csv":
         from calibrant.files.tables.text import CsvTable
 
-        return CsvTable(path)
-    return (ParquetTable if kind == "parquet" else FeatherTable)(path)
+        return CsvTable
+    if kind in ("jsonl", "xlsx"):
+        from calibrant.files.tables.records import ExcelTable, JsonLinesTable
+
+        return JsonLinesTable if kind == "jsonl" else ExcelTable
+    return ParquetTable if kind == "parquet" else FeatherTable
 
 
 class ParquetTable(RecordTable):
@@ -189,7 +214,7 @@ class ParquetTable(RecordTable):
         try:
             # Pages are read as they are needed: a single row group may be larger than memory.
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, OSError) as error:
             raise TableError(f"{path} is not a parquet file, or is damaged: {error}") from error
         self.columns = self._file.schema_arrow.names
         self.n_rows = self._file.metadata.num_rows
@@ -212,7 +237,7 @@ class FeatherTable(RecordTable):
         pa, ipc = require("pyarrow", extra="cli"), require("pyarrow.ipc", extra="cli")
         try:
             self._file = ipc.open_file(pa.memory_map(str(path)))
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, OSError) as error:
             raise TableError(f"{path} is not a feather (Arrow IPC) file, or is damaged: {error}") from error
         self.columns = self._file.schema.names
 

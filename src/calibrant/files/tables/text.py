@@ -1,132 +1,234 @@
 """CSV files as tables: comma, semicolon or tab, plain or gzip, read in blocks with every cell as text.
 
 Text stays the text it is (`007` does not become 7), and lines that cannot be split into cells are known by number.
+Arrow reads blocks in which every line is a row. Where quotes or blank lines stand, Python's own reader takes over,
+line by line: a stray quote then costs its own line and not all the lines up to the next quote.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.files.tables.table import Batch, Table, TableError
 from calibrant.optional import require
 
 #: Bytes of text handled at a time.
 CSV_BLOCK = 1 << 23
+#: Bytes without the end of a line from which a file is not taken for a table.
+LONGEST_LINE = 1 << 24
+
+_BLANK = " \r\n"
+
+
+class _Unfinished(Exception):
+    """A quote is open where the lines at hand end."""
 
 
 class CsvTable(Table):
     """Comma-, semicolon- or tab-separated text; every cell is read as text."""
 
     format = "csv"
+    row_word = "line"
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._size = max(path.stat().st_size, 1)
         self._file: IO[bytes] | None = None
-        with self._stream() as stream:
-            header = bytes(self._guarded(stream.read, 1 << 16)).split(b"\n", 1)[0]
-        counts = {mark: header.count(mark.encode()) for mark in (",", ";", "\t")}
-        self.delimiter = max(counts, key=lambda mark: counts[mark]) if any(counts.values()) else ","
-        with self._stream() as stream:
-            # Bad lines of the first block are not met here, only names are wanted.
-            self.columns = self._reader(stream, [], [], True).schema.names
-        twice = [name for name, count in Counter(self.columns).items() if count > 1]
-        if twice:
-            raise TableError(f"{path}: the column {twice[0]!r} is there more than once; give each its own name")
+        self.delimiter = ","
+        self._read_header()
 
-    @contextmanager
-    def _stream(self) -> Iterator[Any]:
-        pa = require("pyarrow", extra="cli")
+    def _read_header(self) -> None:
+        data = b""
+        for chunk, last in self._chunks():
+            data += chunk
+            lines = self._lines(data, last)
+            self._start, self._first_line = 0, 1
+            for place, line in enumerate(lines):
+                marked = re.fullmatch("sep=(.)", line.strip(_BLANK))  # a line that Excel understands
+                if line.strip(_BLANK) and not marked:
+                    with suppress(_Unfinished):
+                        self._take_names(lines, place, last)
+                        return
+                    break
+                self.delimiter = marked[1] if marked else self.delimiter
+                self._start += len(line.encode())
+                self._first_line += 1
+        raise TableError(f"{self.path} is empty" if not data else f"{self.path}: a quote in the header never ends")
+
+    def _take_names(self, lines: list[str], place: int, last: bool) -> None:
+        if self._first_line == 1 or self.delimiter == ",":
+            bare = re.sub(r'"[^"]*"', "", lines[place])
+            self.delimiter = max(",;\t", key=bare.count)
+        names, used = self._record(lines, place, last)
+        self.columns = [name.strip() for name in names]
+        self._start += len("".join(lines[place : place + used]).encode())
+        self._first_line += used
+
+    def _chunks(self, skip: int = 0) -> Iterator[tuple[bytes, bool]]:
+        """Blocks of bytes after the first `skip`, and whether it is the last one, which is empty."""
         with open(self.path, "rb") as file:
             self._file = file
-            zipped = file.peek(2)[:2] == b"\x1f\x8b"
-            with pa.CompressedInputStream(file, "gzip") if zipped else pa.PythonFile(file) as stream:
-                yield stream
+            stream: Any = gzip.GzipFile(fileobj=file) if file.peek(2)[:2] == b"\x1f\x8b" else file
+            first, old_mac = True, False
+            while True:
+                try:
+                    chunk = stream.read(CSV_BLOCK)
+                except (OSError, EOFError, zlib.error) as error:
+                    raise TableError(f"{self.path} is damaged: {error}") from error
+                if first:
+                    first, old_mac = False, b"\r" in chunk and b"\n" not in chunk
+                    chunk = chunk.removeprefix(b"\xef\xbb\xbf")
+                chunk = chunk.replace(b"\r", b"\n") if old_mac else chunk
+                if not chunk:
+                    yield b"", True
+                    return
+                chunk, skip = chunk[skip:], max(skip - len(chunk), 0)
+                yield chunk, False
 
-    def _reader(self, stream: Any, columns: list[str] | None, bad: list[tuple[int, str]], skip_errors: bool) -> Any:
-        pa, csv = require("pyarrow", extra="cli"), require("pyarrow.csv", extra="cli")
+    def _lines(self, data: bytes, last: bool) -> list[str]:
+        """Whole lines with their ends."""
+        cut = len(data) if last else data.rfind(b"\n") + 1
+        if len(data) - cut > LONGEST_LINE:
+            raise TableError(f"{self.path} has a line of more than {LONGEST_LINE >> 20} MB; is it a CSV file?")
+        try:
+            return list(io.StringIO(data[:cut].decode(), newline="\n"))
+        except UnicodeDecodeError as error:
+            raise self._not_text() from error
+
+    def _not_text(self) -> TableError:
+        return TableError(f"{self.path} is not UTF-8 text; save it as CSV with the encoding UTF-8")
+
+    def _record(self, lines: list[str], place: int, last: bool) -> tuple[list[str], int]:
+        """Cells of the row that begins in a line, and the number of lines it takes; ValueError with the reason."""
+        line = lines[place]
+        if '"' not in line:
+            return line.rstrip("\r\n").split(self.delimiter), 1
+        reader = csv.reader(map(lines.__getitem__, count(place)), delimiter=self.delimiter, strict=True)
+        try:
+            return next(reader), reader.line_num
+        except IndexError:
+            if not last:
+                raise _Unfinished from None
+            raise ValueError("a quote that never ends") from None
+        except csv.Error as error:
+            raise ValueError(
+                "a cell of more than 131,072 characters, or a quote that never ends"
+                if "limit" in str(error)
+                else "a quote in the wrong place"
+            ) from None
+
+    def batches(self, columns: Sequence[str] | None = None, *, skip_errors: bool = False) -> Iterator[Batch]:
+        self.skipped = []
+        names = self.columns if columns is None else list(columns)
+        rest, line = b"", self._first_line
+        for chunk, last in self._chunks(self._start):
+            data = rest + chunk
+            cut = len(data) if last else data.rfind(b"\n") + 1
+            block, rest = data[:cut], data[cut:]
+            if len(rest) > LONGEST_LINE:
+                raise TableError(f"{self.path}, line {line} is longer than {LONGEST_LINE >> 20} MB")
+            if not block:
+                continue
+            if b'"' in block or b"\n\n" in block or b"\n\r\n" in block or block.startswith((b"\n", b"\r\n")):
+                batch, line, unread = self._with_python(self._lines(block, True), line, last, names, skip_errors)
+                rest = unread.encode() + rest
+            else:
+                batch, line = self._with_arrow(block, line, names, skip_errors)
+            if len(batch):
+                yield batch
+
+    def _with_arrow(self, block: bytes, line: int, names: list[str], skip_errors: bool) -> tuple[Batch, int]:
+        pa, arrow_csv = require("pyarrow", extra="cli"), require("pyarrow.csv", extra="cli")
+        left_out: list[int] = []
 
         def handle(row: Any) -> str:
-            bad.append((row.number - 1, f"{row.actual_columns} cells where there are {row.expected_columns} columns"))
-            return "skip" if skip_errors else "error"
+            left_out.append(row.number - 1)
+            if row.text.strip(_BLANK):
+                self.skipped.append((line + row.number - 1, self._wrong_number(row.actual_columns)))
+            return "skip"
 
         try:
-            return csv.open_csv(
-                stream,
+            table = arrow_csv.read_csv(
+                pa.BufferReader(block),
                 # One thread, as row numbers are known only then.
-                read_options=csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False),
-                parse_options=csv.ParseOptions(
-                    delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=handle
+                read_options=arrow_csv.ReadOptions(
+                    column_names=self.columns, block_size=len(block) + 1, use_threads=False
                 ),
-                convert_options=csv.ConvertOptions(
-                    column_types={name: pa.string() for name in self.columns},
-                    include_columns=columns,
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=self.delimiter,
+                    quote_char=False,
+                    ignore_empty_lines=False,
+                    invalid_row_handler=handle,
+                ),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(self.columns, pa.string()),
+                    include_columns=names,
                     strings_can_be_null=False,
                 ),
             )
-        except (pa.ArrowInvalid, OSError) as error:
-            raise self._explained(error, bad) from error
+        except pa.ArrowInvalid as error:
+            if "UTF" in str(error):
+                raise self._not_text() from error
+            raise TableError(f"{self.path} cannot be read as CSV: {error}") from error
+        self._stop_at_bad(skip_errors)
+        end = line + block.count(b"\n") + (not block.endswith(b"\n"))
+        rows = np.delete(np.arange(line, end), left_out)
+        parts = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+        return Batch(parts[0], rows), end
 
-    def _explained(self, error: Exception, bad: list[tuple[int, str]]) -> TableError:
-        if bad:
-            row, reason = bad[-1]
-            return TableError(f"{self.path}, {self.row_name(row)}: {reason}")
-        if "Empty CSV" in str(error):
-            return TableError(f"{self.path} is empty")
-        if "UTF8" in str(error) or "UTF-8" in str(error):
-            return TableError(f"{self.path} is not UTF-8 text: save it in that encoding")
-        return TableError(f"{self.path} cannot be read as CSV: {error}")
-
-    def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a reading function of Arrow with its errors put into words."""
-        pa = require("pyarrow", extra="cli")
-        try:
-            return function(*arguments)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise self._explained(error, self.skipped) from error
-
-    def batches(self, columns: Sequence[str] | None = None, *, skip_errors: bool = False) -> Iterator[Batch]:
-        bad = self.skipped = []
-        # Rows are numbered as they stand in the file, lines left out included.
-        next_row, seen_bad = 1, 0
-        with self._stream() as stream:
-            reader = self._reader(stream, None if columns is None else list(columns), bad, skip_errors)
-            while True:
+    def _with_python(
+        self, lines: list[str], line: int, last: bool, names: list[str], skip_errors: bool
+    ) -> tuple[Batch, int, str]:
+        """Rows of these lines, the number of the line after them, and text whose row ends in a later block."""
+        rows: list[list[str]] = []
+        numbers: list[int] = []
+        place = 0
+        while place < len(lines):
+            used = 1
+            if lines[place].strip(_BLANK):
                 try:
-                    data = self._guarded(reader.read_next_batch)
-                except StopIteration:
-                    return
-                if data.num_rows:
-                    rows, next_row, seen_bad = _next_rows(data.num_rows, next_row, bad, seen_bad)
-                    yield Batch(data, rows)
+                    cells, used = self._record(lines, place, last)
+                    if len(cells) != len(self.columns):
+                        reason = self._wrong_number(len(cells))
+                        if used > 1:
+                            # More likely a stray quote than a cell of several lines: only its own line is lost.
+                            reason, used = f"a quote that runs over {used} lines, with {reason}", 1
+                        raise ValueError(reason)
+                    rows.append(cells)
+                    numbers.append(line + place)
+                except _Unfinished:
+                    break
+                except ValueError as error:
+                    self.skipped.append((line + place, str(error)))
+                    self._stop_at_bad(skip_errors)
+            place += used
+        pa = require("pyarrow", extra="cli")
+        places = [self.columns.index(name) for name in names]
+        cells_by_column = [pa.array([row[j] for row in rows], pa.string()) for j in places]
+        data = pa.RecordBatch.from_arrays(cells_by_column, names=names)
+        return Batch(data, np.array(numbers, dtype=np.int64)), line + place, "".join(lines[place:])
+
+    def _wrong_number(self, found: int) -> str:
+        cells = "1 cell" if found == 1 else f"{found} cells"
+        return f"{cells} where there are {len(self.columns)} columns"
+
+    def _stop_at_bad(self, skip_errors: bool) -> None:
+        if self.skipped and not skip_errors:
+            row, reason = self.skipped[0]
+            raise TableError(f"{self.path}, {self.row_name(row)}: {reason}", "skip_errors")
 
     def fraction_read(self) -> float | None:
         with suppress(ValueError, AttributeError):
             return min(self._file.tell() / self._size, 1.0)  # type: ignore[union-attr]
         return None
-
-    def row_name(self, row: int) -> str:
-        return f"row {row} (line {row + 1} with the header)"
-
-
-def _next_rows(
-    count: int, next_row: int, bad: list[tuple[int, str]], seen_bad: int
-) -> tuple[NDArray[np.int64], int, int]:
-    """The next `count` row numbers from `next_row` that are not among the bad ones, which are sorted."""
-    parts: list[NDArray[np.int64]] = []
-    while count:
-        if seen_bad < len(bad) and next_row == bad[seen_bad][0]:
-            next_row, seen_bad = next_row + 1, seen_bad + 1
-            continue
-        stop = bad[seen_bad][0] if seen_bad < len(bad) else next_row + count
-        parts.append(np.arange(next_row, min(stop, next_row + count)))
-        count -= len(parts[-1])
-        next_row += len(parts[-1])
-    return np.concatenate(parts), next_row, seen_bad

@@ -1,12 +1,15 @@
 """Tables written in chunks and put in place at the end: a crash leaves no half file, and nothing is overwritten.
 
 CSV rows are joined from cells by Arrow, so that cells that came as text leave as the same text; a cell is quoted
-only if it has to be.
+only if it has to be. Excel files are put together in memory, as their format wants it.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
+import json
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +24,9 @@ from calibrant.optional import require
 
 
 class TableWriter(Protocol):
-    """Takes record batches of one schema."""
+    """Takes record batches of one schema; `text` tells that numbers leave as text."""
+
+    text: bool
 
     def write(self, data: Any) -> None:
         """Add rows."""
@@ -38,7 +43,7 @@ def check_output(path: str | Path, *, force: bool) -> None:
     if path.is_dir():
         raise RequestError(f"{path} is a folder; name a file to write")
     if path.exists() and not force:
-        raise RequestError(f"{path} exists already; --force overwrites it")
+        raise RequestError(f"{path} exists already", "force")
     if not path.parent.is_dir():
         raise RequestError(f"there is no folder {path.parent} to write {path.name} into")
 
@@ -91,6 +96,10 @@ def _make_writer(stream: IO[bytes], kind: str, path: Path, source: Table, suffix
     if kind == "csv":
         tab = path.name.lower().removesuffix(".gz").endswith(".tsv")
         return CsvWriter(stream, "\t" if tab else getattr(source, "delimiter", ","))
+    if kind == "jsonl":
+        return JsonLinesWriter(stream)
+    if kind == "xlsx":
+        return ExcelWriter(stream)
     if kind in ("npz", "npy"):
         return ArrayWriter(stream, kind, getattr(source, "layout", None), suffix)
     return ArrowWriter(stream, kind, decode=kind == "feather" and source.format != "feather")
@@ -98,6 +107,8 @@ def _make_writer(stream: IO[bytes], kind: str, path: Path, source: Table, suffix
 
 class CsvWriter:
     """Rows of text, cells quoted where needed, `\\n` at the end of a line."""
+
+    text = True
 
     def __init__(self, stream: IO[bytes], delimiter: str = ",") -> None:
         self._stream = stream
@@ -139,21 +150,89 @@ class CsvWriter:
         return compute.if_else(special, compute.binary_join_element_wise(quote, doubled, quote, nothing), text)
 
 
+class JsonLinesWriter:
+    """One JSON object per row."""
+
+    text = False
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def write(self, data: Any) -> None:
+        lines = [json.dumps(_for_json(row), ensure_ascii=False, default=str) for row in data.to_pylist()]
+        self._stream.write("".join(f"{line}\n" for line in lines).encode())
+
+    def close(self) -> None:
+        pass
+
+
+def _for_json(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without NaN and infinities, which JSON does not know."""
+    return {name: None if isinstance(cell, float) and not math.isfinite(cell) else cell for name, cell in row.items()}
+
+
+class ExcelWriter:
+    """One sheet of an xlsx file; text that looks like a formula stays text."""
+
+    text = False
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._book = require("openpyxl", extra="excel").Workbook(write_only=True)
+        self._sheet = self._book.create_sheet("predictions")
+        self._rows = 0
+
+    def write(self, data: Any) -> None:
+        rows = data.to_pylist()
+        if not self._rows:
+            rows = [{name: name for name in data.schema.names}, *rows]
+        self._rows += len(rows)
+        if self._rows > 1 << 20:
+            raise TableError("an xlsx sheet has room for 1,048,576 rows; write CSV or parquet")
+        for row in rows:
+            self._sheet.append([self._cell(value) for value in row.values()])
+
+    def _cell(self, value: Any) -> Any:
+        if value is None or isinstance(value, (bool, int)):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else None
+        text = require("openpyxl.cell.cell", extra="excel")
+        cell = text.WriteOnlyCell(self._sheet)
+        # Control characters cannot stand in XML; the type is set by hand, as `=1+1` would become a formula.
+        cell.value, cell.data_type = text.ILLEGAL_CHARACTERS_RE.sub("", str(value)), "s"
+        return cell
+
+    def close(self) -> None:
+        buffer = io.BytesIO()  # a zip file is written back and forth, which standard output cannot
+        self._book.save(buffer)
+        self._stream.write(buffer.getbuffer())
+
+
 class ArrowWriter:
     """Parquet or feather (Arrow IPC); `decode` turns categories into plain values."""
+
+    text = False
 
     def __init__(self, stream: IO[bytes], kind: str, *, decode: bool = False) -> None:
         self._stream = stream
         self._kind = kind
         self._decode = decode
         self._writer: Any = None
+        self._schema: Any = None
 
     def write(self, data: Any) -> None:
         if self._decode:
             data = _without_dictionaries(data)
         if self._writer is None:
+            self._schema = data.schema
             self._writer = self._start(data.schema)
-        self._writer.write_batch(data)
+        pa = require("pyarrow", extra="cli")
+        try:
+            # Rows of JSON Lines and Excel may have other types than the first ones: whole numbers before fractions.
+            self._writer.write_batch(data if data.schema == self._schema else data.cast(self._schema))
+        except pa.ArrowInvalid as error:
+            raise TableError(f"a column changes its type within the file: {error}; write CSV or JSON Lines") from error
 
     def _start(self, schema: Any) -> Any:
         if self._kind == "parquet":

@@ -1,0 +1,74 @@
+"""`calibrant bench run`: every method on every experiment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calibrant.cli.bench import options
+from calibrant.cli.mistakes import asked, explained
+from calibrant.cli.options import split_names
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def run(
+    methods: Annotated[
+        str, typer.Option(help="Methods, separated by commas: names, name(parameter=value), package.module:Class, all.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Result folder; continued when it exists.")],
+    predictions: options.Predictions = None,
+    embedded: Annotated[
+        bool, typer.Option("--embedded", help="Use the predictions that come with the package.")
+    ] = False,
+    index: Annotated[
+        Path | None, typer.Option(exists=True, help="CSV that names the experiments of an HDF5 file to use.")
+    ] = None,
+    datasets: options.Datasets = None,
+    models: options.Models = None,
+    folds: options.Folds = None,
+    time_limit: options.TimeLimit = 600,
+    max_cal_rows: options.MaxCalRows = None,
+    seed: Annotated[int, typer.Option(help="Seed of subsamples.")] = 0,
+    retry: Annotated[bool, typer.Option("--retry", help="Run failed and timed-out fits again.")] = False,
+    jobs: options.Jobs = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a dask scheduler to run on.")] = None,
+) -> None:
+    """Run every method on every experiment and store tidy results.
+
+    An interrupted run, however it ended, continues with the same command. Rows are computed anew when the version or
+    the parameters of their method changed.
+    """
+    with explained(kept=f"What is done is kept in {out}; the same command continues"):
+        from calibrant.bench.data.embedded import embedded_predictions
+        from calibrant.bench.run.method_spec import BASELINE, parse_methods
+        from calibrant.bench.run.plan import Options
+        from calibrant.bench.run.runner import run_benchmark
+        from calibrant.bench.run.store import ResultFolder
+        from calibrant.bench.study.summary import describe
+        from calibrant.files.predictions.source import open_predictions, select
+
+        with asked():
+            if (predictions is None) == (not embedded):
+                raise ValueError("give either --predictions FILE or --embedded")
+            if ":" in methods:
+                # A class in a file beside the data is found; last on the path, where it hides no installed package.
+                sys.path.append(os.getcwd())
+            specs = parse_methods(methods)
+        source = embedded_predictions() if predictions is None else open_predictions(predictions, index)
+        experiments = source.experiments()
+        with asked():
+            chosen = select(experiments, split_names(datasets), split_names(models), split_names(folds))
+        settings = Options(time_limit or None, max_cal_rows, seed)
+        run_benchmark(source, specs, out, experiments=chosen, options=settings, n_jobs=jobs, dask=dask, retry=retry)
+        rows = list(ResultFolder(out).rows().values())
+        typer.echo(describe(rows))
+        typer.echo(options.result_lines(out, [row["status"] for row in rows]))
+        fitted = [row["status"] for row in rows if row["method"] != BASELINE]
+        if fitted and "ok" not in fitted:
+            raise RuntimeError("no fit succeeded; the column `error` of the results says why")

@@ -1,0 +1,54 @@
+"""What commands print: results as JSON, aligned text, and which column stands for which class."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+
+def print_json(value: Any) -> None:
+    """Print as JSON; numbers that JSON lacks (NaN, infinity) become null."""
+    typer.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
+
+
+def plain(value: Any) -> Any:
+    """A value made of what JSON knows."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def columns_of_text(rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Rows of text in aligned columns, the first `left` of them to the left, the rest to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    sides = [str.ljust if i < left else str.rjust for i in range(len(widths))]
+    lines = ["  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths)) for row in rows]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def class_columns(names: Sequence[str], classes: Sequence[Any], limit: int = 12) -> str:
+    """Which column stands for which class, shortened in the middle if there are many.
+
+    Examples
+    --------
+    >>> class_columns(["p_dog", "p_cat"], ["dog", "cat"])
+    'Columns: p_dog = dog, p_cat = cat'
+    >>> class_columns(["score"], ["no", "yes"])
+    'Columns: score = yes (the other class is no)'
+    """
+    if len(names) == 1:
+        return f"Columns: {names[0]} = {classes[-1]} (the other class is {classes[0]})"
+    pairs = [f"{name} = {label}" for name, label in zip(names, classes)]
+    if len(pairs) > limit:
+        pairs = [*pairs[: limit - 2], "...", pairs[-1]]
+    return f"Columns: {', '.join(pairs)}"

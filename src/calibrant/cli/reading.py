@@ -1,0 +1,54 @@
+"""From the options of a command to a reader of rows."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from calibrant.cli.mistakes import with_hints
+from calibrant.cli.options import OnError, split_names
+
+if TYPE_CHECKING:
+    from calibrant.files.tables.rows import RowReader
+
+
+@contextlib.contextmanager
+def reading(
+    file: str,
+    *,
+    label: str | None = None,
+    weight: str | None = None,
+    group: str | None = None,
+    probs: Sequence[str] | None = None,
+    classes: str | None = None,
+    logits: bool = False,
+    renormalize: bool = False,
+    decimal: str | None = None,
+    on_error: OnError = OnError.stop,
+) -> Iterator[RowReader]:
+    """A reader of the rows in a file; at the end it says what was assumed about them and how many were left out."""
+    from calibrant.files.tables.opening import opened_table
+    from calibrant.files.tables.rows import Layout, RowReader
+
+    with opened_table(file, [label, weight, group]) as (table, (label, weight, group)):
+        labels = split_names(classes)
+        layout = Layout(
+            label=label,
+            probs=tuple(probs or ()),
+            weight=weight,
+            group=group,
+            classes=None if labels is None else tuple(labels),
+            logits=logits,
+            renormalize=renormalize,
+            decimal=decimal,
+        )
+        reader = RowReader(table, layout, skip_errors=on_error is OnError.skip)
+        yield reader
+    for message, *hints in reader.notes:
+        typer.echo(f"Note: {with_hints(message, hints)}", err=True)
+    if reader.skipped.count:
+        rows = "1 row" if reader.skipped.count == 1 else f"{reader.skipped.count:,} rows"
+        typer.echo(f"Skipped {rows}; the first is {reader.skipped.first}", err=True)

@@ -1,0 +1,135 @@
+"""JSON Lines and Excel files as tables: rows of typed values, put together to Arrow columns chunk by chunk."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from calibrant.files.tables.table import CHUNK_ROWS, Batch, Table, TableError
+from calibrant.optional import require
+
+
+class ValueTable(Table):
+    """A file whose rows come one by one as Python values."""
+
+    @abstractmethod
+    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[Any]]]:
+        """Number and values of each row, in the order of `columns`."""
+
+    def batches(self, columns: Sequence[str] | None = None, *, skip_errors: bool = False) -> Iterator[Batch]:
+        pa = require("pyarrow", extra="cli")
+        self.skipped = []
+        names = self.columns if columns is None else list(columns)
+        places = [self.columns.index(name) for name in names]
+        rows = self._rows(skip_errors)
+        while part := list(islice(rows, CHUNK_ROWS)):
+            cells = [_column([values[place] for _, values in part]) for place in places]
+            yield Batch(pa.RecordBatch.from_arrays(cells, names=names), np.array([number for number, _ in part]))
+
+
+def _column(values: list[Any]) -> Any:
+    """An Arrow column; values of several types become text."""
+    pa = require("pyarrow", extra="cli")
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.array([value if value is None else str(value) for value in values], pa.string())
+
+
+class JsonLinesTable(ValueTable):
+    """One JSON object per line; lists and objects in it become several columns, `p_0`, `p_1` or `p_cat`, `p_dog`."""
+
+    format = "jsonl"
+    row_word = "line"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        # Keys are known from the first rows; a bad line among them is reported when it is read.
+        self._known: dict[str, None] = {}
+        for _, record in islice(self._records(skip_errors=True), CHUNK_ROWS):
+            self._known.update(dict.fromkeys(record))
+        self.columns = list(self._known)
+        if not self.columns:
+            raise TableError(f"{path} holds no JSON object; there should be one per line")
+
+    def _records(self, skip_errors: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+        number = 0
+        try:
+            with (gzip.open if self.path.name.endswith(".gz") else open)(self.path, "rb") as stream:
+                for number, line in enumerate(stream, start=1):
+                    if not line.strip():
+                        continue
+                    try:
+                        record = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
+                        if not isinstance(record, dict):
+                            raise ValueError("not a JSON object")
+                        yield number, _flat(record)
+                    except ValueError as error:
+                        self._leave_out(number, f"no valid JSON object ({error})", skip_errors)
+        except (OSError, EOFError, zlib.error) as error:
+            raise TableError(f"{self.path} is damaged: {error}") from error
+
+    def _leave_out(self, number: int, reason: str, skip_errors: bool) -> None:
+        if not skip_errors:
+            raise TableError(f"{self.path}, {self.row_name(number)}: {reason}", "skip_errors")
+        self.skipped.append((number, reason))
+
+    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[Any]]]:
+        for number, record in self._records(skip_errors):
+            unknown = next((name for name in record if name not in self._known), None)
+            if unknown is None:
+                yield number, [record.get(name) for name in self.columns]
+            else:
+                self._leave_out(number, f"the key {unknown!r}, which no earlier row has", skip_errors)
+
+
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, (list, dict)):
+            parts = value.items() if isinstance(value, dict) else enumerate(value)
+            flat.update({f"{name}_{part}": item for part, item in parts})
+        else:
+            flat[name] = value
+    return flat
+
+
+class ExcelTable(ValueTable):
+    """The first sheet of an xlsx file; its first row that is not blank holds the names."""
+
+    format = "xlsx"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        openpyxl = require("openpyxl", extra="excel")
+        try:
+            self._book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+            self._sheet = self._book.worksheets[0]
+            self._header, names = next(self._filled(), (0, ()))
+        except (BadZipFile, KeyError, IndexError, ValueError, OSError, SyntaxError, TypeError) as error:
+            raise TableError(f"{path} is not an xlsx file, or is damaged: {error}") from error
+        if not names:
+            raise TableError(f"{path} is empty")
+        self.columns = ["" if name is None else str(name).strip() for name in names]
+        while self.columns[-1] == "":  # cells that were emptied, or only formatted
+            self.columns.pop()
+
+    def _filled(self) -> Iterator[tuple[int, Sequence[Any]]]:
+        for number, values in enumerate(self._sheet.iter_rows(values_only=True), start=1):
+            if any(value is not None for value in values):
+                yield number, values
+
+    def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[Any]]]:
+        width = len(self.columns)
+        for number, values in self._filled():
+            if number > self._header:
+                yield number, [*values[:width], *[None] * (width - len(values))]
