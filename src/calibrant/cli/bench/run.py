@@ -46,11 +46,12 @@ def run(
     """
     with explained(kept=f"What is done is kept in {out}; the same command continues"):
         from calibrant.bench.data.embedded import embedded_predictions
-        from calibrant.bench.run.method_spec import BASELINE, parse_methods
+        from calibrant.bench.run.method_spec import parse_methods
         from calibrant.bench.run.plan import Options
         from calibrant.bench.run.runner import run_benchmark
         from calibrant.bench.run.store import ResultFolder
         from calibrant.bench.study.summary import describe
+        from calibrant.calibrators.registry import BASELINE
         from calibrant.files.predictions.source import open_predictions, select
 
         with asked():
@@ -71,4 +72,4 @@ def run(
         typer.echo(options.result_lines(out, [row["status"] for row in rows]))
         fitted = [row["status"] for row in rows if row["method"] != BASELINE]
         if fitted and "ok" not in fitted:
-            raise RuntimeError("no fit succeeded; the column `error` of the results says why")
+            raise RuntimeError("no fit succeeded; the column `message` of the results says why")
