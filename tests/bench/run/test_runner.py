@@ -193,33 +193,6 @@ def test_killed_without_warning_it_continues(file: Path, tmp_path: Path) -> None
     assert (pd.read_parquet(out / "results.parquet")["status"] == "ok").all()
 
 
-def test_fitting_processes_end_with_their_parent(tmp_path: Path) -> None:
-    code = (
-        "from calibrant.bench.run.process import FitProcess\n"
-        "from calibrant.bench.run.method_spec import make_spec\n"
-        "from tests.bench.run.test_runner import predictions\n"
-        "p = FitProcess(); q = predictions(3, 0)\n"
-        "p.use(q.describe('d', 'm'), None, q); list(p.fit([make_spec('none')]))\n"
-        "print(p._channel._process.pid, flush=True); list(p.fit([make_spec('tests.bench.odd_methods:Hanging')]))"
-    )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env)
-    assert parent.stdout is not None
-    child = int(parent.stdout.readline())
-    time.sleep(0.3)
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{child}").exists() and time.monotonic() < deadline:
-        state = Path(f"/proc/{child}/stat").read_text().split(")")[1].split()[0]
-        if state == "Z":
-            break
-        time.sleep(0.05)
-    else:
-        assert not Path(f"/proc/{child}").exists()
-
-
 def test_merged_folders_continue_like_any_other(source: MemorySource, tmp_path: Path) -> None:
     two = source.experiments()[:2]
     for name, experiment in zip("ab", two):
@@ -266,17 +239,3 @@ def test_subsampling_is_seeded_and_counts_as_other_data(source: MemorySource, tm
 def test_one_run_a_folder(file: Path, tmp_path: Path) -> None:
     with ResultFolder(tmp_path).locked(), pytest.raises(RuntimeError, match="another run"):
         run_benchmark(file, [], tmp_path, n_jobs=1)
-
-
-def test_fits_use_one_thread(tmp_path: Path) -> None:
-    from calibrant.bench.run.process import FitProcess
-
-    p = predictions(3, 0)
-    process = FitProcess()
-    process.use(p.describe("d", "m"), None, p)
-    list(process.fit([make_spec("none")]))
-    assert process._channel is not None
-    environment = Path(f"/proc/{process._channel._process.pid}/environ")
-    if environment.exists():
-        assert b"OMP_NUM_THREADS=1\0" in environment.read_bytes()
-    process.close()

@@ -17,8 +17,8 @@ from scipy import stats  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from calibrant import get_calibrator  # noqa: E402
-from calibrant.bench.run.evaluate import evaluate  # noqa: E402
-from calibrant.bench.run.fit_pool import FitPool  # noqa: E402
+from calibrant.bench.run.calls import Answer  # noqa: E402
+from calibrant.bench.run.pool import ProcessPool  # noqa: E402
 from calibrant.bench.search import hyperparameters as search_module  # noqa: E402
 from calibrant.bench.search import report as search_report  # noqa: E402
 from calibrant.bench.search.hyperparameters import (  # noqa: E402
@@ -51,20 +51,18 @@ def source():
     )
 
 
-class HerePool(FitPool):
-    """Fits in this process: the search is what is tested, and processes take seconds to start."""
+class HerePool(ProcessPool):
+    """Calls in this process: the search is what is tested, and processes take seconds to start."""
 
-    def evaluate(self, experiments, spec, bar):
-        outcomes = {}
-        for experiment in experiments:
-            outcomes[experiment.key] = evaluate(self._source.load(experiment), spec)
-            bar.advance()
-        return outcomes
+    def run(self, batches):
+        for batch in batches:
+            for place, call in enumerate(batch.calls):
+                yield batch, place, Answer("ok", call.function(*call.arguments))
 
 
 @pytest.fixture
 def writing(monkeypatch):
-    monkeypatch.setattr(search_module, "FitPool", HerePool)
+    monkeypatch.setattr(search_module, "ProcessPool", HerePool)
 
 
 @pytest.fixture
@@ -133,13 +131,13 @@ def test_resumed_and_interrupted_searches_end_as_an_uninterrupted_one(tmp_path, 
     class Interrupted(HerePool):
         calls = 0
 
-        def evaluate(self, experiments, spec, bar):
+        def run(self, batches):
             type(self).calls += 1
             if type(self).calls in (3, 9):
                 raise KeyboardInterrupt
-            return super().evaluate(experiments, spec, bar)
+            yield from super().run(batches)
 
-    monkeypatch.setattr(search_module, "FitPool", Interrupted)
+    monkeypatch.setattr(search_module, "ProcessPool", Interrupted)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             search_hyperparameters(source, tmp_path / "torn", SearchOptions("svs", n_trials=12))
@@ -171,13 +169,12 @@ def test_one_dataset_is_too_few(tmp_path, source):
 @pytest.mark.usefixtures("writing")
 def test_failing_configurations_are_failed_trials(tmp_path, source, monkeypatch):
     class Failing(HerePool):
-        def evaluate(self, experiments, spec, bar):
-            outcomes = super().evaluate(experiments, spec, bar)
-            if spec.params.get("rho", 1) < 1:
-                outcomes[experiments[0].key]["status"] = "failed"
-            return outcomes
+        def run(self, batches):
+            for batch, place, answer in super().run(batches):
+                bad = batch.about.specs[0].params.get("rho", 1) < 1
+                yield batch, place, Answer("failed", message="bad luck") if bad else answer
 
-    monkeypatch.setattr(search_module, "FitPool", Failing)
+    monkeypatch.setattr(search_module, "ProcessPool", Failing)
     monkeypatch.setattr(search_report, "save", lambda figure, directory, name: [])
     result = search_hyperparameters(source, tmp_path, SearchOptions("svs", n_trials=8))
     failed = [trial for trial in result.trials if trial["state"] == "fail"]
@@ -245,7 +242,7 @@ def test_command_line_with_processes(tmp_path, source, monkeypatch):
     assert run.exit_code == 0, run.output
     assert run.output.strip().endswith("search.json")
     trials = pd.read_csv(tmp_path / "out" / "tables" / "search_trials.csv")
-    monkeypatch.setattr(search_module, "FitPool", HerePool)
+    monkeypatch.setattr(search_module, "ProcessPool", HerePool)
     monkeypatch.setattr(search_module, "write_search", lambda result, directory: None)
     alone = search_hyperparameters(source, tmp_path / "alone", SearchOptions("svs", n_trials=3), n_jobs=1)
     np.testing.assert_allclose(

@@ -10,10 +10,8 @@ import json
 import logging
 import os
 import shutil
-import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +20,10 @@ import numpy as np
 from calibrant.bench.data.datasets import list_datasets, load_dataset
 from calibrant.bench.data.models import MODELS
 from calibrant.bench.data.protocol import predict_experiment
+from calibrant.bench.run.calls import Batch, Call
+from calibrant.bench.run.pool import ProcessPool
 from calibrant.bench.run.progress import progress_bar
 from calibrant.bench.run.store import installed_versions
-from calibrant.bench.run.threads import one_thread_environment
 from calibrant.files.predictions.hdf5 import write_hdf5
 from calibrant.files.predictions.source import PARTS, Experiment, Predictions, as_fold, open_predictions
 
@@ -110,33 +109,19 @@ def _train(
     n_jobs: int | None,
     progress: bool | None,
 ) -> list[str]:
-    import multiprocessing
-
     failures = []
-    context = multiprocessing.get_context("spawn")
+    calls = [Batch(task, (Call(_one, (task, str(parts), max_rows, seed, n_configs)),)) for task in todo]
     with (
-        one_thread_environment(),
         progress_bar(len(todo), "build", progress) as bar,
-        ProcessPoolExecutor(n_jobs or os.cpu_count(), context, _end_with_parent, (os.getpid(),)) as pool,
+        ProcessPool(n_jobs) as pool,
+        closing(pool.run(calls)) as answers,
     ):
-        futures = {pool.submit(_one, task, str(parts), max_rows, seed, n_configs): task for task in todo}
-        for future in as_completed(futures):
-            if error := future.exception():
-                failures.append(f"{'/'.join(_key(futures[future]))}: {error}")
+        for batch, _, answer in answers:
+            if answer.status != "ok":
+                failures.append(f"{'/'.join(_key(batch.about))}: {answer.message}")
                 logger.warning("%s", failures[-1])
-            bar.advance(failed=bool(error))
+            bar.advance(failed=answer.status != "ok")
     return failures
-
-
-def _end_with_parent(parent: int) -> None:
-    """Workers of a pool wait for work for ever when their parent was killed: look whether it is still there."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _one(task: Task, parts: str, max_rows: int, seed: int, n_configs: int) -> None:

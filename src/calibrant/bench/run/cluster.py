@@ -1,118 +1,174 @@
-"""The same plan on a dask cluster.
+"""The same pool on a dask cluster.
 
-Workers read predictions from the file when they all see it, and otherwise get each experiment's arrays once.
-Fits happen in processes of their own there too, so time limits hold and a method cannot take a worker down.
-Units of a worker that dies are done again elsewhere.
+Calls are made in processes of their own there too, so time limits hold and a method cannot take a worker down.
+Batches of a worker that dies are done again elsewhere. A cluster that is gone is said so after seconds and given up
+after a minute: whatever is done by then is kept.
 """
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import threading
-from collections.abc import Generator, Sequence
-from contextlib import closing, nullcontext
+import time
+import warnings
+from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
-from calibrant.bench.run.evaluate import Outcome, unfinished
-from calibrant.bench.run.plan import UNITS_PER_WORKER, Done, Options, Todo, Unit, split
-from calibrant.bench.run.process import FitProcess
-from calibrant.files.predictions.source import Predictions, PredictionSource
+from calibrant.bench.run.calls import Answer, Answered, Batch, Call
+from calibrant.bench.run.process import WorkerProcess
 from calibrant.optional import require
 
-# Units kept at the scheduler for each thread of the cluster: none waits for us, and few arrays wait with them.
+# Batches kept at the scheduler for each thread of the cluster: none waits for us, and few arrays wait with them.
 IN_FLIGHT = 3
-# How often a unit is submitted when arrays that were handed out vanish with their worker.
+# How often a batch is submitted when what was handed out vanishes with its worker.
 ATTEMPTS = 4
 
 _here = threading.local()
 
 
-def run_on_cluster(
-    source: PredictionSource, todo: Todo, options: Options, dask: str | Any
-) -> Generator[Done, None, None]:
-    """Outcomes as they come from the cluster.
+class DaskPool:
+    """Threads of a dask cluster, each with a working process.
 
     Parameters
     ----------
-    source : PredictionSource
-    todo : list of (Experiment, list of MethodSpec)
-    options : Options
     dask : str or distributed.Client
-        Address of the scheduler, or a client of it.
+        Address of the scheduler, or a client of it, which stays open.
+    time_limit : float, optional
+        Seconds that a call may take.
+    tell_after, give_up_after : float
+        Seconds without any worker, or without an answer of the scheduler, until it is said and until it is an error.
     """
-    distributed = require("distributed", extra="dask")
-    connected = isinstance(dask, distributed.Client)
-    context: Any = nullcontext(dask) if connected else distributed.Client(dask)
-    with context as client:
-        client.wait_for_workers(1, timeout=60)
-        threads = sum(client.nthreads().values())
-        units = split(todo, threads * UNITS_PER_WORKER)
-        with closing(_Cluster(distributed, client, source, options, threads).run(units)) as outcomes:
-            yield from outcomes
 
-
-class _Cluster:
-    def __init__(self, distributed: Any, client: Any, source: PredictionSource, options: Options, threads: int):
-        self._distributed, self._client, self._source, self._options = distributed, client, source, options
-        self._in_flight = max(2, threads * IN_FLIGHT)
-        self._path = None if source.path is None else str(Path(source.path).resolve())
-        if self._path is not None and not all(client.run(_sees, self._path).values()):
-            self._path = None
-        self._arrays: dict[tuple[str, str, str], Any] = {}
-        self._running: dict[str, tuple[Any, Unit, int]] = {}
-
-    def run(self, units: Sequence[Unit]) -> Generator[Done, None, None]:
-        waiting = iter(units)
-        first = [self._submit(unit) for unit in islice(waiting, self._in_flight)]
-        running = self._distributed.as_completed(first)
+    def __init__(
+        self, dask: Any, time_limit: float | None = None, *, tell_after: float = 5.0, give_up_after: float = 60.0
+    ) -> None:
+        distributed = require("distributed", extra="dask")
+        self._own = not isinstance(dask, distributed.Client)
+        self._time_limit, self._tell_after, self._give_up_after = time_limit, tell_after, give_up_after
+        self._client: Any = distributed.Client(dask) if self._own else dask
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._running: dict[str, tuple[Any, Batch, int]] = {}
+        self._lost = False
         try:
-            for future in running:
-                _, unit, attempt = self._running.pop(future.key)
-                outcomes = self._outcomes(future, unit, attempt)
-                if outcomes is None:
-                    running.add(self._submit(unit, attempt + 1))
+            self._client.wait_for_workers(1, timeout=give_up_after)
+        except TimeoutError as error:
+            self.close()
+            raise RuntimeError(f"no worker joined the dask cluster within {give_up_after:g} s") from error
+        self.n_workers = sum(self._client.nthreads().values())
+
+    def sees(self, path: Path) -> bool:
+        """Whether every worker can read the file."""
+        return all(self._client.run(path.exists).values())
+
+    def run(self, batches: Iterable[Batch]) -> Generator[Answered, None, None]:
+        """Answers as they come from the cluster."""
+        waiting = iter(batches)
+        for batch in islice(waiting, max(2, self.n_workers * IN_FLIGHT)):
+            self._submit(batch)
+        try:
+            while self._running:
+                future = self._next_done()
+                _, batch, attempt = self._running.pop(future.key)
+                answers = self._answers(future, batch, attempt)
+                if answers is None:
+                    self._submit(batch, attempt + 1)
                     continue
-                yield from zip([unit.experiment] * len(unit.specs), unit.specs, outcomes)
+                yield from ((batch, place, answer) for place, answer in enumerate(answers))
                 future.release()
-                if (following := next(waiting, None)) is not None:
-                    running.add(self._submit(following))
+                for following in islice(waiting, 1):
+                    self._submit(following)
         finally:
-            self._client.cancel([future for future, _, _ in self._running.values()])
+            if self._running and not self._lost:
+                self._client.cancel([future for future, _, _ in self._running.values()])
+            self._running.clear()
 
-    def _submit(self, unit: Unit, attempt: int = 1) -> Any:
-        arrays = None
-        if self._path is None:
-            key = unit.experiment.key
-            if key not in self._arrays or attempt > 1:
-                # Only the present experiment is held; the cluster keeps what its queued units still need.
-                self._arrays = {key: self._client.scatter(self._source.load(unit.experiment), hash=False)}
-            arrays = self._arrays[key]
-        future = self._client.submit(_fit_unit, self._path, arrays, unit, self._options, pure=False)
-        self._running[future.key] = (future, unit, attempt)
-        return future
+    def _submit(self, batch: Batch, attempt: int = 1) -> None:
+        # Scattered, because a batch may bring arrays, which do not belong into the scheduler's messages.
+        calls = self._client.scatter(_Calls(batch.calls), hash=False)
+        future = self._client.submit(_make_calls, calls, self._time_limit, pure=False)
+        self._running[future.key] = (future, batch, attempt)
+        future.add_done_callback(self._done.put)
 
-    def _outcomes(self, future: Any, unit: Unit, attempt: int) -> Sequence[Outcome] | None:
-        """Outcomes of a unit, or None when it should be submitted again."""
+    def _next_done(self) -> Any:
+        """The next future that is done; an error when the cluster is gone for too long."""
+        well, told = time.monotonic(), False
+        while True:
+            with contextlib.suppress(queue.Empty):
+                future = self._done.get(timeout=min(1.0, self._tell_after))
+                if future.status == "finished" or self._trouble() is None:
+                    return future
+                # Cancelled because the cluster is gone: wait whether it comes back.
+                self._done.put(future)
+                time.sleep(min(1.0, self._tell_after))
+            if (trouble := self._trouble()) is None:
+                well = time.monotonic()
+                continue
+            silent = time.monotonic() - well
+            if silent > self._give_up_after or self._client.status == "closed":
+                self._lost = True
+                raise RuntimeError(f"{trouble}: giving up after {silent:.0f} s; what is done is kept")
+            if silent > self._tell_after and not told:
+                warnings.warn(f"{trouble}; waiting up to {self._give_up_after:g} s", stacklevel=2)
+                told = True
+
+    def _trouble(self) -> str | None:
+        """What is wrong with the cluster, if anything."""
+        if self._client.status != "running":
+            return "the connection to the dask scheduler is lost"
+        found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+        def ask() -> None:
+            with contextlib.suppress(Exception):
+                found.put(self._client.nthreads())
+
+        # In a thread of its own, since a scheduler that hangs would never answer.
+        threading.Thread(target=ask, daemon=True).start()
+        try:
+            return None if found.get(timeout=self._tell_after) else "the dask cluster has no workers left"
+        except queue.Empty:
+            return "the dask scheduler does not answer"
+
+    def _answers(self, future: Any, batch: Batch, attempt: int) -> list[Answer] | None:
+        """Answers to a batch, or None when it should be submitted again."""
         if future.status == "finished":
             return future.result()
         if attempt < ATTEMPTS:
             return None
         reason = future.exception() if future.status == "error" else future.status
-        return [unfinished("failed", f"the cluster gave up: {reason}") for _ in unit.specs]
+        return [Answer("failed", message=f"the cluster gave up: {reason}") for _ in batch.calls]
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        if self._own:
+            self._client.close(timeout=2)
+
+    def __enter__(self) -> DaskPool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
-def _fit_unit(path: str | None, arrays: Predictions | None, unit: Unit, options: Options) -> list[Outcome]:
-    """Runs on a worker: each of its threads keeps a fitting process of its own from unit to unit."""
-    process = getattr(_here, "process", None)
-    if process is None or getattr(_here, "limit", None) != options.time_limit:
+class _Calls:
+    """Calls as one object: a list would be scattered item by item."""
+
+    def __init__(self, calls: tuple[Call, ...]) -> None:
+        self.calls = calls
+
+
+def _make_calls(batch: _Calls, time_limit: float | None) -> list[Answer]:
+    """Runs on a worker: each of its threads keeps a process of its own from batch to batch."""
+    process: WorkerProcess | None = getattr(_here, "process", None)
+    if process is None or _here.limit != time_limit:
         if process is not None:
             process.shut()
-        process, _here.limit = FitProcess(options.time_limit), options.time_limit
+        process, _here.limit = WorkerProcess(time_limit), time_limit
         _here.process = process
-    process.use(unit.experiment, path, arrays, options.max_cal_rows, options.seed)
-    return list(process.fit(unit.specs))
-
-
-def _sees(path: str) -> bool:
-    return Path(path).exists()
+    answers: Iterator[Answer] = process.run(batch.calls)
+    return list(answers)

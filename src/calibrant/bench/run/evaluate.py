@@ -43,10 +43,12 @@ def evaluate(predictions: Predictions, spec: MethodSpec) -> Outcome:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
+            # Copies: a method that changes its input in place must not change that of the methods after it.
+            cal, labels, test = (part.copy() for part in _handed_out(predictions))
             start = time.perf_counter()
-            calibrator = spec.make().fit(predictions.probas_cal, predictions.labels_cal)
+            calibrator = spec.make().fit(cal, labels)
             fitted = time.perf_counter()
-            probas = np.asarray(calibrator.predict_proba(predictions.probas_test), dtype=np.float64)
+            probas = np.asarray(calibrator.predict_proba(test), dtype=np.float64)
             predicted = time.perf_counter()
             losses = measure(probas, predictions.labels_test, predictions.n_classes)
             return {
@@ -61,6 +63,10 @@ def evaluate(predictions: Predictions, spec: MethodSpec) -> Outcome:
             return unfinished("failed", f"{type(error).__name__}: {error}")
 
 
+def _handed_out(predictions: Predictions) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    return predictions.probas_cal, predictions.labels_cal, predictions.probas_test
+
+
 def unfinished(status: str, message: str) -> Outcome:
     """Outcome of a method that gave no predictions.
 
@@ -70,7 +76,9 @@ def unfinished(status: str, message: str) -> Outcome:
     nan
     """
     numbers = ("logloss", "brier", "accuracy", "ece", "fit_seconds", "predict_seconds", "measure_seconds")
-    return {"status": status, "message": " ".join(message.split())[:500], **dict.fromkeys(numbers, float("nan"))}
+    # A lone surrogate, as in the name of an undecodable file, cannot be written to any table.
+    text = " ".join(message.encode(errors="backslashreplace").decode().split())[:500]
+    return {"status": status, "message": text, **dict.fromkeys(numbers, float("nan"))}
 
 
 def measure(probas: NDArray[np.float64], labels: NDArray[np.int64], n_classes: int) -> dict[str, float]:
@@ -91,8 +99,7 @@ def measure(probas: NDArray[np.float64], labels: NDArray[np.int64], n_classes: i
 
 def warm_up(predictions: Predictions, spec: MethodSpec) -> None:
     """Fit to a few rows, so that imports and compilation are not part of the first timing."""
-    few = slice(0, WARM_UP_ROWS)
-    small = (predictions.probas_cal[few], predictions.labels_cal[few])
+    small = [part[:WARM_UP_ROWS].copy() for part in _handed_out(predictions)[:2]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

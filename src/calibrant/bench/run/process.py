@@ -1,100 +1,89 @@
-"""The caller's side of a fitting process: start it, give it orders, stop it when a fit takes too long."""
+"""The caller's side of a working process: start it, give it calls, stop it when one takes too long.
+
+Nothing that a method does may hang or break the run: a process that was stopped is not waited for through its pipe,
+which a child of it may hold open, and on Linux everything that it started is found by a mark in the environment and
+ended with it, also what has left its session.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import pickle
+import queue
+import secrets
 import signal
 import subprocess
 import sys
 import threading
+import time
+import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
-from calibrant.bench.run.evaluate import Outcome, unfinished
-from calibrant.bench.run.method_spec import MethodSpec
-from calibrant.bench.run.threads import one_thread_variables
-from calibrant.files.predictions.source import Experiment, Predictions
+from calibrant.bench.run.calls import Answer, Call
+from calibrant.bench.run.worker import HEAD
 
-# What importing a method may take beyond its time limit before it counts as hanging.
 IMPORT_SECONDS = 120.0
+"""What preparing a call may take beyond its time limit before it counts as hanging."""
+MARK = "CALIBRANT_WORKER"
+"""Environment variable by which what a process started is found again."""
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")} | {
+    "VECLIB_MAXIMUM_THREADS": "1"
+}
+"""Environment of a process whose libraries use one thread: fits side by side do not get in each other's way."""
+_LOOK_SECONDS = 0.5
 
 
-class FitProcess:
-    """A process that fits methods to one experiment after another.
+class WorkerProcess:
+    """A process that makes calls, one after another.
 
-    It is started with the first order, and again after it was stopped or died.
+    It is started with the first call, and again after it was stopped or died. It ends with the thread that started it.
 
     Parameters
     ----------
     time_limit : float or None
-        Seconds that a fit with its predictions may take.
+        Seconds that a call may take.
     """
 
     def __init__(self, time_limit: float | None = None) -> None:
         self._time_limit = time_limit
         self._channel: _Channel | None = None
-        self._experiment: dict[str, Any] | None = None
-        self._loaded = False
         self._shut = False
         self._lock = threading.Lock()
 
-    def use(
-        self,
-        experiment: Experiment,
-        path: str | None,
-        predictions: Predictions | None = None,
-        max_cal_rows: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        """Name the experiment of the fits to come: by the file to read, or with its arrays."""
-        self._experiment = {
-            "experiment": experiment,
-            "path": path,
-            "predictions": predictions,
-            "max_cal_rows": max_cal_rows,
-            "seed": seed,
-        }
-        self._loaded = False
+    @property
+    def pid(self) -> int | None:
+        """Number of the process while there is one."""
+        return None if self._channel is None else self._channel.process.pid
 
-    def fit(self, specs: Sequence[MethodSpec]) -> Iterator[Outcome]:
-        """Fit methods one after another; gives an outcome for each, whatever happens to the process.
+    def run(self, calls: Sequence[Call]) -> Iterator[Answer]:
+        """Make calls one after another; gives an answer for each, whatever happens to the process.
 
-        The process gets the whole list and never waits for us between two fits. When it dies or is stopped,
-        another one goes on with the next method.
+        The process gets the whole list and never waits for us between two calls. When it dies or is stopped,
+        another one goes on with the next call.
         """
+        limit = self._time_limit
         done = 0
-        while done < len(specs):
+        while done < len(calls):
             try:
                 channel = self._ready()
-                channel.send(("fit", specs[done:]))
-                for _ in specs[done:]:
-                    outcome = self._outcome(channel)
+                channel.send(list(calls[done:]))
+                for _ in calls[done:]:
+                    channel.receive(None if limit is None else limit + IMPORT_SECONDS)
+                    fine, value = channel.receive(limit)
                     done += 1
-                    yield outcome
-                    if channel.stopped:
-                        # The answer and the limit came at the same moment: the answer counts, the process is gone.
-                        self.close()
-                        break
-            except (_EndedError, ValueError) as error:
+                    yield Answer("ok", value) if fine else Answer("failed", message=value)
+            except _EndedError as error:
                 self.close()
                 done += 1
-                yield unfinished("timeout" if isinstance(error, _LateError) else "failed", str(error))
-
-    def _outcome(self, channel: _Channel) -> Outcome:
-        # First the process says that it has imported the method, which is not part of the time limit.
-        limit = self._time_limit
-        with _stopped_after(channel, None if limit is None else limit + IMPORT_SECONDS):
-            channel.receive()
-        with _stopped_after(channel, limit):
-            outcome: Outcome = channel.receive()
-        return outcome
+                yield Answer("timeout" if isinstance(error, _LateError) else "failed", message=str(error))
 
     def close(self) -> None:
         """Stop the process, at once and with everything it started."""
         with self._lock:
-            channel, self._channel, self._loaded = self._channel, None, False
+            channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()
 
@@ -106,16 +95,10 @@ class FitProcess:
     def _ready(self) -> _Channel:
         with self._lock:
             if self._shut:
-                raise ValueError("the run is being stopped")
+                raise _EndedError("the run is being stopped")
             if self._channel is None:
                 self._channel = _Channel()
-            channel = self._channel
-        if not self._loaded:
-            channel.send(("load", self._experiment))
-            if message := channel.receive():
-                raise ValueError(f"cannot read the predictions: {message}")
-            self._loaded = True
-        return channel
+            return self._channel
 
 
 class _EndedError(Exception):
@@ -126,43 +109,30 @@ class _LateError(_EndedError):
     """The process was stopped by its time limit."""
 
 
-@contextlib.contextmanager
-def _stopped_after(channel: _Channel, seconds: float | None) -> Iterator[None]:
-    """Stop the process unless the block ends in time."""
-    if seconds is None:
-        yield
-        return
-    timer = threading.Timer(seconds, channel.stop)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except _EndedError as error:
-        if channel.stopped:
-            raise _LateError(f"stopped after {seconds:g} s") from error
-        raise
-    finally:
-        timer.cancel()
-
-
 class _Channel:
-    """A running process with pickled orders going in and answers coming out."""
+    """A running process with pickled lists of calls going in and framed answers coming out."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "calibrant.bench.run.worker"],
+        self._mark, marker = secrets.token_hex(16), secrets.token_bytes(16)
+        # Modules are found where the caller finds them: with `-c` alone the working folder would come first.
+        path = [str(entry) for entry in sys.path]
+        start = f"import sys; sys.path[:] = {path!r}; from calibrant.bench.run.worker import main; main({os.getpid()})"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", start],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            # Modules are found as the caller finds them, also those beside its script.
-            env={**os.environ, **one_thread_variables(), "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={**os.environ, **ONE_THREAD, MARK: self._mark},
             # A session of its own: the terminal's interrupt reaches the caller alone, who then stops its processes.
             start_new_session=True,
         )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self.stopped = False
-        self._orders, self._answers = self._process.stdin, self._process.stdout
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._orders, self._pipe = self.process.stdin, self.process.stdout
+        self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=_read_frames, args=(self._pipe, marker, self._frames), daemon=True)
+        self._reader.start()
+        self.send(marker)
 
     def send(self, order: Any) -> None:
         try:
@@ -171,30 +141,87 @@ class _Channel:
         except (OSError, ValueError) as error:
             raise self._ended() from error
 
-    def receive(self) -> Any:
-        try:
-            return pickle.load(self._answers)
-        except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
-            raise self._ended() from error
+    def receive(self, seconds: float | None) -> Any:
+        """The next answer; the process is stopped when there is none after `seconds`."""
+        end = time.monotonic() + (float("inf") if seconds is None else seconds)
+        while True:
+            # Looked at first: an answer that was sent before the process ended counts.
+            ended = self.process.poll() is not None
+            left = end - time.monotonic()
+            try:
+                frame = self._frames.get(timeout=max(0.0, min(_LOOK_SECONDS, left)))
+            except queue.Empty:
+                if left <= 0:
+                    self.kill()
+                    raise _LateError(f"stopped after {seconds:g} s") from None
+                if ended:
+                    raise self._ended() from None
+                continue
+            if frame is None:
+                raise self._ended()
+            return pickle.loads(frame)
 
     def _ended(self) -> _EndedError:
-        code = self._process.wait()
+        try:
+            code = self.process.wait(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            # It closed its descriptors and lives on.
+            return _EndedError("the process stopped answering")
         by = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         return _EndedError(f"the process {by}")
 
-    def stop(self) -> None:
-        self.stopped = True
-        self._kill()
+    def kill(self) -> None:
+        """End the process and whatever it started."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except (AttributeError, OSError):
+            self.process.kill()
+        for _ in range(10):
+            if not (found := _marked(self._mark)):
+                break
+            for pid in found:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        self.process.wait()
 
     def close(self) -> None:
-        self._kill()
-        self._process.wait()
-        for pipe in (self._orders, self._answers):
-            with contextlib.suppress(OSError):
-                pipe.close()
+        self.kill()
+        with contextlib.suppress(OSError):
+            self._orders.close()
+        self._reader.join(timeout=1.0)
+        if not self._reader.is_alive():
+            # Else something that was not found holds the other end: the thread is left to wait for it.
+            self._pipe.close()
 
-    def _kill(self) -> None:
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except (AttributeError, OSError):
-            self._process.kill()
+
+def _marked(mark: str) -> list[int]:
+    """Processes whose environment carries the mark, where the system shows environments."""
+    wanted, found = f"{MARK}={mark}".encode(), []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+def _read_frames(pipe: IO[bytes], marker: bytes, frames: queue.SimpleQueue[bytes | None]) -> None:
+    """Cut what comes through a pipe into answers, leaving out whatever else was written to it."""
+    seen = bytearray()
+    with contextlib.suppress(OSError, ValueError):
+        while chunk := pipe.raw.read(1 << 16):  # type: ignore[attr-defined]
+            seen += chunk
+            while (start := seen.find(marker)) >= 0:
+                del seen[:start]
+                body = len(marker) + HEAD.size
+                if len(seen) < body:
+                    break
+                size, checksum = HEAD.unpack_from(seen, len(marker))
+                if len(seen) < body + size:
+                    break
+                frame = bytes(seen[body : body + size])
+                del seen[: body + size]
+                if zlib.crc32(frame) == checksum:
+                    frames.put(frame)
+            else:
+                del seen[: -len(marker)]
+    frames.put(None)

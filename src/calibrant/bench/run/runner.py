@@ -7,18 +7,17 @@ any moment.
 
 from __future__ import annotations
 
-import os
-import queue
-import threading
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from calibrant.bench.run.calls import Pool
+from calibrant.bench.run.fits import run_fits
 from calibrant.bench.run.method_spec import MethodSpec, parse_method, with_baseline
-from calibrant.bench.run.plan import UNITS_PER_WORKER, Done, Options, Unit, plan, result_row, split
-from calibrant.bench.run.process import FitProcess
+from calibrant.bench.run.plan import UNITS_PER_WORKER, Options, plan, result_row, split
+from calibrant.bench.run.pool import ProcessPool
 from calibrant.bench.run.progress import progress_bar
 from calibrant.bench.run.store import ResultFolder, check_table_packages
 from calibrant.files.predictions.source import Experiment, PredictionSource, open_predictions
@@ -72,69 +71,32 @@ def run_benchmark(
         settings = {"benchmark": source.name, "predictions": str(source.path), "options": asdict(options)}
         folder.describe_run({**settings, "methods": [asdict(s) for s in specs], "n_jobs": n_jobs, "dask": bool(dask)})
         todo = plan(source.name, chosen, specs, options, folder.rows(), retry)
-        workers = n_jobs or os.cpu_count() or 1
         total = sum(len(specs) for _, specs in todo)
+        # Before the first fit: a missing package must not be found out when there are results to write.
+        check_table_packages()
         try:
-            with folder.appending() as log, progress_bar(total, "fits", progress) as bar:
-                if dask is not None:
-                    from calibrant.bench.run.cluster import run_on_cluster
-
-                    outcomes = run_on_cluster(source, todo, options, dask)
-                else:
-                    outcomes = _run_here(source, split(todo, workers * UNITS_PER_WORKER), options, workers)
-                with closing(outcomes):
-                    for experiment, spec, outcome in outcomes:
-                        log.write(result_row(source.name, experiment, spec, options, outcome))
-                        bar.advance(failed=outcome["status"] != "ok")
+            with (
+                folder.appending() as log,
+                progress_bar(total, "fits", progress) as bar,
+                _pool(n_jobs, dask, options.time_limit) as pool,
+                closing(run_fits(pool, source, split(todo, pool.n_workers * UNITS_PER_WORKER), options)) as outcomes,
+            ):
+                for experiment, spec, outcome in outcomes:
+                    log.write(result_row(source.name, experiment, spec, options, outcome))
+                    bar.advance(failed=outcome["status"] != "ok")
         finally:
             folder.write_tables()
     return folder.path
 
 
-def _run_here(
-    source: PredictionSource, units: list[Unit], options: Options, n_workers: int
-) -> Generator[Done, None, None]:
-    """Outcomes as they come from fitting processes on this machine, one thread of ours watching each."""
-    waiting: queue.SimpleQueue[Unit] = queue.SimpleQueue()
-    for unit in units:
-        waiting.put(unit)
-    outcomes: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    processes = [FitProcess(options.time_limit) for _ in range(min(n_workers, len(units)))]
-    stopping = threading.Event()
+@contextmanager
+def _pool(n_jobs: int | None, dask: str | Any | None, time_limit: float | None) -> Iterator[Pool]:
+    """Processes here, or those of a cluster."""
+    if dask is not None:
+        from calibrant.bench.run.cluster import DaskPool
 
-    def work(process: FitProcess) -> None:
-        try:
-            while not stopping.is_set():
-                unit = waiting.get_nowait()
-                # A source without a file lives in this process alone: its arrays are handed over.
-                path = None if source.path is None else str(source.path)
-                arrays = source.load(unit.experiment) if path is None else None
-                process.use(unit.experiment, path, arrays, options.max_cal_rows, options.seed)
-                for spec, outcome in zip(unit.specs, process.fit(unit.specs)):
-                    if stopping.is_set():
-                        return
-                    outcomes.put((unit.experiment, spec, outcome))
-        except queue.Empty:
-            return
-        except BaseException as error:
-            outcomes.put(error)
-        finally:
-            process.shut()
-
-    threads = [threading.Thread(target=work, args=(process,), daemon=True) for process in processes]
-    for thread in threads:
-        thread.start()
-    try:
-        # Imported while the processes start, and so that a missing one is known before the first fit.
-        check_table_packages()
-        for _ in range(sum(len(unit.specs) for unit in units)):
-            outcome = outcomes.get()
-            if isinstance(outcome, BaseException):
-                raise outcome
-            yield outcome
-    finally:
-        stopping.set()
-        for process in processes:
-            process.shut()
-        for thread in threads:
-            thread.join()
+        with DaskPool(dask, time_limit) as cluster:
+            yield cluster
+    else:
+        with ProcessPool(n_jobs, time_limit) as pool:
+            yield pool

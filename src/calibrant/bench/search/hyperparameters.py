@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.bench.run.fit_pool import FitPool
-from calibrant.bench.run.method_spec import make_spec
+from calibrant.bench.run.calls import Pool
+from calibrant.bench.run.evaluate import Outcome
+from calibrant.bench.run.fits import run_fits
+from calibrant.bench.run.method_spec import MethodSpec, make_spec
+from calibrant.bench.run.plan import Options, Unit
+from calibrant.bench.run.pool import ProcessPool
 from calibrant.bench.run.progress import Bar, progress_bar
 from calibrant.bench.run.store import ResultFolder
 from calibrant.bench.search.report import SearchResult, compare_on_control, write_search
@@ -122,9 +125,9 @@ def search_hyperparameters(
     kind = make_spec(options.calibrator)
     chosen = [e for e in (experiments or source.experiments()) if kind.supports(e.n_classes)]
     folder = ResultFolder(out)
-    workers = n_jobs or os.cpu_count() or 1
-    with folder.locked(), FitPool(source, workers, options.max_cal_rows, options.seed, options.time_limit) as pool:
-        base, improvements = _temperature_scaling(pool, chosen, progress)
+    with folder.locked(), ProcessPool(n_jobs, options.time_limit) as pool:
+        fits = _Fits(pool, source, Options(options.time_limit, options.max_cal_rows, options.seed))
+        base, improvements = _temperature_scaling(fits, chosen, progress)
         used = [e for e in chosen if e.key in base]
         searched, control = split_datasets(improvements)
         if not control:
@@ -133,10 +136,10 @@ def search_hyperparameters(
         outside = [e for e in used if e.dataset in set(control)]
         study = _open_study(optuna, folder.path, options, source.name, used)
         with _quiet(optuna):
-            _run_trials(optuna, study, pool, inside, base, options, progress)
+            _run_trials(optuna, study, fits, inside, base, options, progress)
             best = _best(optuna, study, options)
         default_gain, best_gain = (
-            _improvements(pool, outside, base, options, configuration, progress)
+            _improvements(fits, outside, base, options, configuration, progress)
             for configuration in (options.defaults, best)
         )
         result = SearchResult(
@@ -158,13 +161,36 @@ def search_hyperparameters(
     return result
 
 
+@dataclass(frozen=True)
+class _Fits:
+    """One method on many experiments, in processes that stay open for the next method."""
+
+    pool: Pool
+    source: PredictionSource
+    options: Options
+
+    def __call__(
+        self, experiments: Sequence[Experiment], spec: MethodSpec, bar: Bar
+    ) -> dict[tuple[str, str, str], Outcome]:
+        """Outcomes by the experiment's key and in the order given."""
+        # The dearest first, so that no process is left with one of them when the others are done.
+        dearest = sorted(experiments, key=lambda e: -e.n_cal * e.n_classes**2)
+        outcomes = {}
+        for experiment, _, outcome in run_fits(
+            self.pool, self.source, [Unit(e, (spec,)) for e in dearest], self.options
+        ):
+            outcomes[experiment.key] = outcome
+            bar.advance(failed=outcome["status"] != "ok")
+        return {e.key: outcomes[e.key] for e in experiments}
+
+
 def _temperature_scaling(
-    pool: FitPool, experiments: list[Experiment], progress: bool | None
+    fits: _Fits, experiments: list[Experiment], progress: bool | None
 ) -> tuple[dict[tuple[str, str, str], float], dict[str, float]]:
     """Brier score without calibration of every experiment, and TS's mean improvement of every dataset."""
     with progress_bar(2 * len(experiments), "temperature scaling", progress) as bar:
-        none = pool.evaluate(experiments, make_spec("none"), bar)
-        ts = pool.evaluate(experiments, make_spec("ts"), bar)
+        none = fits(experiments, make_spec("none"), bar)
+        ts = fits(experiments, make_spec("ts"), bar)
     base = {e.key: none[e.key]["brier"] for e in experiments if none[e.key]["status"] == ts[e.key]["status"] == "ok"}
     gains: dict[str, list[float]] = {}
     for e in experiments:
@@ -200,7 +226,7 @@ def _open_study(optuna: Any, folder: Path, options: SearchOptions, name: str, us
 def _run_trials(
     optuna: Any,
     study: Any,
-    pool: FitPool,
+    fits: _Fits,
     experiments: list[Experiment],
     base: Mapping[tuple[str, str, str], float],
     options: SearchOptions,
@@ -225,7 +251,7 @@ def _run_trials(
                 "tau": trial.suggest_categorical("tau", TAU),
                 **{name: trial.suggest_float(name, *LAMBDA, log=True) for name in LAMBDAS[options.calibrator]},
             }
-            gains = _improvements(pool, experiments, base, options, parameters, bar=bar)
+            gains = _improvements(fits, experiments, base, options, parameters, bar=bar)
             if len(gains) < len(experiments):
                 trial.set_user_attr("failed_fits", len(experiments) - len(gains))
                 study.tell(trial, state=states.FAIL)
@@ -234,7 +260,7 @@ def _run_trials(
 
 
 def _improvements(
-    pool: FitPool,
+    fits: _Fits,
     experiments: list[Experiment],
     base: Mapping[tuple[str, str, str], float],
     options: SearchOptions,
@@ -246,7 +272,7 @@ def _improvements(
     spec = make_spec(options.calibrator, {"penalty": options.penalty, **parameters})
     with contextlib.ExitStack() as stack:
         shown = bar or stack.enter_context(progress_bar(len(experiments), "control", progress))
-        outcomes = pool.evaluate(experiments, spec, shown)
+        outcomes = fits(experiments, spec, shown)
     return {key: base[key] - o["brier"] for key, o in outcomes.items() if o["status"] == "ok"}
 
 
