@@ -47,7 +47,7 @@ def test_weights_equal_repetition_and_zero_equals_absence(name: str, data: Data)
         assert weighted == pytest.approx(value(name, y[repeated], p[repeated], options=options), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"positive_gap"}))  # which speaks of the last column
 def test_names_and_order_of_classes(name: str, multiclass: Data) -> None:
     y, p = multiclass
     names = np.array(["d", "b", "c", "a"])

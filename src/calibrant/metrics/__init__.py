@@ -14,6 +14,7 @@ from calibrant.metrics.decomposition import (
     post_hoc_improvement,
     refinement_loss,
 )
+from calibrant.metrics.frequencies import ClassFrequencies, calibration_in_the_large, positive_gap
 from calibrant.metrics.hypothesis import CalibrationTest, calibration_test
 from calibrant.metrics.intervals import Estimate, confidence_interval, evaluate, list_metrics
 from calibrant.metrics.losses import accuracy, brier, confidence_gap, log_loss
@@ -22,22 +23,27 @@ from calibrant.metrics.maps import CalibrationMap, CorrectionMatrix, calibration
 from calibrant.metrics.ranking import auroc
 from calibrant.metrics.reliability import ReliabilityTable, classwise_reliability_tables, reliability_table
 from calibrant.metrics.running import RunningMetrics
+from calibrant.metrics.slope import Miscalibration, calibration_slope, miscalibration
 from calibrant.metrics.smooth import smooth_ece
 
 __all__ = [
     "CalibrationMap",
     "CalibrationTest",
+    "ClassFrequencies",
     "CorrectionMatrix",
     "Decomposition",
     "Estimate",
+    "Miscalibration",
     "ReliabilityTable",
     "RunningMetrics",
     "accuracy",
     "auroc",
     "brier",
     "calibration_curve",
+    "calibration_in_the_large",
     "calibration_loss",
     "calibration_map",
+    "calibration_slope",
     "calibration_test",
     "classwise_reliability_tables",
     "confidence_gap",
@@ -52,6 +58,8 @@ __all__ = [
     "log_loss",
     "lp_calibration_error",
     "maximum_calibration_error",
+    "miscalibration",
+    "positive_gap",
     "post_hoc_improvement",
     "refinement_loss",
     "reliability_table",

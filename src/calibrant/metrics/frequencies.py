@@ -1,0 +1,157 @@
+"""Calibration in the large: how often each class is predicted, and how often it occurs.
+
+With weights `w_i` the expected count of class `j` is `Σ w_i p_ij`, the observed one `Σ w_i 1[y_i = j]`. Their ratio is
+what a reader of rare classes wants to know ("17 times too many"); its interval comes from Wilson's interval of the
+observed share, which is honest for a handful of cases and for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
+from calibrant.metrics.reliability import wilson_interval
+from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
+from calibrant.optional import require
+from calibrant.threads import limited
+
+
+@dataclass(frozen=True)
+class ClassFrequencies:
+    """Expected and observed counts of every class.
+
+    Attributes
+    ----------
+    classes : tuple
+        Labels, in the order of the columns.
+    expected : ndarray of shape (k,)
+        Sum of the predicted probabilities.
+    observed : ndarray of shape (k,)
+        Number of rows with this label, or their total weight.
+    ratio : ndarray of shape (k,)
+        Expected over observed: 2 means predicted twice as often as it occurs; infinite if it never occurs.
+    low, high : ndarray of shape (k,)
+        Interval of the ratio at `level`.
+    p_value : ndarray of shape (k,)
+        Probability of a difference this large if the predictions were calibrated (normal approximation).
+    level : float
+        Confidence level of the interval.
+    """
+
+    classes: tuple[Any, ...]
+    expected: FloatArray
+    observed: FloatArray
+    ratio: FloatArray
+    low: FloatArray
+    high: FloatArray
+    p_value: FloatArray
+    level: float
+
+    @property
+    def total(self) -> float:
+        """Number of rows, or their total weight."""
+        return float(self.observed.sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Columns of the table."""
+        columns = ("expected", "observed", "ratio", "low", "high", "p_value")
+        return {"class": np.array(self.classes), **{name: getattr(self, name) for name in columns}}
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas data frame."""
+        return require("pandas", extra="bench").DataFrame(self.to_dict())
+
+
+def class_frequencies(data: Forecasts, level: float = 0.95) -> ClassFrequencies:
+    """The table of validated predictions."""
+    from scipy.special import erfc
+
+    weight = np.ones(data.n_rows) if data.weight is None else data.weight
+    expected = weight @ data.proba.astype(np.float64, copy=False)
+    observed: FloatArray = np.bincount(data.y, weights=weight, minlength=data.n_classes).astype(np.float64)
+    total = float(weight.sum())
+    low, high = wilson_interval(observed / total, np.full(data.n_classes, total), level)
+    # If the predictions are calibrated, a count is a sum of independent coins. Weights count rows: no square.
+    spread = np.sqrt(np.maximum(expected - weight @ np.square(data.proba, dtype=np.float64), 0.0))
+    difference = np.abs(observed - expected)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Certain predictions leave no room for chance: a difference is impossible, none is what was expected.
+        z = np.where(difference <= 1e-9 * total, 0.0, difference / spread)
+        ratios = [expected / count for count in (observed, high * total, low * total)]
+    ratio, smallest, largest = (np.where(np.isnan(part), 1.0, part) for part in ratios)
+    labels = tuple(data.classes.tolist())
+    return ClassFrequencies(labels, expected, observed, ratio, smallest, largest, erfc(z / np.sqrt(2)), level)
+
+
+@limited
+def calibration_in_the_large(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+) -> ClassFrequencies:
+    """Expected and observed count of every class.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`. Weights are counts.
+    level : float, default 0.95
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    ClassFrequencies
+        A table with `classes`, `expected`, `observed`, `ratio`, `low`, `high` and `p_value`.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import calibration_in_the_large
+    >>> table = calibration_in_the_large([0] * 95 + [1] * 5, [0.2] * 100)
+    >>> table.expected.round(1).tolist(), table.observed.tolist(), table.ratio.round(2).tolist()
+    ([80.0, 20.0], [95.0, 5.0], [0.84, 4.0])
+    """
+    return class_frequencies(check_predictions(y_true, y_prob, sample_weight, classes), level)
+
+
+def _prepare_positive_gap(data: Forecasts, *, positive: Any = None) -> Statistic:
+    labels = data.classes.tolist()
+    if positive is not None and positive not in labels:
+        raise ValueError(f"positive={positive!r} is none of the classes {labels}")
+    column = len(labels) - 1 if positive is None else labels.index(positive)
+    return mean_statistic(data.proba[:, column] - (data.y == column))
+
+
+@scalar("positive_gap", _prepare_positive_gap, lower=-1.0, upper=1.0)
+def positive_gap(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    positive: Any = None,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+) -> float:
+    """Mean predicted probability of one class minus its frequency: positive if it is predicted too often.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight, classes
+        See `log_loss`.
+    positive : label, optional
+        The class in question; by default that of the last column, the second of two.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import positive_gap
+    >>> round(positive_gap([0, 0, 0, 1], [0.6, 0.5, 0.4, 0.5]), 3)
+    0.25
+    """
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    return _prepare_positive_gap(data, positive=positive)(data.weight)

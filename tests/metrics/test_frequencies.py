@@ -1,0 +1,70 @@
+"""Expected and observed counts against sums made by hand, and their p-values against a simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from calibrant.metrics import calibration_in_the_large, confidence_interval, positive_gap
+from tests.samples import sharpened
+
+
+def test_counts_are_sums() -> None:
+    p, y = sharpened(500, 4, 1.7)
+    table = calibration_in_the_large(y, p)
+    np.testing.assert_allclose(table.expected, p.sum(axis=0))
+    np.testing.assert_array_equal(table.observed, np.bincount(y, minlength=4))
+    np.testing.assert_allclose(table.ratio, table.expected / table.observed)
+    assert np.all((table.low < table.ratio) & (table.ratio < table.high))
+    assert table.total == 500
+    assert list(table.to_dict()) == ["class", "expected", "observed", "ratio", "low", "high", "p_value"]
+
+
+def test_weights_are_counts() -> None:
+    p, y = sharpened(200, 3, 1.2)
+    weight = np.random.default_rng(0).integers(0, 4, 200)
+    rows = np.repeat(np.arange(200), weight)
+    weighted = calibration_in_the_large(y, p, sample_weight=weight).to_dict()
+    for name, column in calibration_in_the_large(y[rows], p[rows]).to_dict().items():
+        np.testing.assert_allclose(weighted[name], column, err_msg=name)
+
+
+def test_a_fraud_model_predicts_seventeen_times_too_many() -> None:
+    y = np.repeat([0, 1], [9880, 120])
+    table = calibration_in_the_large(y, np.full(10_000, 0.207))
+    assert table.ratio[1] == pytest.approx(0.207 / 0.012)
+    assert table.low[1] > 14
+    assert table.p_value[1] < 1e-12
+    assert positive_gap(y, np.full(10_000, 0.207)) == pytest.approx(0.195)
+    assert confidence_interval("positive_gap", y, np.full(10_000, 0.207), n_resamples=50).low > 0.19
+
+
+def test_a_class_that_never_occurs_has_a_finite_lower_end() -> None:
+    table = calibration_in_the_large([0, 1] * 50, [[0.5, 0.4, 0.1]] * 100, classes=[0, 1, 2])
+    assert table.ratio[2] == table.high[2] == np.inf
+    assert 1 < table.low[2] < np.inf
+
+
+def test_certain_predictions() -> None:
+    table = calibration_in_the_large([0, 1], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], classes=[0, 1, 2])
+    assert table.ratio.tolist() == [1, 1, 1]
+    assert table.p_value.tolist() == [1, 1, 1]
+    assert calibration_in_the_large([1, 1], [0.0, 1.0]).p_value.tolist() == [0, 0]
+
+
+def test_p_values_are_uniform_on_calibrated_data() -> None:
+    values = []
+    for seed in range(200):
+        p, y = sharpened(300, 3, 1.0, seed)
+        values.append(calibration_in_the_large(y, p).p_value[0])
+    assert kstest(values, "uniform").pvalue > 1e-3
+
+
+def test_positive_gap_of_any_class() -> None:
+    p, y = sharpened(100, 3, 1.5)
+    for label in range(3):
+        assert positive_gap(y, p, positive=label) == pytest.approx(p[:, label].mean() - np.mean(y == label))
+    assert positive_gap(y, p) == positive_gap(y, p, positive=2)
+    with pytest.raises(ValueError, match="positive='x' is none of the classes"):
+        positive_gap(y, p, positive="x")

@@ -1,0 +1,127 @@
+"""The kinds of miscalibration are told apart on data of one kind each, and the fits are those of other solvers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax, logit, softmax
+from scipy.stats import kstest
+from sklearn.linear_model import LogisticRegression
+
+from calibrant.metrics import calibration_loss, calibration_slope, confidence_interval, miscalibration
+from tests.samples import draw_labels, sharpened
+
+
+def test_slope_of_two_classes_is_that_of_a_logistic_regression() -> None:
+    p, y = sharpened(800, 2, 2.0)
+    reference = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(logit(p[:, [1]]), y)
+    assert calibration_slope(y, p[:, 1]) == pytest.approx(float(reference.coef_[0, 0]), abs=1e-4)
+
+
+def test_fits_of_many_classes_are_those_of_another_solver() -> None:
+    p, y = sharpened(400, 5, 1.6)
+    weight = np.random.default_rng(1).integers(1, 4, 400).astype(float)
+    x = np.log(p)
+
+    def loss(theta: np.ndarray) -> float:
+        z = log_softmax(theta[-1] * x + np.append(0.0, theta[:-1]), axis=1)
+        return -float(np.average(z[np.arange(400), y], weights=weight))
+
+    both = minimize(loss, np.append(np.zeros(4), 1.0), method="BFGS", options={"gtol": 1e-7})
+    found = miscalibration(y, p, recalibrated=p, sample_weight=weight)
+    assert found.fitted_slope.value == pytest.approx(both.x[-1], abs=1e-4)
+    shift = minimize(lambda a: loss(np.append(a, 1.0)), np.zeros(4), method="BFGS", options={"gtol": 1e-7})
+    np.testing.assert_allclose(found.intercepts - found.intercepts[0], np.append(0, shift.x), atol=1e-4)
+    n, start = weight.sum(), loss(np.append(np.zeros(4), 1.0))
+    assert found.means.gain == pytest.approx(start - shift.fun - 4 / n, abs=1e-7)
+    assert found.slope.gain == pytest.approx(shift.fun - both.fun - 1 / n, abs=1e-7)
+
+
+@pytest.mark.parametrize("k", [2, 6])
+@pytest.mark.parametrize(("power", "lower", "upper"), [(2.0, 0.35, 0.65), (0.5, 1.6, 2.4)])
+def test_too_extreme_and_too_timid(k: int, power: float, lower: float, upper: float) -> None:
+    p, y = sharpened(3000, k, power)
+    found = miscalibration(y, p)
+    assert found.largest == "slope"
+    assert lower < found.fitted_slope.low < 1 / power < found.fitted_slope.high < upper
+    assert found.slope.p_value < 1e-6 < found.rest.p_value
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.5])
+@pytest.mark.parametrize("shift", [-1.0, 1.5])
+def test_means_that_are_off_for_two_classes(rate: float, shift: float) -> None:
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=6000) + logit(rate)
+    y = (rng.random(6000) < 1 / (1 + np.exp(-z))).astype(int)
+    found = miscalibration(y, 1 / (1 + np.exp(-z - shift)))
+    assert found.largest == "means"
+    assert found.intercepts[1] - found.intercepts[0] == pytest.approx(-shift, abs=0.35)
+    assert (found.frequencies.ratio[1] > 1) == (shift > 0)
+    assert found.frequencies.p_value[1] < 1e-6
+    assert found.slope.p_value > 0.01
+
+
+def test_means_that_are_off_for_many_classes() -> None:
+    rng = np.random.default_rng(4)
+    z = rng.normal(size=(4000, 5))
+    y = draw_labels(softmax(z, axis=1), rng)
+    found = miscalibration(y, softmax(z + np.array([0, 0, 0, 0, 2.0]), axis=1))
+    assert found.largest == "means"
+    assert int(np.argmin(found.intercepts)) == 4
+    assert int(np.argmax(found.frequencies.ratio)) == 4
+
+
+def test_a_bend_is_the_rest() -> None:
+    rng = np.random.default_rng(5)
+    p = 0.2 + 0.6 * rng.random(8000)
+    y = (rng.random(8000) < p + 0.2 * np.sin(8 * np.pi * p)).astype(int)  # a wave about the diagonal
+    found = miscalibration(y, p, calibrator="histogram")
+    assert found.largest == "rest"
+    assert found.rest.p_value < 1e-6
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_p_values_are_uniform_on_calibrated_data(k: int) -> None:
+    found = []
+    for seed in range(100):
+        p, y = sharpened(500, k, 1.0, seed)
+        parts = miscalibration(y, p, recalibrated=p)
+        found.append((parts.means.p_value, parts.slope.p_value))
+    for values in np.transpose(found):
+        assert kstest(values, "uniform").pvalue > 1e-3
+
+
+def test_parts_add_up_to_the_calibration_part_of_log_loss() -> None:
+    p, y = sharpened(1500, 3, 1.8)
+    found = miscalibration(y, p)
+    total = sum(part.gain for part in found.parts.values())
+    assert total == pytest.approx(calibration_loss(y, p), abs=1e-9)
+
+
+def test_weights_are_counts() -> None:
+    p, y = sharpened(300, 3, 1.5)
+    weight = np.random.default_rng(2).integers(1, 4, 300)
+    rows = np.repeat(np.arange(300), weight)
+    one = miscalibration(y, p, recalibrated=p, sample_weight=weight)
+    other = miscalibration(y[rows], p[rows], recalibrated=p[rows])
+    assert one.fitted_slope.value == pytest.approx(other.fitted_slope.value, abs=1e-6)
+    assert one.fitted_slope.high == pytest.approx(other.fitted_slope.high, abs=1e-6)
+    for name, part in one.parts.items():
+        assert list(part) == pytest.approx(list(other.parts[name]), abs=1e-8), name
+
+
+def test_interval_of_the_slope_agrees_with_the_bootstrap() -> None:
+    p, y = sharpened(1500, 2, 1.5)
+    found = miscalibration(y, p, recalibrated=p).fitted_slope
+    expected = confidence_interval("calibration_slope", y, p, n_resamples=300)
+    width = expected.high - expected.low
+    assert found.low == pytest.approx(expected.low, abs=0.2 * width)
+    assert found.high == pytest.approx(expected.high, abs=0.2 * width)
+
+
+def test_separable_labels_and_absent_classes_stay_finite() -> None:
+    p = np.array([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]] * 20)
+    found = miscalibration([0, 1] * 20, p, recalibrated=p, classes=[0, 1, 2])
+    assert np.isfinite(found.intercepts).all()
+    assert 1 < found.fitted_slope.value < 1e3
