@@ -16,9 +16,11 @@ from calibrant.inputs.predictions import as_matrix
 from calibrant.metrics.bins import Strategy, bin_sums, check_bins, uniform_edges
 from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.views import class_view, column_of, single_view
+from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray
 
 
+@limited
 def calibration_curve(
     y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None, n_bins: int = 5, strategy: Strategy = "uniform"
 ) -> tuple[AnyFloatArray, AnyFloatArray]:
