@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.rowwise import row_sums
 from calibrant.typing import FloatArray
 
 #: The logarithm of the smallest normal float32: the floor of every log-probability.
@@ -37,7 +38,7 @@ def log_probabilities(p: ArrayLike, *, center: bool = False, out: FloatArray | N
         x = np.log(np.asarray(p, dtype=np.float64), out=out)
     np.maximum(x, LOG_FLOOR, out=x)
     if center:
-        x -= x.mean(axis=-1, keepdims=True)
+        x -= row_sums(x)[..., None] / x.shape[-1]
     return x
 
 
@@ -65,7 +66,7 @@ def log_softmax(z: ArrayLike) -> FloatArray:
     """
     z = np.asarray(z, dtype=np.float64)
     shifted = z - z.max(axis=-1, keepdims=True)
-    shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    shifted -= np.log(row_sums(np.exp(shifted)))[..., None]
     return shifted
 
 
@@ -73,7 +74,7 @@ def softmax_inplace(z: FloatArray) -> FloatArray:
     """Replace logits by probabilities along the last axis, without a temporary of the same size."""
     z -= z.max(axis=-1, keepdims=True)
     np.exp(z, out=z)
-    z /= z.sum(axis=-1, keepdims=True)
+    z /= row_sums(z)[..., None]
     return z
 
 

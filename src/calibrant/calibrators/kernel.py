@@ -18,6 +18,7 @@ from calibrant.calibrators.base import Calibrator, total_weight
 from calibrant.calibrators.binary.natural_spline import check_spline, evaluate, second_derivatives
 from calibrant.calibrators.lifting import from_positive, positive_probability
 from calibrant.calibrators.state import LARGE, StateCheck
+from calibrant.rowwise import row_products, row_sums
 from calibrant.typing import FloatArray, IntArray
 
 #: Probabilities are kept this far from 0 and 1.
@@ -173,10 +174,10 @@ def _average(log_z: FloatArray, rows: FloatArray, mass: FloatArray, bandwidth: f
     out = np.empty((len(log_z), mass.shape[1]))
     step = max(1, _BLOCK // len(rows))
     for start in range(0, len(log_z), step):
-        kernel = log_z[start : start + step] @ concentration.T
+        kernel = row_products(log_z[start : start + step], concentration.T)
         kernel -= log_norm
         kernel -= kernel.max(axis=1, keepdims=True)
         np.exp(kernel, out=kernel)
-        out[start : start + step] = kernel @ mass
-    out /= out.sum(axis=1, keepdims=True)
+        out[start : start + step] = row_products(kernel, mass)
+    out /= row_sums(out)[:, None]
     return out

@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.identity import NoCalibrator
 from calibrant.calibrators.state import StateCheck
+from calibrant.rowwise import row_sums
 from calibrant.simplex import LOG_FLOOR
 from calibrant.typing import FloatArray, IntArray
 
@@ -260,7 +261,7 @@ def log_rest(x: FloatArray) -> FloatArray:
     rows, top = np.arange(len(x)), x.argmax(axis=1)
     p_top = p[rows, top]
     p[rows, top] = 0.0
-    others = p.sum(axis=1)
+    others = row_sums(p)
     rest = (others + p_top)[:, None] - p  # at least p_top, which is at least 1/k: nothing cancels
     rest[rows, top] = others
     with np.errstate(divide="ignore"):
@@ -270,7 +271,7 @@ def log_rest(x: FloatArray) -> FloatArray:
 
 def normalize_rows(q: FloatArray) -> FloatArray:
     """Rows divided by their sum; a row of nothing but zeros becomes uniform. Overwrites `q`."""
-    total = q.sum(axis=1, keepdims=True)
+    total = row_sums(q)[:, None]
     np.divide(q, total, out=q, where=total > 0.0)
     q[total[:, 0] <= 0.0] = 1.0 / q.shape[1]
     return q

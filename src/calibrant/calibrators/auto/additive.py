@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.calibrators.state import LARGE, StateCheck
+from calibrant.rowwise import row_products, row_sums
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.newton import newton
@@ -75,18 +76,19 @@ class KernelFeatures:
         return int(self.whitening.shape[1])
 
     def _points(self, x: FloatArray) -> FloatArray:
-        return np.concatenate([(x - x.mean(axis=0)) / self.spread, _PROBABILITY_SCALE * np.exp(x)]).T
+        mean = row_sums(x.T) / len(x)
+        return np.concatenate([(x - mean) / self.spread, _PROBABILITY_SCALE * np.exp(x)]).T
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """Features (n_features, n) of log-probabilities `x` (k, n)."""
         if not self.n_features:
             return np.empty((0, x.shape[1]))
         distances = _squared_distances(self._points(x), self.landmarks)
-        return np.ascontiguousarray((np.exp(-distances / self.bandwidth) @ self.whitening).T)
+        return np.ascontiguousarray(row_products(np.exp(-distances / self.bandwidth), self.whitening).T)
 
 
 def _squared_distances(a: FloatArray, b: FloatArray) -> FloatArray:
-    return np.maximum((a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1) - 2.0 * a @ b.T, 0.0)
+    return np.maximum(row_sums(a * a)[:, None] + row_sums(b * b) - 2.0 * row_products(a, b.T), 0.0)
 
 
 def shared_features(x: FloatArray, kernel: KernelFeatures) -> FloatArray:
@@ -141,7 +143,8 @@ def check_additive(state: StateCheck) -> None:
 def additive_logits(x: FloatArray, theta: FloatArray, kernel: KernelFeatures) -> FloatArray:
     """Logits (k, n) at coefficients `theta` for log-probabilities `x` (k, n)."""
     n_shared = theta.shape[1] - N_CURVES
-    z = x + theta[:, :n_shared] @ shared_features(x, kernel)
+    z = np.ascontiguousarray(row_products(shared_features(x, kernel).T, theta[:, :n_shared].T).T)
+    z += x
     for m, feature in enumerate(curves(x)):
         z += theta[:, n_shared + m, None] * feature
     return z

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from calibrant.calibrators.base import Calibrator, total_weight
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
+from calibrant.rowwise import row_products
 from calibrant.simplex import softmax_inplace
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.problem import SoftmaxProblem
@@ -146,7 +147,7 @@ class DirichletCalibrator(Calibrator):
         state.information("objective_", "lam_", "mu_")
 
     def _map(self, x: FloatArray) -> FloatArray:
-        z = x @ self.coef_.T
+        z = row_products(x, self.coef_.T)
         z += self.intercept_
         return softmax_inplace(z)
 

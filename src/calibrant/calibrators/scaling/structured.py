@@ -14,6 +14,7 @@ import numpy as np
 
 from calibrant.calibrators.scaling.penalised import NOT_NEGATIVE, StructuredCalibrator
 from calibrant.calibrators.scaling.temperature import InputSmoothing
+from calibrant.rowwise import row_products
 from calibrant.simplex import softmax_inplace
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.solution import Solution
@@ -285,6 +286,6 @@ class SMSCalibrator(StructuredCalibrator):
         self.intercept_ = weights[:, k].copy()
 
     def _map(self, x: FloatArray) -> FloatArray:
-        z = self._preprocessed(x) @ self.coef_.T
+        z = row_products(self._preprocessed(x), self.coef_.T)
         z += self.intercept_
         return softmax_inplace(z)

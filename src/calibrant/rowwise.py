@@ -1,0 +1,57 @@
+"""Sums and products of rows that do not depend on a row's neighbours, bit for bit.
+
+A row must get the same prediction alone, in any batch and in any order: a last bit decides on which side of a step it
+falls. BLAS and NumPy's reductions choose the order of additions by the shape of the whole array. Here every row is
+added up in the order of its columns' number alone, and products are made of tiles of one fixed shape.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.typing import FloatArray
+
+#: Rows of a tile: what the kernels of BLAS compute at a time, so that a row's place in its tile does not matter.
+_TILE = 8
+
+#: Up to so many columns it is faster to add whole columns.
+_FEW_COLUMNS = 4
+
+
+def row_sums(x: FloatArray) -> FloatArray:
+    """The sum of each row of `x` (n, k), or of any array along its last axis.
+
+    Examples
+    --------
+    >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([3., 7.])
+    """
+    if 1 < x.shape[-1] <= _FEW_COLUMNS:
+        total = x[..., 0] + x[..., 1]
+        for j in range(2, x.shape[-1]):
+            total = total + x[..., j]
+        return np.asarray(total)
+    return np.asarray(np.einsum("...k->...", np.ascontiguousarray(x)))
+
+
+def row_products(x: FloatArray, matrix: FloatArray) -> FloatArray:
+    """The product of each row of `x` (n, d) with `matrix` (d, m).
+
+    Examples
+    --------
+    >>> row_products(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 0.0], [1.0, 1.0]]))
+    array([[3., 2.],
+           [7., 4.]])
+    """
+    n, d = x.shape
+    m = matrix.shape[1]
+    whole = n - n % _TILE
+    out = np.empty((n, m))
+    if whole:
+        tiles = np.ascontiguousarray(x[:whole]).reshape(-1, _TILE, d)
+        np.matmul(tiles, matrix, out=out[:whole].reshape(-1, _TILE, m))
+    if whole < n:
+        last = np.zeros((1, _TILE, d))
+        last[0, : n - whole] = x[whole:]
+        out[whole:] = np.matmul(last, matrix)[0, : n - whole]
+    return out
