@@ -5,6 +5,7 @@ The checksum is computed anew, as an attacker would, so that the checks of the c
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 from pathlib import Path
@@ -97,7 +98,8 @@ def check(path: Path, seed: int, folder: Path) -> str:
     document = json.loads(path.read_text())
     rng = np.random.default_rng([seed, *path.name.encode()])
     for _ in range(int(rng.integers(1, 3))):
-        mutate(document["content"], rng)
+        with contextlib.suppress(KeyError, TypeError, ValueError):  # the first change left nothing for the second
+            mutate(document["content"], rng)
     try:
         document["sha256"] = persistence._checksum(persistence._canonical(document["content"]))
     except ValueError:

@@ -1,38 +1,56 @@
-"""Files that appear whole or not at all: written beside their place, forced to the disk, moved there in one step."""
+"""The one way files are written: beside their place, forced to the disk, moved there in one step.
+
+What was there stays until the new file is complete, and an error, Ctrl-C or a signal that became an exception leaves
+no unfinished file behind. Only regular files are replaced: a device, a pipe or a folder is refused. Symbolic links are
+preserved; the file that they point to is written, and created if it does not exist.
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO
 
 
-@contextmanager
-def atomic_stream(path: str | os.PathLike[str], before_move: Callable[[], object] | None = None) -> Iterator[IO[bytes]]:
-    """Stream that becomes the file `path` when the block ends; an error in it leaves what was there.
+class NotARegularFileError(OSError):
+    """Something is in the way that is not a file and must not be replaced by one."""
 
-    `before_move` is called when all is written and may still raise. A link is followed, so that it stays one.
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str], before_move: Callable[[], object] | None = None) -> Iterator[Path]:
+    """Name of an empty file that becomes `path` when the block ends; an error in it leaves what was there.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where to write.
+    before_move : callable, optional
+        Called when all is written; may still raise.
 
     Examples
     --------
-    >>> import pathlib, tempfile
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with atomic_stream(pathlib.Path(folder) / "new.txt") as stream:
-    ...         _ = stream.write(b"text")
-    ...     (pathlib.Path(folder) / "new.txt").read_text()
-    'text'
+    ...     with atomic_path(Path(folder) / "new.txt") as part:
+    ...         _ = part.write_text("text")
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['new.txt']
     """
+    mode = check_replaceable(path)
     target = os.path.realpath(path)
+    # The name is new for every file, so that what a killed process left is never in the way.
     temporary = f"{target}.{secrets.token_hex(6)}.part"
-    # Opened by hand for the rights that a plain `open` would give, in a file that must be new.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
+        # Opened by hand for the rights that a plain `open` would give, in a file that must be new.
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        if mode is not None:
+            os.chmod(temporary, mode)
+        yield Path(temporary)
+        _to_disk(temporary, os.O_RDWR)
         if before_move is not None:
             before_move()
         os.replace(temporary, target)
@@ -42,8 +60,59 @@ def atomic_stream(path: str | os.PathLike[str], before_move: Callable[[], object
         raise
     # The name itself is on the disk only when the folder is; not every system can open a folder.
     with suppress(OSError):
-        folder = os.open(os.path.dirname(target), os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _to_disk(os.path.dirname(target), os.O_RDONLY)
+
+
+@contextmanager
+def atomic_stream(path: str | os.PathLike[str], before_move: Callable[[], object] | None = None) -> Iterator[IO[bytes]]:
+    """Stream that becomes the file `path` when the block ends; otherwise as `atomic_path`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_stream(Path(folder) / "new.txt") as stream:
+    ...         _ = stream.write(b"text")
+    ...     (Path(folder) / "new.txt").read_text()
+    'text'
+    """
+    with atomic_path(path, before_move) as part, open(part, "wb") as stream:
+        yield stream
+        stream.flush()
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write text as UTF-8, with the ends of lines as they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_text(Path(folder) / "new.txt", "text")
+    ...     (Path(folder) / "new.txt").read_text()
+    'text'
+    """
+    with atomic_stream(path) as stream:
+        stream.write(text.encode("utf-8"))
+
+
+def check_replaceable(path: str | os.PathLike[str]) -> int | None:
+    """Access rights of the file that would be replaced, `None` if there is none; refuses what is not a file."""
+    try:
+        # Of the path itself, not of its real path: that of a link such as /dev/stdout may not exist.
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        kinds = ((stat.S_ISDIR, "folder"), (stat.S_ISFIFO, "pipe"), (stat.S_ISSOCK, "socket"))
+        what = next((name for test, name in kinds if test(mode)), "device")
+        raise NotARegularFileError(f"{os.fspath(path)} is a {what}, not a regular file; choose another name")
+    return stat.S_IMODE(mode)
+
+
+def _to_disk(path: str, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

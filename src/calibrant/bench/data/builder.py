@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -24,6 +23,7 @@ from calibrant.bench.run.calls import Batch, Call
 from calibrant.bench.run.pool import ProcessPool
 from calibrant.bench.run.progress import progress_bar
 from calibrant.bench.run.store import installed_versions
+from calibrant.files.atomic import atomic_stream, write_text
 from calibrant.files.predictions.hdf5 import write_hdf5
 from calibrant.files.predictions.source import PARTS, Experiment, Predictions, as_fold, open_predictions
 
@@ -128,11 +128,8 @@ def _one(task: Task, parts: str, max_rows: int, seed: int, n_configs: int) -> No
     """Train one experiment and store it; runs in a process of its own."""
     name, model, fold = task
     predictions = predict_experiment(load_dataset(name, max_rows, seed), MODELS[model], fold, seed, n_configs)
-    path = _part(Path(parts), task)
-    part = path.with_suffix(".part")
-    with open(part, "wb") as file:
+    with atomic_stream(_part(Path(parts), task)) as file:
         np.savez_compressed(file, **{p: getattr(predictions, p) for p in PARTS})
-    os.replace(part, path)
 
 
 def _part(parts: Path, task: Task) -> Path:
@@ -177,13 +174,11 @@ def _check_parts(parts: Path, settings: dict[str, Any]) -> None:
     file = parts / "settings.json"
     if file.exists() and (found := json.loads(file.read_text())) != settings:
         raise FileExistsError(f"{parts} is of a build with {found}, now {settings}: remove it to start anew")
-    file.write_text(json.dumps(settings))
+    write_text(file, json.dumps(settings))
 
 
 def _write_record(record: Path, settings: dict[str, Any], notes: dict[str, tuple[str, ...]]) -> None:
     versions = installed_versions(PACKAGES)
     known = json.loads(record.read_text())["notes"] if record.exists() else {}
     text = {"settings": settings, "versions": versions, "notes": {**known, **notes}}
-    part = record.with_name(record.name + ".part")
-    part.write_text(json.dumps(text, indent=1, sort_keys=True) + "\n")
-    os.replace(part, record)
+    write_text(record, json.dumps(text, indent=1, sort_keys=True) + "\n")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import platform
 import sys
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant import __version__
+from calibrant.files.atomic import atomic_path, write_text
 from calibrant.optional import require
 
 COLUMNS = (
@@ -115,9 +115,9 @@ class ResultFolder:
         if not all(isinstance(fold, int) for fold in table["fold"]):
             table["fold"] = table["fold"].astype(str)
         check_table_packages()
-        with _replacing(self.path / "results.parquet") as part:
+        with atomic_path(self.path / "results.parquet") as part:
             table.to_parquet(part, index=False)
-        with _replacing(self.path / "results.csv") as part:
+        with atomic_path(self.path / "results.csv") as part:
             table.to_csv(part, index=False, lineterminator="\n")
         return len(table)
 
@@ -134,8 +134,7 @@ class ResultFolder:
                 **settings,
             }
         )
-        with _replacing(file) as part:
-            part.write_text(json.dumps({"runs": runs}, indent=1, default=str) + "\n")
+        write_text(file, json.dumps({"runs": runs}, indent=1, default=str) + "\n")
 
 
 def check_table_packages() -> None:
@@ -185,10 +184,8 @@ def merge_results(folders: Sequence[str | Path], out: str | Path) -> Path:
             runs += [{"folder": str(folder), **run} for run in json.loads((folder / "run.json").read_text())["runs"]]
     target = ResultFolder(out)
     with target.locked():
-        with _replacing(target.path / "log.jsonl") as part:
-            part.write_text("".join(json.dumps(row) + "\n" for row in merged.values()), encoding="utf-8")
-        with _replacing(target.path / "run.json") as part:
-            part.write_text(json.dumps({"runs": runs}, indent=1, default=str) + "\n")
+        write_text(target.path / "log.jsonl", "".join(json.dumps(row) + "\n" for row in merged.values()))
+        write_text(target.path / "run.json", json.dumps({"runs": runs}, indent=1, default=str) + "\n")
         target.write_tables()
     return target.path
 
@@ -206,11 +203,3 @@ def installed_versions(more: Sequence[str] = ()) -> dict[str, str]:
         with contextlib.suppress(PackageNotFoundError):
             versions[package] = version(package)
     return versions
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Write beside a file and take its place when complete."""
-    part = path.with_name(path.name + ".part")
-    yield part
-    os.replace(part, path)

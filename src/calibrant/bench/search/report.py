@@ -19,6 +19,7 @@ import numpy as np
 from calibrant.bench.run.store import installed_versions
 from calibrant.bench.study.render import Table
 from calibrant.bench.study.statistics import signed_rank_p
+from calibrant.files.atomic import write_text
 from calibrant.optional import require
 from calibrant.plots.study.search import search_figure
 from calibrant.plots.study.style import save
@@ -114,7 +115,7 @@ def write_search(result: SearchResult, directory: Path) -> None:
     save(figure, directory / "figures", "search")
     about = {"command": shlex.join(sys.argv), "versions": installed_versions(("optuna",))}
     content = {**_plain(asdict(result)), "conclusion": result.comparison.sentence(), **about}
-    (directory / "search.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_text(directory / "search.json", json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
 def redraw_search(directory: str | Path) -> list[Path]:

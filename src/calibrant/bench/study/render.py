@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from calibrant.files.atomic import write_text
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -74,7 +76,7 @@ class Table:
         if self.printed:
             for ending, text in ((".md", to_markdown(self)), (".tex", to_latex(self))):
                 paths.append(directory / f"{self.name}{ending}")
-                paths[-1].write_text(text, encoding="utf-8")
+                write_text(paths[-1], text)
         return paths
 
 

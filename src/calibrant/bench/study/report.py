@@ -21,6 +21,7 @@ from calibrant.bench.study.leaderboard import FigurePart, Provenance, leaderboar
 from calibrant.bench.study.render import Table
 from calibrant.bench.study.results import BASELINE, METRICS, check_results, read_results, select, with_baseline
 from calibrant.bench.study.tables import build_tables
+from calibrant.files.atomic import write_text
 from calibrant.plots.study import draw_figures
 
 if TYPE_CHECKING:
@@ -109,8 +110,8 @@ def make_report(
         provenance=Provenance(shlex.join(sys.argv), installed_versions(("matplotlib", "jinja2")), runs),
         title=title,
     )
-    page.write_text(text, encoding="utf-8")
-    (directory / "notes.md").write_text("".join(f"- {note}\n" for note in notes) or "Nothing to note.\n", "utf-8")
+    write_text(page, text)
+    write_text(directory / "notes.md", "".join(f"- {note}\n" for note in notes) or "Nothing to note.\n")
     return Report(directory, page, tables, notes)
 
 

@@ -7,13 +7,14 @@ beside an index CSV (dataset, model, fold, cal_size, test_size, n_classes) that 
 from __future__ import annotations
 
 import csv
-import os
+import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from calibrant.files.atomic import atomic_path, write_text
 from calibrant.files.predictions.source import PARTS, Experiment, PredictionFileError, Predictions, as_fold
 from calibrant.optional import require
 
@@ -85,13 +86,15 @@ def write_hdf5(path: str | Path, experiments: Iterable[tuple[Experiment, Predict
     """
     h5py = require("h5py", extra="bench")
     path = Path(path)
-    part = path.with_name(path.name + ".part")
-    rows = []
-    with h5py.File(part, "w") as file:
-        for experiment, predictions in experiments:
-            group = file.require_group(f"{experiment.dataset}/{experiment.model}")
+    index = path.with_name(f"{path.stem}-experiments.csv")
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    writer.writerow(INDEX_COLUMNS)
+    with atomic_path(path) as part, h5py.File(part, "w") as file:
+        for e, predictions in experiments:
+            group = file.require_group(f"{e.dataset}/{e.model}")
             if folds:
-                group = group.create_group(str(experiment.fold))
+                group = group.create_group(str(e.fold))
             for name in PARTS:
                 data = getattr(predictions, name)
                 small = np.float32 if name.startswith("probas") else _label_type(predictions.n_classes)
@@ -99,15 +102,8 @@ def write_hdf5(path: str | Path, experiments: Iterable[tuple[Experiment, Predict
                 group.create_dataset(
                     name, data=data.astype(small), compression="gzip", compression_opts=9, shuffle=True
                 )
-            rows.append(experiment)
-    index = path.with_name(f"{path.stem}-experiments.csv")
-    index_part = index.with_name(index.name + ".part")
-    with open(index_part, "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(INDEX_COLUMNS)
-        writer.writerows((e.dataset, e.model, e.fold, e.n_cal, e.n_test, e.n_classes) for e in rows)
-    os.replace(part, path)
-    os.replace(index_part, index)
+            writer.writerow((e.dataset, e.model, e.fold, e.n_cal, e.n_test, e.n_classes))
+    write_text(index, rows.getvalue())
     return index
 
 

@@ -146,7 +146,8 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray[Any, Any]:
         array = np.empty(len(data), dtype=object)
         array[:] = [decode(item) for item in data]
     elif dtype.kind == "f":
-        array = np.array([_float(item) for item in data], dtype=dtype)
+        with np.errstate(over="ignore"):
+            array = np.array([_float(item) for item in data], dtype=dtype)
     else:
         exact = {"U": str, "b": bool}.get(dtype.kind, int)
         if any(type(item) is not exact for item in data):

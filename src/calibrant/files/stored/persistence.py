@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 import calibrant
 from calibrant.calibrators.base import Calibrator
 from calibrant.classifier.estimator import CalibratedClassifier
-from calibrant.files.atomic import atomic_stream
+from calibrant.files.atomic import write_text
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 
 _FORMAT = "calibrant calibrator"
@@ -57,8 +57,7 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
         raise CalibratorFileError(f"This {type(calibrator).__name__} cannot be stored: {error}.") from error
     head = {"format": _FORMAT, "version": _VERSION, "calibrant": calibrant.__version__, "sha256": _checksum(content)}
     text = json.dumps(head)[:-1] + ', "content": ' + content + "}\n"
-    with atomic_stream(path) as stream:
-        stream.write(text.encode())
+    write_text(path, text)
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from calibrant.files.atomic import atomic_stream
+from calibrant.files.atomic import NotARegularFileError, atomic_stream, check_replaceable
 from calibrant.files.tables.arrays import ArrayWriter
 from calibrant.files.tables.cells import cast_text
 from calibrant.files.tables.table import RequestError, Table, TableError, file_format
@@ -40,8 +40,10 @@ def check_output(path: str | Path, *, force: bool) -> None:
     if str(path) == "-":
         return
     path = Path(path)
-    if path.is_dir():
-        raise RequestError(f"{path} is a folder; name a file to write")
+    try:
+        check_replaceable(path)
+    except NotARegularFileError as error:
+        raise RequestError(str(error)) from None
     if path.exists() and not force:
         raise RequestError(f"{path} exists already", "force")
     if not path.parent.is_dir():
