@@ -147,13 +147,18 @@ class SoftmaxProblem:
             own_sums(residual, self.own[:, self.first_free :], out[:, self.n_shared :])
         return out
 
-    def logits(self, theta: FloatArray) -> NDArray[Any]:
+    def logits(self, theta: FloatArray, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Logits (k, n) at coefficients `theta`."""
-        if not theta.any():
+        if out is None and not theta.any():
             return self.offset.copy()
-        z = self.linear(theta)
+        z = self.linear(theta, out=out)
         z += self.offset
         return z
+
+    def largest_change(self, theta: FloatArray) -> float:
+        """The largest change of a logit that coefficients `theta` make."""
+        change = self.linear(theta, out=self._scratch())
+        return max(float(change.max()), -float(change.min()))
 
     def evaluate(self, z: NDArray[Any]) -> tuple[float, NDArray[Any]]:
         """Mean log loss at logits `z` (k, n), and the probabilities, which overwrite `z`."""

@@ -53,10 +53,13 @@ def newton(
 def _iterate(
     problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, tol: float, max_iter: int, n_iter: int = 0
 ) -> Solution:
-    """Newton steps until the gap (the decrement, if a direction is not penalised) is below `tol`."""
-    z = problem.logits(theta)
-    loss, p = problem.evaluate(z.copy())
-    d, p_trial = np.empty_like(z), np.empty_like(z)
+    """Newton steps until the gap (the decrement, if a direction is not penalised) is below `tol`.
+
+    Logits are those of the coefficients themselves at every step, never sums of what single steps added: what is
+    judged is what is returned.
+    """
+    loss, p = problem.evaluate(problem.logits(theta))
+    p_trial = np.empty_like(p)
     objective = loss + penalty.value(theta)
     decrement = np.inf
     # Newton starts near the optimum, where curvature changes little: a preconditioner serves until it needs patience.
@@ -81,32 +84,30 @@ def _iterate(
         fresh = False
         slope = float(np.sum(gradient * step))
         decrement = -slope / 2.0
-        converged = not penalty.certifies and decrement <= tol and damping <= _NEGLIGIBLE
+        converged = not penalty.certifies and (objective <= tol or (decrement <= tol and damping <= _NEGLIGIBLE))
         if converged or n_iter >= max_iter:
             break
-        problem.linear(step, out=d)
         # Only a step that promises much can move logits too far; the others are spared the pass that tells.
-        t = 1.0 if decrement < 1.0 else min(1.0, _LARGEST_MOVE / max(float(d.max()), -float(d.min()), 1e-300))
+        t = 1.0 if decrement < 1.0 else min(1.0, _LARGEST_MOVE / max(problem.largest_change(step), 1e-300))
+        shortest = _SHORTEST * t
         while True:
-            loss, _ = problem.evaluate(np.add(z, d, out=p_trial))
             moved = theta + t * step
+            loss, _ = problem.evaluate(problem.logits(moved, out=p_trial))
             value = loss + penalty.value(moved)
             # Rounding of the loss is forgiven: at the optimum no step decreases it measurably.
             if value <= objective + _ARMIJO * t * slope + np.finfo(problem.dtype).eps * abs(objective):
                 break
             t /= 2.0
-            d *= problem.scalar(0.5)
-            if t < _SHORTEST:
+            if t < shortest:
                 break
         n_iter += 1
-        if t < _SHORTEST:  # saturated: hardly any curvature where the gradient is large, so the step is far too long
+        if t < shortest:  # saturated: hardly any curvature where the gradient is large, so the step is far too long
             if damping > _LARGEST_DAMPING:
                 break
             damping, preconditioner = max(100.0 * damping, 1e-6), None
             continue
         damping = damping / 10.0 if damping > _NEGLIGIBLE else 0.0
         theta, objective = moved, value
-        z += d
         p, p_trial = p_trial, p
     return Solution(theta, objective, gap, np.nan if penalty.certifies else decrement, n_iter, converged)
 
