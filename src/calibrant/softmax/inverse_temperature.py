@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.typing import FloatArray
 
-#: When every row is classified correctly the optimum is at infinity, when none is better than chance at zero.
+#: When no row is classified wrongly the optimum is at infinity, when none is better than chance at zero.
 #: The floor is high enough for the scaled logits to keep the shape of the data.
 LARGEST_INVERSE_TEMPERATURE = float(np.exp(16.0))
 SMALLEST_INVERSE_TEMPERATURE = 1e-3
 _MANY_ROWS = 2048
+#: From here on it is worth asking whether the optimum is at infinity, where rounding would decide when to stop.
+_SUSPICIOUS = 4.0
 
 
 def fit_inverse_temperature(
@@ -46,9 +48,14 @@ def fit_inverse_temperature(
         start = _start_with_prior(problem, fit_inverse_temperature(x, y, weight, start)[0], pull)
     low, high = np.log(SMALLEST_INVERSE_TEMPERATURE), np.log(LARGEST_INVERSE_TEMPERATURE)
     s = float(np.clip(np.log(start), low, high))
-    loss = np.inf
+    loss, asked = np.inf, prior > 0.0
     for _ in range(100):
         alpha = np.exp(s)
+        if alpha > _SUSPICIOUS and not asked:
+            asked = True
+            if bool(np.all(problem.offset[problem.y, np.arange(n)] >= problem.offset.max(axis=0))):
+                alpha = LARGEST_INVERSE_TEMPERATURE
+                return alpha, problem.line(problem.offset, problem.offset, alpha - 1.0)[0]
         loss, slope, curvature = problem.line(problem.offset, problem.offset, alpha - 1.0)
         loss += pull * s * s / 2.0
         # Newton in s = log α: d/ds = α f', d²/ds² = α f' + α² f''.

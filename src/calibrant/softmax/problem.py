@@ -81,6 +81,7 @@ class SoftmaxProblem:
         self._share = share
         self._label_part: FloatArray | None = None
         self._buffer: NDArray[Any] | None = None
+        self._squares: FloatArray | None = None
 
     @property
     def n_classes(self) -> int:
@@ -93,6 +94,17 @@ class SoftmaxProblem:
     @property
     def n_parameters(self) -> int:
         return self.shape[0] * self.shape[1]
+
+    @property
+    def second_moments(self) -> FloatArray:
+        """Mean squares of the features that each coefficient multiplies, shaped like the coefficients."""
+        if self._squares is None:
+            out = np.empty(self.shape)
+            out[:, : self.n_shared] = np.einsum("dn,dn,n->d", self.shared, self.shared, self.row_weight)
+            own = self.own[:, self.first_free :]
+            out[:, self.n_shared :] = np.einsum("mkn,mkn,n->km", own, own, self.row_weight)
+            self._squares = out
+        return self._squares
 
     @property
     def _target(self) -> FloatArray:

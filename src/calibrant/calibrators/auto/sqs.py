@@ -153,7 +153,7 @@ class SQSCalibrator(Calibrator):
         fit = CrossFit(scaled, y, weight, fold, kernel)
         problem = fit.problem(fit.shared, fit.curves, np.arange(len(x)))
         # Without a few rows a fold there is nothing to compare: the paper's strengths.
-        if self.strength == "auto" and len(x) >= 3 * self.n_folds:
+        if self.strength == "auto" and fit.total >= 3 * self.n_folds:
             path = [self._strengths(factor, fit) for factor in FACTORS]
             member, _ = fit.path("sqs", fit.shared, fit.curves, path, FACTORS)
             losses = np.array([member.details[f"loss at {factor:g}"] for factor in FACTORS])

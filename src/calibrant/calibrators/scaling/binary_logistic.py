@@ -12,7 +12,13 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.base import Calibrator
-from calibrant.calibrators.scaling.penalised import NOT_NEGATIVE, SOLVER_CONSTRAINTS, make_penalty, warn_if_separable
+from calibrant.calibrators.scaling.penalised import (
+    MCP_GAMMA,
+    NOT_NEGATIVE,
+    SOLVER_CONSTRAINTS,
+    make_penalty,
+    warn_if_separable,
+)
 from calibrant.calibrators.scaling.temperature import (
     INPUT_SMOOTHING_CONSTRAINT,
     InputSmoothing,
@@ -95,6 +101,7 @@ class BinaryLogisticCalibrator(Calibrator):
         "lambda_intercept": NOT_NEGATIVE,
         "lambda_linear": NOT_NEGATIVE,
         "lambda_quadratic": NOT_NEGATIVE,
+        "mcp_gamma": MCP_GAMMA,
         "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
     }
 
@@ -133,9 +140,10 @@ class BinaryLogisticCalibrator(Calibrator):
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         require_two_classes(self, x)
-        self.input_smoothing_ = float(self.input_smoothing) if isinstance(self.input_smoothing, float) else 0.0
         if self.input_smoothing == "auto":
             self.input_smoothing_ = learn_temperature(x, y, weight, "auto")[1]
+        else:
+            self.input_smoothing_ = float(self.input_smoothing or 0.0)
         t = two_class_log_odds(mix_log_probabilities(x, self.input_smoothing_))
         size = _FEATURES[self.type]
         features = np.vstack([t, np.ones_like(t), t * t])[:size]

@@ -231,14 +231,23 @@ class DirichletCVCalibrator(DirichletCalibrator):
         self.renormalize = renormalize
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        lams = list(_GRID if self.lams is None else self.lams)
-        mus = list(_GRID if self.mus is None else self.mus) if self.regularization == "odir" else [0.0]
+        lams, mus = self._grid("lams"), self._grid("mus")
+        if self.regularization != "odir":
+            mus = [0.0]
         folds = stratified_folds(y, int(self.n_folds), int(self.random_state), x)
         # Strongest first: each fit starts where the one before ended, and weak penalties are the slow ones.
-        pairs = sorted(((float(lam), float(mu)) for lam, mu in product(lams, mus)), reverse=True)
+        pairs = sorted(product(lams, mus), reverse=True)
         losses = self._cross_validate(x, y, weight, folds, pairs)
         self.lam_, self.mu_ = pairs[int(np.argmin(losses))]
         self._fit_strengths(x, y, weight, self.lam_, self.mu_)
+
+    def _grid(self, name: str) -> list[float]:
+        """The strengths to choose from, checked."""
+        given = getattr(self, name)
+        strengths = np.array(_GRID if given is None else given, dtype=np.float64).ravel()
+        if not strengths.size or not bool(np.all((strengths >= 0.0) & np.isfinite(strengths))):
+            raise ValueError(f"{name} must be one or more finite numbers of at least 0, got {given!r}.")
+        return [float(strength) for strength in strengths]
 
     def _cross_validate(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, folds: IntArray, pairs: list[tuple[float, float]]

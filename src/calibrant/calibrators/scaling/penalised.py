@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from calibrant.calibrators.base import Calibrator, total_weight
 from calibrant.calibrators.scaling.temperature import (
     INPUT_SMOOTHING_CONSTRAINT,
+    WEAK_PRIOR,
     InputSmoothing,
     check_temperature,
     learn_temperature,
@@ -33,6 +34,8 @@ from calibrant.typing import FloatArray, IntArray
 
 PENALTIES = {"ridge", "lasso", "group_lasso", "mcp"}
 NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
+FINITE = [Interval(Real, None, None, closed="neither")]
+MCP_GAMMA = [Interval(Real, 1, None, closed="neither")]
 SOLVER_CONSTRAINTS: dict[str, list[Any]] = {
     "opt": [StrOptions(OPTIONS)],
     "max_iter": [Interval(Integral, 1, None, closed="left"), None],
@@ -72,11 +75,11 @@ class StructuredCalibrator(Calibrator):
         **Calibrator._parameter_constraints,
         **SOLVER_CONSTRAINTS,
         "penalty": [StrOptions(PENALTIES), None],
-        "rho": [Real],
-        "tau": [Real],
+        "rho": FINITE,
+        "tau": FINITE,
         "lambda_intercept": NOT_NEGATIVE,
         "lambda_diagonal": NOT_NEGATIVE,
-        "mcp_gamma": [Interval(Real, 1, None, closed="neither")],
+        "mcp_gamma": MCP_GAMMA,
         "preprocess": [StrOptions({"ts"}), None],
         "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
     }
@@ -143,12 +146,13 @@ class StructuredCalibrator(Calibrator):
     ) -> FloatArray | None:
         """Where the solver starts: at temperature scaling, also where that is not part of the preprocessing.
 
-        Raw predictions may be so sure of themselves that the loss has no curvature there.
+        Raw predictions may be so sure of themselves that the loss has no curvature there, and so would be the optimal
+        temperature of rows without a single error: the prior keeps it near one.
         """
         if self.preprocess == "ts":
             return None
         start = np.zeros(shape)
-        self._diagonal(start)[:] = learn_temperature(x, y, weight, None)[0] - 1.0
+        self._diagonal(start)[:] = learn_temperature(x, y, weight, None, WEAK_PRIOR)[0] - 1.0
         return start
 
     def _strength(self, lam: float, size: float, n: float) -> float:

@@ -28,10 +28,16 @@ _FLOAT32_FEATURES = 60
 #: Logits move by no more than this in one step: beyond it the exponentials carry no information.
 _LARGEST_MOVE = 100.0
 _ARMIJO = 1e-4
-#: No step shorter than this is tried; curvature is added instead, at most so much. Below the last it has no effect.
+#: No step is shortened by more than this; curvature is added instead, as a share of the features' second moments, and
+#: at most so much of it. Below the last share it has no effect.
 _SHORTEST = 1e-4
-_LARGEST_DAMPING = 1e6
+_LARGEST_DAMPING = 1e4
 _NEGLIGIBLE = 1e-10
+#: Newton's decrement falls by more than this from step to step unless the preconditioner is out of date.
+_STALLED = 0.3
+#: The share that is always added where a direction is not penalised: rounding of the gradient is all that is left in
+#: directions without curvature (collinear features, a class that is never predicted), and must not make a step.
+_ROUNDING = 1e-13
 
 Preconditioner = Factored | ClassBlocks | SharedGram
 
@@ -64,8 +70,9 @@ def _iterate(
     decrement = np.inf
     # Newton starts near the optimum, where curvature changes little: a preconditioner serves until it needs patience.
     preconditioner: Preconditioner | None = None
-    steps, fresh = 0, True
+    steps, t, longest = 0, 0.0, 1.0
     damping = 0.0
+    least = 0.0 if penalty.certifies else _ROUNDING
     gap, converged = np.nan, False
     while True:
         gradient = problem.gradient(p) + penalty.gradient(theta)
@@ -75,22 +82,30 @@ def _iterate(
             converged = gap <= goal
         if converged or (penalty.certifies and n_iter >= max_iter):
             break
-        if preconditioner is None or steps > preconditioner.patience:
-            preconditioner, fresh = _preconditioner(problem, p, penalty.curvature + damping), True
-        if fresh and isinstance(preconditioner, Factored):
-            step, steps = preconditioner.solve(-gradient), 0
-        else:
-            step, steps = _conjugate_gradients(problem, penalty, p, gradient, preconditioner, goal, damping)
-        fresh = False
-        slope = float(np.sum(gradient * step))
-        decrement = -slope / 2.0
+        share = max(damping, least)
+        curvature = penalty.curvature + share * problem.second_moments if share else penalty.curvature
+        before, fresh = decrement, False
+        while True:
+            if preconditioner is None or steps > preconditioner.patience:
+                preconditioner, fresh = _preconditioner(problem, p, curvature), True
+            if fresh and isinstance(preconditioner, Factored):
+                step, steps = preconditioner.solve(-gradient), 0
+            else:
+                step, steps = _conjugate_gradients(problem, penalty, p, gradient, preconditioner, goal, curvature)
+            slope = float(np.sum(gradient * step))
+            decrement = -slope / 2.0
+            # One made where there was more curvature stops the conjugate gradients too early, and flatters.
+            if fresh or penalty.certifies or tol < decrement < _STALLED * before:
+                break
+            preconditioner = None
         converged = not penalty.certifies and (objective <= tol or (decrement <= tol and damping <= _NEGLIGIBLE))
         if converged or n_iter >= max_iter:
             break
+        # On the slope towards an optimum at infinity whole steps gain equally little: they may become longer.
+        longest = 4.0 * longest if decrement >= _STALLED * before and t == longest else 1.0
         # Only a step that promises much can move logits too far; the others are spared the pass that tells.
-        t = 1.0 if decrement < 1.0 else min(1.0, _LARGEST_MOVE / max(problem.largest_change(step), 1e-300))
-        shortest = _SHORTEST * t
-        while True:
+        t = longest if decrement < 1.0 else min(1.0, _LARGEST_MOVE / max(problem.largest_change(step), 1e-300))
+        while t > _SHORTEST:
             moved = theta + t * step
             loss, _ = problem.evaluate(problem.logits(moved, out=p_trial))
             value = loss + penalty.value(moved)
@@ -98,10 +113,8 @@ def _iterate(
             if value <= objective + _ARMIJO * t * slope + np.finfo(problem.dtype).eps * abs(objective):
                 break
             t /= 2.0
-            if t < shortest:
-                break
         n_iter += 1
-        if t < shortest:  # saturated: hardly any curvature where the gradient is large, so the step is far too long
+        if t <= _SHORTEST:  # saturated: hardly any curvature where the gradient is large, so the step is far too long
             if damping > _LARGEST_DAMPING:
                 break
             damping, preconditioner = max(100.0 * damping, 1e-6), None
@@ -123,11 +136,12 @@ def _iterate_tiny(problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, to
     certifies = penalty.certifies
     converged, n_iter, damping = False, 0, 0.0
     while True:
-        step = Factored(hessian, penalty.curvature + damping).solve(-gradient)
+        share = max(damping, 0.0 if certifies else _ROUNDING)
+        step = Factored(hessian, penalty.curvature + share * problem.second_moments).solve(-gradient)
         slope = float(np.sum(gradient * step))
         gap = penalty.conjugate(gradient) if certifies else np.nan
         error, goal = (gap, tol * max(1.0, objective)) if certifies else (-slope / 2.0, tol)
-        converged = error <= goal and damping <= _NEGLIGIBLE
+        converged = (error <= goal and damping <= _NEGLIGIBLE) or objective <= goal
         if converged or n_iter == max_iter or damping > _LARGEST_DAMPING:
             break
         n_iter += 1
@@ -160,7 +174,7 @@ def _conjugate_gradients(
     gradient: FloatArray,
     preconditioner: Preconditioner,
     goal: float,
-    damping: float,
+    curvature: FloatArray,
 ) -> tuple[FloatArray, int]:
     """Solve the Newton system until the residual is small beside the gradient, or below what the goal needs.
 
@@ -175,11 +189,11 @@ def _conjugate_gradients(
     steps = 0
     while steps < 20 + 2 * problem.n_parameters:
         steps += 1
-        product = problem.hessian_vector_product(p, direction) + (penalty.curvature + damping) * direction
-        curvature = float(np.sum(direction * product))
-        if curvature <= 0.0:  # rounding, at a residual that is rounding too
+        product = problem.hessian_vector_product(p, direction) + curvature * direction
+        bend = float(np.sum(direction * product))
+        if bend <= 0.0:  # rounding, at a residual that is rounding too
             break
-        alpha = size / curvature
+        alpha = size / bend
         step += alpha * direction
         residual -= alpha * product
         solved = preconditioner.solve(residual)

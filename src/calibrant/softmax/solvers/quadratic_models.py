@@ -152,7 +152,13 @@ def _smooth_step(x, gradient, hessian, bounds, strengths):  # type: ignore[no-un
             slope[i] += strengths[g] * x[i] / norm
             curved[i, i] += strengths[g] / norm
             for j in range(a, b):
-                curved[i, j] -= strengths[g] * x[i] * x[j] / norm**3
+                curved[i, j] -= strengths[g] / norm * (x[i] / norm) * (x[j] / norm)
+    # The norm of a group is flat along the group, and so may be the loss: without a hair more there is no solution.
+    largest = 0.0
+    for i in range(n):
+        largest = max(largest, curved[i, i])
+    for i in range(n):
+        curved[i, i] += 1e-12 * largest
     step = -np.linalg.solve(curved, slope)
     product = hessian @ step
     linear, quadratic = np.dot(gradient, step), np.dot(step, product) / 2.0
