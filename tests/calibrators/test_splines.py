@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from calibration_samples import binary_sample, columns, mean_log_loss, quiet
 from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
 
+from calibrant import CalibrationWarning
 from calibrant.calibrators.binary.cdf_spline import CDFSplineCalibrator
 from calibrant.calibrators.binary.natural_spline import evaluate, second_derivatives
 from calibrant.calibrators.binary.spline import SplineCalibrator
@@ -101,3 +104,32 @@ def test_cdf_spline_does_not_depend_on_the_order_of_ties():
     a = CDFSplineCalibrator().fit(p, y).predict_proba(GRID)
     b = CDFSplineCalibrator().fit(p[order], y[order]).predict_proba(GRID)
     np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 3, 5])
+@pytest.mark.parametrize("n", [2, 3, 7, 12, 40, 300])
+def test_cdf_spline_heeds_labels_of_few_distinct_predictions(n, distinct):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p = rng.choice(rng.uniform(0.05, 0.95, distinct), size=n)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            seen, unseen = (CDFSplineCalibrator(classes=[0, 1]).fit(p, np.full(n, label)) for label in (1, 0))
+        assert seen.predict_proba(p)[:, 1].mean() > p.mean() > unseen.predict_proba(p)[:, 1].mean()
+
+
+def test_cdf_spline_finds_the_shares_of_two_predictions():
+    p = np.repeat([0.3, 0.6], 500)
+    y = np.concatenate([np.arange(500) < 400, np.arange(500) < 100])
+    q = CDFSplineCalibrator(n_knots=12).fit(p, y).predict_proba([0.3, 0.6])[:, 1]
+    np.testing.assert_allclose(q, [0.8, 0.2], atol=0.03)
+
+
+@pytest.mark.parametrize("repeats", [2, 9, 200])
+def test_cdf_spline_with_weights_is_that_of_repeated_rows(repeats):
+    p, y = binary_sample(40)
+    p = np.round(p, 1)
+    weighted = CDFSplineCalibrator().fit(p, y, sample_weight=np.full(40, float(repeats))).predict_proba(GRID)
+    np.testing.assert_allclose(
+        weighted, CDFSplineCalibrator().fit(np.repeat(p, repeats), np.repeat(y, repeats)).predict_proba(GRID), atol=1e-9
+    )

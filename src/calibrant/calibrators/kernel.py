@@ -31,6 +31,9 @@ _BLOCK = 1 << 21
 #: wide everywhere, if there are more.
 _CELLS = 4096
 
+#: Two classes: at most so many nodes, which a trillion rows need; weights may sum to any number.
+_MOST_NODES = 20_000
+
 
 class KernelCalibrator(Calibrator):
     """Kernel calibration with beta and Dirichlet kernels.
@@ -139,7 +142,9 @@ class KernelCalibrator(Calibrator):
         rows, mass = _merge(p, y, w)
         largest = np.log1p(-_EDGE) - np.log(_EDGE)
         # The kernel is sqrt(h)/2 wide in arcsin(sqrt(p)), and a power of p next to 0 and 1: nodes for both.
-        angle = np.linspace(0.0, 0.5 * np.pi, max(64, int(np.ceil(63.0 / np.sqrt(self.bandwidth_)))))[1:-1]
+        angle = np.linspace(0.0, 0.5 * np.pi, int(np.clip(np.ceil(63.0 / np.sqrt(self.bandwidth_)), 64, _MOST_NODES)))[
+            1:-1
+        ]
         inner = 2.0 * np.log(np.tan(angle))
         outer = np.linspace(-largest, largest, 513)
         nodes = np.sort(np.concatenate([outer, inner[np.abs(inner) < largest]]))

@@ -28,6 +28,9 @@ from calibrant.typing import FloatArray, IntArray
 #: Of binnings sorted by weight, those from the first gap below this share of the weights' variance are dropped.
 _ELBOW = 1e-3
 
+#: No binning has more bins: a million rows reach it, and weights may sum to any number.
+_MOST_BINS = 1000
+
 #: Equivalent sample size of the beta priors.
 _PRIOR_SIZE = 2.0
 
@@ -104,8 +107,8 @@ class BBQCalibrator(BinaryMethod):
         grouped = group_scores(rounded_positive(x), y, weight)
         total = float(grouped.weight.sum())
         root = total ** (1.0 / 3.0)
-        largest = max(1, min(int(np.ceil(total / 5.0)), int(np.ceil(10.0 * root))))
-        sizes = np.arange(min(max(1, int(root / 10.0)), largest), largest + 1)
+        largest = max(1, int(min(np.ceil(total / 5.0), np.ceil(10.0 * root), _MOST_BINS)))
+        sizes = np.arange(max(1, int(min(root / 10.0, largest))), largest + 1)
         binnings = [self._binning(grouped, int(size)) for size in sizes]
         log_weight = np.array([binning[2] for binning in binnings])
         weights = np.exp(log_weight - log_weight.max())

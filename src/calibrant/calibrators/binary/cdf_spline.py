@@ -26,7 +26,7 @@ class CDFSplineCalibrator(BinaryMethod):
     Parameters
     ----------
     n_knots : int, default=6
-        Number of equidistant knots.
+        Number of equidistant knots; fewer if there are fewer than two rows for each.
     multiclass : {"ovr", "ovo"}, default="ovr"
         How more than two classes are handled: one-vs-rest or one-vs-one.
     input : {"probabilities", "logits"}, default="probabilities"
@@ -86,18 +86,24 @@ class CDFSplineCalibrator(BinaryMethod):
         if total <= 1.0:  # a quantile needs two rows
             self.values_ = grouped.score
             return
-        # Rows of equal prediction have no order among themselves: they stand at their mean rank, with the labels
-        # spread evenly over the ranks.
-        before = np.cumsum(w) - w
-        quantile = np.clip((before + 0.5 * (w - 1.0)) / (total - 1.0), 0.0, 1.0)
+        # Rows of equal prediction have no order among themselves: their labels are spread evenly over their ranks, of
+        # which a few stand for all. With as many as there are rows they are the ranks, with fewer their spread is that
+        # of the ranks, so that weights equal repetition.
+        points = np.minimum(np.ceil(w), 2.0 + np.floor(w / total * (4.0 * self.n_knots))).astype(np.int64)
+        group = np.repeat(np.arange(len(w)), points)
+        first = np.cumsum(points) - points
+        place = np.arange(len(group)) - first[group] - 0.5 * (points - 1)[group]
+        width = np.sqrt(np.maximum(w - 1.0, 0.0)) * np.sqrt((w + 1.0) / np.maximum(points * points - 1.0, 1.0))
+        offset = place * width[group]
         error = grouped.positive / w - grouped.score
-        cumulated = np.cumsum(w * error) - w * error
-        cumulated = (cumulated + 0.5 * (w + 1.0) * error) / total
-        knots = np.linspace(0.0, 1.0, self.n_knots)
-        curvature_map = second_derivatives(knots, np.eye(self.n_knots))
-        values = _least_squares(quantile, cumulated, w, knots, curvature_map)
+        before, cumulated = np.cumsum(w) - w, np.cumsum(w * error) - w * error
+        quantile = np.clip(((before + 0.5 * (w - 1.0))[group] + offset) / (total - 1.0), 0.0, 1.0)
+        target = (cumulated[group] + (0.5 * (w + 1.0)[group] + offset) * error[group]) / total
+        knots = np.linspace(0.0, 1.0, min(self.n_knots, max(2, len(group) // 2)))
+        curvature_map = second_derivatives(knots, np.eye(len(knots)))
+        values = _least_squares(quantile, target, (w / points)[group], knots, curvature_map)
         slope = evaluate(quantile, knots, values, curvature_map @ values, derivative=True)
-        self.values_ = grouped.score + slope
+        self.values_ = grouped.score + np.add.reduceat(slope, first) / points
 
     def _check_binary_state(self, state: StateCheck) -> None:
         thresholds = state.array("thresholds_", None, increasing=True)

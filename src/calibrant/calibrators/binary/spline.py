@@ -261,7 +261,7 @@ def _folded(
         return rounds[:, None] + np.clip((position - n_folds * rounds)[:, None] - fold, 0.0, 1.0)
 
     share = dealt(end) - dealt(end - mass)
-    group, fold = np.nonzero(share > 1e-12)
+    group, fold = np.nonzero(share > 1e-12 * min(float(end[-1]), 1.0))
     index = first[group]
     return odds[index], labels[index], share[group, fold], fold
 
