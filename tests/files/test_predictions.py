@@ -17,7 +17,9 @@ from calibrant.files.predictions.source import (
     Predictions,
     open_predictions,
     select,
+    with_digest,
 )
+from tests.files.conftest import make_predictions
 from tests.needs import needs
 
 pytestmark = pytest.mark.bench
@@ -95,7 +97,7 @@ def test_npz_of_one_and_of_many(prediction_set: dict, tmp_path: Path) -> None:
 
 def test_npz_refuses_pickled_objects(tmp_path: Path) -> None:
     np.savez(tmp_path / "evil.npz", **{part: np.array([1.0, "x"], dtype=object) for part in PARTS})
-    with pytest.raises(PredictionFileError, match="not a readable"):
+    with pytest.raises(PredictionFileError, match="Object arrays cannot be loaded"):
         open_predictions(tmp_path / "evil.npz")
 
 
@@ -120,6 +122,131 @@ def test_parquet_with_different_numbers_of_classes(prediction_set: dict, tmp_pat
     assert [e.n_classes for e in source.experiments()] == [3, 3, 3, 2]
     for e in source.experiments():
         assert_same(source.load(e), prediction_set[e.dataset, e.model, e.fold])
+
+
+def write_parts(group, **parts) -> None:
+    p = make_predictions(3)
+    for name in PARTS:
+        if name not in parts:
+            group[name] = getattr(p, name)
+        elif parts[name] is not None:
+            group[name] = parts[name]
+
+
+def test_hdf5_reads_no_other_file(tmp_path: Path) -> None:
+    h5py = needs("h5py")
+    secret = tmp_path / "secret"
+    secret.write_bytes(np.full((30, 3), 1 / 3).tobytes())
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        write_parts(file.create_group("iris/LR"))
+    layout = h5py.VirtualLayout((30, 3), "f8")
+    layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "iris/LR/probas_cal", (30, 3))
+
+    def storage(group) -> None:
+        write_parts(group, probas_cal=None)
+        group.create_dataset("probas_cal", (30, 3), "f8", external=[(str(secret), 0, 720)])
+
+    def virtual(group) -> None:
+        write_parts(group, probas_cal=None)
+        group.create_virtual_dataset("probas_cal", layout)
+
+    def link(group) -> None:
+        write_parts(group, probas_cal=h5py.ExternalLink("other.h5", "/iris/LR/probas_cal"))
+
+    def soft(group) -> None:
+        write_parts(group, probas_cal=h5py.SoftLink("/elsewhere"))
+
+    def linked_group(group) -> None:
+        group["0"] = h5py.ExternalLink("other.h5", "/iris/LR")
+
+    for number, make in enumerate((storage, virtual, link, soft, linked_group)):
+        path = tmp_path / f"{number}.h5"
+        with h5py.File(path, "w") as file:
+            make(file.create_group("iris/LR"))
+        with pytest.raises(PredictionFileError, match=rf"{number}\.h5.*(another file|is a link)"):
+            open_predictions(path)
+
+
+def test_sizes_are_checked_before_arrays_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    h5py = needs("h5py")
+    pa, parquet = needs("pyarrow"), needs("pyarrow.parquet")
+    with h5py.File(tmp_path / "bomb.h5", "w") as file:
+        write_parts(file.create_group("iris/LR"), probas_cal=None)
+        file["iris/LR"].create_dataset("probas_cal", (10**7, 10**5), "f8", chunks=True)
+    source = open_predictions(tmp_path / "bomb.h5")
+    with pytest.raises(PredictionFileError, match=r"bomb\.h5 would take 8e\+03 GB.*CALIBRANT_MAX_GB"):
+        source.load(source.experiments()[0])
+    monkeypatch.setenv("CALIBRANT_MAX_GB", "0.001")
+    parts = {name: np.zeros(10**6, dtype=np.int8) for name in PARTS}
+    np.savez_compressed(tmp_path / "bomb.npz", **parts)
+    table = pa.table({"p_0": np.zeros(10**6), "label": np.zeros(10**6), "split": ["cal"] * 10**6})
+    parquet.write_table(table, tmp_path / "bomb.parquet")
+    for name in ("bomb.npz", "bomb.parquet"):
+        assert (tmp_path / name).stat().st_size < 10**5
+        with pytest.raises(PredictionFileError, match=rf"{name} would take .* the limit is 0\.001 GB"):
+            open_predictions(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".h5", ".parquet"])
+def test_damaged_files_are_named(prediction_set: dict, tmp_path: Path, suffix: str) -> None:
+    from calibrant.files.predictions.hdf5 import write_hdf5
+
+    path = tmp_path / f"set{suffix}"
+    if suffix == ".h5":
+        write_hdf5(path, in_memory(prediction_set))
+    elif suffix == ".npz":
+        np.savez_compressed(path, **{part: getattr(make_predictions(3), part) for part in PARTS})
+    else:
+        pa, parquet = needs("pyarrow"), needs("pyarrow.parquet")
+        parquet.write_table(pa.table({"p_0": [0.5], "p_1": [0.5], "label": [0], "split": ["cal"]}), path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for case in range(60):
+        damaged = bytearray(whole[: int(rng.integers(len(whole)))] if case % 2 else whole)
+        for place in rng.integers(max(len(damaged), 1), size=0 if case % 2 else 8):
+            damaged[place] = rng.integers(256)
+        path.write_bytes(bytes(damaged))
+        try:
+            source = open_predictions(path)
+            for experiment in source.experiments():
+                source.load(experiment)
+        except PredictionFileError as error:
+            named = str(error)
+            assert path.name in named or path.stem in named
+
+
+def test_folds_of_similar_names_stay_apart(tmp_path: Path) -> None:
+    h5py = needs("h5py")
+    with h5py.File(tmp_path / "set.h5", "w") as file:
+        for fold in ("0", "00", "1"):
+            write_parts(file.create_group(f"iris/LR/{fold}"))
+    assert [e.fold for e in open_predictions(tmp_path / "set.h5").experiments()] == [0, "00", 1]
+    p = make_predictions(3)
+    parts = {f"iris/{middle}LR/{part}": getattr(p, part) for middle in ("", "/") for part in PARTS}
+    np.savez(tmp_path / "twice.npz", **parts)
+    with pytest.raises(PredictionFileError, match="iris/LR/0 is there twice"):
+        open_predictions(tmp_path / "twice.npz")
+
+
+def test_rows_of_a_replaced_file_do_not_count(tmp_path: Path) -> None:
+    from calibrant.bench.run.method_spec import make_spec
+    from calibrant.bench.run.plan import Options, plan, result_row
+
+    spec, options = make_spec("none"), Options()
+
+    def experiments(seed: int) -> list[Experiment]:
+        p = make_predictions(3, seed)
+        np.savez(tmp_path / "set.npz", **{part: getattr(p, part) for part in PARTS})
+        source = open_predictions(tmp_path / "set.npz")
+        return [with_digest(source, e) for e in source.experiments()]
+
+    first = experiments(0)
+    size = (tmp_path / "set.npz").stat().st_size
+    row = result_row("set", first[0], spec, options, {"status": "ok"})
+    done = {("set", *first[0].key, "none"): row}
+    assert plan("set", experiments(0), [spec], options, done) == []
+    assert len(plan("set", experiments(1), [spec], options, done)) == 1
+    assert (tmp_path / "set.npz").stat().st_size == size
 
 
 def test_folder_joins_files_and_refuses_doubles(prediction_set: dict, tmp_path: Path) -> None:

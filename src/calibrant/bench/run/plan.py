@@ -43,7 +43,8 @@ class Options:
     def fingerprint(self, spec: MethodSpec, experiment: Experiment) -> str:
         """What a stored row must carry to count as this method on these rows."""
         seed = f"-{self.seed}" if self.n_cal(experiment) < experiment.n_cal else ""
-        return f"{spec.fingerprint}-{self.n_cal(experiment)}-{experiment.n_test}-{experiment.n_classes}{seed}"
+        sizes = f"{self.n_cal(experiment)}-{experiment.n_test}-{experiment.n_classes}{seed}"
+        return f"{spec.fingerprint}-{sizes}-{experiment.digest}"
 
 
 @dataclass(frozen=True)

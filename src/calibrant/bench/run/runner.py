@@ -20,7 +20,7 @@ from calibrant.bench.run.plan import UNITS_PER_WORKER, Options, plan, result_row
 from calibrant.bench.run.pool import ProcessPool
 from calibrant.bench.run.progress import progress_bar
 from calibrant.bench.run.store import ResultFolder, check_table_packages
-from calibrant.files.predictions.source import Experiment, PredictionSource, open_predictions
+from calibrant.files.predictions.source import Experiment, PredictionSource, open_predictions, with_digest
 
 
 def run_benchmark(
@@ -65,7 +65,8 @@ def run_benchmark(
     source = open_predictions(predictions) if isinstance(predictions, str | Path) else predictions
     options = options or Options()
     specs = with_baseline(m if isinstance(m, MethodSpec) else parse_method(m) for m in methods)
-    chosen = source.experiments() if experiments is None else list(experiments)
+    # Rows of an earlier run count only if they were made from the same numbers, whatever the file is called.
+    chosen = [with_digest(source, e) for e in (source.experiments() if experiments is None else experiments)]
     folder = ResultFolder(out)
     with folder.locked():
         settings = {"benchmark": source.name, "predictions": str(source.path), "options": asdict(options)}

@@ -2,17 +2,21 @@
 
 An archive holds the four arrays, or many of them under names like `iris/LR/0/probas_cal`. A table has a row
 for each prediction: columns `dataset`, `model`, `fold` (all optional), `split` (`cal` or `test`), `label`,
-and either a list column `probas` or one column a class, `p_0`, `p_1`, ... (empty beyond a dataset's classes).
+and either a list column `probas` or one column per class, `p_0`, `p_1`, ... (empty beyond a dataset's classes).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from calibrant.files.archives import Archive, ArchiveError, open_archive
+from calibrant.files.limits import FileTooLargeError, check_size
 from calibrant.files.predictions.source import PARTS, Experiment, PredictionFileError, Predictions, as_fold
 from calibrant.optional import require
 
@@ -32,19 +36,16 @@ class NpzSource:
         self._file = Path(path)
         self._prefix: dict[tuple[str, str, str], str] = {}
         self._experiments: list[Experiment] = []
-        try:
-            # Sizes need the arrays: an archive has no other index than the names of its members.
-            with np.load(self._file, allow_pickle=False) as archive:
-                names = archive.files
-                for prefix in dict.fromkeys(n[: -len(PARTS[0])] for n in names if n.endswith(PARTS[0])):
-                    dataset, model, fold = _three_names(prefix, self.name)
-                    experiment = self._read(archive, prefix).describe(dataset, model, fold)
-                    self._prefix[experiment.key] = prefix
-                    self._experiments.append(experiment)
-        except (OSError, ValueError) as error:
-            if isinstance(error, PredictionFileError):
-                raise
-            raise PredictionFileError(f"{path} is not a readable NumPy archive: {error}") from error
+        # Sizes need the arrays: an archive has no other index than the names of its members.
+        with self._open() as archive:
+            names = archive.names
+            for prefix in dict.fromkeys(n[: -len(PARTS[0])] for n in names if n.endswith(PARTS[0])):
+                dataset, model, fold = _three_names(prefix, self.name)
+                experiment = self._read(archive, prefix).describe(dataset, model, fold)
+                if experiment.key in self._prefix:
+                    raise PredictionFileError(f"{path}: {experiment} is there twice")
+                self._prefix[experiment.key] = prefix
+                self._experiments.append(experiment)
         if not self._experiments:
             raise PredictionFileError(f"{path}: no array {PARTS[0]}; there are {', '.join(names) or 'none'}")
 
@@ -54,18 +55,26 @@ class NpzSource:
 
     def load(self, experiment: Experiment) -> Predictions:
         """Read the arrays of one experiment."""
-        with np.load(self._file, allow_pickle=False) as archive:
+        with self._open() as archive:
             return self._read(archive, self._prefix[experiment.key])
 
-    def _read(self, archive: Any, prefix: str) -> Predictions:
-        if missing := [part for part in PARTS if prefix + part not in archive.files]:
+    @contextmanager
+    def _open(self) -> Iterator[Archive]:
+        try:
+            with open_archive(self._file) as archive:
+                yield archive
+        except (ArchiveError, FileTooLargeError) as error:
+            raise PredictionFileError(str(error)) from error
+
+    def _read(self, archive: Archive, prefix: str) -> Predictions:
+        if missing := [part for part in PARTS if prefix + part not in archive.names]:
             raise PredictionFileError(f"{self._file}: {prefix or 'archive'} lacks {', '.join(missing)}")
         where = f"{self._file.name}:{prefix}" if prefix else self._file.name
-        return Predictions.checked(*(archive[prefix + part] for part in PARTS), where=where)
+        return Predictions.checked(*archive.read(*(prefix + part for part in PARTS)), where=where)
 
 
 class ParquetSource:
-    """A parquet table of predictions, one row a prediction.
+    """A parquet table of predictions, one row per prediction.
 
     Parameters
     ----------
@@ -77,7 +86,7 @@ class ParquetSource:
         self.path: Path | None = Path(path)
         self.name = Path(path).stem
         parquet = require("pyarrow.parquet", extra="cli")
-        table = parquet.read_table(path)
+        table = _read_table(parquet, Path(path))
         columns = table.column_names
         wide = sorted((c for c in columns if re.fullmatch(r"p_\d+", c)), key=lambda c: int(c[2:]))
         if missing := [c for c in ("split", "label") if c not in columns]:
@@ -118,6 +127,22 @@ class ParquetSource:
     def load(self, experiment: Experiment) -> Predictions:
         """Return the arrays of one experiment; the table is in memory."""
         return self._predictions[experiment.key]
+
+
+def _read_table(parquet: Any, path: Path) -> Any:
+    """The whole table, if it is within the limit when it is unpacked."""
+    try:
+        with parquet.ParquetFile(path) as file:
+            metadata = file.metadata
+            groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+            chunks = [group.column(j) for group in groups for j in range(group.num_columns)]
+            # Repeated values may take next to nothing in the file.
+            check_size(sum(max(c.total_uncompressed_size, 8 * c.num_values) for c in chunks), str(path))
+            return file.read()
+    except FileTooLargeError as error:
+        raise PredictionFileError(str(error)) from error
+    except (OSError, ValueError) as error:
+        raise PredictionFileError(f"{path} is not a readable parquet file: {error}") from error
 
 
 def _stacked(probas: Any) -> Any:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibrant.files.atomic import atomic_path, write_text
+from calibrant.files.limits import FileTooLargeError, check_size
 from calibrant.files.predictions.source import PARTS, Experiment, PredictionFileError, Predictions, as_fold
 from calibrant.optional import require
 
@@ -55,13 +57,20 @@ class Hdf5Source:
         """Read the arrays of one experiment."""
         with self._open() as file:
             group = file[self._groups[experiment.key]]
+            check_size(sum(group[part].size * group[part].dtype.itemsize for part in PARTS), str(self._file))
             return Predictions.checked(*(group[part][()] for part in PARTS), where=f"{self._file.name}:{group.name}")
 
-    def _open(self) -> Any:
+    @contextmanager
+    def _open(self) -> Iterator[Any]:
         h5py = require("h5py", extra="bench")
         try:
-            return h5py.File(self._file, "r")
-        except OSError as error:
+            with h5py.File(self._file, "r") as file:
+                yield file
+        except PredictionFileError:
+            raise
+        except FileTooLargeError as error:
+            raise PredictionFileError(str(error)) from error
+        except (OSError, RuntimeError, KeyError, TypeError, ValueError, MemoryError) as error:
             raise PredictionFileError(f"{self._file} is not a readable HDF5 file: {error}") from error
 
 
@@ -78,7 +87,7 @@ def write_hdf5(path: str | Path, experiments: Iterable[tuple[Experiment, Predict
     experiments : iterable of (Experiment, Predictions)
         Read one at a time, so the set may be larger than memory.
     folds : bool
-        Whether to write the fold level; without it there is one fold a model.
+        Whether to write the fold level; without it there is one fold per model.
 
     Returns
     -------
@@ -113,17 +122,36 @@ def _label_type(n_classes: int) -> type[np.signedinteger[Any]]:
 
 def _walk(file: Any) -> Iterator[tuple[Experiment, str]]:
     """Experiments of an open file: a group with the four arrays is one, two or three levels down."""
-    for dataset, models in file.items():
-        for model, inner in getattr(models, "items", dict)():
-            if all(part in inner for part in PARTS):
+    for dataset, models in _members(file):
+        for model, inner in _members(models):
+            if _is_experiment(inner):
                 yield _sizes(inner, dataset, model, 0), inner.name
                 continue
-            for fold, leaf in getattr(inner, "items", dict)():
-                if hasattr(leaf, "items") and all(part in leaf for part in PARTS):
+            for fold, leaf in _members(inner):
+                if _is_experiment(leaf):
                     yield _sizes(leaf, dataset, model, as_fold(fold)), leaf.name
 
 
+def _is_experiment(group: Any) -> bool:
+    return hasattr(group, "items") and set(PARTS) <= set(group)
+
+
+def _members(group: Any) -> Iterator[tuple[str, Any]]:
+    """Names and contents of a group, nothing of a dataset. Links are refused: they may lead to any other file."""
+    h5py = require("h5py", extra="bench")
+    for name in group if hasattr(group, "items") else ():
+        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            raise PredictionFileError(f"{group.file.filename}: {group.name} {name} is a link, which is not followed")
+        yield name, group[name]
+
+
 def _sizes(group: Any, dataset: str, model: str, fold: int | str) -> Experiment:
+    for name, part in _members(group):
+        # Both kinds of storage read bytes of other files.
+        if name in PARTS and (part.external is not None or part.is_virtual):
+            raise PredictionFileError(f"{group.file.filename}: {part.name} is in another file, which is not read")
+        if name in PARTS and (part.dtype.kind not in "fiub" or part.shape is None):
+            raise PredictionFileError(f"{group.file.filename}: {part.name} does not hold numbers")
     cal, test = group["probas_cal"].shape, group["probas_test"].shape
     n_classes = cal[1] if len(cal) == 2 and cal[1] > 1 else 2
     return Experiment(dataset, model, fold, int(cal[0]), int(test[0]), int(n_classes))

@@ -7,8 +7,9 @@ arrays, and loads one at a time. `open_predictions` picks the reader from the fi
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,7 +30,7 @@ class PredictionFileError(ValueError):
 
 @dataclass(frozen=True)
 class Experiment:
-    """Name and size of one experiment.
+    """Name and size of one experiment; `digest` is that of its arrays once they were read, else empty.
 
     Examples
     --------
@@ -43,6 +44,7 @@ class Experiment:
     n_cal: int
     n_test: int
     n_classes: int
+    digest: str = field(default="", compare=False)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -101,6 +103,21 @@ class Predictions:
     def n_classes(self) -> int:
         """Number of probability columns."""
         return int(self.probas_cal.shape[1])
+
+    def digest(self) -> str:
+        """A short text that changes with any number of the arrays.
+
+        Examples
+        --------
+        >>> one, other = (Predictions.checked([0.5], [0], [p], [1]) for p in (0.25, 0.26))
+        >>> one.digest() == other.digest()
+        False
+        """
+        digest = hashlib.blake2b(digest_size=8)
+        for part in PARTS:
+            array = getattr(self, part)
+            digest.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
     def describe(self, dataset: str, model: str, fold: int | str = 0) -> Experiment:
         """Name these predictions."""
@@ -208,14 +225,30 @@ def open_predictions(path: str | Path, index: str | Path | None = None) -> Predi
 
 
 def as_fold(text: str) -> int | str:
-    """Fold names that are numbers become numbers.
+    """Fold names that are numbers become numbers, if they are written as numbers are.
 
     Examples
     --------
-    >>> as_fold("2"), as_fold("r0f1")
-    (2, 'r0f1')
+    >>> as_fold("2"), as_fold("r0f1"), as_fold("00")
+    (2, 'r0f1', '00')
     """
-    return int(text) if text.isdecimal() else text
+    return int(text) if text.isdecimal() and len(text) < 19 and str(int(text)) == text else text
+
+
+def with_digest(source: PredictionSource, experiment: Experiment) -> Experiment:
+    """The experiment with the digest of its arrays; without one if they cannot be read.
+
+    Examples
+    --------
+    >>> p = Predictions.checked([[0.2, 0.8]], [1], [[0.4, 0.6]], [0])
+    >>> source = MemorySource({("coins", "LR", 0): p})
+    >>> with_digest(source, source.experiments()[0]).digest == p.digest()
+    True
+    """
+    try:
+        return replace(experiment, digest=source.load(experiment).digest())
+    except (PredictionFileError, OSError):
+        return experiment
 
 
 def select(
@@ -234,19 +267,22 @@ def select(
     """
     kept = list(experiments)
     wishes = (("dataset", datasets), ("model", models), ("fold", folds))
-    for field, wanted in wishes:
+    for name, wanted in wishes:
         if wanted is None:
             continue
         names = [str(w) for w in wanted]
-        present = {str(getattr(e, field)) for e in experiments}
+        present = {str(getattr(e, name)) for e in experiments}
         if unknown := [w for w in names if w not in present]:
-            raise PredictionFileError(f"no {field} named {', '.join(unknown)}; there are {', '.join(sorted(present))}")
-        kept = [e for e in kept if str(getattr(e, field)) in names]
+            raise PredictionFileError(f"no {name} named {', '.join(unknown)}; there are {', '.join(sorted(present))}")
+        kept = [e for e in kept if str(getattr(e, name)) in names]
     return kept
 
 
 def _probabilities(p: Any, where: str) -> NDArray[np.float64]:
-    p = np.asarray(p, dtype=np.float64)
+    p = np.asarray(p)
+    if p.dtype.kind not in "iubf":
+        raise PredictionFileError(f"{where}: expected numbers, found {p.dtype}")
+    p = p.astype(np.float64, copy=False)
     if p.ndim == 2 and p.shape[1] == 1:
         p = p[:, 0]
     if p.ndim == 1:
@@ -271,7 +307,8 @@ def _labels(y: Any, p: NDArray[np.float64], where: str) -> NDArray[np.int64]:
         raise PredictionFileError(f"{where} has shape {y.shape}, expected ({len(p)},)")
     if y.dtype.kind not in "iubf":
         raise PredictionFileError(f"{where}: expected the column numbers of the classes, found {y.dtype}")
-    codes = y.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # what is not a number is named below
+        codes = y.astype(np.int64)
     bad = (codes != y) | (codes < 0) | (codes >= p.shape[1])
     if bad.any():
         row = int(np.flatnonzero(bad)[0])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.files.stored.persistence import FoldCalibrators, load
 from calibrant.files.tables.columns import ProbabilityColumns
 from calibrant.files.tables.rows import RowReader, Rows, take_rows
 from calibrant.files.tables.table import RequestError, TableError
@@ -40,11 +41,17 @@ class Applied:
 
 def load_calibrator(path: str | Path) -> Any:
     """A calibrator stored as JSON."""
-    import calibrant
-
     if not Path(path).exists():
         raise RequestError(f"there is no file {path}")
-    return calibrant.load(path)
+    loaded = load(path)
+    if not isinstance(loaded, FoldCalibrators):
+        return loaded
+    if len(loaded) != 1:
+        raise RequestError(
+            f"{path} holds the {len(loaded)} calibrators of a CalibratedClassifier, one for each fold of its "
+            "classifiers: use it in Python, or fit a single calibrator to held-out predictions"
+        )
+    return loaded[0]
 
 
 def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityColumns, list[int]]:

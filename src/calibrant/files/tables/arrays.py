@@ -10,11 +10,12 @@ import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.files.archives import ArchiveError, open_archive
+from calibrant.files.limits import FileTooLargeError
 from calibrant.files.tables.table import CHUNK_ROWS, RecordTable, TableError
 from calibrant.optional import require
 
@@ -72,9 +73,11 @@ def load_arrays(path: Path, kind: str) -> dict[str, NDArray[Any]]:
         if kind == "npy":
             arrays = {NPY_NAME: np.load(path, mmap_mode="r", allow_pickle=False)}
         else:
-            with np.load(path, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
-    except (ValueError, BadZipFile, EOFError, OSError) as error:
+            with open_archive(path) as stored:
+                arrays = dict(zip(stored.names, stored.read(*stored.names)))
+    except (ArchiveError, FileTooLargeError) as error:
+        raise TableError(str(error)) from error
+    except (ValueError, EOFError, OSError) as error:
         raise TableError(f"{path} cannot be read as {kind}: {error}") from error
     for name, array in arrays.items():
         if array.ndim not in (1, 2):
