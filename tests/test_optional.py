@@ -1,0 +1,60 @@
+"""A missing package is answered with a command that works for the way this copy was installed."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import calibrant
+from calibrant import optional
+
+
+class Note:
+    def __init__(self, note: dict[str, Any] | None) -> None:
+        self.note = note
+
+    def read_text(self, name: str) -> str | None:
+        assert name == "direct_url.json"
+        return None if self.note is None else json.dumps(self.note)
+
+
+@pytest.mark.parametrize(
+    ("note", "command"),
+    [
+        (None, "pip install 'calibrant[cli]'"),
+        (
+            {"url": "file:///home/me/calibrant", "dir_info": {"editable": True}},
+            "pip install -e '/home/me/calibrant[cli]'",
+        ),
+        ({"url": "file:///home/me/my%20code", "dir_info": {}}, "pip install '/home/me/my code[cli]'"),
+        ({"url": "file:///tmp/calibrant-1-py3.whl", "archive_info": {}}, "pip install '/tmp/calibrant-1-py3.whl[cli]'"),
+        (
+            {"url": "https://host.org/c.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
+            "pip install 'calibrant[cli] @ git+https://host.org/c.git@abc'",
+        ),
+        (
+            {"url": "https://host.org/c.whl", "archive_info": {}},
+            "pip install 'calibrant[cli] @ https://host.org/c.whl'",
+        ),
+    ],
+)
+def test_the_command_fits_the_installation(
+    note: dict[str, Any] | None, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(optional, "distribution", lambda name: Note(note))
+    assert optional.install_command("cli") == command
+
+
+def test_sources_on_the_path_are_installed_from_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(name: str) -> Any:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(optional, "distribution", nothing)
+    root = Path(calibrant.__file__).parents[2]
+    assert optional.install_command("bench") == f"pip install -e '{root}[bench]'"
+    with pytest.raises(ImportError, match="this needs the package 'no_such_package': pip install -e"):
+        optional.require("no_such_package.part", extra="bench")
