@@ -19,10 +19,13 @@ import typer
 #: What errors and notes about tables suggest, in the words of the command line.
 HINTS = {
     "classes": "Name the label of each column with --classes a,b,c",
-    "decimal": "Say which with --decimal , or --decimal .",
+    "two_classes": "Name both classes with --classes, the column's own one last",
+    "order": "If that is wrong, name the label of each column with --classes",
+    "decimal": "--decimal . reads points instead",
     "force": "--force overwrites it",
     "logits": "--logits reads logits",
     "not_logits": "Leave out --logits",
+    "maybe_not_logits": "In that case leave out --logits",
     "probs": "Name the probability columns with --probs, as in --probs 'p_*' or --probs a,b,c",
     "renormalize": "--renormalize rescales rounded rows",
     "skip_errors": "--on-error skip leaves such rows out",

@@ -65,8 +65,8 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
     place = list(range(len(classes))) if order is None else np.argsort(np.asarray(order)).tolist()
     fitted = getattr(calibrator, "feature_names_in_", None)
     if fitted is not None and not reader.layout.probs:
-        reader.table.require([str(name) for name in fitted])
         names = tuple(str(name) for name in fitted)
+        reader.table.require(names, "probs")
         return ProbabilityColumns(names, tuple(classes), reader.style(names)), place
     found = reader.find(classes)
     if len(found.names) == 1:
@@ -113,6 +113,8 @@ def apply_to_table(
         raise RequestError(f"the column {taken[0]!r} exists already", "suffix")
     if hasattr(calibrator, "renormalize"):
         calibrator.renormalize = reader.layout.renormalize
+    if columns.style.whole == 100:
+        reader.notes.append(("the calibrated columns hold percentages, too",))
     written = 0
     with open_writer(output, reader.table, force=force, suffix=suffix) as writer:
         for rows in progress(reader.read(columns, everything=True)):

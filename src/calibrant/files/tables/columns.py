@@ -247,8 +247,8 @@ def _single_classes(name: str, texts: dict[str, Any], labels: list[Any]) -> tupl
     if len(labels) != 2:
         raise RequestError(
             f"a single probability column ({name!r}) needs two labels, there are {len(labels)}: "
-            f"{list_names(list(texts), 10)}; of two given labels the column is the second one's",
-            "classes",
+            f"{list_names(list(texts), 10)}",
+            "two_classes",
         )
     named = [label for text, label in texts.items() if re.fullmatch(rf"(.*[_.:\- ])?{re.escape(text)}", name)]
     if len(named) == 1:

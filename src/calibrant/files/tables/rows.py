@@ -117,11 +117,13 @@ class RowReader:
         """How the probabilities in these columns are written; what is not obvious is noted."""
         style, values = measured(self._sample(names), self.layout.decimal, logits=self.layout.logits)
         if style.decimal == "," and self.layout.decimal is None:
-            self.notes.append(("numbers are read with decimal commas", "decimal"))
+            self.notes.append(("numbers are read with decimal commas, as in 0,25", "decimal"))
         if style.whole == 100:
             self.notes.append(("the probabilities are percentages: 100 is read as 1",))
         if self.layout.logits and values is not None and looks_like_probabilities(values, names):
-            self.notes.append((f"{names[0]!r} holds numbers from 0 to 1, which look like probabilities", "not_logits"))
+            self.notes.append(
+                (f"{names[0]!r} holds only numbers from 0 to 1: perhaps probabilities", "maybe_not_logits")
+            )
         return style
 
     def _check_order(self, columns: ProbabilityColumns) -> None:
@@ -137,9 +139,9 @@ class RowReader:
                     "the names of the probability columns do not tell their classes, and the sorted labels do not "
                     f"fit the data: {pairs} is far worse than "
                     f"{_pairs(columns.names, [columns.classes[j] for j in better])}",
-                    "classes",
+                    "classes" if len(columns.names) > 1 else "two_classes",
                 )
-        self.notes.append((f"the columns are taken for the labels in sorted order: {pairs}", "classes"))
+        self.notes.append((f"the classes were taken in sorted order: {pairs}", "order"))
 
     def _labels_seen(self) -> list[Any]:
         seen: dict[Any, None] = {}

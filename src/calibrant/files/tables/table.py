@@ -118,11 +118,13 @@ class Table(ABC):
         """How messages name a row."""
         return f"{self.row_word} {row}"
 
-    def require(self, names: Sequence[str]) -> None:
+    def require(self, names: Sequence[str], *hints: str) -> None:
         """Raise an error that lists the columns there are unless all `names` are among them."""
         for name in names:
             if name not in self.columns:
-                raise RequestError(f"{self.path} has no column {name!r}; its columns are {list_names(self.columns)}")
+                raise RequestError(
+                    f"{self.path} has no column {name!r}; its columns are {list_names(self.columns)}", *hints
+                )
 
 
 class RecordTable(Table):

@@ -64,13 +64,16 @@ class CsvTable(Table):
                 self.delimiter = marked[1] if marked else self.delimiter
                 self._start += len(line.encode())
                 self._first_line += 1
-        raise TableError(f"{self.path} is empty" if not data else f"{self.path}: a quote in the header never ends")
+        raise TableError(f"{self.path} is empty")
 
     def _take_names(self, lines: list[str], place: int, last: bool) -> None:
         if self._first_line == 1 or self.delimiter == ",":
             bare = re.sub(r'"[^"]*"', "", lines[place])
             self.delimiter = max(",;\t", key=bare.count)
-        names, used = self._record(lines, place, last)
+        try:
+            names, used = self._record(lines, place, last)
+        except ValueError as error:
+            raise TableError(f"{self.path}, the names of the columns: {error}") from error
         self.columns = [name.strip() for name in names]
         self._start += len("".join(lines[place : place + used]).encode())
         self._first_line += used
@@ -87,7 +90,7 @@ class CsvTable(Table):
                 except (OSError, EOFError, zlib.error) as error:
                     raise TableError(f"{self.path} is damaged: {error}") from error
                 if first:
-                    first, old_mac = False, b"\r" in chunk and b"\n" not in chunk
+                    first, old_mac = False, b"\r" in chunk[:-1] and b"\n" not in chunk
                     chunk = chunk.removeprefix(b"\xef\xbb\xbf")
                 chunk = chunk.replace(b"\r", b"\n") if old_mac else chunk
                 if not chunk:
@@ -123,7 +126,7 @@ class CsvTable(Table):
             raise ValueError("a quote that never ends") from None
         except csv.Error as error:
             raise ValueError(
-                "a cell of more than 131,072 characters, or a quote that never ends"
+                "a quote that never ends, or a cell of more than 131,072 characters"
                 if "limit" in str(error)
                 else "a quote in the wrong place"
             ) from None
