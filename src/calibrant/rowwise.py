@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyFloatArray, FloatArray
 
 #: Rows of a tile: what the kernels of BLAS compute at a time, so that a row's place in its tile does not matter.
 _TILE = 8
@@ -18,7 +18,7 @@ _TILE = 8
 _FEW_COLUMNS = 4
 
 
-def row_sums(x: FloatArray) -> FloatArray:
+def row_sums(x: AnyFloatArray) -> AnyFloatArray:
     """The sum of each row of `x` (n, k), or of any array along its last axis.
 
     Examples

@@ -496,7 +496,7 @@ def test_zero_weight_equals_absence(info):
         ([0, 0, 0], "All sample weights are zero"),
         ([1, 1], r"expected \(3,\)"),
         ([[1], [1], [1]], "1D array"),
-        (["a", "b", "c"], "one real number a row"),
+        (["a", "b", "c"], "one real number per row"),
     ],
 )
 def test_bad_weights(make, weight, error):

@@ -267,12 +267,15 @@ def test_folder_joins_files_and_refuses_doubles(prediction_set: dict, tmp_path: 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        (([[0.5, 0.6]], [0], [[0.5, 0.5]], [0]), "probas_cal, row 0.*sum 1.1"),
-        (([[0.5, 0.5]], [2], [[0.5, 0.5]], [0]), "labels_cal, row 0: label 2 is not in 0..1"),
+        (([[0.5, 0.6]], [0], [[0.5, 0.5]], [0]), "Row 0 of probas_cal in predictions sums to 1.1"),
+        (([[0.5, 0.5]], [2], [[0.5, 0.5]], [0]), "labels_cal in predictions holds 2 at row 0, which is not in 0..1"),
         (([[0.5, 0.5]], [0], [[0.5, 0.5]], ["a"]), "column numbers"),
         (([[0.5, 0.5]], [0, 1], [[0.5, 0.5]], [0]), r"shape \(2,\), expected \(1,\)"),
         (([[0.5, 0.5]], [0], [[0.5, 0.25, 0.25]], [0]), "2 classes in probas_cal, 3"),
-        (([[np.nan, 0.5]], [0], [[0.5, 0.5]], [0]), "row 0: not probabilities"),
+        (
+            ([[np.nan, 0.5]], [0], [[0.5, 0.5]], [0]),
+            "probas_cal in predictions contains NaN or infinity",
+        ),
     ],
 )
 def test_bad_arrays_are_named(arrays: tuple, message: str) -> None:

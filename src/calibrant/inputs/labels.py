@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from calibrant.inputs.predictions import to_numpy
+from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.typing import FloatArray
 
 
@@ -22,27 +25,29 @@ class CalibrationWarning(UserWarning):
     """Something about the calibration data limits what can be learned from it."""
 
 
+#: The largest sum of weights: they count observations, and their squares must stay finite.
+LARGEST_TOTAL = 1e100
+
+
 def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
-    """Weights as counts: finite, non-negative, one a row; `None` for equal weights of one."""
+    """Weights as counts: finite, non-negative, one per row; `None` for equal weights of one."""
     if sample_weight is None:
         return None
     try:
-        w: FloatArray = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+        w: FloatArray = np.asarray(to_numpy(sample_weight, "sample_weight"), dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"sample_weight must hold one real number a row: {error}") from None
+        raise TypeError(f"sample_weight must hold one real number per row: {error}") from None
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, found {w.ndim} dimensions.")
     if w.shape[0] != n:
-        raise ValueError(f"sample_weight.shape == {w.shape}, expected ({n},): one weight a row.")
+        raise ValueError(f"sample_weight.shape == {w.shape}, expected ({n},): one weight per row.")
     bad = ~(np.isfinite(w) & (w >= 0.0))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise ValueError(f"sample_weight holds {w[row]} at row {row}: weights are finite and not negative.")
-    total = float(w.sum())
-    if total <= 0.0:
-        raise ValueError("All sample weights are zero: no row is left to fit.")
+    total = check_total_weight(w)
     if n >= 20 and 0.9 < total < 1.1:
         warnings.warn(
             f"The sample weights of {n} rows sum to {total:.3g}. They are counts of observations, not shares: with "
@@ -53,62 +58,158 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
     return None if bool(np.all(w == 1.0)) else w
 
 
-def check_labels(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+def check_total_weight(weight: FloatArray) -> float:
+    """The sum of weights that are finite and not negative; an error if it is zero, or too large to compute with.
+
+    Examples
+    --------
+    >>> check_total_weight(np.array([1.0, 2.5]))
+    3.5
+    """
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if total <= 0.0:
+        raise ValueError("All sample weights are zero: no row is left to fit.")
+    if total > LARGEST_TOTAL:
+        raise ValueError(
+            f"The sample weights sum to {total:.3g}, the largest is {float(weight.max()):.3g}: they are counts of "
+            f"observations, and no more than {LARGEST_TOTAL:g} can be computed with. Scale them down."
+        )
+    return total
+
+
+def check_labels(y: Any, n: int, words: Words = CALIBRATOR) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Labels as a flat array, and the categories if `y` is a pandas categorical."""
+    name = words.labels
     if y is None:
-        raise ValueError("This calibrator requires y to be passed, but the target y is None.")
+        raise ValueError(f"This calibrator requires y to be passed, but the target {name} is None.")
     categories = getattr(getattr(y, "cat", y), "categories", None)
-    labels = to_numpy(y)
+    labels = to_numpy(y, name)
     if labels.ndim == 2 and labels.shape[1] == 1:
-        message = "A column-vector y was passed when a 1d array was expected."
+        message = f"A column-vector {name} was passed when a 1d array was expected."
         warnings.warn(message, DataConversionWarning, stacklevel=4)
         labels = labels.ravel()
     if labels.ndim != 1:
         raise ValueError(
-            f"y should be a 1d array of labels, got an array of shape {labels.shape} instead. "
-            "One-hot labels: pass y.argmax(axis=1)."
+            f"{name} should be a 1d array of labels, got an array of shape {labels.shape} instead. "
+            f"One-hot labels: pass {name}.argmax(axis=1).{words.order}"
         )
     if labels.shape[0] != n:
         raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n} rows, y has {labels.shape[0]}."
+            f"Found input variables with inconsistent numbers of samples: {words.predictions} has {n} rows, {name} has "
+            f"{labels.shape[0]}."
         )
-    if labels.dtype.kind in "fO":
-        labels = _check_present(labels)
     if labels.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y holds complex numbers, which cannot be sorted.")
+        raise ValueError(f"Complex data not supported: {name} holds complex numbers, which cannot be sorted.")
+    _check_present(labels, name)
+    if labels.dtype.kind == "f":
+        _check_whole(labels, words)
+    elif labels.dtype.kind == "O":
+        labels = _of_one_type(labels, words)
     return labels, None if categories is None else to_numpy(categories)
 
 
-def _check_present(labels: NDArray[Any]) -> NDArray[Any]:
-    """Labels without missing values; objects of one plain type become an array of that type."""
+def _check_present(labels: NDArray[Any], name: str) -> None:
+    """No label is missing: NaN, infinity, NaT, None and all that does not equal itself."""
     if labels.dtype.kind == "f":
         missing = ~np.isfinite(labels)
-    else:
-        plain = [label.item() if isinstance(label, np.generic) else label for label in labels.tolist()]
+    elif labels.dtype.kind in "mM":
+        missing = np.isnat(labels)
+    elif labels.dtype.kind == "O":
         # A missing value equals nothing: it compares as false, as missing, or not at all, but never as true.
-        missing = np.array([label is None or (label == label) is not True for label in plain], dtype=bool)
+        missing = np.array([label is None or (label == label) is not True for label in _plain(labels)], dtype=bool)
+    else:
+        return
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
-        raise ValueError(f"Input y contains NaN, infinity or a missing label: {labels[row]!r} at row {row}.")
-    if labels.dtype.kind == "f":
-        fractional = labels != np.floor(labels)
-        if fractional.any():
-            row = int(np.flatnonzero(fractional)[0])
-            raise ValueError(
-                f"Unknown label type: continuous. y holds {labels[row]!r} at row {row}; labels are classes, not "
-                "measurements. Convert them to integers or strings if they are meant as classes."
-            )
-        return labels
+        raise ValueError(f"Input {name} contains NaN, infinity or a missing label: {labels[row]!r} at row {row}.")
+
+
+def _check_whole(labels: NDArray[Any], words: Words) -> None:
+    """Floating-point labels are whole numbers that are told apart exactly."""
+    fractional = labels != np.floor(labels)
+    if fractional.any():
+        row = int(np.flatnonzero(fractional)[0])
+        raise ValueError(
+            f"Unknown label type: continuous. {words.labels} holds {labels[row]!r} at row {row}; labels are classes, "
+            f"not measurements. Convert them to integers or strings if they are meant as classes.{words.order}"
+        )
+    inexact = np.abs(labels) >= 2.0 ** (np.finfo(labels.dtype).nmant + 1)
+    if inexact.any():
+        row = int(np.flatnonzero(inexact)[0])
+        raise ValueError(
+            f"Unknown label type: {words.labels} holds {labels[row]!r} at row {row}, a floating-point number too large "
+            "to tell from its neighbours. Pass labels as strings, or as an array of integers."
+        )
+
+
+def _plain(labels: NDArray[Any]) -> list[Any]:
+    """Labels as Python objects; dates, which NumPy would turn into numbers, as its own."""
+    if labels.dtype.kind in "mM":
+        return list(labels)
+    return [label.item() if isinstance(label, np.generic) else label for label in labels.tolist()]
+
+
+def _of_one_type(labels: NDArray[Any], words: Words) -> NDArray[Any]:
+    """Objects of one plain type as an array of that type; other objects of one type that can be put in order."""
+    plain = _plain(labels)
     types = {type(label) for label in plain}
-    if types <= {bool} or types <= {int} or types <= {float}:
-        return check_labels(np.array(plain), len(labels))[0]
     if len(types) > 1:
         found = ", ".join(sorted(kind.__name__ for kind in types))
         raise ValueError(
-            f"Unknown label type: y mixes labels of the types {found}, which cannot be sorted. Make them all of one "
-            "type, such as str."
+            f"Unknown label type: {words.labels} mixes labels of the types {found}, which cannot be sorted. Make them "
+            f"all of one type, such as str.{words.order}"
         )
+    if types <= {bool} or types <= {int} or types <= {float}:
+        array = np.array(plain)
+        # Integers beyond 64 bits stay objects: as floating-point numbers they would merge.
+        if array.dtype.kind == "O" or (array.dtype.kind == "f" and types == {int}):
+            return np.array(plain, dtype=object)
+        if array.dtype.kind == "f":
+            _check_whole(array, words)
+        return array
+    try:
+        in_order(set(plain))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Unknown label type: {words.labels} holds {plain[0]!r} of type {type(plain[0]).__name__}; such labels "
+            f"cannot be sorted or told apart ({error}). Pass strings or integers.{words.order}"
+        ) from None
     return labels
+
+
+def in_order(labels: Iterable[Any]) -> list[Any]:
+    """Labels sorted; members of an enumeration that do not compare, in the order of their definition."""
+    labels = list(labels)
+    try:
+        return sorted(labels)
+    except TypeError:
+        if not isinstance(labels[0], Enum):
+            raise
+        return sorted(labels, key=list(type(labels[0])).index)
+
+
+def column_numbers(y: Any, n_rows: int, n_classes: int, words: Words = CALIBRATOR) -> NDArray[np.int64]:
+    """Labels that are the column numbers 0..k-1 of the classes, as int64.
+
+    Examples
+    --------
+    >>> column_numbers([0.0, 1.0], 2, 3)
+    array([0, 1])
+    """
+    labels = to_numpy(y, words.labels)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.shape != (n_rows,):
+        raise ValueError(f"{words.labels} has shape {labels.shape}, expected ({n_rows},): one label per row.")
+    if labels.dtype.kind not in "iubf":
+        raise ValueError(f"{words.labels}: expected the column numbers of the classes, found {labels.dtype}.")
+    inside = (labels >= 0) & (labels < n_classes)  # false for NaN
+    if labels.dtype.kind == "f":
+        inside &= labels == np.floor(labels)
+    if not inside.all():
+        row = int(np.argmin(inside))
+        raise ValueError(f"{words.labels} holds {labels[row]!s} at row {row}, which is not in 0..{n_classes - 1}.")
+    return labels.astype(np.int64)
 
 
 def name_columns(
@@ -118,23 +219,30 @@ def name_columns(
     classes: Any = None,
     names: list[Any] | None = None,
     categories: NDArray[Any] | None = None,
+    words: Words = CALIBRATOR,
 ) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
     """The label of each class, and the column of the input that holds it (`None`: in the same order)."""
     seen = distinct(labels)
     if classes is not None:
-        columns = to_numpy(classes)
-        if columns.ndim != 1 or len(columns) != n_columns or len(set(columns.tolist())) != n_columns:
-            raise ValueError(f"classes={classes!r} must name each of the {n_columns} columns of X once.")
-        _check_known(seen, columns)
+        columns = to_numpy(classes, "classes")
+        if labels.dtype.kind in "mM":  # the same unit of time
+            columns = columns.astype(labels.dtype)
+        elif columns.ndim == 1 and columns.dtype.kind == "f" and labels.dtype.kind == "O":
+            columns = np.array(list(classes), dtype=object)  # integers beyond 64 bits, which NumPy made inexact
+        if columns.ndim != 1 or len(columns) != n_columns or len(set(_plain(columns))) != n_columns:
+            raise ValueError(
+                f"classes={classes!r} must name each of the {n_columns} columns of {words.predictions} once."
+            )
+        _check_known(seen, columns, words)
         return columns, None if names is None else order_of_names(columns, names)
     if names is not None:
-        matched = _match_names(seen, names)
+        matched = _match_names(seen, names, words)
         if matched is not None:
             order = np.argsort(matched, kind="stable")
             return matched[order], None if np.array_equal(order, np.arange(n_columns)) else order
-    if categories is not None and len(categories) == n_columns and set(seen.tolist()) <= set(categories.tolist()):
-        return np.sort(categories), None
-    return _classes_from_labels(seen, n_columns), None
+    if categories is not None and len(categories) == n_columns and set(_plain(seen)) <= set(_plain(categories)):
+        return distinct(categories), None
+    return _classes_from_labels(seen, n_columns, words), None
 
 
 def order_of_names(classes: NDArray[Any], names: list[Any]) -> NDArray[np.intp] | None:
@@ -166,14 +274,14 @@ def _is_enumeration(texts: list[str]) -> bool:
     return texts == [str(i) for i in range(len(texts))]
 
 
-def _match_names(seen: NDArray[Any], names: list[Any]) -> NDArray[Any] | None:
+def _match_names(seen: NDArray[Any], names: list[Any], words: Words) -> NDArray[Any] | None:
     """Labels named by data frame columns, with or without a common prefix; `None` if the names say nothing."""
     if names == list(range(len(names))):  # the default names of a frame: positions, not labels
         return None
     texts = [str(name) for name in names]
     if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)
-        raise ValueError(f"X has more than one column called {twice!r}: one column a class is expected.")
+        raise ValueError(f"{words.predictions} has more than one column called {twice!r}: one per class is expected.")
     wanted = set(_texts(seen))
     candidates = _without_prefix(texts)
     for rest in candidates:
@@ -185,8 +293,8 @@ def _match_names(seen: NDArray[Any], names: list[Any]) -> NDArray[Any] | None:
         unknown = sorted(wanted - set(rest))
         if len(unknown) < len(wanted):
             raise ValueError(
-                f"No column of X stands for the label {unknown[0]!r}; the columns are {texts}. Rename the columns, "
-                "or pass the predictions as an array together with classes=[...]."
+                f"No column of {words.predictions} stands for the label {unknown[0]!r}; the columns are {texts}. "
+                "Rename the columns, or pass the predictions as an array together with classes=[...]."
             )
     return None
 
@@ -201,40 +309,43 @@ def _parse(texts: list[str], seen: NDArray[Any]) -> NDArray[Any] | None:
         return None
 
 
-def _classes_from_labels(seen: NDArray[Any], n_columns: int) -> NDArray[Any]:
+def _classes_from_labels(seen: NDArray[Any], n_columns: int, words: Words) -> NDArray[Any]:
     if len(seen) == n_columns:
         return seen
     if len(seen) > n_columns:
         raise ValueError(
-            f"y holds {len(seen)} labels but X has {n_columns} columns: no column stands for the label "
-            f"{seen.tolist()[n_columns]!r}."
+            f"{words.labels} holds {len(seen)} labels but {words.predictions} has {n_columns} columns: no column "
+            f"stands for the label {_plain(seen)[n_columns]!r}."
         )
     if seen.dtype.kind == "b" and n_columns == 2:
         return np.array([False, True])
     if seen.dtype.kind in "iuf" and np.all(seen == np.floor(seen)) and seen[0] >= 0 and seen[-1] < n_columns:
         if seen[0] != 0 and n_columns > 2:
             warnings.warn(
-                f"y lacks the label 0 and {n_columns - len(seen)} of {n_columns} classes: its labels are taken as "
-                "column numbers counted from 0. If they count from 1, pass classes=.",
+                f"{words.labels} lacks the label 0 and {n_columns - len(seen)} of {n_columns} classes: its labels are "
+                "taken as column numbers counted from 0. If they count from 1, pass classes=.",
                 CalibrationWarning,
                 stacklevel=5,
             )
         return np.arange(n_columns).astype(seen.dtype)
-    known = ", ".join(repr(label) for label in seen.tolist()[:10])
+    known = ", ".join(repr(label) for label in _plain(seen)[:10])
     if seen.dtype.kind in "iu" and seen[-1] >= n_columns:
         hint = f"no column stands for the label {seen.tolist()[-1]!r}"
     else:
         hint = "which columns they stand for cannot be told"
     raise ValueError(
-        f"y holds {len(seen)} of {n_columns} classes ({known}): {hint}. Pass classes=[...] with each column's label."
+        f"{words.labels} holds {len(seen)} of {n_columns} classes ({known}): {hint}. Pass classes=[...] with each "
+        "column's label."
     )
 
 
-def _check_known(seen: NDArray[Any], columns: NDArray[Any]) -> None:
-    known = set(columns.tolist())
-    unknown = [label for label in seen.tolist() if label not in known]
+def _check_known(seen: NDArray[Any], columns: NDArray[Any], words: Words) -> None:
+    known = set(_plain(columns))
+    unknown = [label for label in _plain(seen) if label not in known]
     if unknown:
-        raise ValueError(f"y holds the label {unknown[0]!r}, which classes= does not name: {columns.tolist()}.")
+        raise ValueError(
+            f"{words.labels} holds the label {unknown[0]!r}, which classes= does not name: {_plain(columns)}."
+        )
 
 
 def distinct(labels: NDArray[Any]) -> NDArray[Any]:
@@ -249,6 +360,9 @@ def distinct(labels: NDArray[Any]) -> NDArray[Any]:
         low, high = int(labels.min()), int(labels.max())
         if high - low < len(labels):
             return (np.flatnonzero(np.bincount(labels - low)) + low).astype(labels.dtype)
+    if labels.dtype.kind == "O":
+        found = in_order(set(labels.tolist()))
+        return np.fromiter(found, dtype=object, count=len(found))
     return np.unique(labels)
 
 
@@ -256,5 +370,8 @@ def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     """Position of each label in `classes`, which need not be sorted."""
     if labels.dtype.kind in "iu" and classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(len(classes))):
         return labels.astype(np.int64)
+    if labels.dtype.kind == "O":
+        position = {label: i for i, label in enumerate(_plain(classes))}
+        return np.array([position[label] for label in _plain(labels)], dtype=np.int64)
     order = np.argsort(classes, kind="stable")
     return np.asarray(order[np.searchsorted(classes[order], labels)], dtype=np.int64)

@@ -1,6 +1,7 @@
-"""The input contract for predictions: any array or data frame becomes validated log-probabilities.
+"""The input contract for predictions: any array or data frame becomes validated probabilities or their logarithms.
 
-Every error says what was found, where (row, column) and what to do. Nothing here knows a calibration method.
+Every error says what was found, where (row, column) and what to do, in the words of the caller's arguments. Nothing
+here knows a calibration method.
 """
 
 from __future__ import annotations
@@ -12,25 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.rowwise import row_sums
+from calibrant.inputs.rows import ROUNDING, complete, examine, find_fault
+from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.simplex import LOG_FLOOR, log_softmax
-from calibrant.threads import limited
-from calibrant.typing import FloatArray
-
-#: Rows whose sum is this close to one are renormalised silently: that much is rounding.
-ROUNDING = 1e-3
+from calibrant.typing import AnyFloatArray, FloatArray
 
 
-def as_matrix(X: Any) -> tuple[NDArray[Any], list[Any] | None]:
+def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[NDArray[Any], list[Any] | None]:
     """A real NumPy array of one or two dimensions, and the column names of a data frame.
 
     Torch tensors of any device and floating type, pandas and polars frames and series, and nested lists are
     accepted. Torch is recognised by name, so that it need not be installed.
     """
     names = list(X.columns) if hasattr(X, "columns") and hasattr(X, "to_numpy") else None
-    array = to_numpy(X)
+    array = to_numpy(X, words.predictions)
     if array.dtype.kind not in "fiub":
-        _raise_not_numbers(array)
+        _raise_not_numbers(array, words.predictions)
     if array.ndim not in (1, 2):
         raise ValueError(
             f"Expected predictions of shape (n, k), or (n,) for two classes, found {array.ndim} dimensions. "
@@ -42,12 +40,12 @@ def as_matrix(X: Any) -> tuple[NDArray[Any], list[Any] | None]:
     return array, names
 
 
-def to_numpy(X: Any) -> NDArray[Any]:
-    """`X` as a NumPy array whose type is that of its numbers, with NaN for the missing values of a data frame."""
+def to_numpy(X: Any, name: str = "X") -> NDArray[Any]:
+    """`X`, which errors call `name`, as an array of its numbers' type, with NaN for a data frame's missing values."""
     if isinstance(X, np.ndarray):
         if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
             place = _place(np.argwhere(np.ma.getmaskarray(X))[0])
-            raise ValueError(f"Input X contains NaN: a masked value at {place}. Remove or repair such rows.")
+            raise ValueError(f"Input {name} contains NaN: a masked value at {place}. Remove or repair such rows.")
         array = np.asarray(X)
     elif is_tensor(X):
         return _tensor_to_numpy(X)
@@ -95,27 +93,25 @@ def _nullable_to_numpy(X: Any, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def rounding_of(X: Any) -> float:
-    """How far from one the sums of the rows of `X` may be by rounding: more for the types narrower than float16."""
+    """How far from one the sums of the rows of `X` may be by rounding: more for types of 8 bits."""
     name = str(X.dtype).removeprefix("torch.") if hasattr(X, "dtype") and not isinstance(X, np.ndarray) else ""
-    if name == "bfloat16":
-        return 2.0**-8
     return 2.0**-3 if name.startswith("float8") else ROUNDING
 
 
-def _raise_not_numbers(array: NDArray[Any]) -> None:
+def _raise_not_numbers(array: NDArray[Any], name: str) -> None:
     """Say what stands where a real number should, and where."""
     if array.dtype.kind == "c":
         index = tuple(np.argwhere(array.imag != 0)[0]) if array.size and array.imag.any() else (0,) * array.ndim
-        cell = f"X holds {array[index]} at {_place(index)}" if array.size else "X is empty"
+        cell = f"{name} holds {array[index]} at {_place(index)}" if array.size else f"{name} is empty"
         raise ValueError(f"Complex data not supported: {cell}, but probabilities and logits are real numbers.")
     for index in np.ndindex(array.shape):
         if not isinstance(array[index], (Real, np.bool_)):
             raise TypeError(
-                f"X holds {array[index]!r} at {_place(index)}, of type {type(array[index]).__name__}: the argument "
-                "must be a real number, not a string or another object; one column a class."
+                f"{name} holds {array[index]!r} at {_place(index)}, of type {type(array[index]).__name__}: the "
+                "argument must be a real number, not a string or another object; one column per class."
             )
     first = f"; the first, at {_place((0,) * array.ndim)}, is {array.flat[0]!r}" if array.size else ""
-    raise TypeError(f"X holds objects (dtype={array.dtype}{first}), not numbers. Convert with X.astype(float).")
+    raise TypeError(f"{name} holds objects (dtype={array.dtype}{first}), not numbers. Convert with .astype(float).")
 
 
 def _place(index: Sequence[int] | NDArray[Any]) -> str:
@@ -127,80 +123,86 @@ def output_dtype(array: NDArray[Any]) -> type[np.floating[Any]]:
     return np.float32 if array.dtype.kind == "f" and array.dtype.itemsize <= 4 else np.float64
 
 
-@limited
+def to_probabilities(
+    array: NDArray[Any],
+    *,
+    renormalize: bool = False,
+    rounding: float = ROUNDING,
+    words: Words = CALIBRATOR,
+    tolerance: float | None = None,
+) -> AnyFloatArray:
+    """Validated probabilities (rows × classes) of predictions; float32 stays float32, and nothing is copied in vain.
+
+    Rows that miss one by no more than `tolerance` (by default the square root of the precision: as exact as the type
+    allows) are left as given.
+
+    Examples
+    --------
+    >>> to_probabilities(np.array([0.25, 1.0])).tolist()
+    [[0.75, 0.25], [0.0, 1.0]]
+    """
+    single = array.ndim == 1 or array.shape[1] == 1
+    values = array if array.dtype == np.float32 and not single else array.astype(np.float64, copy=False)
+    values = values.reshape(-1, 1) if single else values
+    sums = _check(values, 0, words, renormalize=renormalize, rounding=rounding)
+    tolerance = float(np.sqrt(np.finfo(values.dtype).eps)) if tolerance is None else tolerance
+    return complete(values, sums=sums, tolerance=tolerance)
+
+
 def to_log_probabilities(
-    block: NDArray[Any], *, logits: bool, renormalize: bool, first_row: int = 0, rounding: float = ROUNDING
+    block: NDArray[Any],
+    *,
+    logits: bool,
+    renormalize: bool,
+    first_row: int = 0,
+    rounding: float = ROUNDING,
+    words: Words = CALIBRATOR,
 ) -> FloatArray:
     """Validated log-probabilities (rows × classes) of predictions; `first_row` is what errors count from.
 
-    A single column is the probability (or the log-odds) of the second class.
+    A single column is the probability (or the log-odds) of the second class. The result for a row does not depend on
+    the rows beside it, to the last bit.
     """
     values = np.array(block, dtype=np.float64, order="C")
     if values.ndim == 1:
         values = values.reshape(-1, 1)
-    x = _from_logits(values, first_row) if logits else _from_probabilities(values, renormalize, first_row, rounding)
+    sums = _check(values, first_row, words, logits=logits, renormalize=renormalize, rounding=rounding)
+    if logits:
+        if values.shape[1] == 1:
+            values = np.hstack([np.zeros_like(values), values])
+        with np.errstate(over="ignore"):  # logits of ±1e308 in one row: the difference is -inf, an impossible class
+            x = log_softmax(values)
+    else:
+        with np.errstate(divide="ignore"):
+            x = complete(values, sums=sums, out=values)
+            np.log(x, out=x)
     return np.maximum(x, LOG_FLOOR, out=x)
 
 
-def _from_logits(z: FloatArray, first_row: int) -> FloatArray:
-    single = z.shape[1] == 1
-    if single:
-        z = np.hstack([np.zeros_like(z), z])
-    top = z.max(axis=1)
-    if not np.isfinite(top).all():  # NaN, +inf, or a row of nothing but -inf
-        row = int(np.flatnonzero(~np.isfinite(top))[0])
-        bad = np.flatnonzero(np.isnan(z[row]) | (z[row] == np.inf))
-        if bad.size:
-            place = _place((first_row + row, 0 if single else int(bad[0])))
-            raise ValueError(
-                f"Input X contains NaN or infinity: {z[row, bad[0]]} at {place}. Logits are finite numbers, or -inf "
-                "for an impossible class."
-            )
-        raise ValueError(f"All logits of row {first_row + row} are -inf: at least one class must be possible.")
-    with np.errstate(over="ignore"):  # logits of ±1e308 in one row: the difference is -inf, an impossible class
-        return log_softmax(z)
-
-
-def _from_probabilities(p: FloatArray, renormalize: bool, first_row: int, rounding: float) -> FloatArray:
-    single = p.shape[1] == 1
-    low, high = float(p.min()), float(p.max())  # NaN propagates into both
-    ceiling = np.finfo(np.float64).max if renormalize and not single else 1.0 + rounding
-    if not (low >= 0.0 and high <= ceiling):
-        _raise_bad_probability(p, ceiling, first_row)
-    if single:
-        p = np.minimum(p, 1.0)
-        p = np.hstack([1.0 - p, p])
-    else:
-        if high > 1.0 + rounding:  # only when rescaling is wanted; keeps the sums finite
-            top = p.max(axis=1, keepdims=True)
-            p /= np.where(top > 1.0 + rounding, top, 1.0)
-        sums = row_sums(p)
-        off = np.abs(sums - 1.0)
-        worst = float(off.max())
-        if (worst > rounding and not renormalize) or float(sums.min()) <= 0.0:
-            wrong = sums <= 0.0 if renormalize else off > rounding
-            row = int(np.flatnonzero(wrong)[0])
-            advice = (
-                "No rescaling can make it probabilities."
-                if renormalize
-                else "Probabilities of all classes are expected, one column a class; pass renormalize=True to rescale "
-                "such rows, or input='logits' if these are logits."
-            )
-            raise ValueError(f"Row {first_row + row} of X sums to {sums[row]:.6g}, not to 1. {advice}")
-        if worst > 0.0:
-            p /= sums[:, None]
-    with np.errstate(divide="ignore"):
-        return np.log(p, out=p)
-
-
-def _raise_bad_probability(p: FloatArray, ceiling: float, first_row: int) -> None:
-    bad = ~((p >= 0.0) & (p <= ceiling))
-    row, column = (int(i) for i in np.argwhere(bad)[0])
-    value = p[row, column]
-    place = _place((first_row + row, column))
-    if not np.isfinite(value):
-        raise ValueError(f"Input X contains NaN or infinity: {value} at {place}. Remove or repair such rows.")
-    raise ValueError(
-        f"X holds {value:.6g} at {place}: probabilities lie between 0 and 1. Negative values in data passed to a "
-        "calibrator, or values above 1, may be logits: pass input='logits'."
-    )
+def _check(
+    values: AnyFloatArray,
+    first_row: int,
+    words: Words,
+    *,
+    logits: bool = False,
+    renormalize: bool = False,
+    rounding: float = ROUNDING,
+) -> AnyFloatArray | None:
+    """The sums of the rows, if all rows can be used; else an error about the first that cannot."""
+    wrong, sums = examine(values, logits=logits, renormalize=renormalize, rounding=rounding)
+    if not wrong.any():
+        return sums
+    row, name = int(np.argmax(wrong)), words.predictions
+    kind, column, value = find_fault(values[row], logits=logits, renormalize=renormalize, rounding=rounding)
+    place = _place((first_row + row, *(() if column is None else (column,))))
+    if kind == "impossible":
+        raise ValueError(f"All logits of {place} are -inf: at least one class must be possible.")
+    if kind in ("missing", "infinite"):
+        advice = (
+            "Logits are finite numbers, or -inf for an impossible class." if logits else "Remove or repair such rows."
+        )
+        raise ValueError(f"Input {name} contains NaN or infinity: {value} at {place}. {advice}")
+    if kind == "range":
+        raise ValueError(f"{name} holds {value:.6g} at {place}: probabilities lie between 0 and 1. {words.logits}")
+    advice = "No rescaling can make it probabilities." if renormalize else words.rescale
+    raise ValueError(f"Row {first_row + row} of {name} sums to {value:.6g}, not to 1. {advice}")

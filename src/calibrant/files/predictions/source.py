@@ -16,12 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inputs.labels import column_numbers
+from calibrant.inputs.predictions import as_matrix, to_probabilities
+from calibrant.inputs.words import Words
+
 PARTS = ("probas_cal", "labels_cal", "probas_test", "labels_test")
 
 SUFFIXES = (".h5", ".hdf5", ".hdf", ".npz", ".parquet", ".pq", ".p", ".pkl", ".pickle")
-
-# Stored probabilities are often float32 or rounded to three digits; more than that is not a distribution.
-SUM_TOLERANCE = 5e-3
 
 
 class PredictionFileError(ValueError):
@@ -87,16 +88,16 @@ class Predictions:
         labels are the column numbers of the true classes.
         """
         cal, test = (
-            _probabilities(p, f"{where}: {name}")
+            _probabilities(p, f"{name} in {where}")
             for p, name in ((probas_cal, "probas_cal"), (probas_test, "probas_test"))
         )
         if cal.shape[1] != test.shape[1]:
             raise PredictionFileError(f"{where}: {cal.shape[1]} classes in probas_cal, {test.shape[1]} in probas_test")
         return cls(
             cal,
-            _labels(labels_cal, cal, f"{where}: labels_cal"),
+            _labels(labels_cal, cal, f"labels_cal in {where}"),
             test,
-            _labels(labels_test, test, f"{where}: labels_test"),
+            _labels(labels_test, test, f"labels_test in {where}"),
         )
 
     @property
@@ -279,38 +280,16 @@ def select(
 
 
 def _probabilities(p: Any, where: str) -> NDArray[np.float64]:
-    p = np.asarray(p)
-    if p.dtype.kind not in "iubf":
-        raise PredictionFileError(f"{where}: expected numbers, found {p.dtype}")
-    p = p.astype(np.float64, copy=False)
-    if p.ndim == 2 and p.shape[1] == 1:
-        p = p[:, 0]
-    if p.ndim == 1:
-        p = np.column_stack([1.0 - p, p])
-    if p.ndim != 2 or p.shape[0] == 0 or p.shape[1] < 2:
-        raise PredictionFileError(f"{where} has shape {p.shape}, expected (rows, classes)")
-    total = p.sum(axis=1)
-    bad = ~(np.isfinite(total) & (p.min(axis=1) >= 0) & (np.abs(total - 1.0) <= SUM_TOLERANCE))
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise PredictionFileError(
-            f"{where}, row {row}: not probabilities (smallest {p[row].min():.4g}, sum {total[row]:.4g})"
-        )
-    return p / total[:, None]
+    words = Words(where)
+    try:
+        array, _ = as_matrix(p, words)
+        return np.asarray(to_probabilities(array.astype(np.float64), words=words, tolerance=0.0))
+    except (TypeError, ValueError) as error:
+        raise PredictionFileError(str(error)) from None
 
 
 def _labels(y: Any, p: NDArray[np.float64], where: str) -> NDArray[np.int64]:
-    y = np.asarray(y)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.shape != (len(p),):
-        raise PredictionFileError(f"{where} has shape {y.shape}, expected ({len(p)},)")
-    if y.dtype.kind not in "iubf":
-        raise PredictionFileError(f"{where}: expected the column numbers of the classes, found {y.dtype}")
-    with np.errstate(invalid="ignore"):  # what is not a number is named below
-        codes = y.astype(np.int64)
-    bad = (codes != y) | (codes < 0) | (codes >= p.shape[1])
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise PredictionFileError(f"{where}, row {row}: label {y[row]!s} is not in 0..{p.shape[1] - 1}")
-    return codes
+    try:
+        return column_numbers(y, len(p), p.shape[1], Words(labels=where))
+    except (TypeError, ValueError) as error:
+        raise PredictionFileError(str(error)) from None

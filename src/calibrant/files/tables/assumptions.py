@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 
 from calibrant.files.tables.numeric import NumberStyle, find_style, to_numbers
 from calibrant.files.tables.table import RequestError, list_names
-from calibrant.inputs.predictions import ROUNDING
+from calibrant.inputs.rows import ROUNDING
 
 
 def measured(

@@ -5,7 +5,6 @@ A row that cannot be used is named by its number and said what is wrong with it,
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,9 +18,8 @@ from calibrant.files.tables.cells import label_codes, read_labels, to_text
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns
 from calibrant.files.tables.numeric import NumberStyle, to_numbers
 from calibrant.files.tables.table import Batch, RequestError, Table, TableError
-from calibrant.inputs.predictions import ROUNDING
+from calibrant.inputs.rows import complete, examine, find_fault
 from calibrant.optional import require
-from calibrant.simplex import softmax
 
 #: A column with more different values than this is not one of class labels.
 MOST_LABELS = 10_000
@@ -44,6 +42,11 @@ class Layout:
     def reserved(self) -> list[str]:
         """Columns that are not probabilities."""
         return [name for name in (self.label, self.weight, self.group) if name is not None]
+
+    @property
+    def rules(self) -> dict[str, bool]:
+        """What a row must be, as the input contract asks."""
+        return {"logits": self.logits, "renormalize": self.renormalize}
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ class RowReader:
         values = np.column_stack([cell.values for cell in cells])
         if style.whole != 1 and not style.percent_sign:
             values = values / style.whole
-        bad = _bad_rows(values, layout.logits, layout.renormalize)
+        bad, _ = examine(values, **layout.rules)
         codes = weight = group = None
         if layout.label is not None:
             codes = label_codes(batch.data.column(layout.label), columns.classes)
@@ -227,7 +230,7 @@ class RowReader:
         if unreadable:
             name, text = next(iter(unreadable.items()))
             return (f"{name!r} is {text!r}, not a number" if text.strip() else f"{name!r} is missing",)
-        if _bad_rows(values[None, :], self.layout.logits, self.layout.renormalize)[0]:
+        if examine(values[None, :], **self.layout.rules)[0][0]:
             return _describe(values, columns.names, self.layout, columns.style.whole)
         if codes is not None and codes[row] < 0:
             text = to_text(batch.data.column(self.layout.label).slice(row, 1))[0].as_py()
@@ -245,37 +248,17 @@ def _typed(labels: list[Any], *, text_only: bool) -> list[Any]:
     return sorted(labels)
 
 
-def _bad_rows(values: NDArray[Any], logits: bool, renormalize: bool) -> NDArray[np.bool_]:
-    """Rows that are no distribution (or no logits)."""
-    single = values.shape[1] == 1
-    if logits:
-        # One maximum finds NaN, +inf and a row of nothing but -inf.
-        top = values[:, 0] if single else values.max(axis=1)
-        return ~np.isfinite(top)
-    ceiling = np.inf if renormalize and not single else 1 + ROUNDING
-    bad = ~((values.min(axis=1) >= 0) & (values.max(axis=1) <= ceiling))
-    if single:
-        return bad
-    sums = values.sum(axis=1)
-    if renormalize:
-        return bad | ~((sums > 0) & np.isfinite(sums))
-    return bad | ~(np.abs(sums - 1) <= ROUNDING)
-
-
 def _describe(values: NDArray[Any], names: Sequence[str], layout: Layout, whole: float) -> tuple[str, ...]:
     """What is wrong with the numbers of a row, in the file's own unit, and hints."""
-    for name, value in zip(names, values.tolist()):
-        if math.isnan(value):
-            return (f"{name!r} is missing",)
-        if value == math.inf or (layout.logits and len(names) == 1 and math.isinf(value)):
-            return (f"{name!r} is infinite",)
-    if layout.logits:
+    kind, column, value = find_fault(values, **layout.rules)
+    if kind == "impossible":
         return ("all logits are -inf; at least one class must be possible",)
-    for name, value in zip(names, values.tolist()):
-        if value < 0 or (value > 1 + ROUNDING and not layout.renormalize):
-            return (f"{name!r} is {value * whole:.6g}, not a probability", *(["logits"] if whole == 1 else []))
-    text = f"the probabilities sum to {float(values.sum()) * whole:.6g}, not to {whole:g}"
-    return (text,) if layout.renormalize else (text, "renormalize")
+    if column is None:
+        text = f"the probabilities sum to {value * whole:.6g}, not to {whole:g}"
+        return (text,) if layout.renormalize else (text, "renormalize")
+    if kind == "range":
+        return (f"{names[column]!r} is {value * whole:.6g}, not a probability", *(["logits"] if whole == 1 else []))
+    return (f"{names[column]!r} is {kind}",)
 
 
 def _pairs(names: Sequence[str], classes: Sequence[Any], limit: int = 10) -> str:
@@ -287,15 +270,7 @@ def _pairs(names: Sequence[str], classes: Sequence[Any], limit: int = 10) -> str
 
 def as_probabilities(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
     """Probabilities of all classes from checked values: two columns for a single one, rows that sum to one."""
-    if values.shape[1] == 1:
-        if layout.logits:
-            values = np.hstack([np.zeros_like(values), values])
-        else:
-            values = np.minimum(values, 1.0)
-            return np.hstack([1.0 - values, values])
-    if layout.logits:
-        return softmax(values)
-    return values / values.sum(axis=1, keepdims=True)
+    return complete(values, logits=layout.logits)
 
 
 @dataclass(frozen=True)

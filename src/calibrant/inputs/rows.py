@@ -1,0 +1,120 @@
+"""What a row of predictions must be: the one set of rules and tolerances, for arrays and for files.
+
+Probabilities are finite, lie in [0, 1] and sum to one, up to rounding; a single column is the probability of the
+second of two classes. With `renormalize` any non-negative numbers will do that are not all zero. Logits are finite, or
+-inf for an impossible class.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.rowwise import row_sums
+from calibrant.simplex import softmax
+from calibrant.typing import AnyFloatArray
+
+#: Rows whose sum is this close to one are renormalised silently: three decimals of ten classes may miss it by so much.
+ROUNDING = 5e-3
+
+
+class Fault(NamedTuple):
+    """What is wrong with a row: the kind, the column (None: the row as a whole) and the number found."""
+
+    kind: Literal["missing", "infinite", "range", "sum", "impossible"]
+    column: int | None
+    value: float
+
+
+def examine(
+    values: AnyFloatArray, *, logits: bool = False, renormalize: bool = False, rounding: float = ROUNDING
+) -> tuple[NDArray[np.bool_], AnyFloatArray | None]:
+    """Which rows of `values` (n, columns) cannot be used, and the sums of the rows if they had to be computed.
+
+    Examples
+    --------
+    >>> examine(np.array([[0.2, 0.8], [0.5, 0.6], [np.nan, 1.0]]))[0].tolist()
+    [False, True, True]
+    """
+    single = values.shape[1] == 1
+    if logits:
+        # One maximum finds NaN, +inf and a row of nothing but -inf.
+        return ~np.isfinite(np.maximum(values[:, 0], 0.0) if single else values.max(axis=1)), None
+    ceiling = _ceiling(single, renormalize, rounding)
+    if values.min() >= 0.0 and values.max() <= ceiling:  # false for NaN, too
+        wrong = np.zeros(len(values), dtype=bool)
+    else:
+        wrong = ~((values.min(axis=1) >= 0.0) & (values.max(axis=1) <= ceiling))
+    if single:
+        return wrong, None
+    if renormalize:
+        return wrong | ~(values.max(axis=1) > 0.0), None
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = row_sums(values)
+        wrong |= ~(np.abs(sums - 1.0) <= rounding)
+    return wrong, sums
+
+
+def find_fault(
+    row: AnyFloatArray, *, logits: bool = False, renormalize: bool = False, rounding: float = ROUNDING
+) -> Fault:
+    """What is wrong with one row that `examine` found.
+
+    Examples
+    --------
+    >>> find_fault(np.array([0.5, 0.6]))
+    Fault(kind='sum', column=None, value=1.1)
+    """
+    numbers = [float(value) for value in row]
+    single = len(numbers) == 1
+    for column, value in enumerate(numbers):
+        if math.isnan(value):
+            return Fault("missing", column, value)
+        if math.isinf(value) and (value > 0 or not logits):
+            return Fault("infinite", column, value)
+    if logits:
+        return Fault("impossible", None, -math.inf)
+    ceiling = _ceiling(single, renormalize, rounding)
+    for column, value in enumerate(numbers):
+        if not 0.0 <= value <= ceiling:
+            return Fault("range", column, value)
+    return Fault("sum", None, math.fsum(numbers))
+
+
+def _ceiling(single: bool, renormalize: bool, rounding: float) -> float:
+    return float(np.finfo(np.float64).max) if renormalize and not single else 1.0 + rounding
+
+
+def complete(
+    values: NDArray[Any],
+    *,
+    logits: bool = False,
+    sums: AnyFloatArray | None = None,
+    tolerance: float = 0.0,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Probabilities of all classes from rows that can be used; a new array, or `values` if nothing is to be done.
+
+    `sums` are those of the rows, if known. If no row misses one by more than `tolerance`, all stay as they are. Where
+    only a division is needed, its result goes to `out`, which may be `values`.
+
+    Examples
+    --------
+    >>> complete(np.array([[1.0, 3.0]])).tolist(), complete(np.array([[0.25]])).tolist()
+    ([[0.25, 0.75]], [[0.75, 0.25]])
+    """
+    if values.shape[1] == 1 and not logits:
+        second = np.minimum(values, 1.0)
+        return np.hstack([1.0 - second, second])
+    if logits:
+        return softmax(np.hstack([np.zeros_like(values), values]) if values.shape[1] == 1 else values)
+    if sums is None:
+        # Numbers as large as floats can be have no finite sum; a row is scaled by nothing but its own numbers.
+        top = values.max(axis=1)
+        values = values / np.where(top > 2.0, top, 1.0)[:, None]
+        sums = row_sums(values)
+    off = np.abs(sums - 1.0).max(initial=0.0)
+    return np.divide(values, sums[:, None], out=out) if off > tolerance else values
