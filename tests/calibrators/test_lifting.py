@@ -80,3 +80,13 @@ def test_one_vs_one_beside_probmetrics():
         expected = peer.fit(p, y).predict_proba(p)
     ours = OneVsOneCalibrator(PlattCalibrator()).fit(p, y).predict_proba(p)
     np.testing.assert_allclose(ours, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_the_parts_of_a_lifted_calibrator_are_whole_calibrators(wrapper):
+    pd = needs("pandas")
+    p, y = multiclass_sample(60, 3)
+    part = wrapper(PlattCalibrator()).fit(p, y).estimators_[0]
+    frame = pd.DataFrame({"rest": [0.4, 0.9], "class": [0.6, 0.1]})
+    np.testing.assert_array_equal(part.predict_proba(frame), part.predict_proba(frame.to_numpy()))
+    np.testing.assert_array_equal(part.classes_, [0, 1])

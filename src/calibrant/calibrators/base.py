@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
@@ -253,6 +253,15 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.positive_only = self.input == "probabilities"
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def strengths_to_try(calibrator: Calibrator, name: str, default: ArrayLike) -> list[float]:
+    """The numbers of a parameter that holds several strengths, or `default`, strongest first."""
+    given = getattr(calibrator, name)
+    strengths = np.array(default if given is None else given, dtype=np.float64).ravel()
+    if not strengths.size or not bool(np.all((strengths >= 0.0) & np.isfinite(strengths))):
+        raise ValueError(f"{name} must be one or more finite numbers of at least 0, got {given!r}.")
+    return [float(strength) for strength in np.sort(strengths)[::-1]]
 
 
 def total_weight(n: int, weight: FloatArray | None) -> float:

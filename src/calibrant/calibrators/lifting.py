@@ -182,11 +182,7 @@ def fit_columns(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray |
     """A clone of `prototype` fitted to log-probabilities and column numbers, without validating them again."""
     estimator = clone(prototype)
     if isinstance(estimator, Calibrator):
-        estimator.classes_ = np.arange(x.shape[1])
-        estimator.n_features_in_ = x.shape[1]
-        estimator._column_order = None
-        estimator._check_parameters()
-        estimator._fit(x, y, weight)
+        estimator.fit_log_probabilities(x, y, weight, np.arange(x.shape[1]))
     elif weight is None:
         estimator.fit(np.exp(x), y)
     else:

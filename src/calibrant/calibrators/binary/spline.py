@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve
 from sklearn.utils._param_validation import Interval
 
+from calibrant.calibrators.base import strengths_to_try
 from calibrant.calibrators.binary.logistic_fit import sigmoid
 from calibrant.calibrators.binary.natural_spline import check_spline, evaluate, local_coefficients
 from calibrant.calibrators.lifting import BinaryMethod
@@ -127,8 +128,7 @@ class SplineCalibrator(BinaryMethod):
             np.concatenate([mass, prior_mass * float(self.prior_weight)]),
             np.concatenate([fold, np.full(len(prior), -1)]),
         )
-        given = _LAMBDAS if self.lambdas is None else np.asarray(self.lambdas, dtype=np.float64)
-        lambdas = np.sort(given)[::-1].tolist()
+        lambdas = strengths_to_try(self, "lambdas", _LAMBDAS)
         beta = np.zeros(len(self.knots_))
         beta[1] = 1.0  # the identity
         path = []

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.base import Calibrator, strengths_to_try, total_weight
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
 from calibrant.rowwise import row_products
@@ -231,7 +231,7 @@ class DirichletCVCalibrator(DirichletCalibrator):
         self.renormalize = renormalize
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        lams, mus = self._grid("lams"), self._grid("mus")
+        lams, mus = strengths_to_try(self, "lams", _GRID), strengths_to_try(self, "mus", _GRID)
         if self.regularization != "odir":
             mus = [0.0]
         folds = stratified_folds(y, int(self.n_folds), int(self.random_state), x)
@@ -240,14 +240,6 @@ class DirichletCVCalibrator(DirichletCalibrator):
         losses = self._cross_validate(x, y, weight, folds, pairs)
         self.lam_, self.mu_ = pairs[int(np.argmin(losses))]
         self._fit_strengths(x, y, weight, self.lam_, self.mu_)
-
-    def _grid(self, name: str) -> list[float]:
-        """The strengths to choose from, checked."""
-        given = getattr(self, name)
-        strengths = np.array(_GRID if given is None else given, dtype=np.float64).ravel()
-        if not strengths.size or not bool(np.all((strengths >= 0.0) & np.isfinite(strengths))):
-            raise ValueError(f"{name} must be one or more finite numbers of at least 0, got {given!r}.")
-        return [float(strength) for strength in strengths]
 
     def _cross_validate(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, folds: IntArray, pairs: list[tuple[float, float]]
