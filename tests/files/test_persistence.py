@@ -12,12 +12,15 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import calibrant
 from calibrant.files.stored import persistence
+from calibrant.files.stored.application import load_calibrator
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
+from calibrant.files.tables.table import RequestError
 from tests.combinations import with_classes
 from tests.needs import needs
 
@@ -152,6 +155,17 @@ def test_calibrators_of_a_classifier(path):
         calibrators.predict_proba(X)
     model.calibrators_ = calibrators
     assert_array_equal(model.predict_proba(X), expected)
+
+
+def test_apply_explains_a_stored_classifier(path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 2)), rng.integers(3, size=90)
+    calibrant.save(calibrant.CalibratedClassifier(GaussianNB(), "ts", cv=3).fit(X, y), path)
+    with pytest.raises(RequestError, match=r"calibrator\.json holds the 3 calibrators of a CalibratedClassifier"):
+        load_calibrator(path)
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+    calibrant.save(calibrant.CalibratedClassifier(frozen, "ts").fit(X, y), path)
+    assert load_calibrator(path).classes_.tolist() == [0, 1, 2]
 
 
 def test_unfitted_calibrators_are_refused(fitted, path):

@@ -2,7 +2,8 @@
 
 `fit` validates predictions, labels and weights and hands a subclass float64 log-probabilities (rows × classes),
 column numbers and weights; `predict_proba` maps validated log-probabilities block by block, so that temporaries
-stay small. A subclass writes `_fit` and `_map`, and nothing of what is checked here.
+stay small. A subclass writes `_fit`, `_map` and, for its fitted attributes to be stored, `_check_state`, and nothing of
+what is checked here.
 """
 
 from __future__ import annotations
