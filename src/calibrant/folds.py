@@ -1,21 +1,28 @@
-"""Folds for cross-validation inside a calibrator."""
+"""The one way rows are dealt to folds: by calibrators that cross-validate inside, and by cross-validated metrics."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyFloatArray, AnyIntArray, IntArray
 
 #: Equal predictions stay in one fold if they are no more than so many, or than this share of the rows.
 _FEW = 5
 _FEW_SHARE = 0.01
 
 
-def stratified_folds(y: IntArray, n_folds: int, seed: int, x: FloatArray | None = None) -> IntArray:
+def stratified_folds(
+    y: AnyIntArray,
+    n_folds: int,
+    seed: int | np.random.Generator,
+    x: AnyFloatArray | None = None,
+    weight: AnyFloatArray | None = None,
+) -> IntArray:
     """A fold number for each row, such that every label is spread over the folds as evenly as it can be.
 
     Rows of equal predictions `x` (n, k), if few, share a fold: copies of a row elsewhere would let a flexible model
     recognise the rows it is tested on. Many equal predictions are those of a coarse model, not copies, and are spread.
+    With `weight`, a row counts as so many copies: folds of repeated rows are those of weighted ones.
 
     Examples
     --------
@@ -26,7 +33,7 @@ def stratified_folds(y: IntArray, n_folds: int, seed: int, x: FloatArray | None 
     if x is None:
         leader = group = np.arange(len(y))
     else:
-        leader, group = np.unique(_first_alike(x), return_inverse=True)
+        leader, group = np.unique(_first_alike(x, weight), return_inverse=True)
     order = np.random.default_rng(seed).permutation(len(leader))
     order = order[np.argsort(y[leader[order]], kind="stable")]
     folds = np.empty(len(leader), dtype=np.int64)
@@ -34,9 +41,11 @@ def stratified_folds(y: IntArray, n_folds: int, seed: int, x: FloatArray | None 
     return folds[group]
 
 
-def _first_alike(x: FloatArray) -> IntArray:
+def _first_alike(x: AnyFloatArray, weight: AnyFloatArray | None) -> IntArray:
     """For each row the number of the first row that equals it; its own number if too many do."""
     n = len(x)
     whole = np.ascontiguousarray(x).view(np.dtype((np.void, x.dtype.itemsize * x.shape[1]))).ravel()
-    _, first, inverse, count = np.unique(whole, return_index=True, return_inverse=True, return_counts=True)
-    return np.where(count[inverse] <= max(_FEW, _FEW_SHARE * n), first[inverse], np.arange(n))
+    _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
+    count = np.bincount(inverse, weight)
+    total = float(count.sum())
+    return np.where(count[inverse] <= max(_FEW, _FEW_SHARE * total), first[inverse], np.arange(n))

@@ -8,6 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
+from calibrant.folds import stratified_folds
 from calibrant.metrics import (
     brier,
     calibration_loss,
@@ -19,8 +20,9 @@ from calibrant.metrics import (
 )
 from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.lp import dual_direction
-from calibrant.metrics.recalibration import recalibrate, stratified_folds
+from calibrant.metrics.recalibration import recalibrate
 from tests.needs import needs
+from tests.samples import sharpened
 
 from .conftest import ClassFrequencies, Flatten
 
@@ -169,3 +171,13 @@ def test_like_probmetrics(n_classes: int) -> None:
         for norm in (1, 2, np.inf):
             name = f"calib-err_proper-L{norm:.10g}-binary-as-1d_lr_cv-5"
             assert lp_calibration_error(y, sharp, norm=norm, **options) == pytest.approx(float(values[name]), abs=1e-6)
+
+
+@pytest.mark.parametrize("calibrator", ["venn-abers", "logistic"])
+def test_tripled_rows_equal_a_weight_of_three(calibrator: str) -> None:
+    p, y = sharpened(300, 2, 1.0)
+    once = calibration_loss(y, p, calibrator=calibrator)
+    weighted = calibration_loss(y, p, calibrator=calibrator, sample_weight=np.full(300, 3.0))
+    for rows in (np.repeat(np.arange(300), 3), np.tile(np.arange(300), 3)):
+        assert calibration_loss(y[rows], p[rows], calibrator=calibrator) == pytest.approx(weighted, abs=1e-6)
+    assert once == pytest.approx(weighted, abs=0.01)

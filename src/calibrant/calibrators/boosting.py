@@ -68,7 +68,7 @@ class _BoostedCalibrator(Calibrator):
         self._smoothing = laplace_weight(total_weight(len(x), weight))
         w = np.ones(len(y)) if weight is None else weight
         features, logits = _features(x), self._logits(x)
-        folds = stratified_folds(y, int(self.n_folds), int(self.random_state), x)
+        folds = stratified_folds(y, int(self.n_folds), int(self.random_state), x, weight)
         self.models_: list[Any] = []
         for fold in range(int(self.n_folds)):
             train, test = folds != fold, folds == fold

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from calibrant.folds import stratified_folds
 from calibrant.metrics.inputs import FloatArray, Forecasts, IntArray
 from calibrant.metrics.random import generator
 
@@ -38,21 +39,12 @@ def resolve_calibrator(calibrator: Any) -> Any:
     return calibrator
 
 
-def stratified_folds(y: IntArray, n_folds: int, rng: np.random.Generator) -> IntArray:
-    """Number of the fold of every row: each class is dealt out evenly, also classes rarer than there are folds."""
-    fold = np.empty(len(y), dtype=np.intp)
-    order = rng.permutation(len(y))
-    order = order[np.argsort(y[order], kind="stable")]
-    fold[order] = np.arange(len(y)) % n_folds
-    return fold
-
-
 def splits(data: Forecasts, cv: Any, random_state: int | None) -> Iterator[Split]:
     """Training and held-out rows from a number of folds, a scikit-learn splitter or an iterable of pairs."""
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         if not 2 <= cv <= data.n_rows:
             raise ValueError(f"cv must lie between 2 and the number of rows ({data.n_rows}), got {cv}")
-        fold = stratified_folds(data.y, int(cv), generator(random_state))
+        fold = stratified_folds(data.y, int(cv), generator(random_state), data.proba, data.weight)
         for number in range(int(cv)):
             yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
     elif hasattr(cv, "split"):

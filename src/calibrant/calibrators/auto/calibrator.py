@@ -136,7 +136,7 @@ class AutoCalibrator(Calibrator):
         scaled = self._scaled(x)
         kernel = KernelFeatures.choose(scaled, plan.n_landmarks, rng)
         seed = int(rng.randint(2**31 - 1))
-        fold = stratified_folds(y if plan.stratified else np.zeros_like(y), plan.n_folds, seed, x)
+        fold = stratified_folds(y if plan.stratified else np.zeros_like(y), plan.n_folds, seed, x, weight)
         fit = CrossFit(scaled, y, weight, fold, kernel)
         members = fit_members(fit, plan, seed)
         held = [member.held for member in members]

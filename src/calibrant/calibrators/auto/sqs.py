@@ -149,7 +149,7 @@ class SQSCalibrator(Calibrator):
         kernel = KernelFeatures.choose(scaled, min(self.n_landmarks, len(x)), rng)
         self.landmarks_, self.whitening_ = kernel.landmarks, kernel.whitening
         self.kernel_scale_ = np.array([kernel.spread, kernel.bandwidth])
-        fold = stratified_folds(y, self.n_folds, int(rng.randint(2**31 - 1)), x)
+        fold = stratified_folds(y, self.n_folds, int(rng.randint(2**31 - 1)), x, weight)
         fit = CrossFit(scaled, y, weight, fold, kernel)
         problem = fit.problem(fit.shared, fit.curves, np.arange(len(x)))
         # Without a few rows a fold there is nothing to compare: the paper's strengths.

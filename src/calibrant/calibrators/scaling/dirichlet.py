@@ -234,7 +234,7 @@ class DirichletCVCalibrator(DirichletCalibrator):
         lams, mus = strengths_to_try(self, "lams", _GRID), strengths_to_try(self, "mus", _GRID)
         if self.regularization != "odir":
             mus = [0.0]
-        folds = stratified_folds(y, int(self.n_folds), int(self.random_state), x)
+        folds = stratified_folds(y, int(self.n_folds), int(self.random_state), x, weight)
         # Strongest first: each fit starts where the one before ended, and weak penalties are the slow ones.
         pairs = sorted(product(lams, mus), reverse=True)
         losses = self._cross_validate(x, y, weight, folds, pairs)

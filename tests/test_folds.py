@@ -25,6 +25,19 @@ def test_copies_share_the_fold_of_their_row():
     np.testing.assert_array_equal(stratified_folds(y[rows], 5, 7, x[rows]), once[rows])
 
 
+def test_repeated_rows_have_the_folds_of_weighted_ones():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(60, 2)), rng.integers(2, size=60)
+    pairs = np.repeat(np.arange(60), 2)
+    weight = rng.integers(1, 3, size=120)
+    rows = np.repeat(np.arange(120), weight)
+    weighted = stratified_folds(y[pairs], 4, 7, x[pairs], weight)
+    np.testing.assert_array_equal(stratified_folds(y[pairs][rows], 4, 7, x[pairs][rows]), weighted[rows])
+    # Weights make a crowd, too: two equal rows of weight 300 are predictions of a coarse model.
+    apart = stratified_folds(np.zeros(40, dtype=int), 40, 7, np.repeat(x[:20], 2, axis=0), np.full(40, 300.0))
+    assert len(set(apart)) == 40
+
+
 def test_many_equal_predictions_are_spread():
     x = np.zeros((300, 2))
     x[:30] = np.random.default_rng(0).normal(size=(30, 2))
