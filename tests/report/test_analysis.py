@@ -96,7 +96,8 @@ def test_weights_count_rows(overconfident: Forecasts) -> None:
         assert first.before.value == pytest.approx(second.before.value), first.name
     for a, b in zip(one.class_rows, other.class_rows):
         assert a.observed == pytest.approx(b.observed)
-        assert a.predicted_before.value == pytest.approx(b.predicted_before.value)
+        assert a.before.expected == pytest.approx(b.before.expected)
+        assert a.before.p_value == pytest.approx(b.before.p_value)
 
 
 def test_groups_tell_where_it_goes_wrong() -> None:

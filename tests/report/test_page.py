@@ -93,7 +93,17 @@ def test_nothing_is_loaded_from_anywhere(hostile: Report, binary: Report) -> Non
 
 
 def test_all_sections_are_there(hostile: Report, binary: Report) -> None:
-    sections = ["verdict", "metrics", "reliability", "decomposition", "methods", "correction", "classes", "next"]
+    sections = [
+        "verdict",
+        "metrics",
+        "faults",
+        "reliability",
+        "decomposition",
+        "methods",
+        "correction",
+        "classes",
+        "next",
+    ]
     for report, expected in ((hostile, [*sections, "groups"]), (binary, sections)):
         ids = {attributes.get("id") for name, attributes in parsed(render(report)).elements if name == "section"}
         assert ids == set(expected)
@@ -116,14 +126,10 @@ def test_png_is_read_back_pixel_by_pixel(tmp_path: Path) -> None:
 
 
 def test_a_method_far_off_does_not_squeeze_the_figure(hostile: Report) -> None:
-    good = next(row for row in hostile.methods if row.name == "ts")
-    assert good.gain_log_loss is not None
-    awful = dataclasses.replace(
-        good,
-        name="awful",
-        gain_log_loss=dataclasses.replace(good.gain_log_loss, value=-90.0, low=-99.0, high=-80.0),
-    )
-    assert "← −90.0000" in figures.method_gains([good, awful], "ts")
+    good = next(row for row in hostile.methods if row.name == "ts").gain_log_loss
+    assert good is not None
+    awful = dataclasses.replace(good, value=-90.0, low=-99.0, high=-80.0)
+    assert "← −90.0000" in figures.method_gains({"ts": good, "awful": awful}, "ts")
 
 
 NO_CHROMIUM = "tests marked `browser` need Chromium on the path"

@@ -37,9 +37,9 @@ def evaluate(
 ) -> None:
     """Metrics of a file of predictions with labels.
 
-    Log loss, Brier score, accuracy, AUROC, mean over-confidence, expected and smooth calibration error, and a test
-    of whether the probabilities are calibrated. Files of any size are read in chunks; what needs all rows at once
-    (AUROC, the test) is left out for very large ones.
+    Log loss, Brier score, accuracy, AUROC, mean over-confidence (for two classes how much too often the second one is
+    predicted), expected and smooth calibration error, and a test of whether the probabilities are calibrated. Files
+    of any size are read in chunks; what needs all rows at once (AUROC, the test) is left out for very large ones.
     """
     with explained("There is no result"):
         from calibrant.report.evaluation import evaluate_table
@@ -94,7 +94,8 @@ def _table(found: Evaluation, level: float | None) -> str:
         verdict = "not calibrated" if p < 0.05 else "no evidence of miscalibration"
         lines += ["", f"Test of calibration: p = {p:.3g}, {verdict}"]
     if found.groups:
-        shown = ("log_loss", "brier", "accuracy", "confidence_gap", "ece")
+        gap = "positive_gap" if "positive_gap" in found.metrics else "confidence_gap"
+        shown = ("log_loss", "brier", "accuracy", gap, "ece")
         head = ["group", "rows", *shown]
         body = [
             [name, f"{part.rows:,}", *(_number(part.metrics[metric].value) for metric in shown)]

@@ -33,6 +33,7 @@ MEANS: dict[str, Callable[[Forecasts], FloatArray]] = {
     "brier": brier_rows,
     "accuracy": accuracy_rows,
     "confidence_gap": lambda data: data.confidence - accuracy_rows(data),
+    "positive_gap": lambda data: data.proba[:, -1] - (data.y == data.n_classes - 1),
 }
 
 
@@ -85,7 +86,7 @@ class RunningCells:
 
 
 class RunningMetrics:
-    """Log loss, Brier, accuracy, confidence gap, ECE and smooth ECE of rows that come in chunks.
+    """Log loss, Brier, accuracy, the gaps of confidence and of the last class, ECE and smooth ECE of chunks.
 
     Parts may be taken in by several instances, one per process say, and merged.
 

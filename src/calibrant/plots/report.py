@@ -5,15 +5,16 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.reliability import ReliabilityTable
+from calibrant.numerals import number, signed
 from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, INK, element, figure, line, marker, path, shortened, text
-from calibrant.report.data import BinaryMap, ClassRow, Correction, FloatArray, MethodRow, Parts
-from calibrant.report.words import number, signed
+from calibrant.typing import AnyFloatArray
 
 SIDE = 260.0
 LEFT = 54.0
@@ -78,38 +79,37 @@ def reliability(table: ReliabilityTable, title: str, *, after: bool) -> str:
     return figure(LEFT + SIDE + 14, base + 42, parts, title)
 
 
-def class_panel(row: ClassRow) -> str:
+def class_panel(name: str, before: ReliabilityTable, after: ReliabilityTable) -> str:
     """Small reliability diagram of one class against the rest, before and after."""
     side, left, top = 120.0, 28.0, 22.0
-    parts = [text(left, 14, shortened(row.name, 15), class_="label"), *_square(side, left, top, HALVES)]
-    parts += _curve(row.table_before, BEFORE, side, left, top, square=True, size=2.4)
-    parts += _curve(row.table_after, AFTER, side, left, top, square=False, size=2.4)
+    parts = [text(left, 14, shortened(name, 15), class_="label"), *_square(side, left, top, HALVES)]
+    parts += _curve(before, BEFORE, side, left, top, square=True, size=2.4)
+    parts += _curve(after, AFTER, side, left, top, square=False, size=2.4)
     for tick in HALVES:
         parts.append(text(left + side * tick, top + side + 14, f"{tick:g}", text_anchor="middle", class_="tick"))
-    return figure(left + side + 10, top + side + 20, parts, f"Reliability of the class {row.name}")
+    return figure(left + side + 10, top + side + 20, parts, f"Reliability of the class {name}")
 
 
-def method_gains(rows: Sequence[MethodRow], recommended: str) -> str:
-    """Gain in log loss of every method with its interval."""
-    shown = [row for row in rows if row.gain_log_loss is not None]
-    gains = [row.gain_log_loss for row in shown if row.gain_log_loss is not None]
+def method_gains(saved: Mapping[str, Estimate], recommended: str) -> str:
+    """Log loss that every method saves, with its interval."""
+    gains = saved.values()
     # One hopeless method must not squeeze the others into a point.
     best, worst = max(gain.high for gain in gains), min(gain.low for gain in gains)
     low, high = max(min(worst, 0.0), -1.5 * max(best, 1e-6)), max(best, 1e-6)
     margin = 0.06 * (high - low)
     low, high = low - margin, high + margin
     left, width, step = 84.0, 262.0, 25.0
-    height = 10 + step * len(shown)
+    height = 10 + step * len(saved)
 
     def x(value: float) -> float:
         return left + width * (min(max(value, low), high) - low) / (high - low)
 
     parts = [line(x(0.0), 4, x(0.0), height, stroke=INK, stroke_dasharray="3 3")]
-    for number_of, (row, gain) in enumerate(zip(shown, gains)):
+    for number_of, (name, gain) in enumerate(saved.items()):
         y = 10 + step * (number_of + 0.5)
-        colour = INK if row.name == "none" else AFTER if gain.value >= 0 else BEFORE
-        weight = "bold" if row.name == recommended else "normal"
-        parts.append(text(left - 10, y + 4, row.name, text_anchor="end", class_="label", font_weight=weight))
+        colour = INK if name == "none" else AFTER if gain.value >= 0 else BEFORE
+        weight = "bold" if name == recommended else "normal"
+        parts.append(text(left - 10, y + 4, name, text_anchor="end", class_="label", font_weight=weight))
         if gain.value < low:
             parts.append(text(left + 2, y + 4, f"← {signed(gain.value)}", class_="tick"))
             continue
@@ -132,24 +132,24 @@ def _ticks(low: float, high: float) -> list[float]:
     return [float(tick) for tick in np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step]
 
 
-def parts_bar(parts_of: Parts) -> str:
+def parts_bar(title: str, loss: float, calibration: float, refinement: float) -> str:
     """A loss as a bar of two parts."""
-    width, total = 360.0, max(parts_of.total.value, 1e-12)
-    lost = min(max(parts_of.calibration.value / total, 0.0), 1.0) * width
+    width, total = 360.0, max(loss, 1e-12)
+    lost = min(max(calibration / total, 0.0), 1.0) * width
     parts = [
         element("rect", x=0, y=18, width=width - lost, height=26, fill=AFTER, fill_opacity=0.85),
         element("rect", x=width - lost, y=18, width=lost, height=26, fill=BEFORE, fill_opacity=0.9),
-        text(0, 12, f"{parts_of.title} {number(total)}", class_="label"),
-        text(0, 60, f"refinement {number(parts_of.refinement.value)}", class_="axis"),
-        text(width, 60, f"calibration {number(parts_of.calibration.value)}", text_anchor="end", class_="axis"),
+        text(0, 12, f"{title} {number(total)}", class_="label"),
+        text(0, 60, f"refinement {number(refinement)}", class_="axis"),
+        text(width, 60, f"calibration {number(calibration)}", text_anchor="end", class_="axis"),
     ]
-    return figure(width, 66, parts, f"{parts_of.title}: calibration and refinement")
+    return figure(width, 66, parts, f"{title}: calibration and refinement")
 
 
-def binary_curve(curve: BinaryMap) -> str:
+def binary_curve(before: AnyFloatArray, after: AnyFloatArray) -> str:
     """Where the recommended method sends the probability of the second class."""
     parts = _square(SIDE, LEFT, TOP)
-    points = [(LEFT + SIDE * float(b), TOP + SIDE * (1 - float(a))) for b, a in zip(curve.before, curve.after)]
+    points = [(LEFT + SIDE * float(b), TOP + SIDE * (1 - float(a))) for b, a in zip(before, after)]
     parts.append(path(points, fill="none", stroke=AFTER, stroke_width=2.5))
     for tick in TICKS:
         parts.append(text(LEFT + SIDE * tick, TOP + SIDE + 16, f"{tick:g}", text_anchor="middle", class_="tick"))
@@ -160,10 +160,9 @@ def binary_curve(curve: BinaryMap) -> str:
     return figure(LEFT + SIDE + 14, TOP + SIDE + 44, parts, "The calibration map")
 
 
-def correction_matrix(correction: Correction, names: Sequence[str]) -> str:
+def correction_matrix(matrix: AnyFloatArray, names: Sequence[str]) -> str:
     """Heat map of the corrections; for many classes an image without numbers."""
     k = len(names)
-    matrix = correction.matrix
     limit = max(float(np.abs(matrix).max()), 1e-9)
     length = 8.2 * min(max(len(name) for name in names), 14)
     label = 20 + length
@@ -214,7 +213,7 @@ def correction_matrix(correction: Correction, names: Sequence[str]) -> str:
     return figure(label + size + 12 + length / 2, label + size + 6, parts, "Correction matrix")
 
 
-def _colours(values: FloatArray) -> NDArray[np.uint8]:
+def _colours(values: AnyFloatArray) -> NDArray[np.uint8]:
     """Blue for positive, orange for negative, white for nothing."""
     strength = np.clip(np.abs(values), 0, 1)[..., None]
     blue, orange = np.array([0, 114, 178.0]), np.array([213, 94, 0.0])

@@ -18,12 +18,15 @@ import calibrant
 from calibrant.calibrators.registry import get_calibrator
 from calibrant.files.tables.rows import Labelled
 from calibrant.metrics import calibration_map, calibration_test, classwise_reliability_tables, reliability_table
+from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.inputs import FloatArray, Forecasts
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.running import RunningMean, RunningMetrics
+from calibrant.metrics.slope import Miscalibration, separate
+from calibrant.metrics.views import single_view
 from calibrant.report.comparison import choose, compare, cross_validate, default_methods, n_folds, paired_intervals
-from calibrant.report.data import BinaryMap, ClassRow, Correction, GroupRow, MetricRow, Parts, Report
+from calibrant.report.data import BinaryMap, ClassRow, Correction, Count, GroupRow, MetricRow, Parts, Report
 from calibrant.report.evaluation import draws, metrics_in_memory, split_groups, subset
 from calibrant.report.words import next_steps, verdict
 from calibrant.threads import limited
@@ -32,7 +35,7 @@ METRICS = {
     "log_loss": ("Log loss", "lower"),
     "brier": ("Brier score", "lower"),
     "accuracy": ("Accuracy", "higher"),
-    "confidence_gap": ("Confidence minus accuracy", "zero"),
+    "confidence_gap": ("Confidence minus accuracy", "near 0"),
     "ece": ("Expected calibration error", "lower"),
 }
 #: Segments shown, the largest first.
@@ -91,12 +94,15 @@ def analyse(
     recommended = choose(held_out, level, method)
     after = next(entry for entry in held_out if entry.name == recommended).data
     progress("metrics")
-    metrics = _metric_rows(data, after, level)
+    found, left = separate(data, after, level), separate(after, after, level)
+    metrics = {row.name: row for row in _metric_rows(data, after, names, (found, left), level)}
     p_before, p_after = (_p_value(part) for part in (data, after))
     rows = compare(data, held_out, failed, recommended, level)
     gain = next(row for row in rows if row.name == recommended)
     group_rows, left_out = _group_rows(data, after, group, level)
-    judged = verdict(data.n_rows, {row.name: row for row in metrics}, p_before, gain, level)
+    table = _table(data)
+    confidence = metrics["accuracy"].before, _gap(data, level, top_label=True)
+    judged = verdict(names, found, table, confidence, p_before, metrics["log_loss"].before.value, gain)
     correction, binary_map = _correction(data, recommended)
     return Report(
         source=source.name,
@@ -112,12 +118,13 @@ def analyse(
         p_value_before=p_before,
         p_value_after=p_after,
         verdict=judged,
-        metrics=tuple(metrics),
+        metrics=tuple(metrics.values()),
+        faults=found,
         parts=tuple(_parts(data, after, level)),
         methods=tuple(rows),
-        reliability_before=_table(data),
+        reliability_before=table,
         reliability_after=_table(after),
-        class_rows=tuple(_class_rows(data, after, names, level)),
+        class_rows=tuple(_class_rows((data, found.frequencies), (after, left.frequencies), names)),
         group_name=group_name,
         group_rows=tuple(group_rows),
         groups_left_out=left_out,
@@ -140,9 +147,21 @@ def as_predictions(proba: FloatArray, rows: Labelled) -> tuple[Forecasts, Any]:
     return Forecasts(np.ascontiguousarray(proba), codes, weight, np.arange(proba.shape[1])), group
 
 
-def _metric_rows(before: Forecasts, after: Forecasts, level: float) -> list[MetricRow]:
-    was, now = (metrics_in_memory(data, level, tuple(METRICS)) for data in (before, after))
-    return [MetricRow(name, title, better, was[name], now[name]) for name, (title, better) in METRICS.items()]
+def _metric_rows(
+    before: Forecasts, after: Forecasts, names: Sequence[str], found: Sequence[Miscalibration], level: float
+) -> list[MetricRow]:
+    shown = dict(METRICS)
+    if before.n_classes == 2:
+        del shown["confidence_gap"]
+    was, now = (metrics_in_memory(data, level, tuple(shown)) for data in (before, after))
+    rows = [MetricRow(name, title, better, was[name], now[name]) for name, (title, better) in shown.items()]
+    slopes = [part.fitted_slope for part in found]
+    rows.insert(3, MetricRow("calibration_slope", "Slope: below 1 too extreme, above too timid", "near 1", *slopes))
+    if before.n_classes == 2:
+        title = f"Predicted minus observed share of {names[1]}"
+        gaps = [_gap(data, level) for data in (before, after)]
+        rows.insert(3, MetricRow("positive_gap", title, "near 0", *gaps))
+    return rows
 
 
 def _p_value(data: Forecasts) -> float:
@@ -170,41 +189,40 @@ def _table(data: Forecasts) -> Any:
     return reliability_table(data.y, data.proba, sample_weight=data.weight, classes=data.classes.tolist())
 
 
-def _mean(values: FloatArray, weight: FloatArray | None, level: float) -> Estimate:
+def _gap(data: Forecasts, level: float, *, top_label: bool = False) -> Estimate:
+    """Mean predicted probability minus frequency: of the second of two classes, else of the predicted class."""
+    view = single_view(data, "top-label" if top_label else "auto")
     mean = RunningMean()
-    mean.add(values, np.ones(len(values)) if weight is None else weight)
+    mean.add(view.score - view.hit, np.ones(data.n_rows) if data.weight is None else data.weight)
     return mean.estimate(level)
 
 
-def _class_rows(before: Forecasts, after: Forecasts, names: Sequence[str], level: float) -> list[ClassRow]:
+def _class_rows(
+    before: tuple[Forecasts, ClassFrequencies], after: tuple[Forecasts, ClassFrequencies], names: Sequence[str]
+) -> list[ClassRow]:
     was, now = (
         classwise_reliability_tables(
             data.y, data.proba, n_bins=10, sample_weight=data.weight, classes=data.classes.tolist()
         )
-        for data in (before, after)
+        for data, _ in (before, after)
     )
-    counts = np.bincount(before.y, weights=before.weight, minlength=before.n_classes)
-    rows = []
-    for column, name in enumerate(names):
-        hit = (before.y == column).astype(np.float64)
-        observed = float(counts[column] / counts.sum())
-        # The interval is that of the difference from the observed share, which varies with it.
-        gaps = [_mean(data.proba[:, column] - hit, data.weight, level) for data in (before, after)]
-        first, second = (Estimate(gap.value + observed, gap.low + observed, gap.high + observed, level) for gap in gaps)
-        rows.append(
-            ClassRow(
-                name,
-                float(counts[column]),
-                observed,
-                first,
-                second,
-                was[column].expected_error,
-                now[column].expected_error,
-                was[column],
-                now[column],
-            )
+
+    def counted(frequencies: ClassFrequencies, column: int) -> Count:
+        parts = (frequencies.expected, frequencies.ratio, frequencies.p_value)
+        return Count(*(float(part[column]) for part in parts))
+
+    return [
+        ClassRow(
+            name,
+            float(before[1].observed[column]),
+            before[1].total,
+            counted(before[1], column),
+            counted(after[1], column),
+            was[column],
+            now[column],
         )
-    return rows
+        for column, name in enumerate(names)
+    ]
 
 
 def _group_rows(before: Forecasts, after: Forecasts, group: Any, level: float) -> tuple[list[GroupRow], int]:
@@ -222,8 +240,8 @@ def _group_rows(before: Forecasts, after: Forecasts, group: Any, level: float) -
                 name,
                 len(members),
                 first["accuracy"],
-                first["confidence_gap"],
-                second["confidence_gap"],
+                _gap(subset(before, members), level),
+                _gap(subset(after, members), level),
                 first["log_loss"],
                 second["log_loss"],
             )

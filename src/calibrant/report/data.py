@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.reliability import ReliabilityTable
+from calibrant.metrics.slope import Miscalibration
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -25,7 +26,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class MetricRow:
-    """One metric before and after calibration; `better` says which way is better: lower, higher or zero."""
+    """One metric before and after calibration; `better` says which way is better: lower, higher, near 0 or near 1."""
 
     name: str
     title: str
@@ -63,23 +64,30 @@ class Parts:
 
 
 @dataclass(frozen=True)
+class Count:
+    """Expected number of rows of a class, its ratio to the observed one, and the p-value of their difference."""
+
+    expected: float
+    ratio: float
+    p_value: float
+
+
+@dataclass(frozen=True)
 class ClassRow:
-    """One class: share of rows, mean probabilities, calibration errors against the rest."""
+    """One class: how many rows have it of how many, how many were expected, and its reliability against the rest."""
 
     name: str
-    rows: float
     observed: float
-    predicted_before: Estimate
-    predicted_after: Estimate
-    error_before: float
-    error_after: float
+    total: float
+    before: Count
+    after: Count
     table_before: ReliabilityTable
     table_after: ReliabilityTable
 
 
 @dataclass(frozen=True)
 class GroupRow:
-    """One segment: how confident, how right, what it loses."""
+    """One segment: how right, how far predicted from observed (see `positive_gap`, `confidence_gap`), what it loses."""
 
     name: str
     rows: int
@@ -136,6 +144,7 @@ class Report:
     p_value_after: float
     verdict: Verdict
     metrics: tuple[MetricRow, ...]
+    faults: Miscalibration
     parts: tuple[Parts, ...]
     methods: tuple[MethodRow, ...]
     reliability_before: ReliabilityTable
@@ -171,6 +180,18 @@ class Report:
             "decomposition": {
                 row.title: {"calibration": estimate(row.calibration), "refinement": estimate(row.refinement)}
                 for row in self.parts
+            },
+            "faults": {
+                name: {"log_loss": part.gain, "p_value": part.p_value} for name, part in self.faults.parts.items()
+            },
+            "classes_counted": {
+                row.name: {
+                    "observed": row.observed,
+                    "expected_before": row.before.expected,
+                    "expected_after": row.after.expected,
+                    "p_value_before": row.before.p_value,
+                }
+                for row in self.class_rows
             },
             "methods": {
                 row.name: {

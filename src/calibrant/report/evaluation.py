@@ -26,7 +26,7 @@ from calibrant.threads import limited
 MEMORY_CELLS = 2_000_000
 #: Numbers up to which intervals come from the bootstrap; above, normal intervals are as good and far cheaper.
 BOOTSTRAP_CELLS = 50_000
-METRICS = ("log_loss", "brier", "accuracy", "auroc", "confidence_gap", "ece", "smooth_ece")
+METRICS = ("log_loss", "brier", "accuracy", "auroc", "positive_gap", "confidence_gap", "ece", "smooth_ece")
 #: Groups whose metrics are computed; a column with more of them is hardly one of groups.
 MOST_GROUPS = 1000
 
@@ -42,6 +42,17 @@ class Evaluation:
     test: CalibrationTest | None
     in_chunks: bool
     groups: dict[str, Evaluation] = field(default_factory=dict)
+
+
+def metric_names(n_classes: int) -> list[str]:
+    """The metrics of so many classes: for two the means are judged by the second one, for more by the confidence.
+
+    Examples
+    --------
+    >>> metric_names(2)
+    ['log_loss', 'brier', 'accuracy', 'auroc', 'positive_gap', 'ece', 'smooth_ece']
+    """
+    return [name for name in METRICS if name != ("confidence_gap" if n_classes == 2 else "positive_gap")]
 
 
 def draws(n_cells: int) -> int:
@@ -131,9 +142,12 @@ def _from_chunks(
     whole = running.pop(None)
 
     def one(metrics: RunningMetrics, groups: dict[str, Evaluation]) -> Evaluation:
-        estimates = metrics.result(0.95 if level is None else level, smooth=metrics is whole)
-        if level is None:
-            estimates = {name: _plain(estimate.value) for name, estimate in estimates.items()}
+        found = metrics.result(0.95 if level is None else level, smooth=metrics is whole)
+        estimates = {
+            name: _plain(found[name].value) if level is None else found[name]
+            for name in metric_names(len(columns.classes))
+            if name in found
+        }
         return Evaluation(metrics.rows, columns.classes, columns.names, estimates, None, True, groups)
 
     return one(
@@ -148,7 +162,7 @@ def _from_memory(kept: list[tuple[Forecasts, Any]], columns: ProbabilityColumns,
         running: dict[str | None, RunningMetrics] = {}
         _take_in(running, data, np.concatenate([group for _, group in kept]))
         groups = _from_chunks(running, columns, level).groups
-    metrics = metrics_in_memory(data, level)
+    metrics = metrics_in_memory(data, level, metric_names(data.n_classes))
     test = calibration_test(
         data.y,
         data.proba,
@@ -171,7 +185,7 @@ def joined(parts: list[Forecasts]) -> Forecasts:
     )
 
 
-def metrics_in_memory(data: Forecasts, level: float | None, names: Sequence[str] = METRICS) -> dict[str, Estimate]:
+def metrics_in_memory(data: Forecasts, level: float | None, names: Sequence[str]) -> dict[str, Estimate]:
     """All metrics of rows in memory, with intervals by the bootstrap while that is affordable."""
     wanted: dict[str, Any] = {"sample_weight": data.weight, "classes": data.classes.tolist()}
     values = evaluate(data.y, data.proba, names, **wanted)

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from calibrant import numerals
 from calibrant.optional import require
 from calibrant.plots import report as figures
-from calibrant.report import words
 from calibrant.report.data import Correction, Report
+from calibrant.report.words import ALPHA, p_text
 
 TEMPLATE = Path(__file__).parent / "template.html.j2"
 #: Classes with a diagram of their own, those with the largest errors first.
@@ -31,7 +32,8 @@ def render(report: Report) -> str:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.filters.update(
-        number=words.number, signed=words.signed, percent=words.percent, span=words.span, p=words.p_text
+        p=p_text,
+        **{name: getattr(numerals, name) for name in ("number", "signed", "percent", "span", "count", "excess")},
     )
     drawn = {name: [markup(svg) for svg in value] for name, value in _figures(report).items()}
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
@@ -40,17 +42,23 @@ def render(report: Report) -> str:
 
 def _figures(report: Report) -> dict[str, list[str]]:
     binary = len(report.classes) == 2
-    kind = "of the second class" if binary else "of the predicted class"
-    worst = sorted(report.class_rows, key=lambda row: -row.error_before)[:PANELS]
-    correction = report.correction
+    kind = f"of {report.classes[1]}" if binary else "of the predicted class"
+    worst = sorted(report.class_rows, key=lambda row: -row.table_before.expected_error)[:PANELS]
+    gains = {row.name: row.gain_log_loss for row in report.methods if row.gain_log_loss is not None}
+    curve, correction = report.binary_map, report.correction
     return {
         "before": [figures.reliability(report.reliability_before, f"Reliability {kind} before", after=False)],
         "after": [figures.reliability(report.reliability_after, f"Reliability {kind} after", after=True)],
-        "classes": [] if binary else [figures.class_panel(row) for row in worst],
-        "methods": [figures.method_gains(report.methods, report.recommended)],
-        "parts": [figures.parts_bar(part) for part in report.parts],
-        "matrix": [] if correction is None else [figures.correction_matrix(correction, report.classes)],
-        "map": [] if report.binary_map is None else [figures.binary_curve(report.binary_map)],
+        "classes": []
+        if binary
+        else [figures.class_panel(row.name, row.table_before, row.table_after) for row in worst],
+        "methods": [figures.method_gains(gains, report.recommended)],
+        "parts": [
+            figures.parts_bar(part.title, part.total.value, part.calibration.value, part.refinement.value)
+            for part in report.parts
+        ],
+        "matrix": [] if correction is None else [figures.correction_matrix(correction.matrix, report.classes)],
+        "map": [] if curve is None else [figures.binary_curve(curve.before, curve.after)],
     }
 
 
@@ -64,6 +72,7 @@ def _tables(report: Report) -> dict[str, Any]:
         "listed": [] if report.correction is None else largest_corrections(report.correction, report.classes),
         "mapped": mapped,
         "panels": PANELS,
+        "alpha": ALPHA,
     }
 
 

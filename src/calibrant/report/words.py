@@ -1,59 +1,32 @@
-"""What the numbers of a report mean, in sentences, and what to do next."""
+"""What the numbers of a report mean, in sentences, and what to do next.
+
+Three things can be wrong with probabilities: how often a class is predicted (the means), how far predictions are from
+each other (the slope: too extreme or too timid), and anything else. The headline names the one that costs most log
+loss. For two classes all of it is said of the second one, for more of the confidence and of single classes.
+"""
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+import numpy as np
+
+from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.intervals import Estimate
-from calibrant.report.data import MethodRow, MetricRow, Step, Verdict
+from calibrant.metrics.reliability import ReliabilityTable
+from calibrant.metrics.slope import Miscalibration
+from calibrant.numerals import count, excess, number, percent, signed, span
+from calibrant.report.data import MethodRow, Step, Verdict
 
 #: Significance at which calibration is called into question.
 ALPHA = 0.05
+#: Share of the log loss from which on a fault is called bad.
+BAD = 0.01
+#: Classes named one by one.
+MOST_NAMED = 4
 
-
-def number(value: float, digits: int = 4) -> str:
-    """A number for a table, with a minus sign that is one; nothing for NaN.
-
-    Examples
-    --------
-    >>> number(0.12345), number(-0.5, 2), number(float("nan"))
-    ('0.1235', '−0.50', '')
-    """
-    if math.isnan(value):
-        return ""
-    if abs(value) < 0.5 * 10**-digits:
-        value = 0.0
-    return f"{value:.{digits}f}".replace("-", "−")
-
-
-def signed(value: float, digits: int = 4) -> str:
-    """A difference for a table.
-
-    Examples
-    --------
-    >>> signed(0.01, 2), signed(-0.01, 2), signed(0.0, 2)
-    ('+0.01', '−0.01', '0.00')
-    """
-    text = number(value, digits)
-    return "+" + text if value > 0 and float(text) != 0 else text
-
-
-def percent(value: float, digits: int = 1) -> str:
-    """A share as a percentage.
-
-    Examples
-    --------
-    >>> percent(0.8125)
-    '81.2%'
-    """
-    return "" if math.isnan(value) else number(100 * value, digits) + "%"
-
-
-def span(estimate: Estimate, digits: int = 4) -> str:
-    """The ends of an interval."""
-    return "" if math.isnan(estimate.low) else f"{number(estimate.low, digits)} to {number(estimate.high, digits)}"
+NO_EVIDENCE = "No evidence of miscalibration"
 
 
 def p_text(p: float) -> str:
@@ -61,64 +34,210 @@ def p_text(p: float) -> str:
 
     Examples
     --------
-    >>> p_text(0.001), p_text(0.2345)
-    ('p = 0.001', 'p = 0.23')
+    >>> p_text(0.001), p_text(0.2345), p_text(1e-20)
+    ('p = 0.001', 'p = 0.23', 'p < 0.001')
     """
-    return f"p = {p:.2g}"
+    return f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
 
 
-def verdict(n_rows: int, metrics: Mapping[str, MetricRow], p_value: float, gain: MethodRow, level: float) -> Verdict:
-    """The verdict from the mean over-confidence, the test of calibration and the gain of the recommended method."""
-    gap, accuracy = metrics["confidence_gap"].before, metrics["accuracy"].before
+def class_text(name: str) -> str:
+    """A class in a sentence: one that is called by a number needs a word before it.
+
+    Examples
+    --------
+    >>> class_text("fraud"), class_text("1")
+    ('fraud', 'class 1')
+    """
+    return name if any(letter.isalpha() for letter in name) else f"class {name}"
+
+
+def verdict(
+    names: Sequence[str],
+    found: Miscalibration,
+    table: ReliabilityTable,
+    confidence: tuple[Estimate, Estimate],
+    p_value: float,
+    log_loss: float,
+    gain: MethodRow,
+) -> Verdict:
+    """The verdict on predictions.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The classes.
+    found : Miscalibration
+        What is lost to wrong means, a wrong slope and the rest.
+    table : ReliabilityTable
+        Of the second of two classes, or of the predicted class.
+    confidence : pair of Estimate
+        Accuracy, and the mean confidence minus it.
+    p_value : float
+        Of a test of calibration.
+    log_loss : float
+        Of the predictions.
+    gain : MethodRow
+        What the recommended method reaches.
+    """
     assert gain.gain_log_loss is not None
-    improvement = gain.gain_log_loss
-    off = p_value < ALPHA
-    leans = gap.low > 0 or gap.high < 0
-    share = f"{percent(level, 0)} interval"
-    confidence = percent(accuracy.value + gap.value)
-    how = "over-confident" if gap.value > 0 else "under-confident"
-    points = f"{number(100 * abs(gap.value), 1)} percentage points"
-    ends = sorted((100 * abs(gap.low), 100 * abs(gap.high)))
-    sentences = [
-        f"On {n_rows:,} rows the predictions claim to be right {confidence} of the time and are right "
-        f"{percent(accuracy.value)} of the time."
+    saved = gain.gain_log_loss
+    kind = found.largest
+    evident = p_value < ALPHA or (saved.low > 0 and found.parts[kind].p_value < ALPHA)
+    binary = len(names) == 2
+    sentences = [_positive(names[1], found.frequencies) if binary else _confidence(found.frequencies.total, confidence)]
+    if not evident:
+        sentences.append(
+            f"A test of calibration finds nothing wrong ({p_text(p_value)}). That is no proof: small faults stay "
+            "hidden in few rows."
+        )
+        return Verdict("good", NO_EVIDENCE, (*sentences, _gain(gain, saved, log_loss)))
+    if not binary:
+        sentences += _classes_off(names, found.frequencies)
+    # A second fault is worth a sentence if it costs a noticeable part of what the first one costs.
+    if kind == "slope" or (found.slope.p_value < ALPHA and found.slope.gain > 0.05 * found.parts[kind].gain):
+        sentences.append(_slope(found.fitted_slope, beyond=kind == "means"))
+    if kind == "rest":
+        sentences += _ranges(table)
+    sentences += [f"A test of calibration gives {p_text(p_value)}.", _gain(gain, saved, log_loss)]
+    headline = _of_two(kind, names[1], found) if binary else _of_many(kind, names, found, confidence[1])
+    bad = saved.low > 0 and saved.value >= BAD * log_loss
+    return Verdict("bad" if bad else "fair", headline, tuple(sentences))
+
+
+def _of_two(kind: str, positive: str, found: Miscalibration) -> str:
+    what = class_text(positive)
+    if kind == "means":
+        return f"Predicts {_shares(found.frequencies, 1, what)}: {excess(float(found.frequencies.ratio[1]))}"
+    if kind == "slope":
+        return f"The probabilities of {what} {_extreme(found.fitted_slope.value)}"
+    return f"The probabilities of {what} are wrong in some ranges"
+
+
+def _of_many(kind: str, names: Sequence[str], found: Miscalibration, gap: Estimate) -> str:
+    if kind == "means":
+        off = _off(found.frequencies)
+        if not off:
+            return "Some classes are predicted too often, others too rarely"
+        ratio = float(found.frequencies.ratio[off[0]])
+        return f"Predicts {_shares(found.frequencies, off[0], class_text(names[off[0]]))}: {excess(ratio)}"
+    slope = found.fitted_slope.value
+    if kind == "slope":
+        if (gap.low > 0 and slope < 1) or (gap.high < 0 and slope > 1):
+            how = "over-confident" if gap.value > 0 else "under-confident"
+            return f"The predictions are {how} by {number(100 * abs(gap.value), 1)} percentage points"
+        return f"The predictions {_extreme(slope)}"
+    return "The predictions are wrong for some classes or in some ranges"
+
+
+def _shares(frequencies: ClassFrequencies, column: int, what: str) -> str:
+    expected, observed = (float(counts[column]) for counts in (frequencies.expected, frequencies.observed))
+    return f"{percent(expected / frequencies.total)} for {what}, {percent(observed / frequencies.total)} occurs"
+
+
+def _extreme(slope: float) -> str:
+    if slope <= 0:
+        return "point the wrong way"
+    return "are too extreme" if slope < 1 else "are too timid"
+
+
+def _positive(positive: str, frequencies: ClassFrequencies) -> str:
+    """How often the second class is predicted, and how often it occurs."""
+    expected, observed, ratio = (
+        float(part[1]) for part in (frequencies.expected, frequencies.observed, frequencies.ratio)
+    )
+    text = (
+        f"On {count(frequencies.total)} rows the predicted probability of {class_text(positive)} is "
+        f"{percent(expected / frequencies.total)} on average, and {percent(observed / frequencies.total)} occurs: "
+        f"{count(expected)} expected, {count(observed)} observed"
+    )
+    if frequencies.p_value[1] < ALPHA and np.isfinite(ratio):
+        ends = f"{float(frequencies.low[1]):.3g} to {float(frequencies.high[1]):.3g}"
+        text += f", a ratio of {ratio:.3g} ({percent(frequencies.level, 0)} interval {ends})"
+    return text + "."
+
+
+def _confidence(total: float, confidence: tuple[Estimate, Estimate]) -> str:
+    """How sure the predictions are, and how often they are right."""
+    accuracy, gap = confidence
+    text = (
+        f"On {count(total)} rows the predictions claim to be right {percent(accuracy.value + gap.value)} of the time "
+        f"and are right {percent(accuracy.value)} of the time"
+    )
+    if gap.low > 0 or gap.high < 0:
+        ends = sorted((100 * abs(gap.low), 100 * abs(gap.high)))
+        points = f"{number(100 * abs(gap.value), 1)} percentage points too {'much' if gap.value > 0 else 'little'}"
+        text += f": {points} ({percent(gap.level, 0)} interval {number(ends[0], 1)} to {number(ends[1], 1)})"
+    return text + "."
+
+
+def _off(frequencies: ClassFrequencies) -> list[int]:
+    """Columns of the classes whose frequencies are off beyond chance, the costliest in log loss first."""
+    expected, observed = frequencies.expected, frequencies.observed
+    with np.errstate(divide="ignore", invalid="ignore"):
+        known = np.where(observed > 0, observed * np.log(observed / expected), 0.0)
+    cost = known - observed + expected
+    significant = np.flatnonzero(frequencies.p_value < ALPHA / len(expected))
+    return sorted(significant.tolist(), key=lambda column: -cost[column])
+
+
+def _classes_off(names: Sequence[str], frequencies: ClassFrequencies) -> list[str]:
+    """The classes that are predicted too often, and those that are predicted too rarely."""
+    sentences = []
+    off = _off(frequencies)
+    for word, often in (("often", True), ("rarely", False)):
+        columns = [column for column in off if (frequencies.ratio[column] > 1) == often]
+        if columns:
+            listed = [
+                f"{class_text(names[column])} ({count(float(frequencies.expected[column]))} expected, "
+                f"{count(float(frequencies.observed[column]))} observed)"
+                for column in columns[:MOST_NAMED]
+            ]
+            more = f" and {len(columns) - MOST_NAMED} more" if len(columns) > MOST_NAMED else ""
+            sentences.append(f"Predicted too {word}: {', '.join(listed)}{more}.")
+    return sentences
+
+
+def _slope(slope: Estimate, *, beyond: bool) -> str:
+    """Too extreme or too timid."""
+    ends = f"{percent(slope.level, 0)} interval {span(slope, 2)}"
+    start = "Apart from that the predictions" if beyond else "The predictions"
+    if slope.value <= 0:
+        return f"{start} point the wrong way: the slope is {number(slope.value, 2)} ({ends}). Are columns swapped?"
+    should = "high probabilities are too high, low ones too low" if slope.value < 1 else "they should differ more"
+    return f"{start} {_extreme(slope.value)}: {should}. The slope is {number(slope.value, 2)}, 1 is right ({ends})."
+
+
+def _ranges(table: ReliabilityTable) -> list[str]:
+    """The bin that contributes most to the calibration error, if it is off beyond chance."""
+    off = (table.score < table.low) | (table.score > table.high)
+    if not off.any():
+        return []
+    worst = int(np.argmax(np.where(off, table.weight * np.abs(table.frequency - table.score), 0.0)))
+    what = "they are right" if table.label is None else "of them occur"
+    claimed = "a confidence" if table.label is None else "a probability"
+    return [
+        f"The largest error is where the predictions give {claimed} between {number(float(table.lower[worst]), 2)} "
+        f"and {number(float(table.upper[worst]), 2)}: {percent(float(table.score[worst]))} on average, but "
+        f"{percent(float(table.frequency[worst]))} {what}."
     ]
-    if not off and not (leans and improvement.low > 0):
-        headline = "Nothing speaks against these probabilities"
-        sentences.append(
-            f"A test of calibration finds no evidence against them ({p_text(p_value)}). That is no proof: small faults "
-            "stay hidden in few rows."
-        )
-        tone = "good"
-    elif leans:
-        headline = f"The probabilities are {how} by {points}"
-        sentences.append(
-            f"That is {points} too {'much' if gap.value > 0 else 'little'} ({share} {number(ends[0], 1)} to "
-            f"{number(ends[1], 1)}); a test of calibration gives {p_text(p_value)}."
-        )
-        tone = "bad" if abs(gap.value) >= 0.02 else "fair"
-    else:
-        headline = "The probabilities are off, though not too confident on average"
-        sentences.append(
-            f"A test of calibration rejects them ({p_text(p_value)}): some classes or some ranges of confidence are "
-            "predicted too often and others too rarely, which cancels in the mean."
-        )
-        tone = "fair"
-    before = metrics["log_loss"].before.value
-    relative = 100 * improvement.value / before if before > 0 else 0.0
-    if improvement.low > 0:
-        sentences.append(
+
+
+def _gain(gain: MethodRow, saved: Estimate, before: float) -> str:
+    """What calibration changes, on rows it was not fitted to."""
+    share = f"{percent(saved.level, 0)} interval"
+    relative = 100 * saved.value / before if before > 0 else 0.0
+    if saved.low > 0:
+        return (
             f"Calibration with {gain.name} lowers log loss from {number(before, 3)} to {number(gain.log_loss, 3)}, "
-            f"by {number(relative, 1)}% ({share} of the difference {span(improvement)}), on rows it was not fitted to."
+            f"by {number(relative, 1)}% ({share} of the difference {span(saved)}), on rows it was not fitted to."
         )
-    elif improvement.high < 0:
-        sentences.append(f"Calibration with {gain.name} would make log loss worse here, by {number(-relative, 1)}%.")
-    else:
-        sentences.append(
-            f"Calibration with {gain.name} changes log loss by {signed(-improvement.value)}, no more than chance "
-            f"explains ({share} {span(Estimate(-improvement.value, -improvement.high, -improvement.low, level))})."
-        )
-    return Verdict(tone, headline, tuple(sentences))
+    if saved.high < 0:
+        return f"Calibration with {gain.name} would make log loss worse here, by {number(-relative, 1)}%."
+    change = Estimate(-saved.value, -saved.high, -saved.low, saved.level)
+    return (
+        f"Calibration with {gain.name} changes log loss by {signed(change.value)}, no more than chance explains "
+        f"({share} {span(change)})."
+    )
 
 
 def next_steps(judged: Verdict, recommended: str, arguments: Sequence[str]) -> list[Step]:
@@ -129,7 +248,7 @@ def next_steps(judged: Verdict, recommended: str, arguments: Sequence[str]) -> l
         return [
             Step("Use the probabilities as they are, and look again when the data or the model change:"),
             Step("With other predictions", f"calibrant report {words} -o report.html"),
-            Step("Calibrating does little here; if you want it all the same", fit),
+            Step("Calibration does little here; if you want it all the same", fit),
         ]
     return [
         Step("Learn the calibrator from all these rows", fit),

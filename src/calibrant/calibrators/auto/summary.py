@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import rel_entr
+
+from calibrant.numerals import excess, percent
 
 if TYPE_CHECKING:
     from calibrant.calibrators.auto.calibrator import AutoCalibrator
@@ -22,39 +25,65 @@ _MEANING = {
 
 
 def summarise(auto: AutoCalibrator) -> str:
-    """Sentences on confidence, classes, the blend, the gain and the ranking."""
-    lines = [_confidence(auto), _classes(auto), _blend(auto), _gain(auto)]
+    """Sentences on the means, the temperature, the blend, the gain and the ranking; the costlier fault comes first."""
+    off = _classes_off(auto)
+    faults = [_temperature(auto), _classes(auto, off)]
+    if off and _cost_of_means(auto) > auto.scores_["none"] - auto.scores_.get("temperature", auto.scores_["none"]):
+        # For two classes a temperature without a shift stands for wrong means as much as for extreme predictions.
+        faults = faults[1:] if len(auto.classes_) == 2 else faults[::-1]
+    lines = [*faults, _blend(auto), _gain(auto)]
     if auto.monotone:
         what = "The map is increasing" if len(auto.classes_) == 2 else "The most probable class never changes"
         lines.append(f"{what}, which costs {auto.monotone_cost_:+.4f} log loss on the calibration data.")
     return "\n".join(lines)
 
 
-def _confidence(auto: AutoCalibrator) -> str:
-    alpha = auto.inverse_temperature_
+def _temperature(auto: AutoCalibrator) -> str:
+    """Too extreme or too timid."""
+    alpha, binary = auto.inverse_temperature_, len(auto.classes_) == 2
     if abs(np.log(alpha)) < 0.05:
-        found = "neither over- nor under-confident"
+        found = "neither too extreme nor too timid" if binary else "neither over- nor under-confident"
     elif alpha < 1.0:
-        found = "over-confident"
+        found = "too extreme" if binary else "over-confident"
     else:
-        found = "under-confident"
-    text = f"The model was {found} overall (inverse temperature {alpha:.3g}, 1 is right)"
+        found = "too timid" if binary else "under-confident"
+    who = f"The probabilities of {auto.classes_[1]} were" if binary else "The model was"
+    text = f"{who} {found} overall (inverse temperature {alpha:.3g}, 1 is right)"
     if auto.input_smoothing_ > 0.0:
         text += f"; its extreme probabilities were drawn in by mixing with {auto.input_smoothing_:g} of the uniform"
     return text + "."
 
 
-def _classes(auto: AutoCalibrator) -> str:
-    """Classes whose mean prediction was off by more than chance explains."""
+def _classes_off(auto: AutoCalibrator) -> list[int]:
+    """Classes whose mean prediction was off by more than chance explains, the most certain first."""
     seen, said = auto.class_frequencies_, auto.class_means_before_
     error = np.sqrt(np.maximum(seen * (1.0 - seen), 1.0 / auto.n_calibration_rows_) / auto.n_calibration_rows_)
     z = (said - seen) / error
-    order = [j for j in np.argsort(-np.abs(z)) if abs(z[j]) > 3.0]
-    if not order:
+    return [int(j) for j in np.argsort(-np.abs(z)) if abs(z[j]) > 3.0]
+
+
+def _cost_of_means(auto: AutoCalibrator) -> float:
+    """The divergence of the mean prediction from the observed frequencies, which wrong means cost at least."""
+    return float(rel_entr(auto.class_frequencies_, auto.class_means_before_).sum())
+
+
+def _classes(auto: AutoCalibrator, off: list[int]) -> str:
+    seen, said = auto.class_frequencies_, auto.class_means_before_
+    if not off:
         return "No class was predicted clearly too often or too rarely."
-    parts = [f"{auto.classes_[j]} ({said[j]:.3g} predicted, {seen[j]:.3g} observed)" for j in order[:_MOST_CLASSES]]
-    more = f" and {len(order) - _MOST_CLASSES} more" if len(order) > _MOST_CLASSES else ""
-    return f"Corrected most in the mean: {', '.join(parts)}{more}."
+    with np.errstate(divide="ignore"):
+        ratio = said / seen
+    if len(auto.classes_) == 2:
+        return (
+            f"The model predicted {percent(said[1])} for {auto.classes_[1]}, and {percent(seen[1])} occurred: "
+            f"{excess(ratio[1])}."
+        )
+    parts = [
+        f"{auto.classes_[j]} ({percent(said[j])} predicted, {percent(seen[j])} occurred: {excess(ratio[j])})"
+        for j in off[:_MOST_CLASSES]
+    ]
+    more = f" and {len(off) - _MOST_CLASSES} more" if len(off) > _MOST_CLASSES else ""
+    return f"Predicted too often or too rarely: {', '.join(parts)}{more}."
 
 
 def _blend(auto: AutoCalibrator) -> str:

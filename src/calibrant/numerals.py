@@ -1,0 +1,83 @@
+"""Numbers as figures, tables and sentences show them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number for a table, with a minus sign that is one; nothing for NaN.
+
+    Examples
+    --------
+    >>> number(0.12345), number(-0.5, 2), number(float("nan"))
+    ('0.1235', '−0.50', '')
+    """
+    if math.isnan(value):
+        return ""
+    if abs(value) < 0.5 * 10**-digits:
+        value = 0.0
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """A difference for a table.
+
+    Examples
+    --------
+    >>> signed(0.01, 2), signed(-0.01, 2), signed(0.0, 2)
+    ('+0.01', '−0.01', '0.00')
+    """
+    text = number(value, digits)
+    return "+" + text if value > 0 and float(text) != 0 else text
+
+
+def percent(value: float, digits: int | None = None) -> str:
+    """A share as a percentage, with as many digits as a small one needs.
+
+    Examples
+    --------
+    >>> percent(0.8125), percent(0.00234), percent(0.5, 0)
+    ('81.2%', '0.23%', '50%')
+    """
+    if math.isnan(value):
+        return ""
+    if digits is None:
+        digits = 1 if abs(value) >= 0.01 or value == 0 else min(1 - math.floor(math.log10(abs(100 * value))), 6)
+    return number(100 * value, digits) + "%"
+
+
+def count(value: float) -> str:
+    """A number of rows, of which there may be fractions.
+
+    Examples
+    --------
+    >>> count(2070.4), count(3.25)
+    ('2,070', '3.2')
+    """
+    return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.1f}"
+
+
+def excess(ratio: float) -> str:
+    """How far a class is predicted too often or too rarely, from the ratio of expected to observed rows.
+
+    Examples
+    --------
+    >>> excess(17.2), excess(1 / 17.2), excess(1.14), excess(0.88), excess(1.0)
+    ('17 times too many', '17 times too few', '14% too many', '12% too few', 'as many as occur')
+    """
+    if math.isinf(ratio):
+        return "none occurs"
+    if ratio == 0:
+        return "none expected"
+    word, factor = ("many", ratio) if ratio > 1 else ("few", 1 / ratio)
+    if factor >= 1.95:
+        return f"{factor:,.0f} times too {word}" if factor >= 9.95 else f"{factor:.1f} times too {word}"
+    off = 100 * abs(ratio - 1)
+    return f"{off:.0f}% too {word}" if off >= 0.95 else "as many as occur" if off < 0.05 else f"{off:.1f}% too {word}"
+
+
+def span(estimate: Any, digits: int = 4) -> str:
+    """The ends of the interval of an `Estimate`."""
+    return "" if math.isnan(estimate.low) else f"{number(estimate.low, digits)} to {number(estimate.high, digits)}"

@@ -1,0 +1,134 @@
+"""The verdict's words on predictions whose fault is known: two classes and more, rare and balanced, both directions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression
+
+from calibrant import AutoCalibrator
+from calibrant.metrics.inputs import Forecasts
+from calibrant.report.analysis import Source, analyse
+from calibrant.report.data import Report
+from calibrant.report.page import render
+
+
+def two(centre: float, predict: Callable[[np.ndarray], np.ndarray], n_rows: int = 2000) -> Forecasts:
+    """Log-odds of the truth are normal around `centre`; the model turns them into others."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(centre, 1.5, n_rows)
+    y = (rng.random(n_rows) < expit(z)).astype(int)
+    p = expit(predict(z))
+    return Forecasts(np.column_stack([1 - p, p]), y, None, np.arange(2))
+
+
+def many(predict: Callable[[np.ndarray], np.ndarray], prior: list[float], n_rows: int = 2000) -> Forecasts:
+    rng = np.random.default_rng(0)
+    z = 1.5 * rng.standard_normal((n_rows, len(prior))) + np.log(prior)
+    y = (softmax(z, axis=1).cumsum(axis=1) > rng.random((n_rows, 1))).argmax(axis=1)
+    return Forecasts(softmax(predict(z), axis=1), y, None, np.arange(len(prior)))
+
+
+def tilted(slope: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Log-odds times `slope`, shifted so that the mean probability stays what it is."""
+
+    def predict(z: np.ndarray) -> np.ndarray:
+        shift = brentq(lambda b: float((expit(slope * z + b) - expit(z)).mean()), -50.0, 50.0)
+        return slope * z + shift
+
+    return predict
+
+
+def report(data: Forecasts, methods: tuple[str, ...] = ("logistic",)) -> Report:
+    names = ["no", "fraud"] if data.n_classes == 2 else ["ant", "bee", "cat", "dog"]
+    return analyse(data, names, Source("data.csv"), methods=methods)
+
+
+BALANCED = [0.25] * 4
+RARE = [0.33, 0.33, 0.33, 0.01]
+UP = np.array([0.0, 0.0, 0.0, 2.5])
+
+
+@pytest.mark.parametrize(
+    ("data", "headline", "largest"),
+    [
+        (two(-6.0, lambda z: z + 3.5), r"Predicts .* for fraud, 0\.\d+% occurs: \d\d times too many", "means"),
+        (two(-3.0, lambda z: z - 2.5), r"Predicts .* for fraud, .* occurs: \d\.\d times too few", "means"),
+        (two(0.0, lambda z: z + 1.0), r"Predicts 6\d.\d% for fraud, [45]\d.\d% occurs: 3\d% too many", "means"),
+        (two(0.0, lambda z: z - 1.0), r"Predicts 3\d.\d% for fraud, [45]\d.\d% occurs: 3\d% too few", "means"),
+        (two(0.0, lambda z: 2.5 * z), "The probabilities of fraud are too extreme", "slope"),
+        (two(0.0, lambda z: 0.4 * z), "The probabilities of fraud are too timid", "slope"),
+        (two(-4.0, tilted(2.2)), "The probabilities of fraud are too extreme", "slope"),
+        (two(-4.0, tilted(0.3)), "The probabilities of fraud are too timid", "slope"),
+        (two(0.0, lambda z: -z), "The probabilities of fraud point the wrong way", "slope"),
+        (many(lambda z: 2 * z, BALANCED), r"The predictions are over-confident by 1\d\.\d percentage points", "slope"),
+        (many(lambda z: z / 2, BALANCED), r"The predictions are under-confident by 1\d\.\d percentage points", "slope"),
+        (many(lambda z: z + UP, BALANCED), r"Predicts .* for dog, 2\d\.\d% occurs: 2\.\d times too many", "means"),
+        (many(lambda z: z - UP, BALANCED), r"Predicts .* for dog, 2\d\.\d% occurs: \d\.\d times too few", "means"),
+        (many(lambda z: z + UP, RARE), r"Predicts .* for dog, \d\.\d% occurs: \d\.\d times too many", "means"),
+    ],
+)
+def test_headlines(data: Forecasts, headline: str, largest: str) -> None:
+    found = report(data)
+    assert re.fullmatch(headline, found.verdict.headline), found.verdict
+    assert found.faults.largest == largest
+    assert found.verdict.tone == "bad"
+
+
+@pytest.mark.parametrize("data", [two(0.0, lambda z: z), two(-4.0, lambda z: z), many(lambda z: z, RARE)])
+def test_calibrated_predictions(data: Forecasts) -> None:
+    found = report(data, ("ts",))
+    assert found.verdict.headline == "No evidence of miscalibration"
+    assert found.verdict.tone == "good"
+
+
+def test_what_is_neither_means_nor_slope() -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(0.0, 1.5, 6000)
+    y = (rng.random(6000) < expit(z)).astype(int)
+    bent = z**3
+    # The best shift and slope are in already: only what they cannot mend is left.
+    mended = LogisticRegression(C=1e6).fit(bent[:, None], y).predict_proba(bent[:, None])
+    found = report(Forecasts(mended, y, None, np.arange(2)), ("spline",))
+    assert found.verdict.headline == "The probabilities of fraud are wrong in some ranges"
+    assert found.faults.means.p_value > 0.9
+    assert found.faults.slope.p_value > 0.9
+    assert "The largest error is where the predictions give a probability between" in " ".join(found.verdict.sentences)
+
+
+def test_numbers_in_the_sentences() -> None:
+    data = two(-6.0, lambda z: z + 3.5)
+    found = report(data)
+    expected, observed = data.proba[:, 1].sum(), int(data.y.sum())
+    assert f"{expected:,.0f} expected, {observed} observed" in found.verdict.sentences[0]
+    fraud = next(row for row in found.class_rows if row.name == "fraud")
+    assert (fraud.before.expected, fraud.observed) == pytest.approx((expected, observed))
+    assert fraud.after.expected == pytest.approx(observed, rel=0.2)
+    page = render(found)
+    assert "times too many" in page
+    assert "under-confident" not in page
+    assert found.to_dict()["faults"]["means"]["log_loss"] == pytest.approx(found.faults.means.gain)
+
+
+def test_classes_are_listed_both_ways() -> None:
+    sentences = " ".join(report(many(lambda z: z + UP, BALANCED)).verdict.sentences)
+    assert re.search(r"Predicted too often: dog \([\d,]+ expected, \d+ observed\)", sentences)
+    assert "Predicted too rarely: " in sentences
+
+
+def test_the_flagship_speaks_of_the_positive_class() -> None:
+    names = np.array(["a no", "fraud"])
+
+    def summary(data: Forecasts) -> str:
+        return str(AutoCalibrator(effort="fast").fit(data.proba, names[data.y]).summary())
+
+    rare = summary(two(-6.0, lambda z: z + 3.5))
+    assert re.match(r"The model predicted .*% for fraud, and 0\.\d+% occurred: \d\d times too many\.", rare)
+    assert "confident" not in rare
+    assert summary(two(0.0, lambda z: 2.5 * z)).startswith("The probabilities of fraud were too extreme")
+    assert summary(two(0.0, lambda z: 0.4 * z)).startswith("The probabilities of fraud were too timid")
