@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from numbers import Real
 
 import numpy as np
@@ -60,3 +61,10 @@ def test_numbers_of_numpy_are_those_of_python(cls):
         if isinstance(value, Real) and not isinstance(value, bool):
             kind = np.int32 if isinstance(value, int) else np.float32
             assert accepts(cls, name, kind(value)), name
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_every_parameter_is_described_once(cls):
+    section = inspect.getdoc(cls).split("Parameters\n----------\n")[1].split("\n\n")[0]
+    described = ", ".join(re.findall(r"^(\w[\w, ]*) : ", section, flags=re.MULTILINE)).split(", ")
+    assert sorted(described) == sorted(inspect.signature(cls).parameters)

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant.calibrators.docs import describe_shared_parameters
 from calibrant.calibrators.state import StateCheck
 from calibrant.inputs.labels import (
     CalibrationWarning,
@@ -55,10 +56,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         "renormalize": ["boolean"],
     }
 
-    input: str
-    classes: Any
-    renormalize: bool
     classes_: NDArray[Any]
+
+    def __init__(self, *, input: str = "probabilities", classes: Any = None, renormalize: bool = False) -> None:
+        self.input = input
+        self.classes = classes
+        self.renormalize = renormalize
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        describe_shared_parameters(cls)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Calibrator:
         """Learn the calibration map from held-out predictions.
@@ -126,7 +133,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         p : ndarray of shape (n, k)
-            One column a class, in the order of `classes_`.
+            One column per class, in the order of `classes_`.
         """
         array, order = self._check_predictions(X)
         rounding = rounding_of(X)
@@ -183,7 +190,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if columns != self.n_features_in_ and {columns, self.n_features_in_} != {1, 2}:
             raise ValueError(
                 f"X has {columns} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input: one column a class, as in fit. Reshape your data."
+                "features as input: one column per class, as in fit. Reshape your data."
             )
         if columns == 1:  # always the second class
             return array, None
@@ -210,7 +217,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         return x if order is None else np.ascontiguousarray(x[:, order])
 
     def _log_probabilities(self, X: Any) -> FloatArray:
-        """Validated log-probabilities, one column a class: what `_map` gets, for other kinds of prediction."""
+        """Validated log-probabilities, one column per class: what `_map` gets, for other kinds of prediction."""
         array, order = self._check_predictions(X)
         return self._block(array, order, rounding_of(X), 0)
 

@@ -59,9 +59,7 @@ class _BoostedCalibrator(Calibrator):
         self.n_folds = n_folds
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         self._import()
@@ -125,12 +123,6 @@ _PARAMETERS = """
         Number of threads.
     random_state : int, default=0
         Seed of the folds and of the booster.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------

@@ -46,12 +46,6 @@ class KernelCalibrator(Calibrator):
         More than two classes: the average runs over at most this many calibration rows, drawn at random.
     random_state : int, default=0
         Seed of that draw.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -100,9 +94,7 @@ class KernelCalibrator(Calibrator):
         self.bandwidth = bandwidth
         self.max_rows = max_rows
         self.random_state = random_state
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         n, k = x.shape

@@ -35,8 +35,18 @@ class BinaryMethod(Calibrator):
         "multiclass": [StrOptions({"ovr", "ovo"})],
     }
 
-    multiclass: str
     estimators_: list[Any]
+
+    def __init__(
+        self,
+        *,
+        multiclass: str = "ovr",
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.multiclass = multiclass
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         if x.shape[1] == 2:
@@ -83,9 +93,7 @@ class _Lifted(Calibrator):
         self, calibrator: Any, *, input: str = "probabilities", classes: Any = None, renormalize: bool = False
     ) -> None:
         self.calibrator = calibrator
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
 
 class OneVsRestCalibrator(_Lifted):
@@ -95,17 +103,11 @@ class OneVsRestCalibrator(_Lifted):
     ----------
     calibrator : estimator
         A binary calibrator: any estimator with `fit(P, y)` and `predict_proba(P)` for two columns.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
     estimators_ : list
-        The fitted binary calibrators, one a class (a single one for two classes).
+        The fitted binary calibrators, one per class (a single one for two classes).
 
     Examples
     --------
@@ -137,12 +139,6 @@ class OneVsOneCalibrator(_Lifted):
     ----------
     calibrator : estimator
         A binary calibrator: any estimator with `fit(P, y)` and `predict_proba(P)` for two columns.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------

@@ -57,12 +57,6 @@ class AutoCalibrator(Calibrator):
         same. `monotone_cost_` says what that costs in log loss.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds, landmarks and trees. `None` is a fixed seed too: the same data give the same result.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -118,9 +112,7 @@ class AutoCalibrator(Calibrator):
         self.effort = effort
         self.monotone = monotone
         self.random_state = random_state
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         rng = check_random_state(0 if self.random_state is None else self.random_state)

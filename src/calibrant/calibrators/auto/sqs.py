@@ -66,12 +66,6 @@ class SQSCalibrator(Calibrator):
         Folds of the cross-validation.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds and landmarks; `None` is a fixed seed.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -137,9 +131,7 @@ class SQSCalibrator(Calibrator):
         self.input_smoothing = input_smoothing
         self.n_folds = n_folds
         self.random_state = random_state
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         rng = check_random_state(0 if self.random_state is None else self.random_state)

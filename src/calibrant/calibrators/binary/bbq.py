@@ -44,14 +44,6 @@ class BBQCalibrator(BinaryMethod):
         How binnings are weighed: by an information criterion, or by their marginal likelihood.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width or of equal mass.
-    multiclass : {"ovr", "ovo"}, default="ovr"
-        How more than two classes are handled: one-vs-rest or one-vs-one.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -98,10 +90,7 @@ class BBQCalibrator(BinaryMethod):
     ) -> None:
         self.criterion = criterion
         self.strategy = strategy
-        self.multiclass = multiclass
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         grouped = group_scores(rounded_positive(x), y, weight)

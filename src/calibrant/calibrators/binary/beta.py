@@ -30,14 +30,6 @@ class BetaCalibrator(BinaryMethod):
     ----------
     parameters : {"abm", "am", "ab"}, default="abm"
         All three parameters, equal slopes (a = b), or no location (a prediction of 0.5 stays).
-    multiclass : {"ovr", "ovo"}, default="ovr"
-        How more than two classes are handled: one-vs-rest or one-vs-one.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -74,10 +66,7 @@ class BetaCalibrator(BinaryMethod):
         renormalize: bool = False,
     ) -> None:
         self.parameters = parameters
-        self.multiclass = multiclass
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         log_p, log_rest = np.maximum(x[:, 1], _LOG_EPSILON), np.maximum(x[:, 0], _LOG_EPSILON)

@@ -81,14 +81,6 @@ class HistogramCalibrator(BinaryMethod):
         Bins of equal width or of equal mass.
     empty : {"prior", "midpoint"}, default="prior"
         The value of a bin without calibration rows: the share of positive labels, or the middle of the bin.
-    multiclass : {"ovr", "ovo"}, default="ovr"
-        How more than two classes are handled: one-vs-rest or one-vs-one.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -134,10 +126,7 @@ class HistogramCalibrator(BinaryMethod):
         self.n_bins = n_bins
         self.strategy = strategy
         self.empty = empty
-        self.multiclass = multiclass
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         p = rounded_positive(x)

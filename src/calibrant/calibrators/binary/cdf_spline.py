@@ -27,14 +27,6 @@ class CDFSplineCalibrator(BinaryMethod):
     ----------
     n_knots : int, default=6
         Number of equidistant knots; fewer if there are fewer than two rows for each.
-    multiclass : {"ovr", "ovo"}, default="ovr"
-        How more than two classes are handled: one-vs-rest or one-vs-one.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -74,10 +66,7 @@ class CDFSplineCalibrator(BinaryMethod):
         renormalize: bool = False,
     ) -> None:
         self.n_knots = n_knots
-        self.multiclass = multiclass
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         grouped = group_scores(positive_probability(x), y, weight)

@@ -7,8 +7,6 @@ prediction of its rows, so that the interpolated map increases strictly wherever
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
@@ -20,17 +18,6 @@ from calibrant.typing import FloatArray, IntArray
 
 class IsotonicCalibrator(BinaryMethod):
     """Isotonic regression, as scikit-learn computes it.
-
-    Parameters
-    ----------
-    multiclass : {"ovr", "ovo"}, default="ovr"
-        How more than two classes are handled: one-vs-rest or one-vs-one.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -51,19 +38,6 @@ class IsotonicCalibrator(BinaryMethod):
     >>> calibrator.predict_proba([0.1, 0.5, 0.9])[:, 1]
     array([0. , 0.5, 1. ])
     """
-
-    def __init__(
-        self,
-        *,
-        multiclass: str = "ovr",
-        input: str = "probabilities",
-        classes: Any = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.multiclass = multiclass
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         grouped = group_scores(positive_probability(x), y, weight)
@@ -86,17 +60,6 @@ class IsotonicCalibrator(BinaryMethod):
 
 class CenteredIsotonicCalibrator(IsotonicCalibrator):
     """Centred isotonic regression: strictly increasing between 0 and 1.
-
-    Parameters
-    ----------
-    multiclass : {"ovr", "ovo"}, default="ovr"
-        How more than two classes are handled: one-vs-rest or one-vs-one.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------

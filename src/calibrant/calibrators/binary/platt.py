@@ -24,14 +24,6 @@ class PlattCalibrator(BinaryMethod):
     ----------
     scale : {"probability", "log-odds"}, default="probability"
         What the sigmoid is applied to. On log-odds the identity is among the maps that can be learned.
-    multiclass : {"ovr", "ovo"}, default="ovr"
-        How more than two classes are handled: one-vs-rest or one-vs-one.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -68,10 +60,7 @@ class PlattCalibrator(BinaryMethod):
         renormalize: bool = False,
     ) -> None:
         self.scale = scale
-        self.multiclass = multiclass
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         positive = float(np.count_nonzero(y)) if weight is None else float(weight[y == 1].sum())

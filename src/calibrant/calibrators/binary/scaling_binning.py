@@ -32,14 +32,6 @@ class ScalingBinningCalibrator(BinaryMethod):
     ----------
     n_bins : int, default=10
         Number of equal-mass bins.
-    multiclass : {"ovr", "ovo"}, default="ovr"
-        How more than two classes are handled: one-vs-rest or one-vs-one.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -79,10 +71,7 @@ class ScalingBinningCalibrator(BinaryMethod):
         renormalize: bool = False,
     ) -> None:
         self.n_bins = n_bins
-        self.multiclass = multiclass
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         score = _score(x)

@@ -49,14 +49,6 @@ class SplineCalibrator(BinaryMethod):
         Number of cross-validation folds, to which the rows are dealt in the order of their predictions.
     prior_weight : float, default=20.0
         How many rows the pseudo-observations along the diagonal count as.
-    multiclass : {"ovr", "ovo"}, default="ovr"
-        How more than two classes are handled: one-vs-rest or one-vs-one.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -108,10 +100,7 @@ class SplineCalibrator(BinaryMethod):
         self.lambdas = lambdas
         self.n_folds = n_folds
         self.prior_weight = prior_weight
-        self.multiclass = multiclass
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         odds = x[:, 1] - x[:, 0]

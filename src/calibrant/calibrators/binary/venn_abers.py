@@ -20,17 +20,6 @@ from calibrant.typing import FloatArray, IntArray
 class VennAbersCalibrator(BinaryMethod):
     """Inductive Venn-Abers predictor.
 
-    Parameters
-    ----------
-    multiclass : {"ovr", "ovo"}, default="ovr"
-        How more than two classes are handled: one-vs-rest or one-vs-one.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
-
     Attributes
     ----------
     thresholds_ : ndarray of shape (m,)
@@ -54,19 +43,6 @@ class VennAbersCalibrator(BinaryMethod):
     >>> calibrator.predict_proba([0.5])
     array([[0.5, 0.5]])
     """
-
-    def __init__(
-        self,
-        *,
-        multiclass: str = "ovr",
-        input: str = "probabilities",
-        classes: Any = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.multiclass = multiclass
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
 
     def predict_interval(self, X: Any) -> FloatArray:
         """The two probabilities p0 and p1 of the second class, for two classes only.

@@ -59,24 +59,10 @@ class BinaryLogisticCalibrator(Calibrator):
         Penalty on the parameters, each with its own strength.
     lambda_intercept, lambda_linear, lambda_quadratic : float, default=0.0
         Strengths, applied to the mean loss as they are.
-    mcp_gamma : float, default=3.0
-        Where the minimax concave penalty becomes constant.
     input_smoothing : float in [0, 1), "auto" or None, default=None
         Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
-    opt : {"auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"}, default="auto"
-        Solver.
-    max_iter : int, default=None
-        Most iterations; `None` takes the solver's own.
-    tol : float, default=None
-        Bound of the duality gap or of the residual; `None` takes the solver's own.
     random_state : int, RandomState instance or None, default=None
         Seed of SAGA. `None` is a fixed seed too.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are; a single column of logits is the log-odds.
-    classes : array-like of shape (2,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -134,9 +120,7 @@ class BinaryLogisticCalibrator(Calibrator):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         require_two_classes(self, x)

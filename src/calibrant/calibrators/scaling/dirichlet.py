@@ -46,12 +46,6 @@ class DirichletCalibrator(Calibrator):
     normalization : {"none", "mean"}, default="none"
         ``"none"`` penalises sums of squares, as the authors' package does; ``"mean"`` divides them by the number of
         coefficients, k(k - 1) and k, as their paper does.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -101,9 +95,7 @@ class DirichletCalibrator(Calibrator):
         self.mu = mu
         self.regularization = regularization
         self.normalization = normalization
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         self._fit_strengths(x, y, weight, float(self.lam), float(self.mu))
@@ -168,12 +160,6 @@ class DirichletCVCalibrator(DirichletCalibrator):
         Whether the sums of squares are divided by their number of terms.
     random_state : int, default=0
         Seed of the folds.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------

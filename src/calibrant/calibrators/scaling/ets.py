@@ -33,12 +33,6 @@ class ETSCalibrator(Calibrator):
     ----------
     loss : {"brier", "log"}, default="brier"
         What temperature and weights minimise.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -70,9 +64,7 @@ class ETSCalibrator(Calibrator):
         self, *, loss: str = "brier", input: str = "probabilities", classes: Any = None, renormalize: bool = False
     ) -> None:
         self.loss = loss
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         share = np.full(len(x), 1.0 / len(x)) if weight is None else weight / total_weight(len(x), weight)

@@ -37,12 +37,6 @@ class GuoTemperatureScalingCalibrator(Calibrator):
         Length of a step, as a share of the L-BFGS step.
     max_iter : int, default=50
         Number of iterations.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -84,9 +78,7 @@ class GuoTemperatureScalingCalibrator(Calibrator):
         self.start = start
         self.learning_rate = learning_rate
         self.max_iter = max_iter
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         problem = SoftmaxProblem(y, np.ascontiguousarray(x.T), weight=weight)

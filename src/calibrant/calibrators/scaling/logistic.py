@@ -25,12 +25,6 @@ class LogisticCalibrator(Calibrator):
         Model for more columns.
     input_smoothing : float in [0, 1), "auto" or None, default="auto"
         Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -66,9 +60,7 @@ class LogisticCalibrator(Calibrator):
         self.binary_type = binary_type
         self.multiclass_type = multiclass_type
         self.input_smoothing = input_smoothing
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         self.calibrator_: Calibrator

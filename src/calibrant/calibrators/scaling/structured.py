@@ -32,28 +32,13 @@ class SVSCalibrator(StructuredCalibrator):
         Exponents of the size of a parameter group and of the number of rows in its strength, ``λ size^ρ / n^τ``.
     lambda_intercept, lambda_diagonal : float, default=1.0
         Strengths λ of the two groups.
-    mcp_gamma : float, default=3.0
-        Where the minimax concave penalty becomes constant.
     preprocess : {"ts"} or None, default="ts"
         Temperature scaling with smoothing before the fit, which makes the strengths mean the same for timid and for
         over-confident models. `None` with ``penalty=None`` is vector scaling.
     input_smoothing : float in [0, 1), "auto" or None, default=None
         Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
-    opt : {"auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"}, default="auto"
-        Solver.
-    max_iter : int, default=None
-        Most iterations; `None` takes the solver's own.
-    tol : float, default=None
-        Bound of the duality gap relative to ``max(1, objective)``, or of the residual where there is no gap; `None`
-        means 1e-8, for SAGA 1e-5.
     random_state : int, RandomState instance or None, default=None
         Seed of SAGA. `None` is a fixed seed too: the same data give the same result.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -117,9 +102,7 @@ class SVSCalibrator(StructuredCalibrator):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _problem(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, n: float
@@ -156,28 +139,13 @@ class SMSCalibrator(StructuredCalibrator):
         Exponents of the size of a parameter group and of the number of rows in its strength, ``λ size^ρ / n^τ``.
     lambda_intercept, lambda_diagonal, lambda_off_diagonal : float, default=1.0
         Strengths λ of the three groups.
-    mcp_gamma : float, default=3.0
-        Where the minimax concave penalty becomes constant.
     preprocess : {"ts"} or None, default="ts"
         Temperature scaling with smoothing before the fit. `None` with ``penalty=None`` is matrix scaling; `None` with
         ``lambda_diagonal=0`` is Dirichlet calibration.
     input_smoothing : float in [0, 1), "auto" or None, default=None
         Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
-    opt : {"auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"}, default="auto"
-        Solver.
-    max_iter : int, default=None
-        Most iterations; `None` takes the solver's own.
-    tol : float, default=None
-        Bound of the duality gap relative to ``max(1, objective)``, or of the residual where there is no gap; `None`
-        means 1e-8, for SAGA 1e-5.
     random_state : int, RandomState instance or None, default=None
         Seed of SAGA. `None` is a fixed seed too: the same data give the same result.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -250,9 +218,7 @@ class SMSCalibrator(StructuredCalibrator):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _problem(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, n: float

@@ -79,12 +79,6 @@ class TemperatureScalingCalibrator(Calibrator):
     input_smoothing : float in [0, 1), "auto" or None, default=None
         Weight of the uniform distribution mixed into the input before logarithms are taken. ``"auto"`` learns it with
         the temperature, which rescues models that predict exact zeros, such as random forests.
-    input : {"probabilities", "logits"}, default="probabilities"
-        What the predictions are.
-    classes : array-like of shape (k,), default=None
-        The label of each column, for labels that do not tell by themselves.
-    renormalize : bool, default=False
-        Rescale rows that do not sum to one.
 
     Attributes
     ----------
@@ -128,9 +122,7 @@ class TemperatureScalingCalibrator(Calibrator):
     ) -> None:
         self.smoothing = smoothing
         self.input_smoothing = input_smoothing
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     @property
     def beta_(self) -> float:
