@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from calibrant.bench.run.calls import Batch, Call
+from calibrant.bench.run.cluster import DaskPool
 from calibrant.bench.run.plan import Options
 from calibrant.bench.run.runner import run_benchmark
 from calibrant.files.predictions.hdf5 import write_hdf5
@@ -19,6 +24,7 @@ from tests.bench.odd_methods import fits
 from tests.needs import needs
 
 pd = needs("pandas")
+dask = needs("dask")
 distributed = needs("distributed")
 pytestmark = [
     pytest.mark.bench,
@@ -84,3 +90,71 @@ def test_sets_without_a_file_are_sent(source: MemorySource, cluster, tmp_path: P
     there = there[there["method"] != "tests.bench.odd_methods:Hanging"].reset_index(drop=True)
     losses = ["dataset", "fold", "method", "status", "logloss", "brier", "accuracy", "ece"]
     pd.testing.assert_frame_equal(there[losses], here[losses])
+
+
+def held(count: int) -> list[Batch]:
+    """A quick call, then calls that take longer than any test."""
+    return [Batch("quick", (Call(len, ("abc",)),)), *(Batch(i, (Call(time.sleep, (600.0,)),)) for i in range(count))]
+
+
+def test_a_cluster_without_workers_is_told_and_given_up() -> None:
+    options = {"dashboard_address": None, "silence_logs": "CRITICAL"}
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, **options) as cluster:
+        pool = DaskPool(cluster.scheduler_address, tell_after=0.5, give_up_after=3.0)
+        answers = pool.run(held(2))
+        assert next(answers)[2].value == 3
+        cluster.scale(0)
+        with (
+            pytest.warns(UserWarning, match="no workers left; waiting up to 3 s"),
+            pytest.raises(RuntimeError, match="no workers left: .* what is done is kept"),
+        ):
+            list(answers)
+        pool.close()
+
+
+SCHEDULER = """
+import sys, distributed
+if __name__ == "__main__":
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=None
+    ) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+def test_a_killed_scheduler_ends_the_run_and_keeps_what_is_done(source: MemorySource, tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    # Its workers are threads of the same process, so that nothing of the cluster is left.
+    with subprocess.Popen([sys.executable, "-c", SCHEDULER], text=True, env=env, **pipes) as scheduler:
+        address = scheduler.stdout.readline().strip()
+        count = tmp_path / "count"
+        method = f"slow=tests.bench.odd_methods:Shrink(count={str(count)!r}, seconds=0.5)"
+
+        def kill() -> None:
+            while fits(count) < 4:
+                time.sleep(0.02)
+            scheduler.kill()
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        with (
+            dask.config.set({"distributed.comm.timeouts.connect": "8s"}),
+            warnings.catch_warnings(),
+            pytest.raises(RuntimeError, match="the dask scheduler .* what is done is kept"),
+        ):
+            # Whether it is told first depends on when the connection breaks.
+            warnings.simplefilter("ignore", UserWarning)
+            run_benchmark(source, [method], tmp_path / "out", dask=address)
+        killer.join()
+    assert len(pd.read_parquet(tmp_path / "out" / "results.parquet")) > 0
+
+
+def test_a_cluster_that_nobody_joins(tmp_path: Path) -> None:
+    options = {"n_workers": 0, "dashboard_address": None, "silence_logs": "CRITICAL"}
+    with (
+        distributed.LocalCluster(**options) as cluster,
+        pytest.raises(RuntimeError, match="no worker joined the dask cluster within 1 s"),
+    ):
+        DaskPool(cluster.scheduler_address, give_up_after=1.0)

@@ -87,9 +87,12 @@ class DaskPool:
             self._running.clear()
 
     def _submit(self, batch: Batch, attempt: int = 1) -> None:
-        # Scattered, because a batch may bring arrays, which do not belong into the scheduler's messages.
-        calls = self._client.scatter(_Calls(batch.calls), hash=False)
-        future = self._client.submit(_make_calls, calls, self._time_limit, pure=False)
+        try:
+            # Scattered, because a batch may bring arrays, which do not belong into the scheduler's messages.
+            calls = self._client.scatter(_Calls(batch.calls), hash=False)
+            future = self._client.submit(_make_calls, calls, self._time_limit, pure=False)
+        except Exception as error:
+            raise self._gone(self._trouble() or f"the dask cluster takes no more work ({error})") from error
         self._running[future.key] = (future, batch, attempt)
         future.add_done_callback(self._done.put)
 
@@ -109,11 +112,14 @@ class DaskPool:
                 continue
             silent = time.monotonic() - well
             if silent > self._give_up_after or self._client.status == "closed":
-                self._lost = True
-                raise RuntimeError(f"{trouble}: giving up after {silent:.0f} s; what is done is kept")
+                raise self._gone(trouble)
             if silent > self._tell_after and not told:
                 warnings.warn(f"{trouble}; waiting up to {self._give_up_after:g} s", stacklevel=2)
                 told = True
+
+    def _gone(self, trouble: str) -> RuntimeError:
+        self._lost = True
+        return RuntimeError(f"{trouble}: the run stops here, and what is done is kept")
 
     def _trouble(self) -> str | None:
         """What is wrong with the cluster, if anything."""
@@ -135,7 +141,9 @@ class DaskPool:
     def _answers(self, future: Any, batch: Batch, attempt: int) -> list[Answer] | None:
         """Answers to a batch, or None when it should be submitted again."""
         if future.status == "finished":
-            return future.result()
+            # The connection may break just now.
+            with contextlib.suppress(OSError):
+                return future.result()
         if attempt < ATTEMPTS:
             return None
         reason = future.exception() if future.status == "error" else future.status
