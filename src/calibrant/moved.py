@@ -18,7 +18,7 @@ MOVED = {
     "calibrant.bench.builder": "calibrant.bench.data.builder",
     "calibrant.bench.datasets": "calibrant.bench.data.datasets",
     "calibrant.bench.embedded": "calibrant.bench.data.embedded",
-    "calibrant.bench.figures": "calibrant.plots.study",
+    "calibrant.bench.figures": "calibrant.bench.study.figures",
     "calibrant.bench.method_spec": "calibrant.bench.run.method_spec",
     "calibrant.bench.plan": "calibrant.bench.run.plan",
     "calibrant.bench.report": "calibrant.bench.study.report",

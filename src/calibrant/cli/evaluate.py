@@ -9,9 +9,10 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.mistakes import explained
-from calibrant.cli.printing import class_columns, columns_of_text, print_json
+from calibrant.cli.printing import class_columns, print_json
 from calibrant.cli.progress import progress_over
 from calibrant.cli.reading import reading
+from calibrant.text_table import aligned
 
 if TYPE_CHECKING:
     from calibrant.report.evaluation import Evaluation
@@ -88,7 +89,7 @@ def _table(found: Evaluation, level: float | None) -> str:
     for name, estimate in found.metrics.items():
         interval = [] if level is None else [f"{_number(estimate.low)} to {_number(estimate.high)}"]
         rows.append([name, _number(estimate.value), *("" if math.isnan(estimate.low) else cell for cell in interval)])
-    lines = ["", columns_of_text(rows)]
+    lines = ["", aligned(rows)]
     if found.test is not None:
         p = found.test.p_value
         verdict = "not calibrated" if p < 0.05 else "no evidence of miscalibration"
@@ -101,7 +102,7 @@ def _table(found: Evaluation, level: float | None) -> str:
             [name, f"{part.rows:,}", *(_number(part.metrics[metric].value) for metric in shown)]
             for name, part in found.groups.items()
         ]
-        lines += ["", columns_of_text([head, *body])]
+        lines += ["", aligned([head, *body])]
     return "\n".join(lines)
 
 

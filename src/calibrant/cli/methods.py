@@ -6,7 +6,8 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.mistakes import explained
-from calibrant.cli.printing import columns_of_text, print_json
+from calibrant.cli.printing import print_json
+from calibrant.text_table import aligned
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -38,4 +39,4 @@ def methods(as_json: options.Json = False) -> None:
         for info in entries:
             fits = "any" if info.binary and info.multiclass else "2" if info.binary else "3+"
             rows.append([info.name, fits, info.extra or "", info.description, info.reference])
-        typer.echo(columns_of_text(rows, left=5))
+        typer.echo(aligned(rows, left=5))

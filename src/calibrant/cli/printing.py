@@ -28,14 +28,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-def columns_of_text(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Rows of text in aligned columns, the first `left` of them to the left, the rest to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    sides = [str.ljust if i < left else str.rjust for i in range(len(widths))]
-    lines = ["  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths)) for row in rows]
-    return "\n".join(line.rstrip() for line in lines)
-
-
 def class_columns(names: Sequence[str], classes: Sequence[Any], limit: int = 12) -> str:
     """Which column stands for which class, shortened in the middle if there are many.
 

@@ -15,7 +15,6 @@ pd = needs("pandas")
 from calibrant.bench.study.results import (  # noqa: E402
     change_table,
     check_results,
-    dataset_table,
     loss_table,
     read_results,
     relative_table,
@@ -125,18 +124,6 @@ def test_changes_with_infinite_losses():
     losses = pd.DataFrame({"none": [np.inf, 1.0, np.inf, 0.0], "a": [np.inf, np.inf, 2.0, 0.5]})
     assert change_table(losses)["a"].tolist() == [0.0, np.inf, -np.inf, 0.5]
     assert relative_table(losses)["a"].tolist() == [0.0, np.inf, -1.0, np.inf]
-
-
-def test_dataset_table_by_hand(results):
-    checked = check_results(results)
-    table = loss_table(checked, "logloss")
-    rows = results[(results["dataset"] == "d2") & (results["method"] == "svs")]
-    expected = rows["logloss"].mean()
-    assert dataset_table(table, complete=True).loc[("b", "d2"), "svs"] == pytest.approx(expected)
-    checked.loc[checked.index[1], "status"] = "failed"
-    table = loss_table(checked, "logloss")
-    assert ("b", "d0") not in dataset_table(table, complete=True).index
-    assert ("b", "d0") in dataset_table(table, complete=False).index
 
 
 def test_losses_equal_to_ten_digits_are_ties(results):

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.bench
 pd = needs("pandas")
 
 from calibrant.bench.study.statistics import (  # noqa: E402
-    cliques,
     critical_difference,
     dataset_ranks,
     equal_mass_groups,
@@ -130,18 +129,6 @@ def test_holm_is_never_below_raw_nor_above_bonferroni():
     adjusted = holm(raw)
     assert (adjusted >= raw).all()
     assert (adjusted <= np.minimum(1.0, 12 * raw) + 1e-15).all()
-
-
-def test_cliques_equal_brute_force():
-    rng = np.random.default_rng(3)
-    for _ in range(50):
-        values = pd.Series(rng.uniform(1, 6, size=6), index=list("abcdef"))
-        names = list(values.sort_values().index)
-        within = [
-            names[i:j] for i in range(6) for j in range(i + 2, 7) if values[names[j - 1]] - values[names[i]] <= 1.2
-        ]
-        maximal = [g for g in within if not any(set(g) < set(other) for other in within)]
-        assert cliques(values, 1.2) == maximal
 
 
 def test_equal_mass_groups_are_optimal():

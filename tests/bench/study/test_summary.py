@@ -26,7 +26,7 @@ def results() -> pd.DataFrame:
 
 
 def test_changes_and_ranks_by_hand() -> None:
-    table = summarise(results()).set_index("method")
+    table = summarise(results())[0].set_index("method")
     assert table.loc["a", "logloss"] == pytest.approx((-0.1 - 0.3 + 0.1) / 3)
     assert table.loc["a", "median_logloss"] == pytest.approx(-0.1)
     assert table.loc["b", "brier"] == pytest.approx(-0.4 / 6)
@@ -36,13 +36,14 @@ def test_changes_and_ranks_by_hand() -> None:
     assert list(table.index) == ["b", "a", "none"]
 
 
-def test_what_did_not_finish_is_counted_and_not_ranked() -> None:
+def test_what_did_not_finish_is_counted_and_its_dataset_not_ranked() -> None:
     frame = results()
     frame.loc[1, ["status", "logloss", "brier", "fit_seconds"]] = ["timeout", None, None, None]
-    table = summarise(frame).set_index("method")
+    table = summarise(frame)[0].set_index("method")
     assert table["unfinished"].to_dict() == {"a": 1, "b": 0, "none": 0}
-    assert table["rank"].isna().to_dict() == {"a": True, "b": False, "none": False}
-    assert "unfinished" in render(summarise(frame))
+    # x: not all finished; y: b -0.1, none 0, a +0.1
+    assert table["rank"].to_dict() == {"a": 3.0, "b": 1.0, "none": 2.0}
+    assert "unfinished" in render(summarise(frame)[0])
 
 
 def test_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,7 +153,12 @@ def test_failed_method_is_reported_and_ranks_skip_the_dataset(results):
 def test_no_complete_dataset_says_what_to_leave_out(results):
     results = results[~((results["method"] == "sms") & (results["fold"] == 0))]
     tables, notes = build(results)
-    assert any("ranks use 0 of 6" in note and "sms (6)" in note for note in notes)
+    assert "sms finished no dataset and is not ranked" in notes
+    assert tables["friedman"].frame["n_datasets"].tolist() == [6, 6]
+    part = results["method"].isin(["ts", "svs"]) & (results["fold"] == 1)
+    part &= (results["dataset"].isin(["d0", "d1", "d2"])) == (results["method"] == "ts")
+    notes = build(results[~part])[1]
+    assert any("ranks use 0 of 6" in note and "leave some of these methods out" in note for note in notes)
     tables, notes = build(results, unranked=["sms"])
     assert tables["friedman"].frame["n_datasets"].tolist() == [6, 6]
     assert "sms" in tables["absolute"].frame["method"].tolist()
@@ -196,7 +201,7 @@ ODD = {
     "no rows counted": (lambda r: r.assign(n_cal=np.nan), None),
     "everything failed": (
         lambda r: r.assign(status=np.where(r["method"] == "none", "ok", "failed")),
-        "ranks use 0",
+        "finished no dataset and are not ranked",
     ),
 }
 

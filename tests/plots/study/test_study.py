@@ -15,11 +15,11 @@ needs("matplotlib")
 
 from matplotlib.collections import LineCollection, PathCollection  # noqa: E402
 
+from calibrant.bench.study.figures import FIGURES, draw_figures, make_figures, read_tables, redraw  # noqa: E402
 from calibrant.bench.study.methods import method_table  # noqa: E402
 from calibrant.bench.study.results import check_results  # noqa: E402
 from calibrant.bench.study.tables import build_tables  # noqa: E402
-from calibrant.plots.study import FIGURES, draw_figures, make_figures, read_tables, redraw  # noqa: E402
-from calibrant.plots.study.critical import critical_difference_diagram  # noqa: E402
+from calibrant.plots.study.critical import cliques, critical_difference_diagram  # noqa: E402
 from calibrant.plots.study.groups import rank_by_group  # noqa: E402
 from calibrant.plots.study.relative import relative_change, relative_change_by_model  # noqa: E402
 from calibrant.plots.study.style import plain  # noqa: E402
@@ -37,7 +37,7 @@ def dots(axes):
 
 def test_one_dot_a_dataset_and_quantile_boxes(make_results):
     tables = tables_of(make_results(n_datasets=11))
-    figure = relative_change(tables["relative_by_dataset"], tables["methods"], "logloss")
+    figure = relative_change(tables["relative_by_dataset"], tables["methods"], "logloss", "log loss")
     axes = figure.axes[0]
     assert len(dots(axes)) == 11 * 3
     rows = [tick.get_text() for tick in axes.get_yticklabels()]
@@ -54,7 +54,7 @@ def test_one_dot_a_dataset_and_quantile_boxes(make_results):
 def test_axis_is_symlog_and_ends_at_100_percent():
     methods = method_table(["none", "a"])
     table = pd.DataFrame({"dataset": list("xyz"), "method": "a", "logloss": [-0.5, 7.0, np.inf], "brier": 0.0})
-    axes = relative_change(table, methods, "logloss").axes[0]
+    axes = relative_change(table, methods, "logloss", "log loss").axes[0]
     assert axes.get_xscale() == "symlog"
     assert sorted(dots(axes)[:, 0]) == [-0.5, 1.0, 1.0]
     assert len([c for c in axes.collections if isinstance(c, PathCollection)]) == 2
@@ -62,7 +62,7 @@ def test_axis_is_symlog_and_ends_at_100_percent():
 
 def test_a_panel_for_every_model(make_results):
     tables = tables_of(make_results(models=("m1", "m2", "m3")))
-    figure = relative_change_by_model(tables["relative_by_model"], tables["methods"], "brier")
+    figure = relative_change_by_model(tables["relative_by_model"], tables["methods"], "brier", "Brier score")
     shown = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title() for axes in shown] == ["m1", "m2", "m3"]
     assert [len(dots(axes)) for axes in shown] == [18, 18, 18]
@@ -72,7 +72,7 @@ def test_critical_difference_length_and_bars():
     methods = method_table(["none", "a", "b", "c"])
     ranks = pd.DataFrame({"method": ["a", "b", "c", "none"], "rank": [1.2, 2.0, 3.0, 3.8]})
     friedman = pd.DataFrame({"metric": ["brier"], "n_datasets": [20], "alpha": 0.05, "critical_difference": [1.0]})
-    axes = critical_difference_diagram(ranks, friedman, methods, metric="brier").axes[0]
+    axes = critical_difference_diagram(ranks, friedman, methods, metric="brier", words="Brier score").axes[0]
     spans = [line.get_xdata() for line in axes.lines if line.get_linewidth() == 3.4]
     margin = 0.006 * 3
     np.testing.assert_allclose(
@@ -89,7 +89,7 @@ def test_labels_of_critical_difference_never_overlap(k):
     names = [f"method-number-{i}" for i in range(k)]
     ranks = pd.DataFrame({"method": names, "rank": np.linspace(k / 2 - 0.1, k / 2 + 0.1, k)})
     friedman = pd.DataFrame({"metric": ["brier"], "n_datasets": [20], "alpha": 0.05, "critical_difference": [0.05]})
-    figure = critical_difference_diagram(ranks, friedman, method_table(names), metric="brier")
+    figure = critical_difference_diagram(ranks, friedman, method_table(names), metric="brier", words="Brier score")
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in figure.axes[0].texts]
     for i, one in enumerate(boxes):
@@ -101,7 +101,7 @@ def test_labels_of_critical_difference_never_overlap(k):
 def test_ranks_in_groups_show_intervals(make_results):
     tables = tables_of(make_results(n_datasets=12))
     table = tables["rank_by_rows"]
-    axes = rank_by_group(table, tables["methods"], "calibration rows").axes[0]
+    axes = rank_by_group(table, tables["methods"], "calibration rows", "none").axes[0]
     drawn = {
         tuple(np.round(s[:, 1], 9)) for c in axes.collections if isinstance(c, LineCollection) for s in c.get_segments()
     }
@@ -112,7 +112,7 @@ def test_ranks_in_groups_show_intervals(make_results):
 def test_many_methods_get_a_panel_for_each_family(make_results):
     names = ("isotonic", "ts", "guo", "vs", "svs", "ms", "sms", "dirichlet", "mine")
     tables = tables_of(make_results(methods=names))
-    figure = rank_by_group(tables["rank_by_rows"], tables["methods"], "calibration rows")
+    figure = rank_by_group(tables["rank_by_rows"], tables["methods"], "calibration rows", "none")
     titles = [axes.get_legend().get_title().get_text() for axes in figure.axes if axes.get_visible()]
     assert titles == ["non-parametric", "TS", "VS", "MS", "other"]
 
@@ -169,3 +169,15 @@ def test_odd_tables_are_drawn(tmp_path, results, name):
 def test_plain_labels():
     assert plain("a$b") == r"a\$b"
     assert len(plain("x" * 100)) <= 26
+
+
+def test_cliques_equal_brute_force():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        values = pd.Series(rng.uniform(1, 6, size=6), index=list("abcdef"))
+        names = list(values.sort_values().index)
+        within = [
+            names[i:j] for i in range(6) for j in range(i + 2, 7) if values[names[j - 1]] - values[names[i]] <= 1.2
+        ]
+        maximal = [g for g in within if not any(set(g) < set(other) for other in within)]
+        assert cliques(values, 1.2) == maximal

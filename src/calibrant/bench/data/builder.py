@@ -22,7 +22,7 @@ from calibrant.bench.data.protocol import predict_experiment
 from calibrant.bench.run.calls import Batch, Call
 from calibrant.bench.run.pool import ProcessPool
 from calibrant.bench.run.progress import progress_bar
-from calibrant.bench.run.store import installed_versions
+from calibrant.bench.run.store import installed_versions, read_json
 from calibrant.files.atomic import atomic_stream, write_text
 from calibrant.files.predictions.hdf5 import write_hdf5
 from calibrant.files.predictions.source import PARTS, Experiment, Predictions, as_fold, open_predictions
@@ -163,7 +163,7 @@ def _known(what: str, wanted: Sequence[str] | None, known: Sequence[str], defaul
 def _already_built(out: Path, record: Path, settings: dict[str, Any]) -> dict[tuple[str, str, str], Experiment]:
     if not out.exists():
         return {}
-    found = json.loads(record.read_text())["settings"] if record.exists() else None
+    found = read_json(record).get("settings") if record.exists() else None
     if found != settings:
         raise FileExistsError(f"{out} was built with {found}, now {settings}: choose another file or remove it")
     return {e.key: e for e in open_predictions(out).experiments()}
@@ -172,13 +172,13 @@ def _already_built(out: Path, record: Path, settings: dict[str, Any]) -> dict[tu
 def _check_parts(parts: Path, settings: dict[str, Any]) -> None:
     """Refuse to mix the parts of two builds."""
     file = parts / "settings.json"
-    if file.exists() and (found := json.loads(file.read_text())) != settings:
+    if file.exists() and (found := read_json(file)) != settings:
         raise FileExistsError(f"{parts} is of a build with {found}, now {settings}: remove it to start anew")
     write_text(file, json.dumps(settings))
 
 
 def _write_record(record: Path, settings: dict[str, Any], notes: dict[str, tuple[str, ...]]) -> None:
     versions = installed_versions(PACKAGES)
-    known = json.loads(record.read_text())["notes"] if record.exists() else {}
+    known = read_json(record).get("notes", {}) if record.exists() else {}
     text = {"settings": settings, "versions": versions, "notes": {**known, **notes}}
     write_text(record, json.dumps(text, indent=1, sort_keys=True) + "\n")

@@ -76,9 +76,7 @@ def unfinished(status: str, message: str) -> Outcome:
     nan
     """
     numbers = ("logloss", "brier", "accuracy", "ece", "fit_seconds", "predict_seconds", "measure_seconds")
-    # A lone surrogate, as in the name of an undecodable file, cannot be written to any table.
-    text = " ".join(message.encode(errors="backslashreplace").decode().split())[:500]
-    return {"status": status, "message": text, **dict.fromkeys(numbers, float("nan"))}
+    return {"status": status, "message": " ".join(message.split())[:500], **dict.fromkeys(numbers, float("nan"))}
 
 
 def measure(probas: NDArray[np.float64], labels: NDArray[np.int64], n_classes: int) -> dict[str, float]:

@@ -12,33 +12,19 @@ import json
 import platform
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from calibrant import __version__
+from calibrant.bench.csv_files import write_csv
+from calibrant.bench.schema import COLUMNS, KEY
 from calibrant.files.atomic import atomic_path, write_text
 from calibrant.optional import require
+from calibrant.text_table import encodable
 
-COLUMNS = (
-    "benchmark",
-    "dataset",
-    "model",
-    "fold",
-    "method",
-    "n_cal",
-    "n_test",
-    "n_classes",
-    "status",
-    "logloss",
-    "brier",
-    "accuracy",
-    "ece",
-    "fit_seconds",
-    "predict_seconds",
-    "message",
-)
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "h5py", "pyarrow", "distributed")
 
 Row = dict[str, Any]
@@ -53,7 +39,7 @@ def row_key(row: Mapping[str, Any]) -> Key:
     >>> row_key({"benchmark": "b", "dataset": "iris", "model": "LR", "fold": 0, "method": "ts"})
     ('b', 'iris', 'LR', '0', 'ts')
     """
-    return tuple(str(row[name]) for name in ("benchmark", "dataset", "model", "fold", "method"))  # type: ignore[return-value]
+    return tuple(str(row[name]) for name in KEY)  # type: ignore[return-value]
 
 
 class ResultFolder:
@@ -86,45 +72,59 @@ class ResultFolder:
             yield
 
     def rows(self) -> dict[Key, Row]:
-        """Last row of every experiment and method."""
+        """Last row of every experiment and method.
+
+        Lines that cannot be read are left out with a warning, and their fits are made again; of a torn last line, as a
+        killed run leaves it, nothing is said.
+        """
         latest: dict[Key, Row] = {}
-        if self._log.exists():
-            with open(self._log, encoding="utf-8") as file:
-                for line in file:
-                    with contextlib.suppress(json.JSONDecodeError):
-                        row = json.loads(line)
-                        # Taken out first, so that the order is that of the last lines.
-                        latest.pop(row_key(row), None)
-                        latest[row_key(row)] = row
+        if not self._log.exists():
+            return latest
+        lines = self._log.read_text(encoding="utf-8", errors="replace").split("\n")
+        bad = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+                key = row_key(row)
+            except (ValueError, TypeError, KeyError):
+                bad += [number] if line.strip() and number < len(lines) else []
+                continue
+            # Taken out first, so that the order is that of the last lines.
+            latest.pop(key, None)
+            # A lone surrogate, as in the name of an undecodable file, cannot be written to any table.
+            latest[key] = {name: encodable(value) if isinstance(value, str) else value for name, value in row.items()}
+        if bad and not latest:
+            raise ValueError(f"{self._log} is damaged: no line of it is a result; move it away to start anew")
+        if bad:
+            which = f"line {bad[0]}" if len(bad) == 1 else f"{len(bad)} lines, first line {bad[0]},"
+            warnings.warn(f"{self._log}: {which} cannot be read; what it held counts as not done", stacklevel=2)
         return latest
 
     @contextlib.contextmanager
     def appending(self) -> Iterator[LogWriter]:
-        """Open the log for more rows."""
-        torn = self._log.exists() and self._log.stat().st_size > 0 and self._log.read_bytes()[-1:] != b"\n"
+        """Open the log for more rows; a torn last line is cut off first."""
+        if self._log.exists():
+            with open(self._log, "rb+") as old:
+                old.truncate(old.read().rfind(b"\n") + 1)
         with open(self._log, "a", encoding="utf-8") as file:
-            if torn:
-                file.write("\n")
             yield LogWriter(file)
 
     def write_tables(self) -> int:
         """Write `results.parquet` and `results.csv` from the log; returns the number of rows."""
         pandas = require("pandas", extra="bench")
         rows = self.rows()
-        table = pandas.DataFrame([rows[key] for key in sorted(rows)], columns=list(COLUMNS))
-        if not all(isinstance(fold, int) for fold in table["fold"]):
+        table = pandas.DataFrame([rows[key] for key in sorted(rows)], columns=COLUMNS)
+        if table["fold"].dtype.kind not in "iu":
             table["fold"] = table["fold"].astype(str)
         check_table_packages()
         with atomic_path(self.path / "results.parquet") as part:
             table.to_parquet(part, index=False)
-        with atomic_path(self.path / "results.csv") as part:
-            table.to_csv(part, index=False, lineterminator="\n")
+        write_csv(table, self.path / "results.csv")
         return len(table)
 
     def describe_run(self, settings: Mapping[str, Any]) -> None:
         """Add versions, command and settings of a run to `run.json`."""
-        file = self.path / "run.json"
-        runs = json.loads(file.read_text())["runs"] if file.exists() else []
+        runs = read_runs(self.path)
         runs.append(
             {
                 "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -134,7 +134,27 @@ class ResultFolder:
                 **settings,
             }
         )
-        write_text(file, json.dumps({"runs": runs}, indent=1, default=str) + "\n")
+        write_text(self.path / "run.json", json.dumps({"runs": runs}, indent=1, default=str) + "\n")
+
+
+def read_runs(folder: Path) -> list[dict[str, Any]]:
+    """What a result folder says of its runs: command, versions and settings of each."""
+    file = folder / "run.json"
+    runs = read_json(file).get("runs") if file.is_file() else []
+    if not isinstance(runs, list) or not all(isinstance(run, dict) for run in runs):
+        raise ValueError(f"{file} is damaged: it holds no list of runs; move it away to go on without it")
+    return runs
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """The object in a JSON file of ours, or an error that names the file."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged ({error}); move it away to go on without it") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{file} is damaged: it holds no JSON object; move it away to go on without it")
+    return content
 
 
 def check_table_packages() -> None:
@@ -180,8 +200,7 @@ def merge_results(folders: Sequence[str | Path], out: str | Path) -> Path:
         for key, row in ResultFolder(folder).rows().items():
             if key not in merged or row["status"] == "ok" or merged[key]["status"] != "ok":
                 merged[key] = row
-        if (folder / "run.json").exists():
-            runs += [{"folder": str(folder), **run} for run in json.loads((folder / "run.json").read_text())["runs"]]
+        runs += [{"folder": str(folder), **run} for run in read_runs(folder)]
     target = ResultFolder(out)
     with target.locked():
         write_text(target.path / "log.jsonl", "".join(json.dumps(row) + "\n" for row in merged.values()))

@@ -21,8 +21,7 @@ from calibrant.bench.study.render import Table
 from calibrant.bench.study.statistics import signed_rank_p
 from calibrant.files.atomic import write_text
 from calibrant.optional import require
-from calibrant.plots.study.search import search_figure
-from calibrant.plots.study.style import save
+from calibrant.plots.study import save, search_figure
 
 Key = tuple[str, str, str]
 

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.bench.study.results import DATASET, METRICS, loss_table
+from calibrant.bench.schema import DATASET, METRICS
+from calibrant.bench.study.figures import FIGURES
+from calibrant.bench.study.results import loss_table
 from calibrant.optional import require
-from calibrant.plots.study import FIGURES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +65,7 @@ def leaderboard_page(
     tests, notes : sequence of str
         Sentences on the tests, and on what is missing or odd.
     parts : sequence of FigurePart
-        Folders with the PNG files of `calibrant.plots.study.FIGURES`.
+        Folders with the PNG files of `calibrant.bench.study.figures.FIGURES`.
     provenance : Provenance
         Command and versions.
     title : str
@@ -78,7 +79,7 @@ def leaderboard_page(
     own = {
         "style": (_TEMPLATES / "leaderboard.css").read_text(encoding="utf-8"),
         "script": (_TEMPLATES / "leaderboard.js").read_text(encoding="utf-8"),
-        "data": _script_json(data),
+        "data": script_json(data),
     }
     return str(
         template.render(
@@ -130,7 +131,8 @@ def _numbers(column: pd.Series) -> list[float | str | None]:
     return [None if math.isnan(v) else "inf" if math.isinf(v) else float(f"{v:.10g}") for v in column.astype(float)]
 
 
-def _script_json(data: Any) -> str:
+def script_json(data: Any) -> str:
+    """JSON without any character that could end the script element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -1,7 +1,6 @@
 """The tables that compare methods dataset by dataset: ranks with tests, ranks in groups, win rates, Elo.
 
-Ranks use the datasets on which every compared method finished every experiment, so that all methods are
-ranked on the same data; how many these are is part of the caption.
+How methods are ranked, and on which datasets, is the subject of `calibrant.bench.study.ranking`.
 """
 
 from __future__ import annotations
@@ -9,43 +8,28 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from calibrant.bench.schema import DATASET, METRICS
+from calibrant.bench.study.ranking import Ranking
 from calibrant.bench.study.render import Best, Table
-from calibrant.bench.study.results import BASELINE, DATASET, METRICS, dataset_table
 from calibrant.bench.study.statistics import (
     critical_difference,
-    dataset_ranks,
     equal_mass_groups,
     friedman,
     mean_interval,
     nemenyi,
     wilcoxon_holm,
 )
+from calibrant.calibrators.registry import BASELINE
 from calibrant.optional import require
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def complete_datasets(losses: pd.DataFrame, words: str) -> tuple[pd.DataFrame, list[str]]:
-    """Mean losses of the datasets on which every method finished, and a note on the others."""
-    means = dataset_table(losses, complete=True)
-    total = losses.groupby(level=DATASET).ngroups
-    if len(means) == total:
-        return means, []
-    gaps = losses.isna().groupby(level=DATASET).any().sum()
-    worst = ", ".join(f"{name} ({int(count)})" for name, count in gaps[gaps > 0].sort_values(ascending=False).items())
-    used = f"ranks use {len(means)} of {total} datasets, where all compared methods finished"
-    note = f"{used}; datasets with gaps by method: {worst}"
-    if means.empty:
-        note += "; leave some of these methods out of the ranks to have any"
-    return means, [note]
-
-
-def rank_tables(means: pd.DataFrame, metric: str, alpha: float) -> tuple[list[Table], dict[str, object]]:
+def rank_tables(ranking: Ranking, metric: str, alpha: float) -> tuple[list[Table], dict[str, object]]:
     """Average ranks with Nemenyi and Wilcoxon-Holm matrices, and the row of the Friedman table."""
     words = METRICS[metric]
-    ranks = dataset_ranks(means)
-    mean = ranks.mean().sort_values(kind="stable")
+    ranks, means = ranking.ranks, ranking.means
     test = friedman(ranks)
     difference = critical_difference(test.n_methods, test.n_datasets, alpha)
     row: dict[str, object] = {
@@ -57,7 +41,7 @@ def rank_tables(means: pd.DataFrame, metric: str, alpha: float) -> tuple[list[Ta
         "alpha": alpha,
         "critical_difference": difference,
     }
-    frame = mean.rename_axis("method").rename("rank").reset_index()
+    frame = ranking.mean_ranks.rename_axis("method").rename("rank").reset_index()
     found = f"Friedman χ² = {test.statistic:.2f}, p = {test.p_value:.2g}"
     note = f"{found}; critical difference {difference:.2f} at α = {alpha:g}."
     notes = (note,) if math.isfinite(test.statistic) else ()
@@ -74,11 +58,11 @@ def rank_tables(means: pd.DataFrame, metric: str, alpha: float) -> tuple[list[Ta
     return tables, row
 
 
-def rank_groups(results: pd.DataFrame, means: pd.DataFrame) -> tuple[list[Table], list[str]]:
+def rank_groups(results: pd.DataFrame, ranking: Ranking) -> tuple[list[Table], list[str]]:
     """Average Brier ranks in groups of datasets of equal mass, by calibration rows and by classes."""
     pd = require("pandas", extra="bench")
-    traits = results.groupby(DATASET)[["n_cal", "n_classes"]].mean().loc[means.index]
-    ranks = dataset_ranks(means)
+    ranks = ranking.ranks
+    traits = results.groupby(DATASET)[["n_cal", "n_classes"]].mean().loc[ranks.index]
     binary = bool((traits["n_classes"] == 2).all())
     tables, notes = [], []
     columns = ["group", "smallest", "largest", "n_datasets", "method", "rank", "low", "high"]
@@ -88,7 +72,7 @@ def rank_groups(results: pd.DataFrame, means: pd.DataFrame) -> tuple[list[Table]
     ):
         rows: list[tuple[object, ...]] = []
         if traits[trait].nunique() < 2:
-            if len(means) and not (binary and trait == "n_classes"):
+            if len(ranks) and not (binary and trait == "n_classes"):
                 notes.append(f"no ranks by number of {words}: it is the same on every dataset")
         else:
             group = equal_mass_groups(traits[trait].to_numpy(float), count)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.bench.study.results import BASELINE, DATASET
+from calibrant.bench.schema import DATASET
+from calibrant.calibrators.registry import BASELINE
 from calibrant.optional import require
 
 if TYPE_CHECKING:

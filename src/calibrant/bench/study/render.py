@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from calibrant.bench.csv_files import write_csv
 from calibrant.files.atomic import write_text
+from calibrant.text_table import aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +74,7 @@ class Table:
         """Write `name.csv` and, for printed tables, `name.md` and `name.tex`."""
         directory.mkdir(parents=True, exist_ok=True)
         paths = [directory / f"{self.name}.csv"]
-        self.frame.to_csv(paths[0], index=False)
+        write_csv(self.frame, paths[0])
         if self.printed:
             for ending, text in ((".md", to_markdown(self)), (".tex", to_latex(self))):
                 paths.append(directory / f"{self.name}{ending}")
@@ -164,13 +166,7 @@ def to_text(table: Table) -> str:
     """
     cells, numeric = _cells(table, lambda text: " ".join(text.split()), ("*", ""), ("", ""), infinity="inf")
     rows = [[str(name) for name in table.frame.columns], *cells]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(numeric))]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if number else cell.ljust(width) for cell, width, number in zip(row, widths, numeric)
-        ).rstrip()
-        for row in rows
-    )
+    return aligned(rows, left=[not number for number in numeric])
 
 
 def escape_markdown(text: str) -> str:

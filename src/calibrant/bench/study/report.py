@@ -7,7 +7,6 @@ comparable. Nothing is refitted.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import sys
@@ -16,13 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.bench.run.store import installed_versions
+from calibrant.bench.run.store import installed_versions, read_runs
+from calibrant.bench.schema import METRICS
+from calibrant.bench.study.figures import draw_figures
 from calibrant.bench.study.leaderboard import FigurePart, Provenance, leaderboard_page
 from calibrant.bench.study.render import Table
-from calibrant.bench.study.results import BASELINE, METRICS, check_results, read_results, select, with_baseline
+from calibrant.bench.study.results import check_results, read_results, select, split_results, with_baseline
 from calibrant.bench.study.tables import build_tables
+from calibrant.calibrators.registry import BASELINE
 from calibrant.files.atomic import write_text
-from calibrant.plots.study import draw_figures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +95,8 @@ def make_report(
         notes.append(f"ranked only where they were run, since not on {place}: {', '.join(names)}")
     shown = [FigurePart("Figures" if len(parts) == 1 else "Figures, everything together", directory / "figures")]
     tests = _test_sentences(tables)
-    for title_of, folder, rows in parts if len(parts) > 1 else ():
+    folders = _folder_names([name.replace(", ", "-") for name, _ in parts])
+    for folder, (title_of, rows) in zip(folders, parts if len(parts) > 1 else ()):
         here = [method for method in unranked if (rows["method"] == method).any()]
         own, told = _write(rows, directory / folder, alpha=alpha, unranked=here, seed=seed)
         notes += [f"{title_of}: {note}" for note in told if note not in notes]
@@ -115,33 +117,10 @@ def make_report(
     return Report(directory, page, tables, notes)
 
 
-def split_results(frame: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
-    """Title, folder name and rows of every part: each benchmark, two classes apart from more.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = pd.DataFrame({"benchmark": ["a", "a", "b"], "n_classes": [2.0, 5.0, 5.0]})
-    >>> [(title, folder) for title, folder, _ in split_results(rows)]
-    [('a, binary', 'a-binary'), ('a, multiclass', 'a-multiclass'), ('b', 'b')]
-    """
-    found = []
-    for name in dict.fromkeys(frame["benchmark"]):
-        rows = frame[frame["benchmark"] == name]
-        binary = rows["n_classes"] == 2
-        if binary.any() and not binary.all():
-            found.append((f"{name}, binary", f"{name}-binary", rows[binary]))
-            found.append((f"{name}, multiclass", f"{name}-multiclass", rows[~binary]))
-        else:
-            found.append((name, name, rows))
-    folders = _folder_names([folder for _, folder, _ in found])
-    return [(title, folder, rows) for (title, _, rows), folder in zip(found, folders)]
-
-
-def _not_everywhere(frame: pd.DataFrame, parts: list[tuple[str, str, pd.DataFrame]]) -> dict[str, list[str]]:
+def _not_everywhere(frame: pd.DataFrame, parts: list[tuple[str, pd.DataFrame]]) -> dict[str, list[str]]:
     """Methods without any row in some part, and the titles of these parts."""
     missing = {
-        method: [title for title, _, rows in parts if not (rows["method"] == method).any()]
+        method: [title for title, rows in parts if not (rows["method"] == method).any()]
         for method in dict.fromkeys(frame["method"])
     }
     return {method: titles for method, titles in missing.items() if titles and method != BASELINE}
@@ -179,17 +158,14 @@ def _test_sentences(tables: Mapping[str, Table]) -> list[str]:
 
 
 def _runs_beside(path: Path) -> list[dict[str, Any]]:
-    """Commands and versions that a result folder keeps in `run.json`."""
-    file = (path if path.is_dir() else path.parent) / "run.json"
-    if not file.is_file():
-        return []
+    """Commands and versions that a result folder keeps."""
     return [
         {
             "command": shlex.join(map(str, run.get("command", []))),
             "when": str(run.get("started", "")),
             "versions": run.get("versions", {}),
         }
-        for run in json.loads(file.read_text(encoding="utf-8")).get("runs", [])
+        for run in read_runs(path if path.is_dir() else path.parent)
     ]
 
 

@@ -1,9 +1,4 @@
-"""Tidy benchmark results, one row per experiment × method: reading, checking, and tables of losses from them.
-
-An experiment is one (benchmark, dataset, model, fold); the method `none` is the uncalibrated prediction that
-every change of loss is measured against. A row counts as finished when its status is `ok` and its losses are
-numbers; an infinite loss is a finished result and stays infinite.
-"""
+"""Tidy benchmark results, one row per experiment × method: reading, checking, and tables of losses from them."""
 
 from __future__ import annotations
 
@@ -13,22 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.calibrators.registry import BASELINE as BASELINE
+from calibrant.bench.csv_files import read_csv
+from calibrant.bench.schema import EXPERIMENT, KEY, METRICS, OPTIONAL_NUMBERS, REQUIRED, REQUIRED_NUMBERS, TEXT
+from calibrant.calibrators.registry import BASELINE
 from calibrant.optional import require
 
 if TYPE_CHECKING:
     import pandas as pd
-
-EXPERIMENT = ["benchmark", "dataset", "model", "fold"]
-"""The columns that name an experiment."""
-
-DATASET = ["benchmark", "dataset"]
-"""The columns that name a dataset: the unit that statistics treat as independent."""
-
-REQUIRED = [*EXPERIMENT, "method", "n_cal", "n_classes", "status", "logloss", "brier"]
-OPTIONAL = ["n_test", "accuracy", "ece", "fit_seconds", "predict_seconds"]
-METRICS = {"logloss": "log loss", "brier": "Brier score"}
-"""The two losses of the study, with their names in words."""
 
 
 def read_results(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
@@ -85,12 +71,12 @@ def check_results(results: pd.DataFrame) -> pd.DataFrame:
     if results.empty:
         raise ValueError("results hold no rows")
     frame = results.reset_index(drop=True)
-    for name in OPTIONAL:
+    for name in OPTIONAL_NUMBERS:
         if name not in frame:
             frame[name] = float("nan")
     if "message" not in frame:
         frame["message"] = ""
-    for name in [*EXPERIMENT, "method", "status"]:
+    for name in [*KEY, "status"]:
         missing = frame[name].isna()
         if missing.any():
             raise ValueError(f"column {name!r} is empty in row {_first(missing)}")
@@ -99,7 +85,7 @@ def check_results(results: pd.DataFrame) -> pd.DataFrame:
     frame["message"] = frame["message"].fillna("").astype(str)
     # A fold is a name: 0 in one file and r0f1 in another must not keep results from being sorted.
     frame["fold"] = [str(int(fold)) if isinstance(fold, float) else str(fold) for fold in frame["fold"]]
-    for name in ["n_cal", "n_classes", "logloss", "brier", *OPTIONAL]:
+    for name in [*REQUIRED_NUMBERS, *OPTIONAL_NUMBERS]:
         numbers = pd.to_numeric(frame[name], errors="coerce").astype(float)
         unreadable = numbers.isna() & frame[name].notna() & (frame[name].astype(str).str.strip() != "")
         if unreadable.any():
@@ -110,10 +96,10 @@ def check_results(results: pd.DataFrame) -> pd.DataFrame:
         negative = frame[metric] < 0
         if negative.any():
             raise ValueError(f"{metric} is negative in row {_first(negative)}: give losses, not changes of loss")
-    twice = frame.duplicated([*EXPERIMENT, "method"])
+    twice = frame.duplicated(KEY)
     if twice.any():
         row = frame.iloc[_first(twice)]
-        where = "/".join(str(row[name]) for name in [*EXPERIMENT, "method"])
+        where = "/".join(str(row[name]) for name in KEY)
         raise ValueError(f"{int(twice.sum())} rows appear twice, first {where}: merge result folders, do not append")
     empty = (frame["status"] == "ok") & frame[list(METRICS)].isna().any(axis=1)
     frame.loc[empty, "status"] = "failed"
@@ -165,7 +151,7 @@ def loss_table(results: pd.DataFrame, metric: str, methods: Sequence[str] | None
     every = results[EXPERIMENT].drop_duplicates().set_index(EXPERIMENT).index
     table = table.reindex(index=every, columns=list(methods) if methods is not None else table.columns)
     table.columns.name = "method"
-    return _ten_digits(table.sort_index())
+    return ten_digits(table.sort_index())
 
 
 def change_table(losses: pd.DataFrame) -> pd.DataFrame:
@@ -184,21 +170,29 @@ def relative_table(losses: pd.DataFrame) -> pd.DataFrame:
     return relative.mask(losses.eq(base, axis=0), 0.0)
 
 
-def dataset_table(table: pd.DataFrame, *, complete: bool) -> pd.DataFrame:
-    """Average over models and folds, one row per dataset.
+def split_results(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """Parts whose methods are comparable, with their titles: benchmarks, and binary apart from multiclass.
 
-    With `complete` only datasets where every method finished every experiment remain; otherwise each method
-    is averaged over the experiments it finished. Infinite losses make infinite averages.
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"benchmark": ["a", "a", "b"], "n_classes": [2.0, 5.0, 5.0]})
+    >>> [title for title, _ in split_results(rows)]
+    ['a, binary', 'a, multiclass', 'b']
     """
-    levels = DATASET
-    if not complete:
-        return table.groupby(level=levels).mean()
-    finished = table.notna().all(axis=1).groupby(level=levels).all()
-    means = table.groupby(level=levels).mean()
-    return means[finished.reindex(means.index)]
+    found = []
+    for name in dict.fromkeys(frame["benchmark"]):
+        rows = frame[frame["benchmark"] == name]
+        binary = rows["n_classes"] == 2
+        if binary.any() and not binary.all():
+            found += [(f"{name}, binary", rows[binary]), (f"{name}, multiclass", rows[~binary])]
+        else:
+            found.append((name, rows))
+    return found
 
 
-def _ten_digits(table: pd.DataFrame) -> pd.DataFrame:
+def ten_digits(table: pd.DataFrame) -> pd.DataFrame:
+    """Round to ten significant digits."""
     values = table.to_numpy(float)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         unit = 10.0 ** (np.floor(np.log10(np.abs(values))) - 9)
@@ -221,17 +215,15 @@ def _locate(path: Path) -> Path:
 
 def _read_file(pd: Any, path: Path) -> pd.DataFrame:
     name = path.name.lower()
-    if name.endswith(".parquet"):
-        return pd.read_parquet(path)
-    if name.endswith((".csv", ".csv.gz")):
-        # A dataset may well be called "NA" or "null": only an empty field of a number is missing.
-        text = dict.fromkeys([*DATASET, "model", "method", "status", "message"], str)
-        return pd.read_csv(path, dtype=text, keep_default_na=False, na_values=dict.fromkeys(_NUMBERS, _MISSING))
+    try:
+        if name.endswith(".parquet"):
+            return pd.read_parquet(path)
+        if name.endswith((".csv", ".csv.gz")):
+            text = [column for column in TEXT if column != "fold"]
+            return read_csv(path, text, ["fold", *REQUIRED_NUMBERS, *OPTIONAL_NUMBERS])
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path} cannot be read as results: {str(error).splitlines()[0]}") from error
     raise ValueError(f"{path.name}: results are read from .parquet, .csv or .csv.gz")
-
-
-_NUMBERS = ["fold", "n_cal", "n_classes", "logloss", "brier", *OPTIONAL]
-_MISSING = ["", "nan", "NaN", "NA"]
 
 
 def _require_columns(frame: pd.DataFrame, where: str) -> None:

@@ -169,29 +169,6 @@ def holm(p_values: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
-def cliques(mean_ranks: pd.Series, difference: float) -> list[list[str]]:
-    """Largest groups of methods, neighbours in rank, whose extremes lie within `difference` of each other.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> cliques(pd.Series({"a": 1.0, "b": 1.5, "c": 2.2, "d": 4.0}), 1.0)
-    [['a', 'b'], ['b', 'c']]
-    """
-    ordered = mean_ranks.sort_values(kind="stable")
-    names, values = list(ordered.index), ordered.to_numpy(float)
-    groups: list[list[str]] = []
-    reach = 0
-    for start in range(len(names)):
-        end = start
-        while end + 1 < len(names) and values[end + 1] - values[start] <= difference:
-            end += 1
-        if end > start and end > reach:
-            groups.append(names[start : end + 1])
-            reach = end
-    return groups
-
-
 def mean_interval(values: NDArray[Any]) -> tuple[float, float, float]:
     """Mean and standard 95 % interval, `mean ± 1.96 s/√n`; no interval (nan) below two values.
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.bench.schema import DATASET, EXPERIMENT, KEY, METRICS
 from calibrant.bench.study.methods import method_table
 from calibrant.bench.study.rank_tables import (
-    complete_datasets,
     elo_table,
     friedman_table,
     rank_groups,
@@ -23,20 +23,17 @@ from calibrant.bench.study.rank_tables import (
     test_notes,
     winrate_table,
 )
+from calibrant.bench.study.ranking import rank_methods
 from calibrant.bench.study.ratings import elo, win_rates
 from calibrant.bench.study.render import Table
 from calibrant.bench.study.results import (
-    BASELINE,
-    DATASET,
-    EXPERIMENT,
-    METRICS,
     change_table,
-    dataset_table,
     loss_table,
     relative_table,
     with_baseline,
 )
 from calibrant.bench.study.statistics import mean_interval
+from calibrant.calibrators.registry import BASELINE
 from calibrant.optional import require
 
 if TYPE_CHECKING:
@@ -89,16 +86,16 @@ def build_tables(
         incomplete(results),
     ]
     tests, win, rating = [], [], []
-    for metric, words in METRICS.items():
-        means, told = complete_datasets(losses[metric][ranked], words)
-        notes += [note for note in told if note not in notes]
-        made, test = rank_tables(means, metric, alpha)
+    for metric in METRICS:
+        ranking = rank_methods(losses[metric][ranked])
+        notes += [note for note in ranking.notes if note not in notes]
+        made, test = rank_tables(ranking, metric, alpha)
         tables += made
         tests.append(test)
         win.append(win_rates(losses[metric][ranked], seed=seed).assign(metric=metric))
         rating.append(elo(losses[metric][ranked], seed=seed).assign(metric=metric))
         if metric == "brier":
-            groups, told = rank_groups(results, means)
+            groups, told = rank_groups(results, ranking)
             tables += groups
             notes += told
     tables += [friedman_table(tests, alpha), winrate_table(win), elo_table(rating)]
@@ -152,7 +149,7 @@ def relative_quantiles(losses: dict[str, pd.DataFrame]) -> Table:
     pd = require("pandas", extra="bench")
     rows = []
     for metric, table in losses.items():
-        means = dataset_table(relative_table(table), complete=False).drop(columns=BASELINE)
+        means = relative_table(table).drop(columns=BASELINE).groupby(level=DATASET).mean()
         for method in means.columns:
             values = means[method].dropna().to_numpy(float)
             rows.append((metric, method, *_quantiles(values), values.size))
@@ -204,10 +201,8 @@ def incomplete(results: pd.DataFrame) -> Table:
     pd = require("pandas", extra="bench")
     experiments = results[EXPERIMENT].drop_duplicates().itertuples(index=False, name=None)
     methods = list(dict.fromkeys(results["method"]))
-    every = pd.MultiIndex.from_tuples(
-        [(*key, method) for key in experiments for method in methods], names=[*EXPERIMENT, "method"]
-    )
-    rows = results.set_index([*EXPERIMENT, "method"])[["status", "message"]].reindex(every)
+    every = pd.MultiIndex.from_tuples([(*key, method) for key in experiments for method in methods], names=KEY)
+    rows = results.set_index(KEY)[["status", "message"]].reindex(every)
     rows["status"] = rows["status"].fillna("absent")
     rows["message"] = rows["message"].fillna("")
     frame = rows[rows["status"] != "ok"].reset_index()

@@ -35,7 +35,7 @@ def report(
     """Turn results into tables, statistics, figures and a leaderboard page. Nothing is refitted."""
     with explained():
         if redraw:
-            from calibrant.plots.study import redraw as draw_again
+            from calibrant.bench.study.figures import redraw as draw_again
 
             with asked():
                 if results:

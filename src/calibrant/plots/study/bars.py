@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.bench.study.results import METRICS
 from calibrant.plots.study.style import Methods, empty_figure, method_axis, row_height, styled
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def fit_time(table: pd.DataFrame, methods: pd.DataFrame) -> Any:
     return figure
 
 
-def win_rates(table: pd.DataFrame, methods: pd.DataFrame) -> Any:
-    """Draw the table `winrates`: share of wins against all other methods, by log loss and by Brier score."""
+def win_rates(table: pd.DataFrame, methods: pd.DataFrame, metrics: Mapping[str, str]) -> Any:
+    """Draw the table `winrates`: share of wins against all other methods, with a panel for each of `metrics`."""
     look = Methods.from_table(methods)
     table = table.dropna(subset=["winrate"])
     names = look.present(table["method"].tolist())
@@ -48,8 +48,8 @@ def win_rates(table: pd.DataFrame, methods: pd.DataFrame) -> Any:
     with styled() as figure_class:
         height = 1.1 + row_height(len(names)) * len(names)
         figure = figure_class(figsize=(8.0, height), layout="constrained")
-        grid = figure.subplots(1, 2, sharex=True)
-        for place, (axes, (metric, words)) in enumerate(zip(grid, METRICS.items())):
+        grid = figure.subplots(1, len(metrics), sharex=True)
+        for place, (axes, (metric, words)) in enumerate(zip(grid, metrics.items())):
             method_axis(axes, names, labels=place == 0)
             rows = table[table["metric"] == metric].set_index("method")
             for row, name in enumerate(names):

@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from calibrant.bench.study.results import METRICS
-from calibrant.bench.study.statistics import cliques
 from calibrant.plots.study.style import Methods, empty_figure, plain, styled
 
 if TYPE_CHECKING:
@@ -19,7 +17,9 @@ _ROW = 0.26
 """Inches between two lines of labels."""
 
 
-def critical_difference_diagram(ranks: pd.DataFrame, friedman: pd.DataFrame, methods: pd.DataFrame, metric: str) -> Any:
+def critical_difference_diagram(
+    ranks: pd.DataFrame, friedman: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str
+) -> Any:
     """Draw the tables `ranks_<metric>` and `friedman`.
 
     Parameters
@@ -30,7 +30,8 @@ def critical_difference_diagram(ranks: pd.DataFrame, friedman: pd.DataFrame, met
         The row of `metric` has critical_difference, n_datasets and alpha.
     methods : pandas.DataFrame
         The table `methods`.
-    metric : {"logloss", "brier"}
+    metric, words : str
+        The loss in the table, and its name in the title.
     """
     ranks = ranks.dropna(subset=["rank"]).sort_values("rank", kind="stable")
     test = friedman[friedman["metric"] == metric].iloc[0]
@@ -81,9 +82,32 @@ def critical_difference_diagram(ranks: pd.DataFrame, friedman: pd.DataFrame, met
             ends = [series[group[0]] - margin, series[group[-1]] + margin]
             axes.plot(ends, [y, y], color="#111111", linewidth=3.4, solid_capstyle="butt", zorder=5)
         _scale(axes, difference, low)
-        title = f"Average rank by test {METRICS[metric]}, {int(test['n_datasets'])} datasets (left is best)"
+        title = f"Average rank by test {words}, {int(test['n_datasets'])} datasets (left is best)"
         axes.set_title(title, fontsize=9)
     return figure
+
+
+def cliques(mean_ranks: pd.Series, difference: float) -> list[list[str]]:
+    """Largest groups of methods, neighbours in rank, whose extremes lie within `difference` of each other.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> cliques(pd.Series({"a": 1.0, "b": 1.5, "c": 2.2, "d": 4.0}), 1.0)
+    [['a', 'b'], ['b', 'c']]
+    """
+    ordered = mean_ranks.sort_values(kind="stable")
+    names, values = list(ordered.index), ordered.to_numpy(float)
+    groups: list[list[str]] = []
+    reach = 0
+    for start in range(len(names)):
+        end = start
+        while end + 1 < len(names) and values[end + 1] - values[start] <= difference:
+            end += 1
+        if end > start and end > reach:
+            groups.append(names[start : end + 1])
+            reach = end
+    return groups
 
 
 def _scale(axes: Any, difference: float, low: float) -> None:

@@ -1,7 +1,7 @@
 """Average rank of every method in groups of datasets, with 95 % intervals.
 
 Up to eight methods share one panel. More would be a thicket: then every family has a panel of its own, the other
-methods in grey behind it and `none` dashed for reference.
+methods in grey behind it and the baseline dashed for reference.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.bench.study.results import BASELINE
 from calibrant.optional import require
 from calibrant.plots.study.style import Methods, empty_figure, grid_shape, plain, styled
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 _IN_ONE_PANEL = 8
 
 
-def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str) -> Any:
+def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str, baseline: str) -> Any:
     """Draw the table `rank_by_rows` or `rank_by_classes`.
 
     Parameters
@@ -31,12 +30,14 @@ def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str) -> Any:
         The table `methods`.
     what : str
         What the groups are made by, for the axis: "calibration rows", "classes".
+    baseline : str
+        Method without calibration, shown for reference.
     """
     look = Methods.from_table(methods)
     names = look.present(table["method"].tolist())
     if table.empty:
         return empty_figure(f"no groups: the number of {what} is the same on every dataset, or there are no ranks")
-    panels = [names] if len(names) <= _IN_ONE_PANEL else _families(names, look)
+    panels = [names] if len(names) <= _IN_ONE_PANEL else _families(names, look, baseline)
     ticker = require("matplotlib.ticker", extra="plots")
     with styled() as figure_class:
         rows, columns = grid_shape(len(panels), 3)
@@ -47,31 +48,31 @@ def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str) -> Any:
             if place >= len(panels):
                 axes.set_visible(False)
                 continue
-            _panel(axes, table, names, panels[place], look)
+            _panel(axes, table, names, panels[place], look, baseline)
             if place + columns >= len(panels):
                 axes.tick_params(labelbottom=True)
         grid[0, 0].set_ylim(len(names) + 0.5, 0.5)
         grid[0, 0].yaxis.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=3))
-        dashed = f"; dashed: {BASELINE}" if len(panels) > 1 else ""
+        dashed = f"; dashed: {baseline}" if len(panels) > 1 else ""
         figure.supxlabel(f"number of {what} (datasets in the group){dashed}", fontsize=9)
         figure.supylabel("average rank by Brier score (1 is best)", fontsize=9)
     return figure
 
 
-def _families(names: list[str], look: Methods) -> list[list[str]]:
+def _families(names: list[str], look: Methods, baseline: str) -> list[list[str]]:
     return [
         [name for name in names if look.family[name] == family]
-        for family in dict.fromkeys(look.family[n] for n in names if n != BASELINE)
+        for family in dict.fromkeys(look.family[n] for n in names if n != baseline)
     ]
 
 
-def _panel(axes: Any, table: pd.DataFrame, names: list[str], shown: list[str], look: Methods) -> None:
+def _panel(axes: Any, table: pd.DataFrame, names: list[str], shown: list[str], look: Methods, baseline: str) -> None:
     groups = table.drop_duplicates("group").sort_values("group")
     at = np.arange(len(groups), dtype=float)
     for name in names:
         if name not in shown:
             part = table[table["method"] == name].sort_values("group")
-            grey = {"color": look.colour[name], "linestyle": "--"} if name == BASELINE else {"color": "#e2e2e2"}
+            grey = {"color": look.colour[name], "linestyle": "--"} if name == baseline else {"color": "#e2e2e2"}
             axes.plot(at, part["rank"], linewidth=1.0, zorder=1, **grey)
     for place, name in enumerate(shown):
         part = table[table["method"] == name].sort_values("group")

@@ -1,4 +1,4 @@
-"""Relative change of loss per method: one dot a dataset, boxes at 10, 25, 50, 75 and 90 %.
+"""Relative change of loss per method: one dot per dataset, boxes at 10, 25, 50, 75 and 90 %.
 
 The axis is symmetric-logarithmic and ends at ±100 %; what lies beyond is drawn on the edge as a triangle.
 """
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.bench.study.results import METRICS
 from calibrant.optional import require
 from calibrant.plots.study.style import Methods, empty_figure, grid_shape, method_axis, plain, row_height, styled
 
@@ -21,7 +20,7 @@ LINEAR = 0.01
 TICKS = (-1.0, -0.1, -0.01, 0.0, 0.01, 0.1, 1.0)
 
 
-def relative_change(table: pd.DataFrame, methods: pd.DataFrame, metric: str) -> Any:
+def relative_change(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str) -> Any:
     """Draw the table `relative_by_dataset`.
 
     Parameters
@@ -30,7 +29,8 @@ def relative_change(table: pd.DataFrame, methods: pd.DataFrame, metric: str) -> 
         Columns benchmark, dataset, method and the metric.
     methods : pandas.DataFrame
         The table `methods`.
-    metric : {"logloss", "brier"}
+    metric, words : str
+        Column of the loss, and its name on the axis.
 
     Returns
     -------
@@ -45,11 +45,11 @@ def relative_change(table: pd.DataFrame, methods: pd.DataFrame, metric: str) -> 
         figure = figure_class(figsize=(7.0, height), layout="constrained")
         axes = figure.add_subplot()
         _panel(axes, table, names, look, metric)
-        axes.set_xlabel(f"relative change of test {METRICS[metric]} (one dot a dataset; left is better)")
+        axes.set_xlabel(f"relative change of test {words} (one dot per dataset; left is better)")
     return figure
 
 
-def relative_change_by_model(table: pd.DataFrame, methods: pd.DataFrame, metric: str) -> Any:
+def relative_change_by_model(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str) -> Any:
     """Draw the table `relative_by_model`, one panel for each model."""
     look = Methods.from_table(methods)
     names = look.present(table["method"].tolist())
@@ -69,7 +69,7 @@ def relative_change_by_model(table: pd.DataFrame, methods: pd.DataFrame, metric:
             _panel(axes, part, names, look, metric, labels=place % columns == 0)
             axes.set_title(plain(models[place], 40))
             axes.tick_params(axis="x", labelsize=7.5)
-        figure.supxlabel(f"relative change of test {METRICS[metric]} (one dot a dataset; left is better)", fontsize=9)
+        figure.supxlabel(f"relative change of test {words} (one dot per dataset; left is better)", fontsize=9)
     return figure
 
 

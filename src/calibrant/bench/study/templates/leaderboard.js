@@ -27,11 +27,16 @@
     return values.map((v) => 1 + values.filter((w) => w < v).length + (values.filter((w) => w === v).length - 1) / 2);
   }
 
+  // As in `calibrant.bench.study.ranking`, against which a test compares: methods that finished no dataset have no
+  // rank, and the others are ranked on the datasets that all of them finished, by means of ten digits.
   function compare(rows, methods, metric) {
     const loss = data[metric];
     const datasets = groupBy(rows, (row) => data.dataset[row]);
-    const complete = datasets.filter((group) => group.every((row) => methods.every((m) => !Number.isNaN(loss[m][row]))));
-    const perDataset = complete.map((group) => ranks(methods.map((m) => mean(group.map((row) => loss[m][row])))));
+    const finished = (m, group) => group.every((row) => !Number.isNaN(loss[m][row]));
+    const ranked = methods.filter((m) => datasets.some((group) => finished(m, group)));
+    const complete = datasets.filter((group) => ranked.every((m) => finished(m, group)));
+    const perDataset = complete.map((group) => ranks(ranked.map((m) => Number(mean(group.map((row) => loss[m][row])).toPrecision(10)))));
+    const rank = (m) => (ranked.includes(m) ? mean(perDataset.map((r) => r[ranked.indexOf(m)])) : NaN);
     const change = (m, row) => (loss[m][row] === loss[NONE][row] ? 0 : loss[m][row] - loss[NONE][row]);
     const relative = (m, row) => (loss[m][row] === loss[NONE][row] ? 0 : loss[m][row] / loss[NONE][row] - 1);
     const duel = (a, b) => mean(known(datasets.map((group) => mean(known(group.map((row) => {
@@ -41,8 +46,8 @@
     return {
       complete: complete.length,
       datasets: datasets.length,
-      of: methods.map((m, i) => ({
-        rank: mean(perDataset.map((r) => r[i])),
+      of: methods.map((m) => ({
+        rank: rank(m),
         change: mean(known(rows.map((row) => change(m, row)))),
         relative: median(known(datasets.map((group) => mean(known(group.map((row) => relative(m, row))))))),
         wins: mean(known(methods.filter((o) => o !== m).map((o) => duel(m, o)))),

@@ -1,0 +1,41 @@
+"""CSV files of tables, with all digits, from which the same table is read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calibrant.files.atomic import atomic_path
+from calibrant.optional import require
+from calibrant.text_table import as_cell, from_cell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def read_csv(path: Path, text: Iterable[str], numbers: Iterable[str]) -> pd.DataFrame:
+    """Read a table that this package wrote, with the names of its columns of text and of numbers.
+
+    A dataset may well be called "NA" or "null": only an empty field of a number is missing.
+    """
+    pd = require("pandas", extra="bench")
+    gaps = {name: ["", "nan", "NaN", "NA"] for name in numbers}
+    frame = pd.read_csv(path, dtype=dict.fromkeys(text, str), keep_default_na=False, na_values=gaps)
+    for column in _text_columns(frame):
+        frame[column] = [from_cell(cell) if isinstance(cell, str) else cell for cell in frame[column]]
+    return frame
+
+
+def write_csv(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table with all digits; a text that a spreadsheet program would take for a formula stays text."""
+    cells = {
+        column: [as_cell(cell) if isinstance(cell, str) else cell for cell in frame[column]]
+        for column in _text_columns(frame)
+    }
+    with atomic_path(path) as part:
+        frame.assign(**cells).to_csv(part, index=False, lineterminator="\n")
+
+
+def _text_columns(frame: pd.DataFrame) -> list[str]:
+    return [column for column in frame.columns if frame[column].dtype.kind not in "fiub"]

@@ -1,0 +1,62 @@
+"""Tables as plain text: aligned columns for a terminal, and cells that a spreadsheet program takes as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+#: What makes a spreadsheet program read a cell as a formula when it comes first.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def aligned(rows: Sequence[Sequence[str]], left: int | Sequence[bool] = 1, gap: int = 2) -> str:
+    """Rows of text in aligned columns.
+
+    Parameters
+    ----------
+    rows : sequence of sequences of str
+        All of one length; the first may be a header.
+    left : int or sequence of bool
+        How many columns, or which, are aligned to the left; the others are aligned to the right.
+    gap : int
+        Spaces between two columns.
+
+    Examples
+    --------
+    >>> print(aligned([["method", "rank"], ["ts", "2.0"], ["sms", "1.5"]]))
+    method  rank
+    ts       2.0
+    sms      1.5
+    """
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    to_left = [place < left for place in range(len(widths))] if isinstance(left, int) else left
+    sides = [str.ljust if side else str.rjust for side in to_left]
+    lines = ((side(cell, width) for side, cell, width in zip(sides, row, widths)) for row in rows)
+    return "\n".join((" " * gap).join(line).rstrip() for line in lines)
+
+
+def encodable(text: str) -> str:
+    r"""Text that can be written: lone surrogates, as in the names of undecodable files, are spelled out.
+
+    Examples
+    --------
+    >>> print(encodable("caf\udce9"))
+    caf\udce9
+    """
+    return text.encode(errors="backslashreplace").decode()
+
+
+def as_cell(text: str) -> str:
+    """Text as a cell of a CSV file that no spreadsheet program takes for a formula; `from_cell` gives it back.
+
+    Examples
+    --------
+    >>> as_cell("=1+1"), from_cell(as_cell("=1+1")), as_cell("it's plain")
+    ("'=1+1", '=1+1', "it's plain")
+    """
+    return f"'{text}" if text.startswith(_FORMULA) or from_cell(text) != text else text
+
+
+def from_cell(cell: str) -> str:
+    """The text that `as_cell` made a cell of."""
+    rest = cell[1:]
+    return rest if cell.startswith("'") and (rest.startswith(_FORMULA) or from_cell(rest) != rest) else cell
