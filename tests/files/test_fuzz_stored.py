@@ -17,6 +17,7 @@ import pytest
 import calibrant
 from calibrant.files.stored import persistence
 from calibrant.files.stored.encoding import CalibratorFileError
+from tests.samples import sharpened
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*/*-[0-9].json"))
 NUMBERS: list[Any] = [
@@ -125,8 +126,17 @@ def test_changed_files_are_refused_or_predict(path: Path, tmp_path: Path) -> Non
         check(path, seed, tmp_path)
 
 
+FITTED = [
+    *((info.make(), k) for info in calibrant.list_calibrators() if info.stores for k in (2, 3) if info.supports(k)),
+    *((calibrant.get_calibrator("auto", monotone=True), k) for k in (2, 3)),
+    (calibrant.get_calibrator("sqs", n_landmarks=10), 3),
+    (calibrant.get_calibrator("isotonic", multiclass="ovo"), 3),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_many_changed_files_are_refused_or_predict(path: Path, tmp_path: Path) -> None:
-    seen = {check(path, seed, tmp_path) for seed in range(1000, 1300)}
+@pytest.mark.parametrize(("calibrator", "k"), FITTED, ids=[f"{i}-{c}-{k}" for i, (c, k) in enumerate(FITTED)])
+def test_many_changed_files_are_refused_or_predict(calibrator: Any, k: int, tmp_path: Path) -> None:
+    calibrant.save(calibrator.fit(*sharpened(150, k)), tmp_path / "fitted.json")
+    seen = {check(tmp_path / "fitted.json", seed, tmp_path) for seed in range(400)}
     assert {"refused", "predicted"} <= seen
