@@ -56,5 +56,5 @@ def test_sources_on_the_path_are_installed_from_where_they_lie(monkeypatch: pyte
     monkeypatch.setattr(optional, "distribution", nothing)
     root = Path(calibrant.__file__).parents[2]
     assert optional.install_command("bench") == f"pip install -e '{root}[bench]'"
-    with pytest.raises(ImportError, match="this needs the package 'no_such_package': pip install -e"):
+    with pytest.raises(ImportError, match="'no_such_package'; install it with: pip install -e"):
         optional.require("no_such_package.part", extra="bench")

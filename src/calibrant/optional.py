@@ -23,7 +23,8 @@ def require(module: str, *, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f"this needs the package {module.split('.')[0]!r}: {install_command(extra)}") from error
+        package = module.split(".")[0]
+        raise ImportError(f"this needs the package {package!r}; install it with: {install_command(extra)}") from error
 
 
 def install_command(extra: str) -> str:

@@ -1,4 +1,4 @@
-"""JSON Lines and Excel files: the same rows as in other formats, written and read again."""
+"""JSON Lines and Excel files: the same rows as in other formats, and damaged files of any format."""
 
 from __future__ import annotations
 
@@ -105,3 +105,32 @@ def test_excel_sheets_as_people_make_them(tmp_path: Path) -> None:
         read_all(RowReader(table, Layout(label="y")))
     reader = RowReader(table, Layout(label="y", classes=("a", "b")), skip_errors=True)
     assert read_all(reader).values.tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.jsonl", "t.xlsx", "t.parquet", "t.feather", "t.npz"])
+def test_damaged_files_are_named(tmp_path: Path, name: str) -> None:
+    if name.endswith("xlsx"):
+        needs("openpyxl")
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 300)
+    columns = {f"p_{label}": p[:, j] for j, label in enumerate("abc")}
+    pa.parquet.write_table(
+        pa.table({**columns, "y": [["a", "b", "c"][j] for j in rng.integers(0, 3, 300)]}), tmp_path / "s.parquet"
+    )
+    source = open_table(tmp_path / "s.parquet")
+    with open_writer(tmp_path / name, source) as writer:
+        for batch in source.batches():
+            writer.write(batch.data)
+    whole = np.frombuffer((tmp_path / name).read_bytes(), np.uint8)
+    refused = []
+    for case in range(12):
+        damaged = whole[: rng.integers(len(whole))].copy() if case % 2 else whole.copy()
+        if len(damaged) == len(whole):
+            damaged[rng.integers(len(whole), size=20)] = rng.integers(256, size=20)
+        (tmp_path / name).write_bytes(damaged.tobytes())
+        try:
+            read_all(RowReader(open_table(tmp_path / name), Layout(label="y")))
+        except TableError as error:
+            refused.append(str(error))
+    assert len(refused) >= 6
+    assert [text for text in refused if name not in text and "columns look like" not in text] == []

@@ -7,10 +7,10 @@ import json
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -110,13 +110,8 @@ class ExcelTable(ValueTable):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        openpyxl = require("openpyxl", extra="excel")
-        try:
-            self._book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-            self._sheet = self._book.worksheets[0]
-            self._header, names = next(self._filled(), (0, ()))
-        except (BadZipFile, KeyError, IndexError, ValueError, OSError, SyntaxError, TypeError) as error:
-            raise TableError(f"{path} is not an xlsx file, or is damaged: {error}") from error
+        self._openpyxl = require("openpyxl", extra="excel")
+        self._header, names = next(self._filled(), (0, ()))
         if not names:
             raise TableError(f"{path} is empty")
         self.columns = ["" if name is None else str(name).strip() for name in names]
@@ -124,9 +119,15 @@ class ExcelTable(ValueTable):
             self.columns.pop()
 
     def _filled(self) -> Iterator[tuple[int, Sequence[Any]]]:
-        for number, values in enumerate(self._sheet.iter_rows(values_only=True), start=1):
-            if any(value is not None for value in values):
-                yield number, values
+        """Number and values of the rows that are not blank."""
+        try:
+            with closing(self._openpyxl.load_workbook(self.path, read_only=True, data_only=True)) as book:
+                for number, values in enumerate(book.worksheets[0].iter_rows(values_only=True), start=1):
+                    if any(value is not None for value in values):
+                        yield number, values
+        # Damaged zip archives and XML show in many kinds of errors, none of which names the file.
+        except Exception as error:
+            raise TableError(f"{self.path} is not an xlsx file, or is damaged: {error}") from error
 
     def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[Any]]]:
         width = len(self.columns)

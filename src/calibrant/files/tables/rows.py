@@ -172,12 +172,17 @@ class RowReader:
         """Usable rows, chunk by chunk; `everything` keeps all columns in the batches."""
         needed = list(dict.fromkeys([*columns.names, *self.layout.reserved]))
         self.skipped = Skipped()
-        bad_lines = 0
+        bad_lines, total = 0, 0.0
         for batch in self.table.batches(None if everything else needed, skip_errors=self.skip_errors):
             rows = self._checked(batch, columns)
             for row, reason in self.table.skipped[bad_lines:]:
                 self.skipped.add(1, f"{self.table.row_name(row)}: {reason}")
             bad_lines = len(self.table.skipped)
+            if rows.weight is not None:
+                with np.errstate(over="ignore"):
+                    total += float(rows.weight.sum())
+                if math.isinf(total):
+                    raise TableError(f"{self.table.path}: the weights sum to infinity; divide them by a large number")
             yield rows
 
     def _checked(self, batch: Batch, columns: ProbabilityColumns) -> Rows:

@@ -248,6 +248,7 @@ class FeatherTable(RecordTable):
         try:
             for number in range(self._file.num_record_batches):
                 whole = self._file.get_batch(number)
+                whole.validate(full=True)  # offsets of damaged text would point outside of the file
                 for start in range(0, whole.num_rows, CHUNK_ROWS):
                     part = whole.slice(start, CHUNK_ROWS)
                     yield part if columns is None else part.select(columns)

@@ -1,0 +1,60 @@
+"""Programs that are stopped, and data that overflow: nothing half-written, a line that says so, an exit code."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from calibrant.cli import app
+
+ROWS = "p_a,p_b,y\n" + "0.25,0.75,b\n0.5,0.5,a\n0.75,0.25,a\n" * 20
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.parametrize(
+    ("number", "code", "word"), [(signal.SIGTERM, 143, "Terminated"), (signal.SIGINT, 130, "Interrupted")]
+)
+def test_a_stopped_program_leaves_nothing_behind(tmp_path: Path, number: int, code: int, word: str) -> None:
+    (tmp_path / "t.csv").write_text(ROWS)
+    # The writer is held up in the middle of its work, where a signal would leave a half-written file.
+    program = (
+        "import sys, time; sys.argv = ['calibrant', 'fit', 't.csv', '-y', 'y', '-m', 'ts', '-o', 'c.json']\n"
+        "import calibrant\n"
+        "calibrant.save = lambda *_: time.sleep(600)\n"
+        "from calibrant.cli import main; main()"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not list(tmp_path.glob("*.part")):
+        assert child.poll() is None, child.communicate()
+        time.sleep(0.02)
+    child.send_signal(number)
+    out, err = child.communicate()
+    assert (out, err, child.returncode) == ("", f"{word}. Nothing was written.\n", code)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_weights_whose_sum_overflows_are_refused(tmp_path: Path) -> None:
+    lines = ROWS.splitlines()
+    (tmp_path / "t.csv").write_text("\n".join([lines[0] + ",w", *(f"{line},1e308" for line in lines[1:])]))
+    for command in (("evaluate",), ("fit", "-m", "ts", "-o", tmp_path / "c.json")):
+        words = [command[0], tmp_path / "t.csv", "-y", "y", "--weight", "w", *command[1:]]
+        result = CliRunner().invoke(app, [str(word) for word in words])
+        assert result.exit_code == 1, result.output
+        assert "weights" in result.stderr
+    assert not (tmp_path / "c.json").exists()
+
+
+def test_two_documents_never_share_standard_output(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(ROWS)
+    words = ["fit", str(tmp_path / "t.csv"), "-y", "y", "-m", "ts", "-o", "-", "--json"]
+    result = CliRunner().invoke(app, words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "cannot share standard output" in result.stderr
