@@ -18,6 +18,7 @@ from calibrant.files.tables.cells import label_codes, read_labels, to_text
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns
 from calibrant.files.tables.numeric import NumberStyle, to_numbers
 from calibrant.files.tables.table import Batch, RequestError, Table, TableError
+from calibrant.inputs.labels import LARGEST_TOTAL
 from calibrant.inputs.rows import complete, examine, find_fault
 from calibrant.optional import require
 
@@ -181,8 +182,10 @@ class RowReader:
             if rows.weight is not None:
                 with np.errstate(over="ignore"):
                     total += float(rows.weight.sum())
-                if math.isinf(total):
-                    raise TableError(f"{self.table.path}: the weights sum to infinity; divide them by a large number")
+                if total > LARGEST_TOTAL:
+                    raise TableError(
+                        f"{self.table.path}: the weights sum to {total:.3g}, which is too much; scale them down"
+                    )
             yield rows
 
     def _checked(self, batch: Batch, columns: ProbabilityColumns) -> Rows:
