@@ -79,15 +79,28 @@ def test_options_and_one_class(three: Data) -> None:
     assert display.ax_.get_xlabel() == "Predicted probability of bee"
 
 
-def test_two_curves_on_one_axes(three: Data) -> None:
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_several_models_in_one_diagram(three: Data, strategy: str) -> None:
     y, p = three
-    first = ReliabilityDisplay.from_predictions(y, p, name="a")
-    bottom = first.ax_.get_ylim()
-    ReliabilityDisplay.from_predictions(y, np.sqrt(p) / np.sqrt(p).sum(1, keepdims=True), name="b", ax=first.ax_,
-                                        histogram=False, color="black", marker="s")  # fmt: skip
+    first = ReliabilityDisplay.from_predictions(y, p, name="a", strategy=strategy)
+    bottom, lines = first.ax_.get_ylim(), [first.line_]
+    for name, power in (("b", 0.5), ("c", 2.0)):
+        moved = p**power / (p**power).sum(axis=1, keepdims=True)
+        model = LogisticRegression().fit(np.log(moved), y)
+        more = ReliabilityDisplay.from_estimator(
+            model, np.log(moved), y, name=name, ax=first.ax_, strategy=strategy, n_bins=5
+        )
+        assert more.histogram_ax_ is None
+        table = reliability_table(y, model.predict_proba(np.log(moved)), strategy=strategy, n_bins=5)
+        np.testing.assert_allclose(more.line_.get_xydata(), np.column_stack([table.score, table.frequency]))
+        lines.append(more.line_)
     assert first.ax_.get_ylim() == bottom
-    labels = [text.get_text() for text in first.ax_.get_legend().get_texts()]
-    assert [label.split("\n")[0] for label in labels] == ["calibrated", "a", "b"]
+    labels = [text.get_text().split("\n")[0] for text in first.ax_.get_legend().get_texts()]
+    assert labels == ["calibrated", "a", "b", "c"]
+    assert len({line.get_color() for line in lines}) == 3
+    assert len({str(line._unscaled_dash_pattern) for line in lines}) == 3
+    own = ReliabilityDisplay.from_predictions(y, p, ax=first.ax_, color="red", linestyle=":", histogram=False)
+    assert (own.line_.get_color(), own.line_.get_linestyle()) == ("red", ":")
 
 
 @pytest.mark.parametrize("size", [(4.4, 5.3), (2.6, 3.2), (6, 3)])
@@ -195,7 +208,7 @@ def test_without_matplotlib_the_error_names_the_extra() -> None:
         "import sys\nsys.modules['matplotlib'] = None\nsys.modules['matplotlib.pyplot'] = None\n"
         "from calibrant.plots import ReliabilityDisplay\n"
         "try:\n    ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.8])\n"
-        "except ImportError as error:\n    sys.exit(0 if 'calibrant[plots]' in str(error) else 2)\n"
+        "except ImportError as error:\n    sys.exit(0 if '[plots]' in str(error) else 2)\n"
         "sys.exit(3)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

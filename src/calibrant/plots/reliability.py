@@ -1,7 +1,8 @@
 """Reliability diagrams: observed frequency against predicted probability, with a band and a histogram of predictions.
 
-A calibrated curve runs along the diagonal; over-confidence bends it below the diagonal to the right and above it to
-the left. The tables come from `calibrant.metrics.reliability`; here they are drawn.
+A calibrated curve runs along the diagonal. Below it the event is rarer than predicted, above it more frequent;
+predictions that are too extreme bend the curve below the diagonal on the right and above it on the left. The tables
+come from `calibrant.metrics.reliability`; here they are drawn.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from numpy.typing import ArrayLike
 from calibrant.metrics import ReliabilityTable, reliability_table
 from calibrant.metrics.bins import Strategy
 from calibrant.metrics.views import Kind
-from calibrant.plots.style import BLUE, histogram_strip, new_axes, plain, shorten, square_unit_axes
+from calibrant.plots.style import BLUE, SERIES, histogram_strip, new_axes, plain, shorten, square_unit_axes
+
+#: Marks the line of a curve, so that the next model on the same axes is drawn in another look.
+CURVE = "reliability-curve"
 
 
 def axis_labels(table: ReliabilityTable) -> tuple[str, str]:
@@ -72,7 +76,7 @@ def predict(estimator: Any, X: Any) -> tuple[Any, Any]:
 class ReliabilityDisplay:
     """Reliability diagram of two classes or of the predicted class.
 
-    Make one with `from_predictions` or `from_estimator`.
+    Make one with `from_predictions` or `from_estimator`; pass ``ax=display.ax_`` to draw another model beside it.
 
     Parameters
     ----------
@@ -161,33 +165,45 @@ class ReliabilityDisplay:
         self,
         ax: Any = None,
         *,
-        histogram: bool = True,
+        histogram: bool | None = None,
         band: bool = True,
         legend: bool = True,
-        color: str = BLUE,
-        marker: str = "o",
-        linestyle: Any = "-",
+        color: str | None = None,
+        marker: str | None = None,
+        linestyle: Any = None,
     ) -> ReliabilityDisplay:
         """Draw the table.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
-        histogram, band, legend : bool, default True
-            Whether to draw the histogram of predictions, the band and the legend.
-        color, marker, linestyle
-            Look of the curve.
+            Where to draw; by default a new figure. Axes with another model's curve get a second one.
+        histogram : bool, optional
+            Whether to draw the histogram of predictions; by default that of the first model on the axes.
+        band, legend : bool, default True
+            Whether to draw the band and the legend.
+        color, marker, linestyle : optional
+            Look of the curve; by default one that no earlier curve on the axes has.
         """
         self.figure_, self.ax_ = new_axes(ax, (4.4, 5.3))
         square_unit_axes(self.ax_)
+        earlier = sum(line.get_gid() == CURVE for line in self.ax_.lines)
+        look = SERIES[earlier % len(SERIES)]
         error = f"ECE {self.table.expected_error:.3f}"
         label = f"{plain(shorten(self.name, 24))}\n{error}" if self.name else error
         self.line_, self.band_ = draw_table(
-            self.ax_, self.table, label=label, color=color, marker=marker, linestyle=linestyle, band=band
+            self.ax_,
+            self.table,
+            label=label,
+            color=color or look[0],
+            marker=marker or look[1],
+            linestyle=linestyle or look[2],
+            band=band,
         )
+        self.line_.set_gid(CURVE)
         x_label, y_label = axis_labels(self.table)
         self.ax_.set_ylabel(y_label)
+        histogram = earlier == 0 if histogram is None else histogram
         self.histogram_ax_ = histogram_strip(self.ax_, self.table.histogram) if histogram else None
         self.ax_.set_xlabel(x_label)
         if legend:

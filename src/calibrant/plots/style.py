@@ -24,6 +24,14 @@ TOWERING = 25.0
 MARGIN = 0.02
 STRIP_HEIGHT = 0.17
 DIAGONAL = "calibrated"
+# Colour, marker and line of the first, second ... model in one diagram (Okabe and Ito, alternating in lightness).
+SERIES = (
+    (BLUE, "o", "-"),
+    (VERMILION, "s", (0, (5, 1.5))),
+    ("#000000", "^", (0, (1, 1))),
+    ("#009E73", "D", (0, (6, 1.5, 1, 1.5))),
+    ("#CC79A7", "v", (0, (3, 1))),
+)
 
 
 def new_axes(ax: Any, figsize: tuple[float, float]) -> tuple[Any, Any]:
