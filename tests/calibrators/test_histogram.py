@@ -7,7 +7,7 @@ import pytest
 from calibration_samples import binary_sample, columns, multiclass_sample, quiet
 
 from calibrant.calibrators.binary.bbq import BBQCalibrator
-from calibrant.calibrators.binary.binning import HistogramCalibrator, weighted_quantiles
+from calibrant.calibrators.binary.binning import HistogramCalibrator
 from calibrant.calibrators.binary.scaling_binning import ScalingBinningCalibrator
 from tests.needs import needs
 
@@ -18,27 +18,29 @@ def test_bins_hold_the_share_of_positive_labels():
     p, y = binary_sample(500)
     calibrator = HistogramCalibrator(n_bins=7).fit(p, y)
     for j in range(7):
-        inside = (p >= j / 7) & (p < (j + 1) / 7)
+        inside = (p > j / 7) & (p <= (j + 1) / 7)
         np.testing.assert_allclose(calibrator.predict_proba([(j + 0.5) / 7])[0, 1], y[inside].mean(), atol=1e-12)
 
 
 @pytest.mark.parametrize("n_bins", [2, 3, 7, 10, 29, 100])
-def test_an_edge_belongs_to_the_bin_on_its_right_however_it_was_rounded(n_bins):
+def test_an_edge_belongs_to_the_bin_on_its_left_however_it_was_rounded(n_bins):
     edges = np.arange(n_bins + 1) / n_bins
     label = (np.arange(n_bins + 1) % 2).astype(int)
-    label[-1] = label[-2]  # 1.0 belongs to the last bin
+    label[0] = label[1]  # 0.0 belongs to the first bin
     for value in (edges, np.linspace(0, 1, n_bins + 1), 1.0 - edges[::-1]):
         p = np.clip(value, 0.0, 1.0)
         q = HistogramCalibrator(n_bins=n_bins).fit(p, label).predict_proba(p)[:, 1]
         np.testing.assert_array_equal(q, label)
 
 
-def test_weighted_quantiles_are_those_of_repeated_values():
-    rng = np.random.default_rng(0)
-    score, weight = np.sort(rng.random(40)), rng.integers(1, 5, size=40)
-    levels = np.linspace(0, 1, 13)
-    expected = np.quantile(np.repeat(score, weight), levels)
-    np.testing.assert_allclose(weighted_quantiles(score, weight.astype(float), levels), expected, atol=1e-14)
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_bins_of_the_first_version_hold_their_left_edge(strategy):
+    """Calibrators stored by version 0.1.0 do not say on which side their bins are closed."""
+    calibrator = HistogramCalibrator(n_bins=2, strategy=strategy).fit([0.1, 0.5, 0.5, 0.9], [0, 0, 0, 1])
+    assert calibrator.edges_[1] == 0.5
+    right = calibrator.predict_proba([0.5])[0, 1]
+    del calibrator.closed_
+    assert calibrator.predict_proba([0.5])[0, 1] == calibrator.values_[1] != right
 
 
 def test_empty_bins():

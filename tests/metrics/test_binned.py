@@ -15,7 +15,6 @@ from calibrant.metrics import (
     reliability_table,
     rms_calibration_error,
 )
-from calibrant.metrics.bins import uniform_index
 from tests.needs import needs
 
 Data = tuple[np.ndarray, np.ndarray]
@@ -64,15 +63,6 @@ def test_equal_scores_share_a_bin() -> None:
     np.testing.assert_array_equal(table.weight, [50, 13, 37])
     np.testing.assert_allclose(table.lower, [0, 0.3, 0.7])
     np.testing.assert_allclose(table.upper, [0.3, 0.7, 1])
-
-
-def test_edges_belong_to_the_bin_on_their_left() -> None:
-    for n_bins in (3, 7, 10, 15, 20, 49):
-        edges = np.linspace(0, 1, n_bins + 1)
-        np.testing.assert_array_equal(uniform_index(edges[1:], n_bins), np.arange(n_bins))
-        beyond = np.nextafter(edges[:-1], 1)
-        np.testing.assert_array_equal(uniform_index(beyond, n_bins), np.arange(n_bins))
-    assert uniform_index(np.array([0.0]), 10)[0] == 0
 
 
 def test_full_confidence_is_in_the_last_bin() -> None:
@@ -130,7 +120,7 @@ def test_debiasing_removes_what_chance_contributes(error) -> None:
 
 def test_squared_debiased_error_is_unbiased() -> None:
     # Two bins with known gaps of 0.1 and 0.05: the estimate before the root averages to the truth.
-    from calibrant.metrics.bins import BinSums
+    from calibrant.bins import BinSums
 
     rng = np.random.default_rng(6)
     n, truth = 40, np.array([0.3, 0.7])

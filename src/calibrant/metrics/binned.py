@@ -14,10 +14,49 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from calibrant.metrics.bins import Binner, BinSums, Strategy
+from calibrant.bins import (
+    BinSums,
+    Strategy,
+    bin_sums,
+    check_bins,
+    quantile_index,
+    uniform_edges,
+    uniform_index,
+)
 from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
 from calibrant.metrics.scalars import Statistic, scalar
-from calibrant.metrics.views import Kind, View, view_statistic
+from calibrant.metrics.views import Kind, View, sort_view, view_statistic
+
+
+class Binner:
+    """Sums over the bins of one view for any weights, with the work that weights do not change done once."""
+
+    def __init__(self, view: View, n_bins: int, strategy: str) -> None:
+        check_bins(n_bins, strategy)
+        self.n_bins = int(n_bins)
+        self.strategy = strategy
+        self.view = view
+        if strategy == "uniform":
+            self._index = uniform_index(view.score, self.n_bins)
+        else:
+            self._ordered = sort_view(view)
+
+    def sums(self, weight: FloatArray | None) -> BinSums:
+        if self.strategy == "uniform":
+            return bin_sums(self._index, self.view.score, self.view.hit, weight, self.n_bins)
+        ordered = self._ordered
+        moved = None if weight is None else weight[ordered.order]
+        index = quantile_index(ordered.starts, len(ordered.score), self.n_bins, moved)
+        return bin_sums(index, ordered.score, ordered.hit, moved, self.n_bins)
+
+    def edges(self, weight: FloatArray | None) -> FloatArray:
+        """Ends of all equal-width bins, or of the occupied equal-mass bins, which part half-way between scores."""
+        if self.strategy == "uniform":
+            return uniform_edges(self.n_bins)
+        ordered, score = self._ordered, self._ordered.score
+        moved = None if weight is None else weight[ordered.order]
+        last = np.flatnonzero(np.diff(quantile_index(ordered.starts, len(score), self.n_bins, moved)))
+        return np.concatenate([[0.0], (score[last] + score[last + 1]) / 2, [1.0]])
 
 
 def _folded_normal_mean(mean: FloatArray, deviation: FloatArray) -> FloatArray:

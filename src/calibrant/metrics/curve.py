@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_pos_label_consistency
 
+from calibrant.bins import Strategy, bin_sums, check_bins, edge_index, quantiles, uniform_edges, uniform_index
 from calibrant.inputs.labels import check_labels, distinct
 from calibrant.inputs.predictions import as_matrix
-from calibrant.metrics.bins import Strategy, bin_sums, check_bins, uniform_edges
 from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.views import class_view, column_of, single_view
 from calibrant.threads import limited
@@ -68,7 +68,10 @@ def calibration_curve(
         positive = _check_pos_label_consistency(pos_label, labels)
         # As probabilities of the classes 0 and 1 they are checked like all others.
         view = single_view(check_predictions((labels == positive).astype(np.int64), array, classes=[0, 1]), "binary")
-    edges = uniform_edges(n_bins) if strategy == "uniform" else np.quantile(view.score, uniform_edges(n_bins))
-    sums = bin_sums(np.searchsorted(edges[1:-1], view.score), view.score, view.hit, None, n_bins)
+    if strategy == "uniform":
+        index = uniform_index(view.score, n_bins)
+    else:
+        index = edge_index(view.score, quantiles(view.score, None, uniform_edges(n_bins))[1:-1])
+    sums = bin_sums(index, view.score, view.hit, None, n_bins)
     full = sums.weight > 0
     return sums.hit[full] / sums.weight[full], sums.score[full] / sums.weight[full]

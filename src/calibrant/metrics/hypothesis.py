@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.bins import bin_sums, quantile_index, uniform_index
 from calibrant.metrics.binned import expected_error
-from calibrant.metrics.bins import bin_sums, quantile_index, uniform_index
 from calibrant.metrics.inputs import FloatArray, Forecasts, IntArray, check_predictions
 from calibrant.metrics.losses import DEFAULT_FLOOR
 from calibrant.metrics.random import LabelSampler, generator
@@ -57,7 +57,7 @@ def _ece_of_hits(view: View, share: FloatArray, *, n_bins: int, strategy: str) -
     else:
         ordered = sort_view(view)
         index = np.empty(len(view.score), dtype=np.intp)
-        index[ordered.order] = quantile_index(ordered, n_bins, share)
+        index[ordered.order] = quantile_index(ordered.starts, len(index), n_bins, share[ordered.order])
     return lambda hit: expected_error(bin_sums(index, view.score, hit, share, n_bins))
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from calibrant.metrics.binned import expected_error
-from calibrant.metrics.bins import Binner, BinSums, Strategy, sum_by, uniform_index
+from calibrant.bins import BinSums, Strategy, sum_by, uniform_index
+from calibrant.metrics.binned import Binner, expected_error
 from calibrant.metrics.inputs import FloatArray, check_predictions
 from calibrant.metrics.views import Kind, View, class_view, column_of, resolve_kind, single_view
 from calibrant.optional import require

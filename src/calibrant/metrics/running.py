@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from calibrant.metrics.bins import sum_by, uniform_index
+from calibrant.bins import sum_by, uniform_index
 from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
 from calibrant.metrics.intervals import Estimate, interval
 from calibrant.metrics.losses import accuracy_rows, brier_rows, log_loss_rows

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
-from calibrant.metrics.bins import sum_by
+from calibrant.bins import sum_by
 from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import Kind, View, view_statistic

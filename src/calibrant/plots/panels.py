@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.bins import Strategy
 from calibrant.metrics import ReliabilityTable, classwise_reliability_tables, reliability_table
-from calibrant.metrics.bins import Strategy
 from calibrant.metrics.views import Kind
 from calibrant.optional import require
 from calibrant.plots.reliability import axis_labels, draw_table, predict

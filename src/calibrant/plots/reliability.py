@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.bins import Strategy
 from calibrant.metrics import ReliabilityTable, reliability_table
-from calibrant.metrics.bins import Strategy
 from calibrant.metrics.views import Kind
 from calibrant.plots.style import BLUE, SERIES, histogram_strip, new_axes, plain, shorten, square_unit_axes
 

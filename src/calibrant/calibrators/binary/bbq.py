@@ -13,14 +13,8 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.utils._param_validation import StrOptions
 
-from calibrant.calibrators.binary.binning import (
-    EDGE_DECIMALS,
-    Grouped,
-    bin_totals,
-    group_scores,
-    rounded_positive,
-    weighted_quantiles,
-)
+from calibrant.bins import EDGE_DECIMALS, edge_index, quantiles, uniform_edges
+from calibrant.calibrators.binary.binning import Grouped, bin_totals, group_scores, rounded_positive
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray, IntArray
@@ -53,6 +47,8 @@ class BBQCalibrator(BinaryMethod):
         Their weights (two classes).
     edges_, values_ : ndarray
         The averaged step function (two classes).
+    closed_ : {"right", "left"}
+        The side on which bins hold their edge: left in calibrators stored by version 0.1.0.
     estimators_ : list
         The binary calibrators (more than two classes).
 
@@ -71,6 +67,8 @@ class BBQCalibrator(BinaryMethod):
     >>> calibrator.predict_proba([0.45])[:, 1].round(1)
     array([0.2])
     """
+
+    closed_: str = "left"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BinaryMethod._parameter_constraints,
@@ -93,6 +91,7 @@ class BBQCalibrator(BinaryMethod):
         super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        self.closed_ = "right"
         grouped = group_scores(rounded_positive(x), y, weight)
         total = float(grouped.weight.sum())
         root = total ** (1.0 / 3.0)
@@ -108,9 +107,9 @@ class BBQCalibrator(BinaryMethod):
 
     def _binning(self, grouped: Grouped, size: int) -> tuple[FloatArray, FloatArray, float]:
         """Inner edges, bin values and log-weight of one binning."""
-        levels = np.linspace(0.0, 1.0, size + 1)
+        levels = uniform_edges(size)
         if self.strategy == "quantile":
-            levels = np.concatenate([[0.0], weighted_quantiles(grouped.score, grouped.weight, levels[1:-1]), [1.0]])
+            levels = np.concatenate([[0.0], quantiles(grouped.score, grouped.weight, levels[1:-1]), [1.0]])
         edges = np.unique(np.round(levels, EDGE_DECIMALS))
         total, positive = bin_totals(grouped, edges[1:-1])
         middle = 0.5 * (edges[1:] + edges[:-1])
@@ -124,10 +123,10 @@ class BBQCalibrator(BinaryMethod):
     def _check_binary_state(self, state: StateCheck) -> None:
         edges = state.array("edges_", None, increasing=True)
         state.array("values_", len(edges) + 1, low=0.0, high=1.0)
-        state.information("n_bins_", "weights_")
+        state.information("n_bins_", "weights_", "closed_")
 
     def _positive(self, x: FloatArray) -> FloatArray:
-        return self.values_[np.searchsorted(self.edges_, rounded_positive(x), side="right")]
+        return self.values_[edge_index(rounded_positive(x), self.edges_, self.closed_)]
 
 
 def _beta_binomial(total: FloatArray, positive: FloatArray, middle: FloatArray) -> tuple[FloatArray, float]:

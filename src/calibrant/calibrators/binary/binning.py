@@ -1,7 +1,7 @@
 """Histogram binning: a prediction becomes the share of positive labels in its bin.
 
-Bins have equal width or equal mass and are closed on the left, the last one on both sides. Everything here is a
-function of the sorted distinct predictions with their weights, so that weights equal repetition for the edges too.
+Bins are those of `calibrant.bins`: equal in width or in mass, closed on the right. Everything here is a function of
+the sorted distinct predictions with their weights, so that weights equal repetition for the edges too.
 """
 
 from __future__ import annotations
@@ -14,15 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from calibrant.bins import EDGE_DECIMALS, edge_index, quantiles, uniform_edges, uniform_index
 from calibrant.calibrators.lifting import BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray, IntArray
-
-#: Decimals kept before a prediction meets a bin edge: 0.3 belongs to [0.3, 0.4) whichever way it was rounded.
-EDGE_DECIMALS = 12
-
-#: Up to this many bins, comparing with every edge is faster than a binary search.
-_FEW_BINS = 40
 
 
 @dataclass(frozen=True)
@@ -46,25 +41,14 @@ def group_scores(score: FloatArray, y: IntArray, weight: FloatArray | None) -> G
     return Grouped(s[first], np.add.reduceat(w, first), np.add.reduceat(positive, first))
 
 
-def weighted_quantiles(score: FloatArray, weight: FloatArray, q: FloatArray) -> FloatArray:
-    """Quantiles with linear interpolation of the sequence in which each sorted score is repeated `weight` times."""
-    reached = np.cumsum(weight)
-    position = q * max(float(reached[-1]) - 1.0, 0.0)
-    lower = np.floor(position)
-    last = len(score) - 1
-    below = score[np.minimum(np.searchsorted(reached, lower, side="right"), last)]
-    above = score[np.minimum(np.searchsorted(reached, lower + 1.0, side="right"), last)]
-    return np.asarray(below + (position - lower) * (above - below), dtype=np.float64)
-
-
 def rounded_positive(x: FloatArray) -> FloatArray:
     """Probabilities of the second class, rounded as bin edges are."""
     return np.round(positive_probability(x), EDGE_DECIMALS)
 
 
 def bin_totals(grouped: Grouped, inner_edges: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weight and positive weight of the bins that `inner_edges` separate, closed on the left."""
-    cut = np.concatenate([[0], np.searchsorted(grouped.score, inner_edges, side="left"), [len(grouped.score)]])
+    """Weight and positive weight of the bins that `inner_edges` separate."""
+    cut = np.concatenate([[0], np.searchsorted(grouped.score, inner_edges, side="right"), [len(grouped.score)]])
     weight = np.concatenate([[0.0], np.cumsum(grouped.weight)])[cut]
     positive = np.concatenate([[0.0], np.cumsum(grouped.positive)])[cut]
     return np.diff(weight), np.diff(positive)
@@ -88,6 +72,8 @@ class HistogramCalibrator(BinaryMethod):
         Bin edges (two classes).
     values_ : ndarray of shape (n_bins_,)
         Calibrated probability of each bin (two classes).
+    closed_ : {"right", "left"}
+        The side on which bins hold their edge: left in calibrators stored by version 0.1.0.
     estimators_ : list
         The binary calibrators (more than two classes).
 
@@ -100,10 +86,12 @@ class HistogramCalibrator(BinaryMethod):
     --------
     >>> from calibrant.calibrators.binary.binning import HistogramCalibrator
     >>> calibrator = HistogramCalibrator(n_bins=2).fit([0.1, 0.2, 0.6, 0.9], [0, 0, 0, 1])
-    >>> calibrator.predict_proba([0.4, 0.5])
+    >>> calibrator.predict_proba([0.5, 0.6])
     array([[1. , 0. ],
            [0.5, 0.5]])
     """
+
+    closed_: str = "left"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BinaryMethod._parameter_constraints,
@@ -130,11 +118,12 @@ class HistogramCalibrator(BinaryMethod):
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         p = rounded_positive(x)
-        levels = np.linspace(0.0, 1.0, self.n_bins + 1)
+        self.closed_ = "right"
+        levels = uniform_edges(self.n_bins)
         if self.strategy == "uniform":
             self.edges_ = levels
         else:
-            self.edges_ = np.unique(np.round(_quantiles(p, weight, levels), EDGE_DECIMALS))
+            self.edges_ = np.unique(np.round(quantiles(p, weight, levels), EDGE_DECIMALS))
             if len(self.edges_) == 1:
                 self.edges_ = np.array([0.0, 1.0])
         n_bins = len(self.edges_) - 1
@@ -149,29 +138,15 @@ class HistogramCalibrator(BinaryMethod):
 
     def _index(self, p: FloatArray) -> NDArray[np.intp]:
         """The bin of each probability."""
-        n_bins = len(self.edges_) - 1
-        if self.strategy == "quantile":
-            if n_bins > _FEW_BINS:
-                return np.searchsorted(self.edges_[1:-1], p, side="right")
-            below = np.zeros(len(p), dtype=np.uint8)
-            for edge in self.edges_[1:-1]:
-                below += p >= edge
-            return below.astype(np.intp)
-        # Half a unit of the last decimal kept decides between two bins, as if the edges were rounded, too.
-        index = ((p + 0.5 * 10.0**-EDGE_DECIMALS) * n_bins).astype(np.intp)
-        return np.minimum(index, n_bins - 1, out=index)
+        if self.strategy == "uniform" and self.closed_ == "right":
+            return uniform_index(p, len(self.edges_) - 1)
+        return edge_index(p, np.round(self.edges_[1:-1], EDGE_DECIMALS), self.closed_)
 
     def _check_binary_state(self, state: StateCheck) -> None:
         edges = state.array("edges_", None, low=0.0, high=1.0, increasing=True)
         state.require(len(edges) >= 2, "edges_ should be at least two")
         state.array("values_", len(edges) - 1, low=0.0, high=1.0)
+        state.information("closed_")
 
     def _positive(self, x: FloatArray) -> FloatArray:
         return self.values_[self._index(rounded_positive(x))]
-
-
-def _quantiles(p: FloatArray, weight: FloatArray | None, levels: FloatArray) -> FloatArray:
-    if weight is None:
-        return np.asarray(np.quantile(p, levels), dtype=np.float64)
-    order = np.argsort(p)
-    return weighted_quantiles(p[order], weight[order], levels)

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from calibrant.calibrators.binary.binning import EDGE_DECIMALS, group_scores
+from calibrant.bins import EDGE_DECIMALS, edge_index, equal_mass_edges
+from calibrant.calibrators.binary.binning import group_scores
 from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
@@ -79,7 +80,7 @@ class ScalingBinningCalibrator(BinaryMethod):
         coefficients = fit_logistic(features, y.astype(np.float64), weight, ridge=_RIDGE)
         self.slope_, self.intercept_ = (float(c) for c in coefficients)
         grouped = group_scores(self._scaled(x), y, weight)
-        self.edges_ = _equal_mass_edges(grouped.score, grouped.weight, self.n_bins)
+        self.edges_ = equal_mass_edges(grouped.score, grouped.weight, self.n_bins)
         cut = np.concatenate([[0], np.searchsorted(grouped.score, self.edges_, side="right")])
         mass = np.add.reduceat(grouped.weight, cut)
         self.values_ = np.add.reduceat(grouped.weight * grouped.score, cut) / mass
@@ -94,27 +95,8 @@ class ScalingBinningCalibrator(BinaryMethod):
         state.array("values_", len(edges) + 1, low=0.0, high=1.0)
 
     def _positive(self, x: FloatArray) -> FloatArray:
-        return self.values_[np.searchsorted(self.edges_, self._scaled(x), side="left")]
+        return self.values_[edge_index(self._scaled(x), self.edges_)]
 
 
 def _score(x: FloatArray) -> FloatArray:
     return np.clip(x[:, 1] - x[:, 0], -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
-
-
-def _equal_mass_edges(score: FloatArray, weight: FloatArray, n_bins: int) -> FloatArray:
-    """Midpoints between the last score of a bin and the first of the next, for sorted distinct scores.
-
-    With integer weights the bins are those of the repeated scores, of which the first few hold one more than the
-    others if the number is not divisible.
-    """
-    reached = np.cumsum(weight)
-    total = float(reached[-1])
-    n_bins = max(1, min(n_bins, int(total)))
-    size = np.floor(total / n_bins)
-    part = np.arange(1, n_bins)
-    count = part * size + np.minimum(part, total - n_bins * size)
-    last = len(score) - 1
-    below = score[np.minimum(np.searchsorted(reached, count, side="left"), last)]
-    above = score[np.minimum(np.searchsorted(reached, count, side="right"), last)]
-    edges = np.unique(0.5 * (below + above))
-    return np.asarray(edges[edges < score[-1]], dtype=np.float64)
