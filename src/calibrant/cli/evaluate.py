@@ -45,18 +45,7 @@ def evaluate(
     with explained("There is no result"):
         from calibrant.report.evaluation import evaluate_table
 
-        with reading(
-            file,
-            label=label,
-            weight=weight,
-            group=group,
-            probs=probs,
-            classes=classes,
-            logits=logits,
-            renormalize=renormalize,
-            decimal=decimal,
-            on_error=on_error,
-        ) as reader:
+        with reading(file, label, weight, group, probs, classes, logits, renormalize, decimal, on_error) as reader:
             progress = progress_over(reader.table, "evaluate")
             found = evaluate_table(reader, level=level if ci else None, progress=progress)
         if as_json:

@@ -48,17 +48,7 @@ def fit(
         check_output(output, force=force)
         with asked():
             calibrator, name = make_calibrator(method, parameter or (), logits=logits, renormalize=renormalize)
-        with reading(
-            file,
-            label=label,
-            weight=weight,
-            probs=probs,
-            classes=classes,
-            logits=logits,
-            renormalize=renormalize,
-            decimal=decimal,
-            on_error=on_error,
-        ) as reader:
+        with reading(file, label, weight, None, probs, classes, logits, renormalize, decimal, on_error) as reader:
             rows = read_all(reader)
         start = time.perf_counter()
         fitted = fit_labelled(calibrator, rows)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def reading(
     file: str,
-    *,
     label: str | None = None,
     weight: str | None = None,
     group: str | None = None,

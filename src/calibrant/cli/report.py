@@ -62,18 +62,7 @@ def report(
         with asked():
             for known in [*(wanted or []), *([method] if method else [])]:
                 get_calibrator(known)
-        with reading(
-            file,
-            label=label,
-            weight=weight,
-            group=group,
-            probs=probs,
-            classes=classes,
-            logits=logits,
-            renormalize=renormalize,
-            decimal=decimal,
-            on_error=on_error,
-        ) as reader:
+        with reading(file, label, weight, group, probs, classes, logits, renormalize, decimal, on_error) as reader:
             rows = read_all(reader)
         data, segments = as_predictions(as_probabilities(rows.values, reader.layout), rows)
         words = [file, "--label", label, *_given("--classes", classes), *_given("--weight", weight)]
