@@ -5,7 +5,6 @@ import pytest
 from scipy.optimize import minimize
 
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
-from calibrant.softmax.solvers.compiled_prox import prox_in_place
 
 STRENGTH = np.array([[0.3, 0.3, 0.7], [0.3, 0.3, 0.7]])
 GROUPS = np.array([[0, 0, 1], [0, 0, 1]])
@@ -19,7 +18,7 @@ PENALTIES: list[Penalty] = [
 ]
 
 
-@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: f"{type(p).__name__}-{p.gamma:g}")
+@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: f"{type(p).__name__}-{p.reach.min():g}")
 @pytest.mark.parametrize("step", [0.1, 1.0, 2.0])
 def test_prox_minimises_its_objective(penalty: Penalty, step: float) -> None:
     rng = np.random.default_rng(0)
@@ -34,10 +33,6 @@ def test_prox_minimises_its_objective(penalty: Penalty, step: float) -> None:
         starts = [found + 0.1 * rng.normal(size=(2, 3)), point, np.zeros((2, 3))]
         best = min(minimize(objective, s.ravel(), method="Nelder-Mead", tol=1e-10).fun for s in starts)
         assert objective(found) <= best + 1e-8
-        compiled = point.copy()
-        groups = int(penalty.groups.max()) + 1
-        prox_in_place(compiled, step, penalty.code, penalty.strength, penalty.groups, groups, penalty.gamma)
-        np.testing.assert_allclose(compiled, found, atol=1e-14)
 
 
 def test_mcp_is_the_lasso_near_zero_and_constant_far_out() -> None:

@@ -89,9 +89,9 @@ SMOOTH = ("none", "ridge")
 CONVEX = ("lasso", "group_lasso")
 PAIRS = [
     (opt, name)
-    for opt, (_, _, needs_smooth) in SOLVERS.items()
+    for opt, solver in SOLVERS.items()
     for name in (*SMOOTH, *CONVEX, "mcp")
-    if name in SMOOTH or not needs_smooth
+    if name in SMOOTH or not solver.needs_smooth
 ]
 _OPTIMA: dict[tuple[str, str], float] = {}
 

@@ -17,7 +17,7 @@ MCP           Σ of s\\|t\\| − t²/2γ up to \\|t\\| = γs, then   no        n
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,57 +25,72 @@ from numpy.typing import NDArray
 from calibrant.typing import FloatArray
 
 
-class Penalty(ABC):
-    """A penalty with a strength for every coefficient."""
+class Penalty:
+    """A sum over coefficients of ``a |t| + b t² / 2`` up to ``|t| = c``, constant beyond.
 
-    smooth: bool
-    convex: bool
-    #: How compiled solvers call this penalty's prox; see `calibrant.softmax.solvers.compiled_prox`.
-    code: int
-    gamma: float = np.inf
+    Attributes
+    ----------
+    strength : ndarray, the strength of every coefficient.
+    slope, curvature, reach : ndarrays of the same shape, ``a``, ``b`` and ``c``.
+    certifies : whether every coefficient is penalised by a convex penalty, so that there is a duality gap.
+    """
 
-    def __init__(self, strength: FloatArray) -> None:
+    smooth: ClassVar[bool] = False
+    convex: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        strength: Any,
+        slope: FloatArray | None = None,
+        curvature: FloatArray | None = None,
+        reach: FloatArray | None = None,
+    ) -> None:
         self.strength: FloatArray = np.asarray(strength, dtype=np.float64)
-        self.groups: NDArray[np.int64] = np.zeros(self.strength.shape, dtype=np.int64)
+        shape = self.strength.shape
+        self.slope = np.zeros(shape) if slope is None else slope
+        self.curvature = np.zeros(shape) if curvature is None else curvature
+        self.reach = np.full(shape, np.inf) if reach is None else reach
+        self.groups: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
+        self.group_strength: FloatArray = np.zeros(0)
+        self.certifies = self.convex and bool(np.all(self.strength > 0.0))
 
-    @abstractmethod
     def value(self, theta: FloatArray) -> float:
         """The penalty at coefficients `theta`."""
+        size = np.minimum(np.abs(theta), self.reach)
+        return float(np.sum(size * (self.slope + self.curvature * size / 2.0)))
 
-    @abstractmethod
     def prox(self, theta: FloatArray, step: float) -> FloatArray:
         """The minimiser of ``‖t − theta‖² / 2 + step · penalty(t)``."""
+        from calibrant.softmax.proximal import prox_in_place
+
+        out = np.array(theta)
+        prox_in_place(np.atleast_2d(out), step, *self.description)
+        return out
 
     @property
-    def certifies(self) -> bool:
-        """Whether a feasible dual point, and with it a duality gap, is to be had: every coefficient is penalised."""
-        return self.convex and bool(np.all(self.strength > 0.0))
+    def description(self) -> tuple[Any, ...]:
+        """What compiled code asks of a penalty: the arguments of `calibrant.softmax.proximal.prox_in_place`."""
+        parts = (self.slope, self.curvature, self.reach, self.groups)
+        return (*(np.atleast_2d(part) for part in parts), self.group_strength)
 
 
 class Ridge(Penalty):
     """Sum of squares."""
 
     smooth = True
-    convex = True
-    code = 0
+
+    def __init__(self, strength: Any) -> None:
+        super().__init__(strength, curvature=2.0 * np.asarray(strength, dtype=np.float64))
 
     def value(self, theta: FloatArray) -> float:
-        return float(np.sum(self.strength * theta * theta))
+        return float(np.vdot(self.strength * theta, theta))
 
     def gradient(self, theta: FloatArray) -> FloatArray:
-        return 2.0 * self.strength * theta
-
-    @property
-    def curvature(self) -> FloatArray:
-        """The diagonal of the Hessian."""
-        return 2.0 * self.strength
-
-    def prox(self, theta: FloatArray, step: float) -> FloatArray:
-        return theta / (1.0 + 2.0 * step * self.strength)
+        return self.curvature * theta
 
     def conjugate(self, u: FloatArray) -> float:
         """The convex conjugate ``Σ u² / 4s``."""
-        return float(np.sum(u * u / (4.0 * self.strength)))
+        return float(np.vdot(u, u / (2.0 * self.curvature)))
 
 
 class NoPenalty(Ridge):
@@ -88,15 +103,8 @@ class NoPenalty(Ridge):
 class Lasso(Penalty):
     """Sum of absolute values."""
 
-    smooth = False
-    convex = True
-    code = 1
-
-    def value(self, theta: FloatArray) -> float:
-        return float(np.sum(self.strength * np.abs(theta)))
-
-    def prox(self, theta: FloatArray, step: float) -> FloatArray:
-        return np.sign(theta) * np.maximum(np.abs(theta) - step * self.strength, 0.0)
+    def __init__(self, strength: Any) -> None:
+        super().__init__(strength, slope=np.asarray(strength, dtype=np.float64))
 
     def dual_scale(self, u: FloatArray) -> float:
         """The largest factor in [0, 1] that makes `u` dual-feasible, ``|u| ≤ s`` in every entry."""
@@ -107,53 +115,29 @@ class Lasso(Penalty):
 class GroupLasso(Penalty):
     """Sum over groups of the Euclidean norm; all entries of a group have the same strength."""
 
-    smooth = False
-    convex = True
-    code = 2
-
-    def __init__(self, strength: FloatArray, groups: NDArray[np.int64]) -> None:
+    def __init__(self, strength: Any, groups: NDArray[np.int64]) -> None:
         super().__init__(strength)
         self.groups = np.unique(groups, return_inverse=True)[1].reshape(groups.shape).astype(np.int64)
         self.masks = [self.groups == g for g in range(self.groups.max(initial=-1) + 1)]
-        self.group_strength = [float(self.strength[mask].max()) for mask in self.masks]
+        self.group_strength = np.array([float(self.strength[mask].max()) for mask in self.masks])
+
+    def _norms(self, theta: FloatArray) -> FloatArray:
+        return np.array([float(np.linalg.norm(theta[mask])) for mask in self.masks])
 
     def value(self, theta: FloatArray) -> float:
-        norms = (float(np.linalg.norm(theta[mask])) for mask in self.masks)
-        return sum(s * norm for s, norm in zip(self.group_strength, norms))
-
-    def prox(self, theta: FloatArray, step: float) -> FloatArray:
-        out = np.zeros_like(theta)
-        for s, mask in zip(self.group_strength, self.masks):
-            norm = float(np.linalg.norm(theta[mask]))
-            if norm > step * s:
-                out[mask] = theta[mask] * (1.0 - step * s / norm)
-        return out
+        return float(self.group_strength @ self._norms(theta))
 
     def dual_scale(self, u: FloatArray) -> float:
         """The largest factor in [0, 1] that makes `u` dual-feasible, ``‖u_group‖ ≤ s`` in every group."""
-        worst = max(float(np.linalg.norm(u[mask])) / s for s, mask in zip(self.group_strength, self.masks))
+        worst = float(np.max(self._norms(u) / self.group_strength))
         return 1.0 if worst <= 1.0 else 1.0 / worst
 
 
 class MCP(Penalty):
     """Minimax concave penalty: like the lasso near zero, constant for coefficients beyond ``gamma · s``."""
 
-    smooth = False
     convex = False
-    code = 3
 
-    def __init__(self, strength: FloatArray, gamma: float = 3.0) -> None:
-        super().__init__(strength)
-        self.gamma = gamma
-
-    def value(self, theta: FloatArray) -> float:
-        size, s, gamma = np.abs(theta), self.strength, self.gamma
-        inside = s * size - size * size / (2.0 * gamma)
-        return float(np.sum(np.where(size <= gamma * s, inside, gamma * s * s / 2.0)))
-
-    def prox(self, theta: FloatArray, step: float) -> FloatArray:
-        size, s, gamma = np.abs(theta), self.strength, self.gamma
-        if step >= gamma:  # the sum is concave inside ±γs: either zero or the point itself wins
-            return np.where(size > np.sqrt(step * gamma) * s, theta, 0.0)
-        firm = np.sign(theta) * np.maximum(size - step * s, 0.0) / (1.0 - step / gamma)
-        return np.where(size <= gamma * s, firm, theta)
+    def __init__(self, strength: Any, gamma: float = 3.0) -> None:
+        s = np.asarray(strength, dtype=np.float64)
+        super().__init__(s, slope=s, curvature=np.full(s.shape, -1.0 / gamma), reach=gamma * s)

@@ -100,9 +100,8 @@ class SoftmaxProblem:
         """Mean squares of the features that each coefficient multiplies, shaped like the coefficients."""
         if self._squares is None:
             out = np.empty(self.shape)
-            out[:, : self.n_shared] = np.einsum("dn,dn,n->d", self.shared, self.shared, self.row_weight)
-            own = self.own[:, self.first_free :]
-            out[:, self.n_shared :] = np.einsum("mkn,mkn,n->km", own, own, self.row_weight)
+            out[:, : self.n_shared] = np.square(self.shared) @ self.row_weight
+            out[:, self.n_shared :] = (np.square(self.own[:, self.first_free :]) @ self.row_weight).T
             self._squares = out
         return self._squares
 

@@ -16,7 +16,7 @@ from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.rowwise import row_products, row_sums
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.problem import SoftmaxProblem
-from calibrant.softmax.solvers.newton import newton
+from calibrant.softmax.solvers.newton import Newton
 from calibrant.typing import FloatArray
 
 #: Number of own-class curves.
@@ -125,7 +125,7 @@ def fit_path(
     out = []
     for strength in path:
         penalty = Ridge(strength / problem.total_weight)
-        theta = newton(problem, penalty, tol=tol, max_iter=50, theta=theta).theta
+        theta = Newton().minimise(problem, penalty, tol=tol, max_iter=50, theta=theta).theta
         out.append(theta)
     return out
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibrant.softmax.solvers.damped_newton import damped_newton
 from calibrant.typing import FloatArray
-
-_MAX_ITERATIONS = 100
 
 #: Squared Newton decrement, as a share of the total weight, below which a step is the last: what remains is of the
 #: order of its square.
@@ -60,22 +59,7 @@ def fit_logistic(
         objective = loss - float(beta @ pull) + 0.5 * ridge * float(beta @ beta)
         return objective, gradient - pull + ridge * beta, hessian
 
-    beta = np.zeros(d)
-    objective, gradient, hessian = evaluate(beta)
-    for _ in range(_MAX_ITERATIONS):
-        # Collinear features (constant predictions) leave directions without curvature: the step avoids them.
-        step = -np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
-        decrement = -float(gradient @ step)
-        if decrement <= _TOLERANCE * total:
-            return beta + step
-        length = 1.0
-        while length > 1e-10:
-            candidate = evaluate(beta + length * step)
-            if candidate[0] <= objective - 1e-4 * length * decrement:
-                break
-            length *= 0.5
-        else:
-            break  # rounding decides: the optimum is reached
-        beta = beta + length * step
-        objective, gradient, hessian = candidate
-    return beta
+    end = damped_newton(
+        evaluate, np.zeros(d), enough=lambda at: 2.0 * at.decrement <= _TOLERANCE * total, moments=features**2 @ w
+    )
+    return end.theta + end.step if end.converged else end.theta

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve
 from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import strengths_to_try
@@ -21,6 +20,7 @@ from calibrant.calibrators.binary.logistic_fit import sigmoid
 from calibrant.calibrators.binary.natural_spline import check_spline, evaluate, local_coefficients
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
+from calibrant.softmax.solvers.damped_newton import damped_newton
 from calibrant.typing import FloatArray, IntArray
 
 #: Log-odds of the probability 1e-16: predictions beyond are taken as 0 and 1.
@@ -31,8 +31,6 @@ _LAMBDAS = np.logspace(-4.0, 4.0, 17)
 
 #: A fold number no row has: nothing is left out.
 _NO_FOLD = -2
-
-_MAX_ITERATIONS = 50
 
 
 class SplineCalibrator(BinaryMethod):
@@ -169,24 +167,12 @@ class _Problem:
         """
         rows = self.parts[left_out]
         total = float(rows[3].sum())
-        beta = start
-        objective, gradient, hessian = self._derivatives(beta, strength, rows, total)
-        for _ in range(_MAX_ITERATIONS):
-            step = -solve(hessian, gradient, assume_a="pos", check_finite=False)
-            decrement = -float(gradient @ step)
-            if decrement <= tolerance:
-                return beta + step
-            length = 1.0
-            while length > 1e-8:
-                candidate = self._derivatives(beta + length * step, strength, rows, total)
-                if candidate[0] <= objective - 1e-4 * length * decrement:
-                    break
-                length *= 0.5
-            else:
-                break
-            beta = beta + length * step
-            objective, gradient, hessian = candidate
-        return beta
+        end = damped_newton(
+            lambda beta: self._derivatives(beta, strength, rows, total),
+            start,
+            enough=lambda at: 2.0 * at.decrement <= tolerance,
+        )
+        return end.theta + end.step if end.converged else end.theta
 
     def cross_validate(self, lambdas: list[float], n_folds: int, path: list[FloatArray]) -> FloatArray:
         """Log loss over all rows for each strength, each fold predicted by the fit to the others."""

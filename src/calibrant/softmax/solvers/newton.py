@@ -12,6 +12,18 @@ from numpy.typing import NDArray
 
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.solvers.base import Solver
+from calibrant.softmax.solvers.damped_newton import (
+    ARMIJO,
+    LARGEST_DAMPING,
+    NEGLIGIBLE,
+    ROUNDING,
+    SHORTEST,
+    Minimum,
+    damped_newton,
+    less_damping,
+    more_damping,
+)
 from calibrant.softmax.solvers.preconditioners import ClassBlocks, Factored, SharedGram
 from calibrant.softmax.solvers.solution import Solution
 from calibrant.typing import FloatArray
@@ -27,33 +39,29 @@ _MANY_FEATURES = 20
 _FLOAT32_FEATURES = 60
 #: Logits move by no more than this in one step: beyond it the exponentials carry no information.
 _LARGEST_MOVE = 100.0
-_ARMIJO = 1e-4
-#: No step is shortened by more than this; curvature is added instead, as a share of the features' second moments, and
-#: at most so much of it. Below the last share it has no effect.
-_SHORTEST = 1e-4
-_LARGEST_DAMPING = 1e4
-_NEGLIGIBLE = 1e-10
 #: Newton's decrement falls by more than this from step to step unless the preconditioner is out of date.
 _STALLED = 0.3
-#: The share that is always added where a direction is not penalised: rounding of the gradient is all that is left in
-#: directions without curvature (collinear features, a class that is never predicted), and must not make a step.
-_ROUNDING = 1e-13
 
 Preconditioner = Factored | ClassBlocks | SharedGram
 
 
-def newton(
-    problem: SoftmaxProblem, penalty: Ridge, *, tol: float, max_iter: int, theta: FloatArray | None = None
-) -> Solution:
-    """Minimise the loss plus a ridge penalty (or none), starting at `theta` (default: zero)."""
-    start = np.zeros(problem.shape) if theta is None else theta
-    if problem.n_parameters <= _TINY:
-        return _iterate_tiny(problem, penalty, start, tol, max_iter)
-    n_iter = 0
-    if problem.n_shared >= _FLOAT32_FEATURES and problem.dtype == np.float64:
-        rough = _iterate(problem.astype(np.float32), penalty, start, tol, max_iter)
-        start, n_iter = rough.theta, rough.n_iter
-    return _iterate(problem, penalty, start, tol, max_iter, n_iter)
+class Newton(Solver):
+    """Newton's method for a ridge penalty or none."""
+
+    name = "newton"
+    needs_smooth = True
+
+    def minimise(
+        self, problem: SoftmaxProblem, penalty: Ridge, *, tol: float, max_iter: int, theta: FloatArray | None = None
+    ) -> Solution:
+        start = np.zeros(problem.shape) if theta is None else theta
+        if problem.n_parameters <= _TINY:
+            return _few_parameters(problem, penalty, start, tol, max_iter)
+        n_iter = 0
+        if problem.n_shared >= _FLOAT32_FEATURES and problem.dtype == np.float64:
+            rough = _iterate(problem.astype(np.float32), penalty, start, tol, max_iter)
+            start, n_iter = rough.theta, rough.n_iter
+        return _iterate(problem, penalty, start, tol, max_iter, n_iter)
 
 
 def _iterate(
@@ -72,7 +80,7 @@ def _iterate(
     preconditioner: Preconditioner | None = None
     steps, t, longest = 0, 0.0, 1.0
     damping = 0.0
-    least = 0.0 if penalty.certifies else _ROUNDING
+    least = 0.0 if penalty.certifies else ROUNDING
     gap, converged = np.nan, False
     while True:
         gradient = problem.gradient(p) + penalty.gradient(theta)
@@ -98,65 +106,51 @@ def _iterate(
             if fresh or penalty.certifies or tol < decrement < _STALLED * before:
                 break
             preconditioner = None
-        converged = not penalty.certifies and (objective <= tol or (decrement <= tol and damping <= _NEGLIGIBLE))
+        converged = not penalty.certifies and (objective <= tol or (decrement <= tol and damping <= NEGLIGIBLE))
         if converged or n_iter >= max_iter:
             break
         # On the slope towards an optimum at infinity whole steps gain equally little: they may become longer.
         longest = 4.0 * longest if decrement >= _STALLED * before and t == longest else 1.0
         # Only a step that promises much can move logits too far; the others are spared the pass that tells.
         t = longest if decrement < 1.0 else min(1.0, _LARGEST_MOVE / max(problem.largest_change(step), 1e-300))
-        while t > _SHORTEST:
+        while t > SHORTEST:
             moved = theta + t * step
             loss, _ = problem.evaluate(problem.logits(moved, out=p_trial))
             value = loss + penalty.value(moved)
             # Rounding of the loss is forgiven: at the optimum no step decreases it measurably.
-            if value <= objective + _ARMIJO * t * slope + np.finfo(problem.dtype).eps * abs(objective):
+            if value <= objective + ARMIJO * t * slope + np.finfo(problem.dtype).eps * abs(objective):
                 break
             t /= 2.0
         n_iter += 1
-        if t <= _SHORTEST:  # saturated: hardly any curvature where the gradient is large, so the step is far too long
-            if damping > _LARGEST_DAMPING:
+        if t <= SHORTEST:  # saturated: hardly any curvature where the gradient is large, so the step is far too long
+            if damping > LARGEST_DAMPING:
                 break
-            damping, preconditioner = max(100.0 * damping, 1e-6), None
+            damping, preconditioner = more_damping(damping), None
             continue
-        damping = damping / 10.0 if damping > _NEGLIGIBLE else 0.0
+        damping = less_damping(damping)
         theta, objective = moved, value
         p, p_trial = p_trial, p
     return Solution(theta, objective, gap, np.nan if penalty.certifies else decrement, n_iter, converged)
 
 
-def _iterate_tiny(problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, tol: float, max_iter: int) -> Solution:
+def _few_parameters(problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, tol: float, max_iter: int) -> Solution:
     """Newton steps where a pass over the data that gives all derivatives is cheaper than bookkeeping."""
 
     def derivatives(at: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         loss, u, hessian = problem.derivatives(at)
+        hessian.flat[:: at.size + 1] += penalty.curvature.ravel()
         return loss + penalty.value(at), u + penalty.gradient(at), hessian
 
-    objective, gradient, hessian = derivatives(theta)
-    certifies = penalty.certifies
-    converged, n_iter, damping = False, 0, 0.0
-    while True:
-        share = max(damping, 0.0 if certifies else _ROUNDING)
-        step = Factored(hessian, penalty.curvature + share * problem.second_moments).solve(-gradient)
-        slope = float(np.sum(gradient * step))
-        gap = penalty.conjugate(gradient) if certifies else np.nan
-        error, goal = (gap, tol * max(1.0, objective)) if certifies else (-slope / 2.0, tol)
-        converged = (error <= goal and damping <= _NEGLIGIBLE) or objective <= goal
-        if converged or n_iter == max_iter or damping > _LARGEST_DAMPING:
-            break
-        n_iter += 1
-        t = 1.0
-        while t > _SHORTEST:
-            value, at, curved = derivatives(theta + t * step)
-            if value <= objective + _ARMIJO * t * slope + np.finfo(np.float64).eps * abs(objective):
-                break
-            t /= 2.0
-        else:
-            damping = max(100.0 * damping, 1e-6)
-            continue
-        damping = damping / 10.0 if damping > _NEGLIGIBLE else 0.0
-        theta, objective, gradient, hessian = theta + t * step, value, at, curved
-    return Solution(theta, objective, gap, error if np.isnan(gap) else np.nan, n_iter, converged)
+    def error(at: Minimum) -> float:
+        return penalty.conjugate(at.gradient) if penalty.certifies else at.decrement
+
+    def enough(at: Minimum) -> bool:
+        goal = tol * max(1.0, at.objective)
+        return error(at) <= (goal if penalty.certifies else tol) or at.objective <= goal
+
+    end = damped_newton(derivatives, theta, enough=enough, max_iter=max_iter, moments=problem.second_moments)
+    gap, residual = (error(end), np.nan) if penalty.certifies else (np.nan, error(end))
+    return Solution(end.theta, end.objective, gap, residual, end.n_iter, end.converged)
 
 
 def _preconditioner(problem: SoftmaxProblem, p: NDArray[np.floating], curvature: FloatArray) -> Preconditioner:

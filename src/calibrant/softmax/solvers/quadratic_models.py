@@ -13,7 +13,7 @@ from numba import njit
 from scipy.linalg import eigh
 
 from calibrant.softmax.penalties import GroupLasso, Penalty
-from calibrant.softmax.solvers.compiled_prox import prox_entry
+from calibrant.softmax.proximal import prox_entry
 from calibrant.typing import FloatArray
 
 _MOST_SWEEPS = 10_000
@@ -39,15 +39,14 @@ class SeparableModel:
     def minimise(self, theta: FloatArray, u: FloatArray, error: float) -> FloatArray:
         """The minimiser near `theta`, where the loss has gradient `u`, as exact as an outer error of `error` needs."""
         x = theta.ravel().copy()
-        penalty = self.penalty
-        strength = penalty.strength.ravel()
+        slope, curvature, reach = (part.ravel() for part in self.penalty.description[:3])
         accuracy = 1e-3 * min(error, 1e-2)
-        _descend(x, self.hessian, u.ravel().copy(), penalty.code, strength, penalty.gamma, accuracy, _MOST_SWEEPS)
+        _descend(x, self.hessian, u.ravel().copy(), slope, curvature, reach, accuracy, _MOST_SWEEPS)
         return x.reshape(theta.shape)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc"})
-def _descend(x, hessian, gradient, code, strength, gamma, accuracy, most_sweeps):  # type: ignore[no-untyped-def]
+def _descend(x, hessian, gradient, slope, curvature, reach, accuracy, most_sweeps):  # type: ignore[no-untyped-def]
     """Coordinate descent on the quadratic model from `x`, where the model's gradient is `gradient`."""
     n = len(x)
     for _ in range(most_sweeps):
@@ -55,7 +54,7 @@ def _descend(x, hessian, gradient, code, strength, gamma, accuracy, most_sweeps)
         largest = 0.0
         for c in range(n):
             h = hessian[c, c]
-            new = prox_entry(x[c] - gradient[c] / h, 1.0 / h, code, strength[c], gamma)
+            new = prox_entry(x[c] - gradient[c] / h, 1.0 / h, slope[c], curvature[c], reach[c])
             change = new - x[c]
             if change != 0.0:
                 x[c] = new
@@ -82,7 +81,7 @@ class GroupModel:
         groups = penalty.groups.ravel()
         self.order = np.argsort(groups, kind="stable")
         self.bounds = np.searchsorted(groups[self.order], np.arange(len(penalty.masks) + 1))
-        self.strengths = np.array(penalty.group_strength)
+        self.strengths = penalty.group_strength
         self.hessian = np.ascontiguousarray(hessian[np.ix_(self.order, self.order)])
         self.values = np.empty(len(groups))
         self.vectors = np.zeros_like(self.hessian)  # block diagonal

@@ -61,13 +61,14 @@ def judge(
 ) -> Solution:
     """The solution at `theta` with its gap, or its residual where there is none.
 
-    `tol` bounds the gap relative to ``max(1, objective)``, or the residual as it is.
+    `tol` bounds the gap relative to ``max(1, objective)``, or the residual as it is; an objective below it needs no
+    other proof, since neither loss nor penalty can be negative.
     """
     gap = duality_gap(problem, penalty, theta, state.p, state.u, state.objective)
     if not np.isnan(gap):
         return Solution(theta, state.objective, gap, np.nan, n_iter, gap <= tol * max(1.0, state.objective))
     residual = prox_residual(penalty, theta, state.u)
-    return Solution(theta, state.objective, gap, residual, n_iter, residual <= tol)
+    return Solution(theta, state.objective, gap, residual, n_iter, min(residual, state.objective) <= tol)
 
 
 def certify(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, n_iter: int, tol: float) -> Solution:

@@ -1,0 +1,38 @@
+"""What a solver is: an algorithm that says what it needs of a penalty and of a problem."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.solvers.solution import Solution
+from calibrant.typing import FloatArray
+
+
+class Solver(ABC):
+    """An algorithm for the penalised softmax problem.
+
+    Attributes
+    ----------
+    name : what `opt` calls it.
+    tol, max_iter : what `None` means for it.
+    needs_smooth : whether it asks a penalty for its gradient and curvature, not only for its prox.
+    most_parameters : beyond so many it would be slow or need too much memory; it is then not chosen by itself.
+    draws_rows : whether it takes a random state.
+    """
+
+    name: ClassVar[str]
+    tol: ClassVar[float] = 1e-8
+    max_iter: ClassVar[int] = 100
+    needs_smooth: ClassVar[bool] = False
+    most_parameters: ClassVar[float] = np.inf
+    draws_rows: ClassVar[bool] = False
+
+    @abstractmethod
+    def minimise(
+        self, problem: SoftmaxProblem, penalty: Any, *, tol: float, max_iter: int, theta: FloatArray | None = None
+    ) -> Solution:
+        """Minimise the mean log loss plus the penalty, starting at `theta` (default: zero)."""

@@ -1,0 +1,108 @@
+"""Newton's method for a handful of parameters, where one pass over the data gives all derivatives.
+
+The step is halved until the objective falls; where even a short one does not, the curvature is too small for the
+gradient (saturated probabilities), and more is added to the Hessian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.softmax.solvers.preconditioners import Factored
+from calibrant.typing import FloatArray
+
+ARMIJO = 1e-4
+#: No step is shortened by more than this; curvature is added instead, as a share of the features' second moments, and
+#: at most so much of it. Below the last share it has no effect.
+SHORTEST = 1e-4
+LARGEST_DAMPING = 1e4
+NEGLIGIBLE = 1e-10
+#: The share that is always added where a direction is not penalised: rounding of the gradient is all that is left in
+#: directions without curvature (collinear features, a class that is never predicted), and must not make a step.
+ROUNDING = 1e-13
+
+Derivatives = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
+
+
+def more_damping(damping: float) -> float:
+    return max(100.0 * damping, 1e-6)
+
+
+def less_damping(damping: float) -> float:
+    return damping / 10.0 if damping > NEGLIGIBLE else 0.0
+
+
+@dataclass
+class Minimum:
+    """Where the iteration ended: the point, its objective and gradient, and the step that was not taken any more.
+
+    `decrement` is what that step would gain on the quadratic model, half the squared Newton decrement.
+    """
+
+    theta: FloatArray
+    objective: float
+    gradient: FloatArray
+    step: FloatArray
+    decrement: float
+    n_iter: int
+    converged: bool = False
+
+
+def damped_newton(
+    derivatives: Derivatives,
+    start: FloatArray,
+    *,
+    enough: Callable[[Minimum], bool],
+    max_iter: int = 100,
+    moments: FloatArray | float = 1.0,
+) -> Minimum:
+    """Minimise a convex function.
+
+    Parameters
+    ----------
+    derivatives : callable
+        Value, gradient (shaped like `start`) and square Hessian at a point.
+    start : ndarray
+        Where to begin.
+    enough : callable
+        Whether a point is good enough.
+    max_iter : int, default=100
+        Most steps.
+    moments : ndarray or float, default=1.0
+        Second moments of the features, which scale what is added to the Hessian's diagonal.
+
+    Examples
+    --------
+    >>> def quartic(t):
+    ...     return float(t[0] ** 4 - t[0]), 4 * t**3 - 1, np.array([[12 * t[0] ** 2]])
+    >>> at = damped_newton(quartic, np.ones(1), enough=lambda at: at.decrement < 1e-12)
+    >>> bool(np.isclose(at.theta[0], 0.25 ** (1 / 3)))
+    True
+    """
+    theta = start
+    objective, gradient, hessian = derivatives(theta)
+    damping, n_iter = 0.0, 0
+    moments = np.broadcast_to(moments, start.shape)
+    while True:
+        step = Factored(hessian.copy(), max(damping, ROUNDING) * moments).solve(-gradient)
+        slope = float(np.vdot(gradient, step))
+        here = Minimum(theta, objective, gradient, step, -slope / 2.0, n_iter)
+        here.converged = damping <= NEGLIGIBLE and enough(here)
+        if here.converged or n_iter == max_iter or damping > LARGEST_DAMPING:
+            return here
+        n_iter += 1
+        t = 1.0
+        while t > SHORTEST:
+            value, *at = derivatives(theta + t * step)
+            # Rounding of the objective is forgiven: at the optimum no step decreases it measurably.
+            if value <= objective + ARMIJO * t * slope + np.finfo(np.float64).eps * abs(objective):
+                break
+            t /= 2.0
+        else:
+            damping = more_damping(damping)
+            continue
+        damping = less_damping(damping)
+        theta, objective, (gradient, hessian) = theta + t * step, value, at
