@@ -317,3 +317,38 @@ def test_columns_that_are_no_text_are_refused_by_name(values: list[Any], tmp_pat
     with pytest.raises(TableError, match=r"'odd' of type .* cannot be written as CSV"):
         copy(source, target)
     assert not target.exists()
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".npz"])
+def test_altered_bytes_are_named_or_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"table{suffix}"
+    if suffix == ".npz":
+        np.savez_compressed(path, p=np.random.default_rng(0).random((200, 2)))
+    else:
+        table = pa.table({"p_0": np.random.default_rng(0).random(200), "label": ["a", "b"] * 100})
+        (pa.parquet.write_table if suffix == ".parquet" else pa.feather.write_feather)(table, path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for place in rng.integers(len(whole), size=20):
+            damaged[place] = rng.integers(256)
+        path.write_bytes(bytes(damaged))
+        try:
+            for _ in open_table(path).batches():
+                pass
+        except TableError as error:
+            said = str(error)
+            assert path.name in said
+
+
+def test_feather_whose_texts_lie_outside_of_it_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "table.feather"
+    pa.feather.write_feather(pa.table({"label": ["a", "b"] * 100}), path, compression="uncompressed")
+    offsets = np.arange(201, dtype="<i4").tobytes()
+    whole = path.read_bytes()
+    assert whole.count(offsets) == 1
+    wrong = np.where(np.arange(201) == 100, 10**9, np.arange(201)).astype("<i4").tobytes()
+    path.write_bytes(whole.replace(offsets, wrong))
+    with pytest.raises(TableError, match=r"table\.feather is damaged"):
+        list(open_table(path).batches())

@@ -216,16 +216,16 @@ class ParquetTable(RecordTable):
         try:
             # Pages are read as they are needed: a single row group may be larger than memory.
             self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-        except (pa.ArrowInvalid, OSError) as error:
+            self.columns = self._file.schema_arrow.names
+            self.n_rows = self._file.metadata.num_rows
+        except (pa.ArrowException, ValueError, OSError) as error:
             raise TableError(f"{path} is not a parquet file, or is damaged: {error}") from error
-        self.columns = self._file.schema_arrow.names
-        self.n_rows = self._file.metadata.num_rows
 
     def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
         pa = require("pyarrow", extra="cli")
         try:
             yield from self._file.iter_batches(batch_size=CHUNK_ROWS, columns=columns)
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise TableError(f"{self.path} is damaged: {error}") from error
 
 
@@ -239,9 +239,9 @@ class FeatherTable(RecordTable):
         pa, ipc = require("pyarrow", extra="cli"), require("pyarrow.ipc", extra="cli")
         try:
             self._file = ipc.open_file(pa.memory_map(str(path)))
-        except (pa.ArrowInvalid, OSError) as error:
+            self.columns = self._file.schema.names
+        except (pa.ArrowException, ValueError, OSError) as error:
             raise TableError(f"{path} is not a feather (Arrow IPC) file, or is damaged: {error}") from error
-        self.columns = self._file.schema.names
 
     def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
         pa = require("pyarrow", extra="cli")
@@ -252,5 +252,5 @@ class FeatherTable(RecordTable):
                 for start in range(0, whole.num_rows, CHUNK_ROWS):
                     part = whole.slice(start, CHUNK_ROWS)
                     yield part if columns is None else part.select(columns)
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise TableError(f"{self.path} is damaged: {error}") from error
