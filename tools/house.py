@@ -18,6 +18,7 @@ PACKAGE = "calibrant"
 #: that share a floor do not import each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("typing", "optional", "lazy", "moved", "threads"),
+    ("rowwise",),
     ("simplex", "bins", "text_table"),
     ("inputs", "folds", "gaussian"),
     ("softmax",),
