@@ -122,3 +122,9 @@ def test_few_rows_and_absent_classes_give_a_report(n_rows: int) -> None:
     data = sharpened(n_rows, 6, 1.0)
     report = analyse(data, list("abcdef"), SOURCE, methods=["ts", "sms"])
     assert report.rows == n_rows
+
+
+def test_methods_go_by_any_of_their_names(overconfident: Forecasts) -> None:
+    report = analyse(overconfident, list("abcd"), SOURCE, methods=["temperature-scaling", "ts"], method="TS")
+    assert {row.name for row in report.methods} == {"none", "ts"}
+    assert report.recommended == "ts"

@@ -24,10 +24,14 @@ def methods(as_json: options.Json = False) -> None:
                 [
                     {
                         "name": info.name,
+                        "label": info.label,
+                        "family": info.family,
+                        "aliases": list(info.aliases),
                         "description": info.description,
                         "binary": info.binary,
                         "multiclass": info.multiclass,
                         "extra": info.extra,
+                        "stores": info.stores,
                         "reference": info.reference,
                         "parameters": dict(info.parameters),
                     }

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import calibrant
-from calibrant.calibrators.registry import get_calibrator
+from calibrant.calibrators.registry import calibrator_info, get_calibrator
 from calibrant.files.tables.rows import Labelled
 from calibrant.metrics import calibration_map, calibration_test, classwise_reliability_tables, reliability_table
 from calibrant.metrics.frequencies import ClassFrequencies
@@ -87,7 +87,9 @@ def analyse(
         Confidence level of all intervals.
     """
     names = tuple(str(label) for label in classes)
-    compared = list(dict.fromkeys([*(methods or default_methods(data.n_classes)), *([method] if method else [])]))
+    method = calibrator_info(method).name if method else None
+    wanted = [calibrator_info(name).name for name in methods or default_methods(data.n_classes)]
+    compared = list(dict.fromkeys([*wanted, *([method] if method else [])]))
     held_out, failed = cross_validate(data, [name for name in compared if name != "none"], progress)
     if not held_out:
         raise ValueError(f"no method could be fitted: {next(iter(failed.values()))}")
