@@ -6,8 +6,8 @@ Real predictions of seven models on twelve real datasets, no network, a table fo
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TextIO
@@ -30,19 +30,20 @@ def main(out: Path | None = None, jobs: int | None = None, stream: TextIO = sys.
     )
     stream.flush()
     start = time.perf_counter()
-    folder = run_benchmark(source, methods, out or Path(tempfile.mkdtemp(prefix="calibrant-demo-")), n_jobs=jobs)
+    folder = run_benchmark(source, methods, out or Path("results", time.strftime("demo-%Y%m%d-%H%M%S")), n_jobs=jobs)
     seconds = time.perf_counter() - start
     rows = list(ResultFolder(folder).rows().values())
+    report = [sys.executable, "-m", "calibrant", "bench", "report", str(folder), "--out", str(folder / "report")]
     stream.write(
         f"{describe(rows)}\n{len(rows)} fits in {seconds:.0f} s. Results: {folder / 'results.parquet'}\n"
-        f"Study them with: calibrant bench report {folder} --out {folder / 'report'}\n"
+        f"For tables, figures and a leaderboard page, run:\n{shlex.join(report)}\n"
     )
     return folder
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m calibrant.demo", description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, help="result folder; continued when it exists")
+    parser.add_argument("--out", type=Path, help="result folder; by default a new one in ./results")
     parser.add_argument("--jobs", type=int, help="processes; by default one for each core")
     arguments = parser.parse_args()
     main(arguments.out, arguments.jobs)

@@ -48,6 +48,15 @@ def test_colours_are_distinct_and_seen_on_white():
     assert max(luminance(colour) for colour in table["colour"]) < 0.75
 
 
+def test_a_colour_does_not_depend_on_the_company():
+    names = [info.name for info in list_calibrators()] + ["mine", "package.module:Class", "sms(rho=0.5)"]
+    together = method_table(names).set_index("method")["colour"]
+    assert together.is_unique
+    for name in names:
+        alone = method_table(sorted({"ts", name})).set_index("method")["colour"]
+        assert alone[name] == together[name]
+
+
 def test_unranked_methods_are_marked():
     table = method_table(["none", "ts", "sms"], unranked=["ts"]).set_index("method")
     assert table["ranked"].to_dict() == {"none": True, "ts": False, "sms": True}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +60,9 @@ def test_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(table) == 168
     assert (table["status"] == "ok").all()
     text = said.getvalue()
+    command = shlex.split(text.strip().splitlines()[-1])
+    assert command == [sys.executable, "-m", "calibrant", "bench", "report", str(tmp_path), "--out", command[-1]]
+    assert subprocess.run([*command[:5], "--help"], capture_output=True, text=True, check=True).stdout
     assert "Three and more classes: chile_vote, digits" in text
     assert "Two classes: credit, email_spam" in text
     assert text.count("\nts ") == 2

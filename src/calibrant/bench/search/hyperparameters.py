@@ -28,7 +28,7 @@ from calibrant.bench.run.pool import ProcessPool
 from calibrant.bench.run.progress import Bar, progress_bar
 from calibrant.bench.run.store import ResultFolder
 from calibrant.bench.search.report import SearchResult, compare_on_control, write_search
-from calibrant.files.predictions.source import Experiment, PredictionSource, open_predictions
+from calibrant.files.predictions.source import Experiment, PredictionSource, open_predictions, with_digest
 from calibrant.optional import require
 
 RHO = (-1.0, -0.5, 0.0, 0.5, 1.0)
@@ -123,7 +123,8 @@ def search_hyperparameters(
     options = options or SearchOptions()
     source = open_predictions(predictions) if isinstance(predictions, str | Path) else predictions
     kind = make_spec(options.calibrator)
-    chosen = [e for e in (experiments or source.experiments()) if kind.supports(e.n_classes)]
+    wanted = [e for e in (experiments or source.experiments()) if kind.supports(e.n_classes)]
+    chosen = [with_digest(source, e) for e in wanted]
     folder = ResultFolder(out)
     with folder.locked(), ProcessPool(n_jobs, options.time_limit) as pool:
         fits = _Fits(pool, source, Options(options.time_limit, options.max_cal_rows, options.seed))
@@ -203,6 +204,7 @@ def _open_study(optuna: Any, folder: Path, options: SearchOptions, name: str, us
     """The stored study, after checking that it belongs to these data and options."""
     keys = "\n".join(sorted(str(e) for e in used))
     about = {
+        "data": hashlib.sha256("".join(e.digest for e in used).encode()).hexdigest()[:16],
         "predictions": name,
         "experiments": hashlib.sha256(keys.encode()).hexdigest()[:16],
         "max_cal_rows": options.max_cal_rows,

@@ -1,35 +1,22 @@
 """Order and colours of calibration methods, the same in every table and figure.
 
-Families and order are the registry's; a `family` column in the results overrides them. Each family has one hue and
-its methods differ in lightness, so that a figure of twenty methods still reads by family.
+Families and order are the registry's; a `family` column in the results overrides them.
 """
 
 from __future__ import annotations
 
 import colorsys
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from calibrant.calibrators.registry import calibrator_info, list_calibrators
+from calibrant.calibrators.registry import BASELINE, calibrator_info, list_calibrators
 from calibrant.optional import require
 
 if TYPE_CHECKING:
     import pandas as pd
 
 OTHER = "other"
-#: Families in the order of tables and figures, with the hue of each.
-_HUES = {
-    "uncalibrated": None,
-    "non-parametric": 0.08,
-    "spline": 0.14,
-    "sigmoid": 0.90,
-    "TS": 0.58,
-    "VS": 0.40,
-    "MS": 0.00,
-    "trees": 0.30,
-    "automatic": 0.76,
-    OTHER: 0.50,
-}
 
 
 def family_of(method: str) -> str:
@@ -59,27 +46,45 @@ def method_table(
     pd = require("pandas", extra="bench")
     given = dict(families or {})
     family = {name: given.get(name) or family_of(name) for name in methods}
-    own = sorted(set(family.values()) - set(_HUES))
-    known = [*(name for name in _HUES if name != OTHER), *own, OTHER]
     place = {info.name: i for i, info in enumerate(list_calibrators())}
+    known = [name for name in _families() if name != OTHER]
+    order = [*known, *sorted(set(family.values()) - {*known, OTHER}), OTHER]
     ordered = sorted(
-        methods, key=lambda name: (known.index(family[name]), place.get(name.split("(")[0], len(place)), name)
+        methods, key=lambda name: (order.index(family[name]), place.get(name.split("(")[0], len(place)), name)
     )
-    rows = []
-    for name in ordered:
-        siblings = [other for other in ordered if family[other] == family[name]]
-        colour = _colour(family[name], known, siblings.index(name), len(siblings))
-        rows.append((name, family[name], colour, name not in unranked))
+    rows = [(name, family[name], method_colour(name, family[name]), name not in unranked) for name in ordered]
     return pd.DataFrame(rows, columns=["method", "family", "colour", "ranked"])
 
 
-def _colour(family: str, known: Sequence[str], index: int, count: int) -> str:
-    if family == "uncalibrated":
+def method_colour(method: str, family: str) -> str:
+    """Colour of a method, the same whatever other methods there are.
+
+    Families take hues that are far apart in the order of the registry, and their methods differ in lightness. Who is
+    not in the registry has a colour by name: beside the family's own if the family is known, else anywhere.
+
+    Examples
+    --------
+    >>> method_colour("none", "uncalibrated"), method_colour("mine", "other") == method_colour("yours", "other")
+    ('#555555', False)
+    """
+    if family == family_of(BASELINE):
         return "#555555"
-    hue = _HUES.get(family)
-    if hue is None:
-        # A family of the user's own: hues by the golden ratio are far apart however many there are.
-        hue = (0.2 + 0.618034 * known.index(family)) % 1.0
-    lightness = 0.42 if count == 1 else 0.66 - 0.36 * index / (count - 1)
-    red, green, blue = colorsys.hls_to_rgb(hue, lightness, 0.72)
+    known = _families()
+    hue = 0.618034 * known.index(family) if family in known else _by_name(family)
+    members = [info.name for info in list_calibrators() if info.family == family]
+    if method in members:
+        share = members.index(method) / max(1, len(members) - 1)
+    else:
+        hue += (_by_name(method) - 0.5) * (0.06 if family != OTHER else 1.0)
+        share = _by_name(method[::-1])
+    red, green, blue = colorsys.hls_to_rgb(hue % 1.0, 0.64 - 0.34 * share, 0.72)
     return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
+
+
+def _families() -> list[str]:
+    return list(dict.fromkeys(info.family for info in list_calibrators()))
+
+
+def _by_name(name: str) -> float:
+    """A number between 0 and 1 that depends on nothing but the name."""
+    return zlib.crc32(name.encode(errors="backslashreplace")) / 2**32
