@@ -35,7 +35,8 @@ def test_baseline_first_families_together_whatever_the_order_given():
 def test_families_are_the_registrys_parameters_and_aliases_included():
     assert family_of("sms(rho=0.5)") == family_of("structured-matrix-scaling") == "MS"
     assert family_of("a.b:C") == OTHER
-    names = [info.name for info in list_calibrators()]
+    # Examples in the documentation register methods of their own.
+    names = [info.name for info in list_calibrators() if info.family != OTHER]
     table = method_table(names[::-1])
     assert table["method"].tolist() == names
     assert OTHER not in set(table["family"])
