@@ -116,13 +116,18 @@ def _check_present(labels: NDArray[Any], name: str) -> None:
     elif labels.dtype.kind in "mM":
         missing = np.isnat(labels)
     elif labels.dtype.kind == "O":
-        # A missing value equals nothing: it compares as false, as missing, or not at all, but never as true.
-        missing = np.array([label is None or (label == label) is not True for label in _plain(labels)], dtype=bool)
+        missing = np.array([_is_missing(label) for label in _plain(labels)], dtype=bool)
     else:
         return
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
         raise ValueError(f"Input {name} contains NaN, infinity or a missing label: {labels[row]!r} at row {row}.")
+
+
+def _is_missing(label: Any) -> bool:
+    """A missing value equals nothing: it compares as false, as missing, or not at all, but never as true."""
+    same = label == label
+    return label is None or not (isinstance(same, (bool, np.bool_)) and same)
 
 
 def _check_whole(labels: NDArray[Any], words: Words) -> None:
@@ -144,10 +149,14 @@ def _check_whole(labels: NDArray[Any], words: Words) -> None:
 
 
 def _plain(labels: NDArray[Any]) -> list[Any]:
-    """Labels as Python objects; dates, which NumPy would turn into numbers, as its own."""
+    """Labels as Python objects; NumPy's dates, which it would turn into numbers, as they are."""
     if labels.dtype.kind in "mM":
         return list(labels)
-    return [label.item() if isinstance(label, np.generic) else label for label in labels.tolist()]
+    numpy_only = (np.datetime64, np.timedelta64)
+    return [
+        label.item() if isinstance(label, np.generic) and not isinstance(label, numpy_only) else label
+        for label in labels.tolist()
+    ]
 
 
 def _of_one_type(labels: NDArray[Any], words: Words) -> NDArray[Any]:
@@ -160,7 +169,7 @@ def _of_one_type(labels: NDArray[Any], words: Words) -> NDArray[Any]:
             f"Unknown label type: {words.labels} mixes labels of the types {found}, which cannot be sorted. Make them "
             f"all of one type, such as str.{words.order}"
         )
-    if types <= {bool} or types <= {int} or types <= {float}:
+    if types <= {bool} or types <= {int} or types <= {float} or types <= {np.datetime64} or types <= {np.timedelta64}:
         array = np.array(plain)
         # Integers beyond 64 bits stay objects: as floating-point numbers they would merge.
         if array.dtype.kind == "O" or (array.dtype.kind == "f" and types == {int}):
@@ -358,8 +367,8 @@ def distinct(labels: NDArray[Any]) -> NDArray[Any]:
     """
     if labels.dtype.kind in "iu" and labels.size:
         low, high = int(labels.min()), int(labels.max())
-        if high - low < len(labels):
-            return (np.flatnonzero(np.bincount(labels - low)) + low).astype(labels.dtype)
+        if high - low < len(labels) and high < 2**63:
+            return (np.flatnonzero(np.bincount(labels.astype(np.int64) - low)) + low).astype(labels.dtype)
     if labels.dtype.kind == "O":
         found = in_order(set(labels.tolist()))
         return np.fromiter(found, dtype=object, count=len(found))

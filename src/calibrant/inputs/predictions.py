@@ -106,8 +106,9 @@ def _raise_not_numbers(array: NDArray[Any], name: str) -> None:
         raise ValueError(f"Complex data not supported: {cell}, but probabilities and logits are real numbers.")
     for index in np.ndindex(array.shape):
         if not isinstance(array[index], (Real, np.bool_)):
+            cell = array[index].item() if isinstance(array[index], np.generic) else array[index]
             raise TypeError(
-                f"{name} holds {array[index]!r} at {_place(index)}, of type {type(array[index]).__name__}: the "
+                f"{name} holds {cell!r} at {_place(index)}, of type {type(cell).__name__}: the "
                 "argument must be a real number, not a string or another object; one column per class."
             )
     first = f"; the first, at {_place((0,) * array.ndim)}, is {array.flat[0]!r}" if array.size else ""
