@@ -86,7 +86,7 @@ def evaluate_table(reader: RowReader, *, level: float | None = None, progress: A
                 _take_in(running, held, held_group)
             kept = []
     if cells == 0:
-        raise TableError(f"{reader.table.path} has no usable rows")
+        raise TableError(f"{reader.table.name} has no usable rows")
     if running is not None:
         for held, held_group in kept:
             _take_in(running, held, held_group)

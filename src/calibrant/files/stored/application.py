@@ -75,7 +75,7 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
     if len(found.names) != len(classes):
         raise RequestError(
             f"the calibrator was fitted to {len(classes)} classes; {len(found.names)} probability columns were found "
-            f"in {reader.table.path}",
+            f"in {reader.table.name}",
             "probs",
         )
     names = tuple(found.names[found.classes.index(classes[output])] for output in place)
@@ -121,7 +121,7 @@ def apply_to_table(
             writer.write(_replaced(calibrator, rows, columns, place, suffix, as_text=writer.text))
             written += len(rows.values)
         if not written:
-            raise TableError(f"{reader.table.path} has no usable rows")
+            raise TableError(f"{reader.table.name} has no usable rows")
     classes = [np.asarray(calibrator.classes_).tolist()[j] for j in place]
     return Applied(written, columns.names, columns.classes if len(columns.names) == 1 else tuple(classes))
 

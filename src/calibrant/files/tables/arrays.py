@@ -26,16 +26,16 @@ NPY_NAME = "p"
 class ArrayTable(RecordTable):
     """Arrays of an npz or npy file as columns."""
 
-    def __init__(self, path: Path, kind: str) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, kind: str, name: str = "") -> None:
+        super().__init__(path, name)
         self.format = kind
-        self._arrays = load_arrays(path, kind)
+        self._arrays = load_arrays(path, kind, self.name)
         lengths = {name: len(array) for name, array in self._arrays.items()}
         if not lengths:
-            raise TableError(f"{path} holds no arrays")
+            raise TableError(f"{self.name} holds no arrays")
         if len(set(lengths.values())) > 1:
             found = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
-            raise TableError(f"{path}: the arrays differ in their number of rows: {found}")
+            raise TableError(f"{self.name}: the arrays differ in their number of rows: {found}")
         self.n_rows = next(iter(lengths.values()))
         #: Column names of each array.
         self.layout = {name: column_names(name, array) for name, array in self._arrays.items()}
@@ -47,7 +47,7 @@ class ArrayTable(RecordTable):
         if vector.ndim == 2 and vector.shape[1] == 1:
             vector = vector[:, 0]
         if vector.shape != (self.n_rows,):
-            raise TableError(f"{path} has the shape {vector.shape}; {self.path} has {self.n_rows} rows")
+            raise TableError(f"{path} has the shape {vector.shape}; {self.name} has {self.n_rows} rows")
         self._arrays[str(path)] = vector
         self.layout[str(path)] = [str(path)]
         self.columns.append(str(path))
@@ -67,7 +67,7 @@ class ArrayTable(RecordTable):
             yield pa.RecordBatch.from_arrays(cells, names=names)
 
 
-def load_arrays(path: Path, kind: str) -> dict[str, NDArray[Any]]:
+def load_arrays(path: Path, kind: str, name: str = "") -> dict[str, NDArray[Any]]:
     """Arrays of one or two dimensions by name; an npy file is mapped into memory, not read."""
     try:
         if kind == "npy":
@@ -78,10 +78,12 @@ def load_arrays(path: Path, kind: str) -> dict[str, NDArray[Any]]:
     except (ArchiveError, FileTooLargeError) as error:
         raise TableError(str(error)) from error
     except (ValueError, EOFError, OSError) as error:
-        raise TableError(f"{path} cannot be read as {kind}: {error}") from error
-    for name, array in arrays.items():
+        raise TableError(f"{name or path} cannot be read as {kind}: {error}") from error
+    for key, array in arrays.items():
         if array.ndim not in (1, 2):
-            raise TableError(f"{path}: the array {name!r} has {array.ndim} dimensions; there should be one or two")
+            raise TableError(
+                f"{name or path}: the array {key!r} has {array.ndim} dimensions; there should be one or two"
+            )
     return arrays
 
 

@@ -21,7 +21,7 @@ def opened_table(path: str | Path, columns: Sequence[str | None] = ()) -> Iterat
     Beside an npy file a column may be another npy file, which is joined in under its path.
     """
     with _spooled(path) as (file, kind):
-        table = open_table(file, kind)
+        table = open_table(file, kind, "standard input" if str(path) == "-" else "")
         names = list(columns)
         if isinstance(table, ArrayTable):
             names = [
@@ -42,7 +42,7 @@ def _spooled(path: str | Path) -> Iterator[tuple[Path, str | None]]:
         yield Path(path), None
         return
     with tempfile.TemporaryDirectory(prefix="calibrant-") as folder:
-        file = Path(folder) / "standard input"
+        file = Path(folder) / "input"
         with file.open("wb") as stream:
             shutil.copyfileobj(sys.stdin.buffer, stream)
         yield file, _sniffed(file)

@@ -51,15 +51,15 @@ class JsonLinesTable(ValueTable):
     format = "jsonl"
     row_word = "line"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, name: str = "") -> None:
+        super().__init__(path, name)
         # Keys are known from the first rows; a bad line among them is reported when it is read.
         self._known: dict[str, None] = {}
         for _, record in islice(self._records(skip_errors=True), CHUNK_ROWS):
             self._known.update(dict.fromkeys(record))
         self.columns = list(self._known)
         if not self.columns:
-            raise TableError(f"{path} holds no JSON object; there should be one per line")
+            raise TableError(f"{self.name} holds no JSON object; there should be one per line")
 
     def _records(self, skip_errors: bool) -> Iterator[tuple[int, dict[str, Any]]]:
         number = 0
@@ -76,11 +76,11 @@ class JsonLinesTable(ValueTable):
                     except ValueError as error:
                         self._leave_out(number, f"no valid JSON object ({error})", skip_errors)
         except (OSError, EOFError, zlib.error) as error:
-            raise TableError(f"{self.path} is damaged: {error}") from error
+            raise TableError(f"{self.name} is damaged: {error}") from error
 
     def _leave_out(self, number: int, reason: str, skip_errors: bool) -> None:
         if not skip_errors:
-            raise TableError(f"{self.path}, {self.row_name(number)}: {reason}", "skip_errors")
+            raise TableError(f"{self.name}, {self.row_name(number)}: {reason}", "skip_errors")
         self.skipped.append((number, reason))
 
     def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[Any]]]:
@@ -108,12 +108,12 @@ class ExcelTable(ValueTable):
 
     format = "xlsx"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, name: str = "") -> None:
+        super().__init__(path, name)
         self._openpyxl = require("openpyxl", extra="excel")
         self._header, names = next(self._filled(), (0, ()))
         if not names:
-            raise TableError(f"{path} is empty")
+            raise TableError(f"{self.name} is empty")
         self.columns = ["" if name is None else str(name).strip() for name in names]
         while self.columns[-1] == "":  # cells that were emptied, or only formatted
             self.columns.pop()
@@ -127,7 +127,7 @@ class ExcelTable(ValueTable):
                         yield number, values
         # Damaged zip archives and XML show in many kinds of errors, none of which names the file.
         except Exception as error:
-            raise TableError(f"{self.path} is not an xlsx file, or is damaged: {error}") from error
+            raise TableError(f"{self.name} is not an xlsx file, or is damaged: {error}") from error
 
     def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[Any]]]:
         width = len(self.columns)

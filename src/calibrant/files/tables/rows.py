@@ -157,7 +157,7 @@ class RowReader:
                     f"the column {self.layout.label!r} has more than {MOST_LABELS} different values; is it the label?"
                 )
         if not seen:
-            raise TableError(f"{self.table.path}: no row has a label in the column {self.layout.label!r}")
+            raise TableError(f"{self.table.name}: no row has a label in the column {self.layout.label!r}")
         return _typed(list(seen), text_only=self.table.format == "csv")
 
     def _sample(self, names: Sequence[str], rows: int = 1000) -> list[Any]:
@@ -184,7 +184,7 @@ class RowReader:
                     total += float(rows.weight.sum())
                 if total > LARGEST_TOTAL:
                     raise TableError(
-                        f"{self.table.path}: the weights sum to {total:.3g}, which is too much; scale them down"
+                        f"{self.table.name}: the weights sum to {total:.3g}, which is too much; scale them down"
                     )
             yield rows
 
@@ -212,7 +212,7 @@ class RowReader:
         reason, *hints = self._reason(batch, row, values[row], columns, unreadable, codes, weight)
         message = f"{self.table.row_name(int(batch.rows[row]))}: {reason}"
         if not self.skip_errors:
-            raise TableError(f"{self.table.path}, {message}", *hints, "skip_errors")
+            raise TableError(f"{self.table.name}, {message}", *hints, "skip_errors")
         self.skipped.add(int(bad.sum()), message)
         kept = ~bad
         return Rows(
@@ -303,7 +303,7 @@ def read_all(reader: RowReader) -> Labelled:
     columns = reader.find()
     parts = list(reader.read(columns))
     if not sum(len(part.values) for part in parts):
-        raise TableError(f"{reader.table.path} has no usable rows")
+        raise TableError(f"{reader.table.name} has no usable rows")
 
     def joined(name: str) -> Any:
         arrays = [getattr(part, name) for part in parts]

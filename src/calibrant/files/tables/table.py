@@ -88,6 +88,8 @@ class Table(ABC):
     Attributes
     ----------
     path : Path
+    name : str
+        What messages call the file.
     format : str
     columns : list of str
     n_rows : int or None
@@ -100,8 +102,9 @@ class Table(ABC):
     #: What a row is called in messages, with its number.
     row_word = "row"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str = "") -> None:
         self.path = path
+        self.name = name or str(path)
         self.columns: list[str] = []
         self.n_rows: int | None = None
         self.skipped: list[tuple[int, str]] = []
@@ -123,7 +126,7 @@ class Table(ABC):
         for name in names:
             if name not in self.columns:
                 raise RequestError(
-                    f"{self.path} has no column {name!r}; its columns are {list_names(self.columns)}", *hints
+                    f"{self.name} has no column {name!r}; its columns are {list_names(self.columns)}", *hints
                 )
 
 
@@ -154,7 +157,7 @@ def list_names(names: Sequence[str], limit: int = 40) -> str:
     return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
-def open_table(path: str | Path, kind: str | None = None) -> Table:
+def open_table(path: str | Path, kind: str | None = None, name: str = "") -> Table:
     """Open a file of predictions; nothing but names and sizes is read yet.
 
     Parameters
@@ -163,6 +166,8 @@ def open_table(path: str | Path, kind: str | None = None) -> Table:
         CSV (also .csv.gz, .tsv), JSON Lines, xlsx, parquet, feather, npz or npy file.
     kind : str, optional
         The format, if the name does not tell.
+    name : str, optional
+        What messages call the file, if not by its path.
 
     Examples
     --------
@@ -180,15 +185,15 @@ def open_table(path: str | Path, kind: str | None = None) -> Table:
         raise TableError(f"{path} is a folder, not a file of predictions")
     if not path.exists():
         raise RequestError(f"there is no file {path}")
-    table = _reader(kind)(path)
+    table = _reader(kind)(path, name=name)
     twice = next((name for name, count in Counter(table.columns).items() if count > 1), None)
     if twice is not None:
         named = f"has more than one column {twice!r}" if twice else "has columns without a name"
-        raise TableError(f"{path} {named}; give each column its own name")
+        raise TableError(f"{table.name} {named}; give each column its own name")
     return table
 
 
-def _reader(kind: str) -> Callable[[Path], Table]:
+def _reader(kind: str) -> Callable[..., Table]:
     require("pyarrow", extra="cli")
     if kind in ("npz", "npy"):
         from calibrant.files.tables.arrays import ArrayTable
@@ -210,8 +215,8 @@ class ParquetTable(RecordTable):
 
     format = "parquet"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, name: str = "") -> None:
+        super().__init__(path, name)
         pa, parquet = require("pyarrow", extra="cli"), require("pyarrow.parquet", extra="cli")
         try:
             # Pages are read as they are needed: a single row group may be larger than memory.
@@ -219,14 +224,14 @@ class ParquetTable(RecordTable):
             self.columns = self._file.schema_arrow.names
             self.n_rows = self._file.metadata.num_rows
         except (pa.ArrowException, ValueError, OSError) as error:
-            raise TableError(f"{path} is not a parquet file, or is damaged: {error}") from error
+            raise TableError(f"{self.name} is not a parquet file, or is damaged: {error}") from error
 
     def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
         pa = require("pyarrow", extra="cli")
         try:
             yield from self._file.iter_batches(batch_size=CHUNK_ROWS, columns=columns)
         except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{self.path} is damaged: {error}") from error
+            raise TableError(f"{self.name} is damaged: {error}") from error
 
 
 class FeatherTable(RecordTable):
@@ -234,14 +239,14 @@ class FeatherTable(RecordTable):
 
     format = "feather"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, name: str = "") -> None:
+        super().__init__(path, name)
         pa, ipc = require("pyarrow", extra="cli"), require("pyarrow.ipc", extra="cli")
         try:
             self._file = ipc.open_file(pa.memory_map(str(path)))
             self.columns = self._file.schema.names
         except (pa.ArrowException, ValueError, OSError) as error:
-            raise TableError(f"{path} is not a feather (Arrow IPC) file, or is damaged: {error}") from error
+            raise TableError(f"{self.name} is not a feather (Arrow IPC) file, or is damaged: {error}") from error
 
     def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
         pa = require("pyarrow", extra="cli")
@@ -253,4 +258,4 @@ class FeatherTable(RecordTable):
                     part = whole.slice(start, CHUNK_ROWS)
                     yield part if columns is None else part.select(columns)
         except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{self.path} is damaged: {error}") from error
+            raise TableError(f"{self.name} is damaged: {error}") from error

@@ -41,8 +41,8 @@ class CsvTable(Table):
     format = "csv"
     row_word = "line"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, name: str = "") -> None:
+        super().__init__(path, name)
         self._size = max(path.stat().st_size, 1)
         self._file: IO[bytes] | None = None
         self.delimiter = ","
@@ -64,7 +64,7 @@ class CsvTable(Table):
                 self.delimiter = marked[1] if marked else self.delimiter
                 self._start += len(line.encode())
                 self._first_line += 1
-        raise TableError(f"{self.path} is empty")
+        raise TableError(f"{self.name} is empty")
 
     def _take_names(self, lines: list[str], place: int, last: bool) -> None:
         if self._first_line == 1 or self.delimiter == ",":
@@ -73,7 +73,7 @@ class CsvTable(Table):
         try:
             names, used = self._record(lines, place, last)
         except ValueError as error:
-            raise TableError(f"{self.path}, the names of the columns: {error}") from error
+            raise TableError(f"{self.name}, the names of the columns: {error}") from error
         self.columns = [name.strip() for name in names]
         self._start += len("".join(lines[place : place + used]).encode())
         self._first_line += used
@@ -88,7 +88,7 @@ class CsvTable(Table):
                 try:
                     chunk = stream.read(CSV_BLOCK)
                 except (OSError, EOFError, zlib.error) as error:
-                    raise TableError(f"{self.path} is damaged: {error}") from error
+                    raise TableError(f"{self.name} is damaged: {error}") from error
                 if first:
                     first, old_mac = False, b"\r" in chunk[:-1] and b"\n" not in chunk
                     chunk = chunk.removeprefix(b"\xef\xbb\xbf")
@@ -103,14 +103,14 @@ class CsvTable(Table):
         """Whole lines with their ends."""
         cut = len(data) if last else data.rfind(b"\n") + 1
         if len(data) - cut > LONGEST_LINE:
-            raise TableError(f"{self.path} has a line of more than {LONGEST_LINE >> 20} MB; is it a CSV file?")
+            raise TableError(f"{self.name} has a line of more than {LONGEST_LINE >> 20} MB; is it a CSV file?")
         try:
             return list(io.StringIO(data[:cut].decode(), newline="\n"))
         except UnicodeDecodeError as error:
             raise self._not_text() from error
 
     def _not_text(self) -> TableError:
-        return TableError(f"{self.path} is not UTF-8 text; save it as CSV with the encoding UTF-8")
+        return TableError(f"{self.name} is not UTF-8 text; save it as CSV with the encoding UTF-8")
 
     def _record(self, lines: list[str], place: int, last: bool) -> tuple[list[str], int]:
         """Cells of the row that begins in a line, and the number of lines it takes; ValueError with the reason."""
@@ -140,7 +140,7 @@ class CsvTable(Table):
             cut = len(data) if last else data.rfind(b"\n") + 1
             block, rest = data[:cut], data[cut:]
             if len(rest) > LONGEST_LINE:
-                raise TableError(f"{self.path}, line {line} is longer than {LONGEST_LINE >> 20} MB")
+                raise TableError(f"{self.name}, line {line} is longer than {LONGEST_LINE >> 20} MB")
             if not block:
                 continue
             if b'"' in block or b"\n\n" in block or b"\n\r\n" in block or block.startswith((b"\n", b"\r\n")):
@@ -183,7 +183,7 @@ class CsvTable(Table):
         except pa.ArrowInvalid as error:
             if "UTF" in str(error):
                 raise self._not_text() from error
-            raise TableError(f"{self.path} cannot be read as CSV: {error}") from error
+            raise TableError(f"{self.name} cannot be read as CSV: {error}") from error
         self._stop_at_bad(skip_errors)
         end = line + block.count(b"\n") + (not block.endswith(b"\n"))
         rows = np.delete(np.arange(line, end), left_out)
@@ -229,7 +229,7 @@ class CsvTable(Table):
     def _stop_at_bad(self, skip_errors: bool) -> None:
         if self.skipped and not skip_errors:
             row, reason = self.skipped[0]
-            raise TableError(f"{self.path}, {self.row_name(row)}: {reason}", "skip_errors")
+            raise TableError(f"{self.name}, {self.row_name(row)}: {reason}", "skip_errors")
 
     def fraction_read(self) -> float | None:
         with suppress(ValueError, AttributeError):
