@@ -23,9 +23,10 @@ from calibrant.bins import (
     uniform_edges,
     uniform_index,
 )
-from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import Kind, View, sort_view, view_statistic
+from calibrant.typing import AnyFloatArray
 
 
 class Binner:
@@ -41,7 +42,7 @@ class Binner:
         else:
             self._ordered = sort_view(view)
 
-    def sums(self, weight: FloatArray | None) -> BinSums:
+    def sums(self, weight: AnyFloatArray | None) -> BinSums:
         if self.strategy == "uniform":
             return bin_sums(self._index, self.view.score, self.view.hit, weight, self.n_bins)
         ordered = self._ordered
@@ -49,7 +50,7 @@ class Binner:
         index = quantile_index(ordered.starts, len(ordered.score), self.n_bins, moved)
         return bin_sums(index, ordered.score, ordered.hit, moved, self.n_bins)
 
-    def edges(self, weight: FloatArray | None) -> FloatArray:
+    def edges(self, weight: AnyFloatArray | None) -> AnyFloatArray:
         """Ends of all equal-width bins, or of the occupied equal-mass bins, which part half-way between scores."""
         if self.strategy == "uniform":
             return uniform_edges(self.n_bins)
@@ -59,7 +60,7 @@ class Binner:
         return np.concatenate([[0.0], (score[last] + score[last + 1]) / 2, [1.0]])
 
 
-def _folded_normal_mean(mean: FloatArray, deviation: FloatArray) -> FloatArray:
+def _folded_normal_mean(mean: AnyFloatArray, deviation: AnyFloatArray) -> AnyFloatArray:
     """`E|Z|` for `Z ~ N(mean, deviation²)`."""
     # Without spread the mean stays what it is; a z of 40 says so without a division by zero.
     z = np.abs(mean) / np.where(deviation > 0, deviation, np.maximum(np.abs(mean) / 40, 1e-300))
@@ -103,7 +104,7 @@ def maximum_error(sums: BinSums) -> float:
     return float(np.max(np.abs(sums.hit[full] - sums.score[full]) / sums.weight[full]))
 
 
-def _root_mean_square(values: FloatArray) -> float:
+def _root_mean_square(values: AnyFloatArray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 

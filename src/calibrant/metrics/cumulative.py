@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import Kind, View, sort_view, view_statistic
+from calibrant.typing import AnyFloatArray
 
 
 def _prepare(view: View, *, kuiper: bool) -> Statistic:
@@ -24,7 +25,7 @@ def _prepare(view: View, *, kuiper: bool) -> Statistic:
     # Between equal scores the order is arbitrary: the path is read only where a run of equals ends.
     ends = np.append(ordered.starts[1:], len(excess)) - 1
 
-    def deviation(weight: FloatArray | None) -> float:
+    def deviation(weight: AnyFloatArray | None) -> float:
         if weight is None:
             path = np.cumsum(excess)[ends] / len(excess)
         else:

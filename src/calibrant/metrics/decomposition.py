@@ -14,12 +14,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.intervals import Estimate, bootstrap, interval
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
 from calibrant.threads import limited
+from calibrant.typing import AnyFloatArray
 
 Loss = Literal["log_loss", "brier"]
 
@@ -228,6 +229,6 @@ def post_hoc_improvement(
     return interval(value, replicates[:, 0], level=level)
 
 
-def _improvement(was: FloatArray, now: FloatArray, relative: bool) -> Statistic:
+def _improvement(was: AnyFloatArray, now: AnyFloatArray, relative: bool) -> Statistic:
     gain, base = mean_statistic(was - now), mean_statistic(was)
     return (lambda weight: gain(weight) / base(weight)) if relative else gain

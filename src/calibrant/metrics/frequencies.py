@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.reliability import wilson_interval
 from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
 from calibrant.optional import require
 from calibrant.threads import limited
+from calibrant.typing import AnyFloatArray
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,12 @@ class ClassFrequencies:
     """
 
     classes: tuple[Any, ...]
-    expected: FloatArray
-    observed: FloatArray
-    ratio: FloatArray
-    low: FloatArray
-    high: FloatArray
-    p_value: FloatArray
+    expected: AnyFloatArray
+    observed: AnyFloatArray
+    ratio: AnyFloatArray
+    low: AnyFloatArray
+    high: AnyFloatArray
+    p_value: AnyFloatArray
     level: float
 
     @property
@@ -73,7 +74,7 @@ def class_frequencies(data: Forecasts, level: float = 0.95) -> ClassFrequencies:
 
     weight = np.ones(data.n_rows) if data.weight is None else data.weight
     expected = weight @ data.proba.astype(np.float64, copy=False)
-    observed: FloatArray = np.bincount(data.y, weights=weight, minlength=data.n_classes).astype(np.float64)
+    observed: AnyFloatArray = np.bincount(data.y, weights=weight, minlength=data.n_classes).astype(np.float64)
     total = float(weight.sum())
     low, high = wilson_interval(observed / total, np.full(data.n_classes, total), level)
     # If the predictions are calibrated, a count is a sum of independent coins. Weights count rows: no square.

@@ -15,16 +15,17 @@ from numpy.typing import ArrayLike
 
 from calibrant.bins import bin_sums, quantile_index, uniform_index
 from calibrant.metrics.binned import expected_error
-from calibrant.metrics.inputs import FloatArray, Forecasts, IntArray, check_predictions
+from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.losses import DEFAULT_FLOOR
 from calibrant.metrics.random import LabelSampler, generator
 from calibrant.metrics.smooth import Grid, smooth_error
 from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view, sort_view
 from calibrant.threads import limited
+from calibrant.typing import AnyFloatArray, AnyIntArray
 
 TestStatistic = Literal["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score"]
 # A statistic of the outcomes of one view (1 where the event happened), everything else fixed.
-OfHits = Callable[[FloatArray], float]
+OfHits = Callable[[AnyFloatArray], float]
 
 
 class CalibrationTest(NamedTuple):
@@ -37,13 +38,13 @@ class CalibrationTest(NamedTuple):
     n_resamples: int
 
 
-def _kuiper_of_hits(view: View, share: FloatArray, *, kuiper: bool) -> OfHits:
+def _kuiper_of_hits(view: View, share: AnyFloatArray, *, kuiper: bool) -> OfHits:
     ordered = sort_view(view)
     moved = share[ordered.order]
     expected = np.cumsum(moved * ordered.score)
     ends = np.append(ordered.starts[1:], len(moved)) - 1
 
-    def statistic(hit: FloatArray) -> float:
+    def statistic(hit: AnyFloatArray) -> float:
         path = (np.cumsum(moved * hit[ordered.order]) - expected)[ends]
         high, low = max(float(path.max()), 0.0), min(float(path.min()), 0.0)
         return high - low if kuiper else max(high, -low)
@@ -51,7 +52,7 @@ def _kuiper_of_hits(view: View, share: FloatArray, *, kuiper: bool) -> OfHits:
     return statistic
 
 
-def _ece_of_hits(view: View, share: FloatArray, *, n_bins: int, strategy: str) -> OfHits:
+def _ece_of_hits(view: View, share: AnyFloatArray, *, n_bins: int, strategy: str) -> OfHits:
     if strategy == "uniform":
         index = uniform_index(view.score, n_bins)
     else:
@@ -61,13 +62,13 @@ def _ece_of_hits(view: View, share: FloatArray, *, n_bins: int, strategy: str) -
     return lambda hit: expected_error(bin_sums(index, view.score, hit, share, n_bins))
 
 
-def _smooth_of_hits(view: View, share: FloatArray) -> OfHits:
+def _smooth_of_hits(view: View, share: AnyFloatArray) -> OfHits:
     grid = Grid(view.score)
     expected = grid.sums(share * view.score)
     return lambda hit: smooth_error(grid.sums(share * hit) - expected)
 
 
-def _of_hits(name: str, view: View, share: FloatArray, n_bins: int, strategy: str) -> OfHits:
+def _of_hits(name: str, view: View, share: AnyFloatArray, n_bins: int, strategy: str) -> OfHits:
     if name in ("kuiper", "kolmogorov_smirnov"):
         return _kuiper_of_hits(view, share, kuiper=name == "kuiper")
     if name == "ece":
@@ -77,7 +78,7 @@ def _of_hits(name: str, view: View, share: FloatArray, n_bins: int, strategy: st
     raise ValueError(f"statistic must be 'kuiper', 'kolmogorov_smirnov', 'ece', 'smooth_ece' or 'score', got {name!r}")
 
 
-def _temperature_of_labels(data: Forecasts, share: FloatArray) -> Callable[[IntArray], float]:
+def _temperature_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIntArray], float]:
     """Squared standard score of `Σ_i w_i (x_i,y_i - Σ_j p_ij x_ij)` with `x = log p`: is the temperature one?"""
     proba = data.proba.astype(np.float64, copy=False)
     x = np.log(np.maximum(proba, DEFAULT_FLOOR))
@@ -86,7 +87,7 @@ def _temperature_of_labels(data: Forecasts, share: FloatArray) -> Callable[[IntA
     start = np.arange(len(x)) * data.n_classes
     flat = x.ravel()
 
-    def statistic(y: IntArray) -> float:
+    def statistic(y: AnyIntArray) -> float:
         score = float(share @ (flat[start + y] - centre))
         # Predictions that are certain leave no room for chance.
         return score**2 / variance if variance > 0 else (0.0 if score == 0 else np.inf)
@@ -94,7 +95,7 @@ def _temperature_of_labels(data: Forecasts, share: FloatArray) -> Callable[[IntA
     return statistic
 
 
-def _score_of_labels(data: Forecasts, share: FloatArray) -> Callable[[IntArray], float]:
+def _score_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIntArray], float]:
     """Score test of class intercepts and a temperature, `g' V⁺ g`, with the exact null covariance `V`.
 
     `g` has an entry `Σ_i w_i (1[y_i = j] - p_ij)` for each class and `Σ_i w_i (x_i,y_i - Σ_j p_ij x_ij)` for the
@@ -114,7 +115,7 @@ def _score_of_labels(data: Forecasts, share: FloatArray) -> Callable[[IntArray],
     start = np.arange(len(x)) * size
     flat = x.ravel()
 
-    def statistic(y: IntArray) -> float:
+    def statistic(y: AnyIntArray) -> float:
         score = np.empty(size + 1)
         score[:size] = np.bincount(y, weights=share, minlength=size) - expected
         score[size] = share @ (flat[start + y] - centre)
@@ -189,7 +190,7 @@ def calibration_test(
             _of_hits(statistic, class_view(data, column), share, n_bins, strategy) for column in range(data.n_classes)
         ]
 
-        def mean_over_classes(y: IntArray) -> float:
+        def mean_over_classes(y: AnyIntArray) -> float:
             return float(np.mean([of_hits((y == column).astype(np.float64)) for column, of_hits in enumerate(each)]))
 
         observed, drawn = _simulate_labels(data, mean_over_classes, n_resamples, rng)
@@ -207,8 +208,8 @@ def calibration_test(
 
 
 def _simulate_labels(
-    data: Forecasts, statistic: Callable[[IntArray], float], n_resamples: int, rng: np.random.Generator
-) -> tuple[float, FloatArray]:
+    data: Forecasts, statistic: Callable[[AnyIntArray], float], n_resamples: int, rng: np.random.Generator
+) -> tuple[float, AnyFloatArray]:
     sampler = LabelSampler(data.proba)
     drawn = np.array([statistic(sampler.draw(rng)) for _ in range(n_resamples)])
     return statistic(data.y), drawn

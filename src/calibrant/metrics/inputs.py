@@ -17,18 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from calibrant.inputs.labels import check_labels, check_sample_weight, encode, name_columns
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
 from calibrant.inputs.words import METRIC
-
-FloatArray = NDArray[np.floating[Any]]
-IntArray = NDArray[np.integer[Any]]
+from calibrant.typing import AnyFloatArray, AnyIntArray
 
 
 @dataclass(frozen=True)
 class Forecasts:
     """Validated predictions: rows of `proba` sum to one, `y` holds column numbers, zero weights are gone."""
 
-    proba: FloatArray
-    y: IntArray
-    weight: FloatArray | None
+    proba: AnyFloatArray
+    y: AnyIntArray
+    weight: AnyFloatArray | None
     classes: NDArray[Any]
 
     @property
@@ -40,21 +38,21 @@ class Forecasts:
         return int(self.proba.shape[1])
 
     @cached_property
-    def true_proba(self) -> FloatArray:
+    def true_proba(self) -> AnyFloatArray:
         """Probability given to the observed class."""
         return self._entries(self.y)
 
     @cached_property
-    def top(self) -> IntArray:
+    def top(self) -> AnyIntArray:
         """Predicted class: the first of the largest probabilities."""
         return self.proba.argmax(axis=1)
 
     @cached_property
-    def confidence(self) -> FloatArray:
+    def confidence(self) -> AnyFloatArray:
         """Probability of the predicted class."""
         return self._entries(self.top)
 
-    def _entries(self, column: IntArray) -> FloatArray:
+    def _entries(self, column: AnyIntArray) -> AnyFloatArray:
         # Flat indices are several times faster than a pair of index arrays.
         return self.proba.ravel()[np.arange(self.n_rows) * self.n_classes + column].astype(np.float64)
 
@@ -94,7 +92,7 @@ def _columns(
     classes: Sequence[Any] | NDArray[Any] | None,
     names: list[Any] | None,
     categories: NDArray[Any] | None,
-) -> tuple[IntArray, NDArray[Any], NDArray[np.intp] | None]:
+) -> tuple[AnyIntArray, NDArray[Any], NDArray[np.intp] | None]:
     plain = classes is None and names is None and categories is None and labels.dtype.kind in "iu"
     if plain and labels.max() < n_columns and labels.min() == 0:
         return labels.astype(np.intp, copy=False), np.arange(n_columns), None

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.inputs.predictions import as_matrix
-from calibrant.metrics.inputs import FloatArray, check_predictions
+from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.random import generator
 from calibrant.metrics.scalars import SCALARS, Scalar, Statistic, find_scalar
 from calibrant.threads import limited
+from calibrant.typing import AnyFloatArray
 
 Method = Literal["auto", "percentile", "basic", "corrected"]
 METHODS = ("percentile", "basic", "corrected")
@@ -43,7 +44,7 @@ class Estimate:
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
-def resample_weights(weight: FloatArray | None, n_rows: int, rng: np.random.Generator) -> FloatArray:
+def resample_weights(weight: AnyFloatArray | None, n_rows: int, rng: np.random.Generator) -> AnyFloatArray:
     """Weights of a resample: how often each row was drawn, times its own weight."""
     counts = np.bincount(rng.integers(0, n_rows, n_rows), minlength=n_rows).astype(np.float64)
     if weight is None:
@@ -55,12 +56,12 @@ def resample_weights(weight: FloatArray | None, n_rows: int, rng: np.random.Gene
 
 def bootstrap(
     statistics: Sequence[Statistic],
-    weight: FloatArray | None,
+    weight: AnyFloatArray | None,
     n_rows: int,
     *,
     n_resamples: int,
     random_state: int | np.random.Generator | None,
-) -> FloatArray:
+) -> AnyFloatArray:
     """Replicates of several statistics on the same resamples, one row a resample."""
     if n_resamples < 2:
         raise ValueError(f"n_resamples must be at least 2, got {n_resamples}")
@@ -74,7 +75,7 @@ def bootstrap(
 
 def interval(
     value: float,
-    replicates: FloatArray,
+    replicates: AnyFloatArray,
     *,
     level: float,
     method: str = "percentile",
@@ -185,7 +186,7 @@ def _prepare_foreign(
     y, proba = np.asarray(y_true), as_matrix(y_prob)[0]
     given = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
 
-    def statistic(counts: FloatArray | None) -> float:
+    def statistic(counts: AnyFloatArray | None) -> float:
         drawn = slice(None) if counts is None else np.repeat(np.arange(len(y)), counts.astype(np.intp))
         extra = {} if given is None else {"sample_weight": given[drawn]}
         return float(metric(y[drawn], proba[drawn], **extra, **options))

@@ -12,15 +12,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
+from calibrant.typing import AnyFloatArray
 
 DEFAULT_FLOOR = 1e-15
 # Rows handled at once where a float64 copy would otherwise double the memory of a float32 table.
 BLOCK_ENTRIES = 1 << 20
 
 
-def log_loss_rows(data: Forecasts, *, floor: float = DEFAULT_FLOOR) -> FloatArray:
+def log_loss_rows(data: Forecasts, *, floor: float = DEFAULT_FLOOR) -> AnyFloatArray:
     """`-log max(p_y, floor)` of every row."""
     if not 0 <= floor < 1:
         raise ValueError(f"floor must lie in [0, 1), got {floor}")
@@ -28,7 +29,7 @@ def log_loss_rows(data: Forecasts, *, floor: float = DEFAULT_FLOOR) -> FloatArra
         return -np.log(np.maximum(data.true_proba, floor))
 
 
-def brier_rows(data: Forecasts, *, scale_by_half: bool | Literal["auto"] = "auto") -> FloatArray:
+def brier_rows(data: Forecasts, *, scale_by_half: bool | Literal["auto"] = "auto") -> AnyFloatArray:
     """`Σ_j (p_j - 1[y = j])²` of every row, halved for two classes (or as told)."""
     half = data.n_classes == 2 if scale_by_half == "auto" else bool(scale_by_half)
     if data.n_classes == 2:
@@ -38,7 +39,7 @@ def brier_rows(data: Forecasts, *, scale_by_half: bool | Literal["auto"] = "auto
     return rows / 2 if half else rows
 
 
-def _sum_of_squares(proba: FloatArray) -> FloatArray:
+def _sum_of_squares(proba: AnyFloatArray) -> AnyFloatArray:
     if proba.dtype == np.float64:
         return np.einsum("ij,ij->i", proba, proba)
     squares = np.empty(len(proba))
@@ -49,12 +50,12 @@ def _sum_of_squares(proba: FloatArray) -> FloatArray:
     return squares
 
 
-def accuracy_rows(data: Forecasts) -> FloatArray:
+def accuracy_rows(data: Forecasts) -> AnyFloatArray:
     """1 where the most probable class was observed, else 0."""
     return (data.top == data.y).astype(np.float64)
 
 
-def row_losses(data: Forecasts, loss: str, **options: Any) -> FloatArray:
+def row_losses(data: Forecasts, loss: str, **options: Any) -> AnyFloatArray:
     """One loss a row, by the name of the loss."""
     if loss == "log_loss":
         return log_loss_rows(data, **options)

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
 from calibrant.metrics.views import Kind, resolve_kind
+from calibrant.typing import AnyFloatArray
 
 
-def dual_direction(difference: FloatArray, norm: float) -> FloatArray:
+def dual_direction(difference: AnyFloatArray, norm: float) -> AnyFloatArray:
     """Gradient of `||d||_q` for every row `d`, zero for a zero row; for `q = ∞` at the first largest entry."""
     size = np.abs(difference)
     if np.isinf(norm):

@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.metrics.inputs import FloatArray
 from calibrant.threads import limited
+from calibrant.typing import AnyFloatArray
 
 
 @dataclass(frozen=True)
 class CalibrationMap:
     """Probability vectors `before` calibration and `after`, each of shape (m, k), and the labels of the columns."""
 
-    before: FloatArray
-    after: FloatArray
+    before: AnyFloatArray
+    after: AnyFloatArray
     classes: tuple[Any, ...]
 
 
-def simplex_grid(n_steps: int) -> FloatArray:
+def simplex_grid(n_steps: int) -> AnyFloatArray:
     """Inner points of a triangular grid: all `(a, b, c) / n_steps` shifted to the middle of their cells.
 
     Examples
@@ -64,7 +64,7 @@ def calibration_map(calibrator: Any, *, n_points: int | None = None) -> Calibrat
     classes = tuple(np.asarray(calibrator.classes_).tolist())
     if len(classes) == 2:
         positive = np.linspace(0, 1, 201 if n_points is None else n_points)
-        before: FloatArray = np.column_stack([1 - positive, positive])
+        before: AnyFloatArray = np.column_stack([1 - positive, positive])
     elif len(classes) == 3:
         before = simplex_grid(10 if n_points is None else n_points)
     else:
@@ -81,7 +81,7 @@ class CorrectionMatrix:
     are the labels of rows and columns, and `n_left_out` says how many classes were left out as the least affected.
     """
 
-    matrix: FloatArray
+    matrix: AnyFloatArray
     classes: tuple[Any, ...]
     n_left_out: int = 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.metrics.inputs import FloatArray, IntArray
+from calibrant.typing import AnyFloatArray, AnyIntArray
 
 # Data simulated with `default_rng(0)` and resampled with `default_rng(0)` would share their random numbers.
 OWN_STREAM = 0xCA11B
@@ -26,7 +26,7 @@ class LabelSampler:
     which `i + u_i` with uniform `u_i` is looked up: the cost of a draw hardly depends on the number of classes.
     """
 
-    def __init__(self, proba: FloatArray) -> None:
+    def __init__(self, proba: AnyFloatArray) -> None:
         n_rows, self._n_classes = proba.shape
         self._row = np.arange(n_rows, dtype=np.float64)
         cumulated = np.minimum(np.cumsum(proba, axis=1, dtype=np.float64), 1.0)
@@ -35,7 +35,7 @@ class LabelSampler:
         # Rounding may end a row below one; no draw may fall past the last class of positive probability.
         self._last = self._n_classes - 1 - np.argmax(proba[:, ::-1] > 0, axis=1)
 
-    def draw(self, rng: np.random.Generator) -> IntArray:
+    def draw(self, rng: np.random.Generator) -> AnyIntArray:
         uniform = rng.random(len(self._row))
         found = np.searchsorted(self._flat, self._row + uniform, side="right") - self._start
         return np.clip(found, 0, self._last)

@@ -14,9 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import View, class_view, sort_view
+from calibrant.typing import AnyFloatArray
 
 Average = Literal["macro", "weighted"]
 
@@ -30,7 +31,7 @@ def _prepare_one(view: View) -> Statistic:
     start, stop = ordered.starts[run], np.append(ordered.starts, n_rows)[run + 1]
     rows = ordered.order[positive]
 
-    def area(weight: FloatArray | None) -> float:
+    def area(weight: AnyFloatArray | None) -> float:
         below = np.zeros(n_rows + 1)
         np.cumsum(np.ones(n_rows) if weight is None else weight[ordered.order], out=below[1:])
         own = np.ones(len(rows)) if weight is None else weight[rows]
@@ -49,7 +50,7 @@ def _prepare_auroc(data: Forecasts, *, average: Average = "macro") -> Statistic:
     columns = [1] if data.n_classes == 2 else range(data.n_classes)
     areas = [_prepare_one(class_view(data, column)) for column in columns]
 
-    def mean_area(weight: FloatArray | None) -> float:
+    def mean_area(weight: AnyFloatArray | None) -> float:
         values = np.array([area(weight) for area in areas])
         if average == "macro" or len(values) == 1:
             share = np.ones(len(values))

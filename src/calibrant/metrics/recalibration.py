@@ -13,10 +13,11 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant.folds import stratified_folds
-from calibrant.metrics.inputs import FloatArray, Forecasts, IntArray
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.random import generator
+from calibrant.typing import AnyFloatArray, AnyIntArray
 
-Split = tuple[IntArray, IntArray]
+Split = tuple[AnyIntArray, AnyIntArray]
 
 
 def default_calibrator() -> Any:
@@ -68,7 +69,7 @@ def recalibrate(data: Forecasts, calibrator: Any = None, cv: Any = 5, random_sta
     return Forecasts(recalibrated, data.y, data.weight, data.classes)
 
 
-def _fitted(prototype: Any, data: Forecasts, rows: IntArray) -> Any:
+def _fitted(prototype: Any, data: Forecasts, rows: AnyIntArray) -> Any:
     calibrator = clone(prototype)
     # Labels are column numbers here; saying so lets a fold lack a class.
     if hasattr(calibrator, "get_params") and "classes" in calibrator.get_params(deep=False):
@@ -78,7 +79,7 @@ def _fitted(prototype: Any, data: Forecasts, rows: IntArray) -> Any:
     return calibrator.fit(data.proba[rows], data.y[rows], sample_weight=data.weight[rows])
 
 
-def _aligned(calibrator: Any, proba: FloatArray, n_classes: int) -> FloatArray:
+def _aligned(calibrator: Any, proba: AnyFloatArray, n_classes: int) -> AnyFloatArray:
     """Predictions with a column for every class, also for those a foreign calibrator never saw."""
     predicted = np.asarray(calibrator.predict_proba(proba), dtype=np.float64)
     if predicted.ndim == 1:

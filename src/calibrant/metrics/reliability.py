@@ -17,10 +17,11 @@ from scipy.special import ndtri
 
 from calibrant.bins import BinSums, Strategy, sum_by, uniform_index
 from calibrant.metrics.binned import Binner, expected_error
-from calibrant.metrics.inputs import FloatArray, check_predictions
+from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.views import Kind, View, class_view, column_of, resolve_kind, single_view
 from calibrant.optional import require
 from calibrant.threads import limited
+from calibrant.typing import AnyFloatArray
 
 HISTOGRAM_BINS = 25
 
@@ -51,14 +52,14 @@ class ReliabilityTable:
         Confidence level of the interval.
     """
 
-    lower: FloatArray
-    upper: FloatArray
-    weight: FloatArray
-    score: FloatArray
-    frequency: FloatArray
-    low: FloatArray
-    high: FloatArray
-    histogram: FloatArray
+    lower: AnyFloatArray
+    upper: AnyFloatArray
+    weight: AnyFloatArray
+    score: AnyFloatArray
+    frequency: AnyFloatArray
+    low: AnyFloatArray
+    high: AnyFloatArray
+    histogram: AnyFloatArray
     kind: str
     label: Any
     level: float
@@ -71,7 +72,7 @@ class ReliabilityTable:
         """Expected calibration error over these bins."""
         return expected_error(BinSums(self.weight, self.weight * self.score, self.weight * self.frequency))
 
-    def to_dict(self) -> dict[str, FloatArray]:
+    def to_dict(self) -> dict[str, AnyFloatArray]:
         """Columns of the table as arrays."""
         columns = [field.name for field in fields(self) if field.name not in ("histogram", "kind", "label", "level")]
         return {name: getattr(self, name) for name in columns}
@@ -81,7 +82,9 @@ class ReliabilityTable:
         return require("pandas", extra="bench").DataFrame(self.to_dict())
 
 
-def wilson_interval(frequency: FloatArray, count: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+def wilson_interval(
+    frequency: AnyFloatArray, count: AnyFloatArray, level: float
+) -> tuple[AnyFloatArray, AnyFloatArray]:
     """Wilson's interval of a frequency observed in `count` trials.
 
     Examples
@@ -101,7 +104,7 @@ def wilson_interval(frequency: FloatArray, count: FloatArray, level: float) -> t
 
 def _table(
     view: View,
-    weight: FloatArray | None,
+    weight: AnyFloatArray | None,
     n_bins: int,
     strategy: str,
     level: float,
@@ -133,7 +136,7 @@ def _table(
     )
 
 
-def _histogram(score: FloatArray, weight: FloatArray | None) -> FloatArray:
+def _histogram(score: AnyFloatArray, weight: AnyFloatArray | None) -> AnyFloatArray:
     index = uniform_index(score, HISTOGRAM_BINS)
     return sum_by(index, np.ones(len(score)) if weight is None else weight, HISTOGRAM_BINS)
 

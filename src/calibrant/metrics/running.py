@@ -17,18 +17,19 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from calibrant.bins import sum_by, uniform_index
-from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.intervals import Estimate, interval
 from calibrant.metrics.losses import accuracy_rows, brier_rows, log_loss_rows
 from calibrant.metrics.random import generator
 from calibrant.metrics.smooth import GRID_CELLS, Grid, smooth_error
 from calibrant.metrics.views import single_view
 from calibrant.threads import limited
+from calibrant.typing import AnyFloatArray
 
 N_BINS = 15
 REPLICATES = 200
 
-MEANS: dict[str, Callable[[Forecasts], FloatArray]] = {
+MEANS: dict[str, Callable[[Forecasts], AnyFloatArray]] = {
     "log_loss": log_loss_rows,
     "brier": brier_rows,
     "accuracy": accuracy_rows,
@@ -41,9 +42,9 @@ MEANS: dict[str, Callable[[Forecasts], FloatArray]] = {
 class RunningMean:
     """A weighted mean and its standard error from sums."""
 
-    sums: FloatArray = field(default_factory=lambda: np.zeros(5))
+    sums: AnyFloatArray = field(default_factory=lambda: np.zeros(5))
 
-    def add(self, values: FloatArray, weight: FloatArray) -> None:
+    def add(self, values: AnyFloatArray, weight: AnyFloatArray) -> None:
         """Take in more rows."""
         squared = weight**2
         self.sums += [weight.sum(), weight @ values, squared @ values, squared @ values**2, squared.sum()]
@@ -66,8 +67,8 @@ class RunningCells:
     """Sums of `w (hit - score)` over cells of the score, and their variances."""
 
     n_cells: int
-    difference: FloatArray = field(init=False)
-    variance: FloatArray = field(init=False)
+    difference: AnyFloatArray = field(init=False)
+    variance: AnyFloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         self.difference, self.variance = np.zeros((2, self.n_cells))
@@ -77,7 +78,7 @@ class RunningCells:
         self.difference += other.difference
         self.variance += other.variance
 
-    def estimate(self, statistic: Callable[[FloatArray], float], total: float, level: float) -> Estimate:
+    def estimate(self, statistic: Callable[[AnyFloatArray], float], total: float, level: float) -> Estimate:
         """A distance made of the cells' sums, with the interval that distances have."""
         value = statistic(self.difference / total)
         noise = generator(0).standard_normal((REPLICATES, self.n_cells)) * np.sqrt(self.variance)

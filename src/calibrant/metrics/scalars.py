@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from calibrant.metrics.inputs import FloatArray
 from calibrant.threads import limited
+from calibrant.typing import AnyFloatArray
 
-Statistic = Callable[["FloatArray | None"], float]
+Statistic = Callable[["AnyFloatArray | None"], float]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -69,10 +69,10 @@ def find_scalar(metric: str | Callable[..., float]) -> Scalar | None:
     return SCALARS[metric]
 
 
-def mean_statistic(rows: FloatArray) -> Statistic:
+def mean_statistic(rows: AnyFloatArray) -> Statistic:
     """Weighted mean of one number a row."""
 
-    def mean(weight: FloatArray | None) -> float:
+    def mean(weight: AnyFloatArray | None) -> float:
         if weight is None:
             return float(rows.mean(dtype=np.float64))
         return float(weight @ rows / weight.sum())

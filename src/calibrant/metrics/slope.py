@@ -19,13 +19,14 @@ from scipy.optimize import minimize
 from scipy.special import chdtrc, ndtr, ndtri
 
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
-from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import log_loss_rows
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.simplex import log_probabilities
 from calibrant.threads import limited
+from calibrant.typing import AnyFloatArray
 
 #: Penalty, in nats in total, of the squared coefficients: too small to be seen unless they would be infinite.
 RIDGE = 1e-3
@@ -60,7 +61,7 @@ class Miscalibration:
     slope: Part
     rest: Part
     fitted_slope: Estimate
-    intercepts: FloatArray
+    intercepts: AnyFloatArray
     frequencies: ClassFrequencies
 
     @property
@@ -83,7 +84,7 @@ class LinearRecalibration:
         self.n_classes = data.n_classes
         self.weigh(data.weight)
 
-    def weigh(self, weight: FloatArray | None) -> None:
+    def weigh(self, weight: AnyFloatArray | None) -> None:
         """Set the weights of the rows."""
         weight = np.ones(len(self.y)) if weight is None else weight
         self.total = float(weight.sum())
@@ -91,9 +92,9 @@ class LinearRecalibration:
         own = self.x[np.arange(len(self.y)), self.y]
         counts = np.bincount(self.y, weights=self.share, minlength=self.n_classes)
         self.target = np.append(counts, self.share @ own)
-        self._at: tuple[bytes, float, FloatArray] | None = None
+        self._at: tuple[bytes, float, AnyFloatArray] | None = None
 
-    def evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
+    def evaluate(self, theta: AnyFloatArray) -> tuple[float, AnyFloatArray]:
         """Mean log loss and the probabilities."""
         key = theta.tobytes()
         if self._at is None or self._at[0] != key:
@@ -106,20 +107,20 @@ class LinearRecalibration:
             self._at = key, float(self.share @ (top + np.log(sums)) - self.target @ theta), z
         return self._at[1], self._at[2]
 
-    def fit(self, free_slope: bool, start: FloatArray | None = None) -> FloatArray:
+    def fit(self, free_slope: bool, start: AnyFloatArray | None = None) -> AnyFloatArray:
         """Parameters with the smallest loss, penalised just enough to be finite."""
         identity = np.append(np.zeros(self.n_classes), 1.0)
         moves = np.append(np.ones(self.n_classes), float(free_slope))
         ridge = RIDGE / self.total
 
-        def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+        def objective(theta: AnyFloatArray) -> tuple[float, AnyFloatArray]:
             loss, p = self.evaluate(theta)
             mass = self.share @ p
             spread = float(self.share @ np.einsum("ij,ij->i", p, self.x))
             gradient = np.append(mass, spread) - self.target + ridge * (theta - identity)
             return loss + 0.5 * ridge * float(np.sum((theta - identity) ** 2)), moves * gradient
 
-        def curvature(theta: FloatArray, direction: FloatArray) -> FloatArray:
+        def curvature(theta: AnyFloatArray, direction: AnyFloatArray) -> AnyFloatArray:
             return moves * self.curvature(theta, moves * direction) + ridge * direction
 
         found = minimize(
@@ -132,7 +133,7 @@ class LinearRecalibration:
         )
         return np.asarray(found.x, dtype=np.float64)
 
-    def curvature(self, theta: FloatArray, direction: FloatArray) -> FloatArray:
+    def curvature(self, theta: AnyFloatArray, direction: AnyFloatArray) -> AnyFloatArray:
         """The Hessian of the loss times a direction."""
         p = self.evaluate(theta)[1]
         d = direction[:-1] + direction[-1] * self.x
@@ -140,7 +141,7 @@ class LinearRecalibration:
         d *= p
         return np.append(self.share @ d, float(self.share @ np.einsum("ij,ij->i", d, self.x)))
 
-    def slope_error(self, theta: FloatArray) -> float:
+    def slope_error(self, theta: AnyFloatArray) -> float:
         """Standard error of the slope from the curvature, with the intercepts fitted along with it."""
         basis = np.eye(len(theta))
         hessian = np.array([self.curvature(theta, row) for row in basis]) + RIDGE / self.total * basis
@@ -151,7 +152,7 @@ def _prepare_slope(data: Forecasts) -> Statistic:
     model = LinearRecalibration(data)
     whole = model.fit(free_slope=True)
 
-    def slope(weight: FloatArray | None) -> float:
+    def slope(weight: AnyFloatArray | None) -> float:
         model.weigh(weight)
         return float(model.fit(free_slope=True, start=whole)[-1])
 

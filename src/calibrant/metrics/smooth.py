@@ -17,9 +17,10 @@ from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
 from calibrant.bins import sum_by
-from calibrant.metrics.inputs import FloatArray, Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import Kind, View, view_statistic
+from calibrant.typing import AnyFloatArray
 
 GRID_CELLS = 1 << 14
 SMALLEST_BANDWIDTH = 1e-6
@@ -29,20 +30,20 @@ POINTS_PER_BANDWIDTH = 64
 class Grid:
     """Sums of row values over the cells of a grid on [0, 1], each value shared by the two nearest midpoints."""
 
-    def __init__(self, score: FloatArray, n_cells: int = GRID_CELLS) -> None:
+    def __init__(self, score: AnyFloatArray, n_cells: int = GRID_CELLS) -> None:
         self.n_cells = n_cells
         place = np.clip(score * n_cells - 0.5, 0, n_cells - 1)
         self._left = np.minimum(place.astype(np.intp), n_cells - 2)
         self._share = place - self._left
 
-    def sums(self, values: FloatArray) -> FloatArray:
+    def sums(self, values: AnyFloatArray) -> AnyFloatArray:
         right = sum_by(self._left, values * self._share, self.n_cells)
         left = sum_by(self._left, values * (1 - self._share), self.n_cells)
         left[1:] += right[:-1]
         return left
 
 
-def smoothed_error(coefficients: FloatArray, bandwidth: float) -> float:
+def smoothed_error(coefficients: AnyFloatArray, bandwidth: float) -> float:
     """Integral of the absolute value after reflected Gaussian smoothing, from the cosine coefficients of cell sums.
 
     What was smoothed has no detail finer than the bandwidth, so a coarser grid does as well.
@@ -54,7 +55,7 @@ def smoothed_error(coefficients: FloatArray, bandwidth: float) -> float:
     return float(np.abs(values).sum() * np.sqrt(n_fine / n_coarse))
 
 
-def smooth_error(cells: FloatArray) -> float:
+def smooth_error(cells: AnyFloatArray) -> float:
     """Fixed point of the smoothed absolute error of cell sums of `hit - score`."""
     coefficients = dct(cells, norm="ortho")
 
@@ -72,7 +73,7 @@ def _prepare_view(view: View) -> Statistic:
     grid = Grid(view.score)
     difference = view.hit - view.score
 
-    def error(weight: FloatArray | None) -> float:
+    def error(weight: AnyFloatArray | None) -> float:
         if weight is None:
             return smooth_error(grid.sums(difference / len(difference)))
         return smooth_error(grid.sums(weight * difference / weight.sum()))

@@ -11,8 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from calibrant.metrics.inputs import FloatArray, Forecasts, IntArray
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic
+from calibrant.typing import AnyFloatArray, AnyIntArray
 
 Kind = Literal["auto", "binary", "top-label", "class-wise"]
 # Prepared class-wise statistics are kept for reuse up to this many entries (n × k), else made again at each call.
@@ -22,8 +23,8 @@ CACHED_ENTRIES = 20_000_000
 class View(NamedTuple):
     """Scores in [0, 1] and outcomes, 1.0 where the event happened."""
 
-    score: FloatArray
-    hit: FloatArray
+    score: AnyFloatArray
+    hit: AnyFloatArray
 
 
 def resolve_kind(data: Forecasts, kind: str) -> str:
@@ -62,7 +63,7 @@ def view_statistic(
     data: Forecasts,
     kind: str,
     prepare: Callable[[View], Statistic],
-    combine: Callable[[FloatArray], float] = np.mean,
+    combine: Callable[[AnyFloatArray], float] = np.mean,
 ) -> Statistic:
     """Statistic of the one view, or of all classes' views combined."""
     if resolve_kind(data, kind) != "class-wise":
@@ -77,7 +78,7 @@ def view_statistic(
     def each_class() -> Iterator[Statistic]:
         return iter(kept) if kept is not None else (prepare(class_view(data, column)) for column in columns)
 
-    def class_wise(weight: FloatArray | None) -> float:
+    def class_wise(weight: AnyFloatArray | None) -> float:
         return float(combine(np.array([statistic(weight) for statistic in each_class()])))
 
     return class_wise
@@ -86,10 +87,10 @@ def view_statistic(
 class SortedView(NamedTuple):
     """A view sorted by score, with the position at which each run of equal scores starts."""
 
-    order: IntArray
-    score: FloatArray
-    hit: FloatArray
-    starts: IntArray
+    order: AnyIntArray
+    score: AnyFloatArray
+    hit: AnyFloatArray
+    starts: AnyIntArray
 
 
 def sort_view(view: View) -> SortedView:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.metrics import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
-from calibrant.metrics.inputs import FloatArray
 from calibrant.plots.style import BLUE, GREY, new_axes, plain, shorten, square_unit_axes
+from calibrant.typing import AnyFloatArray
 
 # Corners of the triangle for the first, second and third class.
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
@@ -232,7 +232,7 @@ class CorrectionMatrixDisplay:
             fits = max(len(text) for text in texts) * 0.6 * size < 0.7 * step * cell
             self.ax_.set_xticks(shown, texts, fontsize=size, rotation=0 if fits else 90)
 
-    def _write(self, matrix: FloatArray, limit: float, *, always: bool) -> None:
+    def _write(self, matrix: AnyFloatArray, limit: float, *, always: bool) -> None:
         """Numbers in the cells, as large as fits; none where they would not be legible, unless asked for."""
         size = min(9.0, self._cell_width() / 3.4)
         if size < LEGIBLE and not always:
@@ -243,7 +243,7 @@ class CorrectionMatrixDisplay:
             self.ax_.text(column, row, text, ha="center", va="center", fontsize=max(size, LEGIBLE), color=color)
 
 
-def off_diagonal_limit(matrix: FloatArray) -> float:
+def off_diagonal_limit(matrix: AnyFloatArray) -> float:
     """Range of the colours: the largest entry off the diagonal, which the diagonal may well exceed."""
     off = np.abs(matrix[~np.eye(len(matrix), dtype=bool)])
     return float(off.max()) if off.size and off.max() > 0 else float(np.abs(matrix).max()) or 1.0

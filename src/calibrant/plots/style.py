@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.metrics.inputs import FloatArray
 from calibrant.optional import require
+from calibrant.typing import AnyFloatArray
 
 # Blue and vermilion of Okabe and Ito; the first is also the darker one.
 BLUE = "#0072B2"
@@ -68,7 +68,7 @@ def square_unit_axes(ax: Any) -> None:
         ax.spines[side].set_visible(False)
 
 
-def histogram_strip(ax: Any, histogram: FloatArray) -> Any:
+def histogram_strip(ax: Any, histogram: AnyFloatArray) -> Any:
     """Histogram of scores in a strip between the diagram and its abscissa; on a log scale if a few bars tower.
 
     The strip lies inside the axes, whose ordinate reaches below zero for it: so any layout of axes will do.
@@ -87,7 +87,7 @@ def histogram_strip(ax: Any, histogram: FloatArray) -> Any:
     return strip
 
 
-def _scale_counts(strip: Any, occupied: FloatArray) -> None:
+def _scale_counts(strip: Any, occupied: AnyFloatArray) -> None:
     top = float(occupied.max())
     if top > TOWERING * float(np.median(occupied)):
         strip.set_yscale("log")

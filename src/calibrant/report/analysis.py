@@ -19,7 +19,7 @@ from calibrant.calibrators.registry import calibrator_info, get_calibrator
 from calibrant.files.tables.rows import Labelled
 from calibrant.metrics import calibration_map, calibration_test, classwise_reliability_tables, reliability_table
 from calibrant.metrics.frequencies import ClassFrequencies
-from calibrant.metrics.inputs import FloatArray, Forecasts
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.running import RunningMean, RunningMetrics
@@ -30,6 +30,7 @@ from calibrant.report.data import BinaryMap, ClassRow, Correction, Count, GroupR
 from calibrant.report.evaluation import draws, metrics_in_memory, split_groups, subset
 from calibrant.report.words import next_steps, verdict
 from calibrant.threads import limited
+from calibrant.typing import AnyFloatArray
 
 METRICS = {
     "log_loss": ("Log loss", "lower"),
@@ -137,7 +138,7 @@ def analyse(
     )
 
 
-def as_predictions(proba: FloatArray, rows: Labelled) -> tuple[Forecasts, Any]:
+def as_predictions(proba: AnyFloatArray, rows: Labelled) -> tuple[Forecasts, Any]:
     """Rows of a table as predictions, and their groups; rows of no weight are absent."""
     codes, weight, group = rows.codes, rows.weight, rows.group
     if weight is not None:

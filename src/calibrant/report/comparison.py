@@ -15,12 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.calibrators.registry import DEFAULT, calibrator_info, get_calibrator, list_calibrators
-from calibrant.metrics.inputs import FloatArray, Forecasts
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.intervals import Estimate, interval, resample_weights
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.random import generator
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.report.data import MethodRow
+from calibrant.typing import AnyFloatArray
 
 #: Folds by the number of predictions (rows × classes): with very many, half of them teach a calibrator enough.
 FOLDS = ((250_000, 5), (600_000, 3), (float("inf"), 2))
@@ -78,7 +79,7 @@ def _few(data: Forecasts, rows: int = 40) -> Forecasts:
     return Forecasts(data.proba[chosen], data.y[chosen], weight, data.classes)
 
 
-def paired_intervals(rows: FloatArray, weight: FloatArray | None, level: float) -> list[Estimate]:
+def paired_intervals(rows: AnyFloatArray, weight: AnyFloatArray | None, level: float) -> list[Estimate]:
     """Means of the columns of `rows` with bootstrap intervals, all from the same resamples."""
     n_rows = len(rows)
     n_resamples = int(np.clip(10_000_000 // n_rows, 200, 1000))

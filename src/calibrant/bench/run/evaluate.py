@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from calibrant.bench.run.method_spec import MethodSpec
 from calibrant.files.predictions.source import Experiment, Predictions
+from calibrant.inputs.predictions import to_probabilities
+from calibrant.inputs.words import Words
 from calibrant.metrics import accuracy, brier, expected_calibration_error, log_loss
 
 WARM_UP_ROWS = 100
@@ -83,8 +85,7 @@ def measure(probas: NDArray[np.float64], labels: NDArray[np.int64], n_classes: i
     """Test losses of calibrated probabilities."""
     if probas.shape != (len(labels), n_classes):
         raise ValueError(f"predict_proba returned shape {probas.shape}, expected {(len(labels), n_classes)}")
-    if not np.isfinite(probas).all():
-        raise ValueError("predict_proba returned values that are not numbers")
+    probas = np.asarray(to_probabilities(probas, words=Words("predict_proba's result")))
     names = range(n_classes)
     return {
         "logloss": log_loss(labels, probas, classes=names),
