@@ -21,7 +21,7 @@ from calibrant.bench.data.models import MODELS
 from calibrant.bench.data.protocol import predict_experiment
 from calibrant.bench.run.calls import Batch, Call
 from calibrant.bench.run.pool import ProcessPool
-from calibrant.bench.run.progress import progress_bar
+from calibrant.bench.run.progress import ProgressBar
 from calibrant.bench.run.store import installed_versions, read_json
 from calibrant.files.atomic import atomic_stream, write_text
 from calibrant.files.predictions.hdf5 import write_hdf5
@@ -112,7 +112,7 @@ def _train(
     failures = []
     calls = [Batch(task, (Call(_one, (task, str(parts), max_rows, seed, n_configs)),)) for task in todo]
     with (
-        progress_bar(len(todo), "build", progress) as bar,
+        ProgressBar(len(todo), "build", progress) as bar,
         ProcessPool(n_jobs) as pool,
         closing(pool.run(calls)) as answers,
     ):

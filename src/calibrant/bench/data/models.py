@@ -136,57 +136,27 @@ def _two_columns(p: Any) -> NDArray[np.float64]:
     return np.column_stack([1 - p, p]) if p.ndim == 1 else p
 
 
-MODELS: dict[str, Model] = {
-    model.name: model
-    for model in (
-        Model("LR", "dense", _logistic, {"C": 1.0}, {"C": (0.01, 0.1, 1.0, 10.0, 100.0)}),
-        Model(
-            "RF",
-            "codes",
-            _forest,
-            {"n_estimators": 100},
-            {"min_samples_leaf": (1, 2, 5, 10), "max_features": ("sqrt", 0.5, 0.8)},
-        ),
-        Model(
-            "LGBM",
-            "codes",
-            _lightgbm,
-            {"learning_rate": 0.1, "num_leaves": 31, "min_data_in_leaf": 10},
-            {"learning_rate": (0.03, 0.1), "num_leaves": (7, 15, 31, 63), "min_data_in_leaf": (5, 10, 20, 50)},
-            needs="lightgbm",
-        ),
-        Model(
-            "XGB",
-            "codes",
-            _xgboost,
-            {"eta": 0.1, "max_depth": 6},
-            {"eta": (0.03, 0.1, 0.3), "max_depth": (3, 4, 6, 8), "min_child_weight": (1, 5, 20)},
-            needs="xgboost",
-        ),
-        Model(
-            "CB",
-            "codes",
-            _catboost,
-            {"learning_rate": 0.1, "depth": 6},
-            {"learning_rate": (0.03, 0.1, 0.3), "depth": (4, 6, 8), "l2_leaf_reg": (1, 3, 10)},
-            needs="catboost",
-        ),
-        Model(
-            "MLP",
-            "dense",
-            _neural_net,
-            {"hidden_layer_sizes": (128,), "alpha": 1e-4},
-            {"hidden_layer_sizes": ((64,), (128,), (256,)), "alpha": (1e-5, 1e-3, 1e-1)},
-        ),
-        Model(
-            "MLP3",
-            "dense",
-            _neural_net,
-            {"hidden_layer_sizes": (128, 128, 128), "alpha": 1e-4},
-            {"hidden_layer_sizes": ((64,) * 3, (128,) * 3, (256,) * 3), "alpha": (1e-5, 1e-3, 1e-1)},
-        ),
-    )
-}
+_RATES, _DEPTHS, _PENALTIES = (0.03, 0.1, 0.3), (4, 6, 8), (1e-5, 1e-3, 1e-1)
+# Name, features, function, default, space, package: a table, which the formatter would spread over fifty lines.
+# fmt: off
+_MODELS = (
+    Model("LR", "dense", _logistic, {"C": 1.0}, {"C": (0.01, 0.1, 1.0, 10.0, 100.0)}),
+    Model("RF", "codes", _forest, {"n_estimators": 100},
+          {"min_samples_leaf": (1, 2, 5, 10), "max_features": ("sqrt", 0.5, 0.8)}),
+    Model("LGBM", "codes", _lightgbm, {"learning_rate": 0.1, "num_leaves": 31, "min_data_in_leaf": 10},
+          {"learning_rate": (0.03, 0.1), "num_leaves": (7, 15, 31, 63), "min_data_in_leaf": (5, 10, 20, 50)},
+          "lightgbm"),
+    Model("XGB", "codes", _xgboost, {"eta": 0.1, "max_depth": 6},
+          {"eta": _RATES, "max_depth": (3, *_DEPTHS), "min_child_weight": (1, 5, 20)}, "xgboost"),
+    Model("CB", "codes", _catboost, {"learning_rate": 0.1, "depth": 6},
+          {"learning_rate": _RATES, "depth": _DEPTHS, "l2_leaf_reg": (1, 3, 10)}, "catboost"),
+    Model("MLP", "dense", _neural_net, {"hidden_layer_sizes": (128,), "alpha": 1e-4},
+          {"hidden_layer_sizes": ((64,), (128,), (256,)), "alpha": _PENALTIES}),
+    Model("MLP3", "dense", _neural_net, {"hidden_layer_sizes": (128,) * 3, "alpha": 1e-4},
+          {"hidden_layer_sizes": ((64,) * 3, (128,) * 3, (256,) * 3), "alpha": _PENALTIES}),
+)
+# fmt: on
+MODELS = {model.name: model for model in _MODELS}
 
 
 def preprocessor(kind: str, features: Any) -> Any:

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from calibrant.bench.run.calls import Answer, Answered, Batch, Call
@@ -157,9 +156,7 @@ class DaskPool:
     def __enter__(self) -> DaskPool:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: Any) -> None:
         self.close()
 
 

@@ -7,7 +7,6 @@ import queue
 import threading
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from calibrant.bench.run.calls import Answered, Batch
@@ -83,9 +82,7 @@ class ProcessPool:
     def __enter__(self) -> ProcessPool:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: Any) -> None:
         self.close()
 
 

@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
+from typing import Any
 
 from calibrant.optional import require
 
 
-class Bar:
-    """What the bar shows: how many are done, how many of them failed."""
-
-    def __init__(self, total: int, what: str, show: bool | None) -> None:
-        visible = sys.stderr.isatty() if show is None else show
-        tqdm = require("tqdm", extra="bench")
-        self._bar = tqdm.tqdm(total=total, desc=what, file=sys.stderr, disable=not visible, dynamic_ncols=True)
-        self.failed = 0
-
-    def advance(self, failed: bool = False) -> None:
-        """Count one more as done."""
-        self.failed += failed
-        if self.failed:
-            self._bar.set_postfix(failed=self.failed, refresh=False)
-        self._bar.update()
-
-    def close(self) -> None:
-        """Leave the last state on the screen."""
-        self._bar.close()
-
-
-@contextlib.contextmanager
-def progress_bar(total: int, what: str, show: bool | None = None) -> Iterator[Bar]:
+class ProgressBar:
     """Bar over `total` steps.
 
     Parameters
@@ -45,13 +22,27 @@ def progress_bar(total: int, what: str, show: bool | None = None) -> Iterator[Ba
 
     Examples
     --------
-    >>> with progress_bar(2, "fits", show=False) as bar:
+    >>> with ProgressBar(2, "fits", show=False) as bar:
     ...     bar.advance(failed=True)
     >>> bar.failed
     1
     """
-    bar = Bar(total, what, show)
-    try:
-        yield bar
-    finally:
-        bar.close()
+
+    def __init__(self, total: int, what: str, show: bool | None = None) -> None:
+        visible = sys.stderr.isatty() if show is None else show
+        tqdm = require("tqdm", extra="bench")
+        self._bar = tqdm.tqdm(total=total, desc=what, file=sys.stderr, disable=not visible, dynamic_ncols=True)
+        self.failed = 0
+
+    def advance(self, failed: bool = False) -> None:
+        """Count one more as done."""
+        self.failed += failed
+        if self.failed:
+            self._bar.set_postfix(failed=self.failed, refresh=False)
+        self._bar.update()
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._bar.close()

@@ -18,7 +18,7 @@ from calibrant.bench.run.fits import run_fits
 from calibrant.bench.run.method_spec import MethodSpec, parse_method, with_baseline
 from calibrant.bench.run.plan import UNITS_PER_WORKER, Options, plan, result_row, split
 from calibrant.bench.run.pool import ProcessPool
-from calibrant.bench.run.progress import progress_bar
+from calibrant.bench.run.progress import ProgressBar
 from calibrant.bench.run.store import ResultFolder, check_table_packages
 from calibrant.files.predictions.source import Experiment, PredictionSource, open_predictions, with_digest
 
@@ -78,7 +78,7 @@ def run_benchmark(
         try:
             with (
                 folder.appending() as log,
-                progress_bar(total, "fits", progress) as bar,
+                ProgressBar(total, "fits", progress) as bar,
                 _pool(n_jobs, dask, options.time_limit) as pool,
                 closing(run_fits(pool, source, split(todo, pool.n_workers * UNITS_PER_WORKER), options)) as outcomes,
             ):

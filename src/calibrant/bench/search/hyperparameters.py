@@ -25,7 +25,7 @@ from calibrant.bench.run.fits import run_fits
 from calibrant.bench.run.method_spec import MethodSpec, make_spec
 from calibrant.bench.run.plan import Options, Unit
 from calibrant.bench.run.pool import ProcessPool
-from calibrant.bench.run.progress import Bar, progress_bar
+from calibrant.bench.run.progress import ProgressBar
 from calibrant.bench.run.store import ResultFolder
 from calibrant.bench.search.report import SearchResult, compare_on_control, write_search
 from calibrant.files.predictions.source import Experiment, PredictionSource, open_predictions, with_digest
@@ -171,7 +171,7 @@ class _Fits:
     options: Options
 
     def __call__(
-        self, experiments: Sequence[Experiment], spec: MethodSpec, bar: Bar
+        self, experiments: Sequence[Experiment], spec: MethodSpec, bar: ProgressBar
     ) -> dict[tuple[str, str, str], Outcome]:
         """Outcomes by the experiment's key and in the order given."""
         # The dearest first, so that no process is left with one of them when the others are done.
@@ -189,7 +189,7 @@ def _temperature_scaling(
     fits: _Fits, experiments: list[Experiment], progress: bool | None
 ) -> tuple[dict[tuple[str, str, str], float], dict[str, float]]:
     """Brier score without calibration of every experiment, and TS's mean improvement of every dataset."""
-    with progress_bar(2 * len(experiments), "temperature scaling", progress) as bar:
+    with ProgressBar(2 * len(experiments), "temperature scaling", progress) as bar:
         none = fits(experiments, make_spec("none"), bar)
         ts = fits(experiments, make_spec("ts"), bar)
     base = {e.key: none[e.key]["brier"] for e in experiments if none[e.key]["status"] == ts[e.key]["status"] == "ok"}
@@ -240,7 +240,7 @@ def _run_trials(
         study.set_user_attr(f"stopped-{trial.number}", True)
         study.tell(trial.number, state=states.FAIL)
     done = _finished(study)
-    with progress_bar((options.n_trials - done) * len(experiments), "search", progress) as bar:
+    with ProgressBar((options.n_trials - done) * len(experiments), "search", progress) as bar:
         for number in range(done, options.n_trials):
             # A sampler made anew for every trial depends on the trials before it and the seed, not on when the
             # search was stopped and continued.
@@ -268,12 +268,12 @@ def _improvements(
     options: SearchOptions,
     parameters: Mapping[str, float],
     progress: bool | None = None,
-    bar: Bar | None = None,
+    bar: ProgressBar | None = None,
 ) -> dict[tuple[str, str, str], float]:
     """Brier improvement of a configuration on every experiment that it finished."""
     spec = make_spec(options.calibrator, {"penalty": options.penalty, **parameters})
     with contextlib.ExitStack() as stack:
-        shown = bar or stack.enter_context(progress_bar(len(experiments), "control", progress))
+        shown = bar or stack.enter_context(ProgressBar(len(experiments), "control", progress))
         outcomes = fits(experiments, spec, shown)
     return {key: base[key] - o["brier"] for key, o in outcomes.items() if o["status"] == "ok"}
 

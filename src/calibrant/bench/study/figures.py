@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from calibrant.bench.csv_files import read_csv
 from calibrant.bench.schema import DATASET, METRICS
@@ -24,9 +26,6 @@ from calibrant.plots.study import (
     save,
     win_rates,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = [
     "FIGURES",

@@ -14,15 +14,14 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from calibrant.bench.schema import DATASET, METRICS
 from calibrant.bench.study.figures import FIGURES
 from calibrant.bench.study.results import loss_table
 from calibrant.optional import require
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 import colorsys
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from calibrant.calibrators.registry import BASELINE, calibrator_info, list_calibrators
-from calibrant.optional import require
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OTHER = "other"
 
@@ -43,7 +40,6 @@ def method_table(
     >>> method_table(["sms", "none", "ts"])["method"].tolist()
     ['none', 'ts', 'sms']
     """
-    pd = require("pandas", extra="bench")
     given = dict(families or {})
     family = {name: given.get(name) or family_of(name) for name in methods}
     place = {info.name: i for i, info in enumerate(list_calibrators())}

@@ -6,7 +6,8 @@ How methods are ranked, and on which datasets, is the subject of `calibrant.benc
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from calibrant.bench.schema import DATASET, METRICS
 from calibrant.bench.study.ranking import Ranking
@@ -20,10 +21,6 @@ from calibrant.bench.study.statistics import (
     wilcoxon_holm,
 )
 from calibrant.calibrators.registry import BASELINE
-from calibrant.optional import require
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def rank_tables(ranking: Ranking, metric: str, alpha: float) -> tuple[list[Table], dict[str, object]]:
@@ -60,7 +57,6 @@ def rank_tables(ranking: Ranking, metric: str, alpha: float) -> tuple[list[Table
 
 def rank_groups(results: pd.DataFrame, ranking: Ranking) -> tuple[list[Table], list[str]]:
     """Average Brier ranks in groups of datasets of equal mass, by calibration rows and by classes."""
-    pd = require("pandas", extra="bench")
     ranks = ranking.ranks
     traits = results.groupby(DATASET)[["n_cal", "n_classes"]].mean().loc[ranks.index]
     binary = bool((traits["n_classes"] == 2).all())
@@ -98,13 +94,11 @@ def rank_groups(results: pd.DataFrame, ranking: Ranking) -> tuple[list[Table], l
 
 
 def friedman_table(rows: list[dict[str, object]], alpha: float) -> Table:
-    pd = require("pandas", extra="bench")
     caption = f"Friedman test of equal ranks, and the critical difference of Nemenyi's test at α = {alpha:g}."
     return Table("friedman", pd.DataFrame(rows), caption, decimals={"alpha": 2}, p_values=("p_value",))
 
 
 def winrate_table(parts: list[pd.DataFrame]) -> Table:
-    pd = require("pandas", extra="bench")
     frame = pd.concat(parts, ignore_index=True)
     frame = frame[["metric", *[name for name in frame.columns if name != "metric"]]]
     caption = "Share of wins against the other methods and against none, with 95 % intervals over datasets."
@@ -113,7 +107,6 @@ def winrate_table(parts: list[pd.DataFrame]) -> Table:
 
 
 def elo_table(parts: list[pd.DataFrame]) -> Table:
-    pd = require("pandas", extra="bench")
     frame = pd.concat(parts, ignore_index=True)[["metric", "method", "elo", "low", "high"]]
     caption = f"Elo ratings ({BASELINE} = 1000) with 95 % intervals over datasets."
     whole = {"elo": 0, "low": 0, "high": 0}

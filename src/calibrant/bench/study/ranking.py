@@ -9,14 +9,12 @@ leaderboard page follows the same rule, and a test compares the two.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from calibrant.bench.schema import DATASET
 from calibrant.bench.study.results import ten_digits
 from calibrant.bench.study.statistics import dataset_ranks
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)

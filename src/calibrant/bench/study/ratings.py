@@ -9,17 +9,14 @@ Bradley-Terry likelihood `P(i beats j) = 1/(1 + 10^((E_j - E_i)/400))` of these 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from calibrant.bench.schema import DATASET
 from calibrant.calibrators.registry import BASELINE
-from calibrant.optional import require
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
 
 N_BOOTSTRAP = 2000
 ELO_SCALE = 400.0 / math.log(10.0)
@@ -66,7 +63,6 @@ def win_rates(losses: pd.DataFrame, *, n_bootstrap: int = N_BOOTSTRAP, seed: int
         Columns method, winrate, low, high (mean over the other methods), beats_none, beats_none_low,
         beats_none_high and n_datasets. With one dataset the intervals are nan.
     """
-    pd = require("pandas", extra="bench")
     share = dataset_wins(losses)
     names = list(losses.columns)
     draws = _pair_rates(share, _draws(share.shape[0], n_bootstrap, seed))
@@ -95,7 +91,6 @@ def elo(losses: pd.DataFrame, *, n_bootstrap: int = 500, seed: int = 0) -> pd.Da
     pandas.DataFrame
         Columns method, elo, low, high.
     """
-    pd = require("pandas", extra="bench")
     share = dataset_wins(losses)
     names = list(losses.columns)
     anchor = names.index(BASELINE) if BASELINE in names else None

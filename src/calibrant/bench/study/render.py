@@ -11,14 +11,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pandas as pd
 
 from calibrant.bench.csv_files import write_csv
 from calibrant.files.atomic import write_text
 from calibrant.text_table import aligned
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Best = Literal["min", "max"]
 _LONG = 45

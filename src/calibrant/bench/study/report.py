@@ -13,7 +13,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from calibrant.bench.run.store import installed_versions, read_runs
 from calibrant.bench.schema import METRICS
@@ -24,9 +26,6 @@ from calibrant.bench.study.results import check_results, read_results, select, s
 from calibrant.bench.study.tables import build_tables
 from calibrant.calibrators.registry import BASELINE
 from calibrant.files.atomic import write_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from calibrant.bench.csv_files import read_csv
 from calibrant.bench.schema import EXPERIMENT, KEY, METRICS, OPTIONAL_NUMBERS, REQUIRED, REQUIRED_NUMBERS, TEXT
 from calibrant.calibrators.registry import BASELINE
-from calibrant.optional import require
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def read_results(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
@@ -41,13 +37,12 @@ def read_results(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
     >>> read_results(path)[["dataset", "method", "logloss"]].values.tolist()
     [['d', 'none', 0.5]]
     """
-    pd = require("pandas", extra="bench")
     if isinstance(paths, str | Path):
         paths = [paths]
     files = [_locate(Path(path)) for path in paths]
     if not files:
         raise ValueError("no results given: name at least one file or folder")
-    frames = [_read_file(pd, file) for file in files]
+    frames = [_read_file(file) for file in files]
     for file, frame in zip(files, frames):
         _require_columns(frame, str(file))
     return check_results(pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0])
@@ -66,7 +61,6 @@ def check_results(results: pd.DataFrame) -> pd.DataFrame:
     ...
     ValueError: results lack the columns benchmark, model, fold, method, n_cal, ...
     """
-    pd = require("pandas", extra="bench")
     _require_columns(results, "results")
     if results.empty:
         raise ValueError("results hold no rows")
@@ -213,7 +207,7 @@ def _locate(path: Path) -> Path:
     return path
 
 
-def _read_file(pd: Any, path: Path) -> pd.DataFrame:
+def _read_file(path: Path) -> pd.DataFrame:
     name = path.name.lower()
     try:
         if name.endswith(".parquet"):

@@ -11,16 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 from scipy import stats
-
-from calibrant.optional import require
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
 
 Z95 = float(stats.norm.ppf(0.975))
 """Half width of a 95 % interval in standard errors."""
@@ -219,6 +215,5 @@ def equal_mass_groups(values: NDArray[Any], n_groups: int) -> NDArray[np.int64]:
 
 
 def _square(matrix: NDArray[Any], like: pd.DataFrame) -> pd.DataFrame:
-    pd = require("pandas", extra="bench")
     names = list(like.columns)
     return pd.DataFrame(matrix, index=pd.Index(names, name="method"), columns=names)

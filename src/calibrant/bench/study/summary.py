@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from calibrant.bench.study.ranking import rank_methods
 from calibrant.bench.study.results import change_table, loss_table, split_results, with_baseline
 from calibrant.calibrators.registry import BASELINE
-from calibrant.optional import require
 from calibrant.text_table import aligned
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 HEADER = ("method", "log loss", "Brier", "median log loss", "rank", "better on", "fit ms", "unfinished")
 
@@ -38,7 +36,7 @@ def describe(results: pd.DataFrame | list[dict[str, Any]]) -> str:
     none            0       0                 0    1.0                  1.0
     <BLANKLINE>
     """
-    results, _ = with_baseline(require("pandas", extra="bench").DataFrame(results))
+    results, _ = with_baseline(pd.DataFrame(results))
     several = results["benchmark"].nunique() > 1
     text = ""
     for _, rows in split_results(results):
@@ -76,7 +74,6 @@ def summarise(results: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
     >>> summarise(pd.DataFrame(rows, columns=columns))[0][["method", "logloss", "rank"]].round(3).values.tolist()
     [['ts', -0.1, 1.0], ['none', 0.0, 2.0]]
     """
-    pandas = require("pandas", extra="bench")
     methods = sorted(set(results["method"]))
     losses = {name: loss_table(results, name, methods) for name in ("logloss", "brier")}
     change = {name: change_table(table) for name, table in losses.items()}
@@ -99,7 +96,7 @@ def summarise(results: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
                 "unfinished": int((~finished).sum()),
             }
         )
-    return pandas.DataFrame(rows).sort_values(["rank", "logloss"], ignore_index=True), ranking.notes
+    return pd.DataFrame(rows).sort_values(["rank", "logloss"], ignore_index=True), ranking.notes
 
 
 def render(summary: pd.DataFrame) -> str:

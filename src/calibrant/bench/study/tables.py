@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from calibrant.bench.schema import DATASET, EXPERIMENT, KEY, METRICS
 from calibrant.bench.study.methods import method_table
@@ -34,11 +36,6 @@ from calibrant.bench.study.results import (
 )
 from calibrant.bench.study.statistics import mean_interval
 from calibrant.calibrators.registry import BASELINE
-from calibrant.optional import require
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
 
 QUANTILES = {"q10": 0.10, "q25": 0.25, "q50": 0.50, "q75": 0.75, "q90": 0.90}
 
@@ -105,7 +102,6 @@ def build_tables(
 
 def absolute(losses: dict[str, pd.DataFrame], methods: pd.DataFrame) -> Table:
     """Change of Brier score and log loss against `none`, averaged over the experiments a method finished."""
-    pd = require("pandas", extra="bench")
     changes = {metric: change_table(table) for metric, table in losses.items()}
     names = [name for name in methods["method"] if name != BASELINE]
     frame = pd.DataFrame({"method": names})
@@ -146,7 +142,6 @@ def by_dataset_model(losses: pd.DataFrame) -> Table:
 
 def relative_quantiles(losses: dict[str, pd.DataFrame]) -> Table:
     """Quantiles over datasets of the relative change of loss: per experiment, then mean per dataset."""
-    pd = require("pandas", extra="bench")
     rows = []
     for metric, table in losses.items():
         means = relative_table(table).drop(columns=BASELINE).groupby(level=DATASET).mean()
@@ -166,7 +161,6 @@ def relative_quantiles(losses: dict[str, pd.DataFrame]) -> Table:
 
 def fit_time(results: pd.DataFrame, order: Sequence[str]) -> Table:
     """Seconds of fitting per 1000 calibration rows, mean and 95 % interval over dataset-model pairs."""
-    pd = require("pandas", extra="bench")
     finished = results[(results["status"] == "ok") & (results["n_cal"] > 0) & (results["method"] != BASELINE)]
     seconds = 1000.0 * finished["fit_seconds"] / finished["n_cal"]
     pairs = seconds.groupby([finished[name] for name in [*DATASET, "model", "method"]]).mean().dropna()
@@ -186,7 +180,6 @@ def fit_time(results: pd.DataFrame, order: Sequence[str]) -> Table:
 
 def relative_by(losses: dict[str, pd.DataFrame], levels: Sequence[str], name: str) -> Table:
     """Relative change of both losses averaged to `levels`, one row per method: what figures draw."""
-    pd = require("pandas", extra="bench")
     columns = {}
     for metric, table in losses.items():
         means = relative_table(table).drop(columns=BASELINE).groupby(level=list(levels)).mean()
@@ -198,7 +191,6 @@ def relative_by(losses: dict[str, pd.DataFrame], levels: Sequence[str], name: st
 
 def incomplete(results: pd.DataFrame) -> Table:
     """Every row that is missing or did not finish, with its status and message."""
-    pd = require("pandas", extra="bench")
     experiments = results[EXPERIMENT].drop_duplicates().itertuples(index=False, name=None)
     methods = list(dict.fromkeys(results["method"]))
     every = pd.MultiIndex.from_tuples([(*key, method) for key in experiments for method in methods], names=KEY)
