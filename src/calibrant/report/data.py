@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.slope import Miscalibration
-
-FloatArray = NDArray[np.floating[Any]]
+from calibrant.typing import AnyFloatArray
 
 
 @dataclass(frozen=True)
@@ -106,16 +102,16 @@ class Correction:
     """
 
     temperature: float
-    matrix: FloatArray
-    intercept: FloatArray
+    matrix: AnyFloatArray
+    intercept: AnyFloatArray
 
 
 @dataclass(frozen=True)
 class BinaryMap:
     """Where the recommended method sends the probability of the second class."""
 
-    before: FloatArray
-    after: FloatArray
+    before: AnyFloatArray
+    after: AnyFloatArray
 
 
 @dataclass(frozen=True)

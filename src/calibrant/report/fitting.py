@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from calibrant.calibrators.registry import calibrator_info
 from calibrant.files.stored.application import NamedColumns
+from calibrant.files.stored.persistence import stored_text
 from calibrant.files.tables.rows import Labelled
 from calibrant.files.tables.table import RequestError
 from calibrant.files.tables.writers import atomic_output
@@ -73,9 +73,5 @@ def fit_labelled(calibrator: Any, rows: Labelled) -> Any:
 
 def store(calibrator: Any, output: str | Path, *, force: bool = False) -> None:
     """Store a fitted calibrator as JSON."""
-    import calibrant
-
-    with tempfile.TemporaryDirectory() as folder, atomic_output(output, force=force) as stream:
-        file = Path(folder) / "calibrator.json"
-        calibrant.save(calibrator, file)
-        stream.write(file.read_bytes())
+    with atomic_output(output, force=force) as stream:
+        stream.write(stored_text(calibrator).encode())

@@ -48,6 +48,11 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     >>> twin.inverse_temperature_ == ts.inverse_temperature_
     True
     """
+    write_text(path, stored_text(calibrator))
+
+
+def stored_text(calibrator: Any) -> str:
+    """What `save` writes."""
     fitted = _storable(calibrator)
     content = _canonical(encode(fitted))
     try:
@@ -56,8 +61,7 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     except ValueError as error:
         raise CalibratorFileError(f"This {type(calibrator).__name__} cannot be stored: {error}.") from error
     head = {"format": _FORMAT, "version": _VERSION, "calibrant": calibrant.__version__, "sha256": _checksum(content)}
-    text = json.dumps(head)[:-1] + ', "content": ' + content + "}\n"
-    write_text(path, text)
+    return json.dumps(head)[:-1] + ', "content": ' + content + "}\n"
 
 
 def load(path: str | os.PathLike[str]) -> Any:
