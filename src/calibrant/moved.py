@@ -45,7 +45,7 @@ MOVED = {
     "calibrant.calibrators.labels": "calibrant.inputs.labels",
     "calibrant.calibrators.logistic": "calibrant.calibrators.scaling.logistic",
     "calibrant.calibrators.monotone": "calibrant.calibrators.auto.monotone",
-    "calibrant.calibrators.penalised": "calibrant.calibrators.scaling.penalised",
+    "calibrant.calibrators.penalised": "calibrant.calibrators.scaling.regularisation",
     "calibrant.calibrators.platt": "calibrant.calibrators.binary.platt",
     "calibrant.calibrators.predictions": "calibrant.inputs.predictions",
     "calibrant.calibrators.scaling_binning": "calibrant.calibrators.binary.scaling_binning",

@@ -268,7 +268,7 @@ def test_foreign_files(path, text, error):
         "calibrant.cli.__main__:main",
         "calibrant.calibrators.registry:get_calibrator",
         "calibrant.calibrators.base:Calibrator",
-        "calibrant.calibrators.scaling.penalised:StructuredCalibrator",
+        "calibrant.calibrators.scaling.structured:StructuredCalibrator",
         "calibrant.calibrators.boosting:LightGBMCalibrator",
         "sms",
         "",

@@ -12,12 +12,12 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.base import Calibrator
-from calibrant.calibrators.scaling.penalised import (
+from calibrant.calibrators.scaling.regularisation import (
     MCP_GAMMA,
     NOT_NEGATIVE,
     SOLVER_CONSTRAINTS,
+    fit_coefficients,
     make_penalty,
-    warn_if_separable,
 )
 from calibrant.calibrators.scaling.temperature import (
     INPUT_SMOOTHING_CONSTRAINT,
@@ -28,7 +28,6 @@ from calibrant.calibrators.scaling.temperature import (
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import LOG_FLOOR
 from calibrant.softmax.problem import SoftmaxProblem
-from calibrant.softmax.solvers import solve
 from calibrant.typing import FloatArray, IntArray
 
 _FEATURES = {"linear": 1, "affine": 2, "quadratic": 3}
@@ -134,22 +133,9 @@ class BinaryLogisticCalibrator(Calibrator):
         lambdas = (self.lambda_linear, self.lambda_intercept, self.lambda_quadratic)
         penalty = make_penalty(self.penalty, np.array([lambdas[:size]]), mcp_gamma=self.mcp_gamma)
         problem = SoftmaxProblem(y, np.zeros((2, len(t))), shared=features, weight=weight, first_free=1)
-        solution = solve(
-            problem,
-            penalty,
-            opt=self.opt,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            random_state=self.random_state,
-        )
-        warn_if_separable(solution.objective, penalty)
         theta = np.zeros(3)
-        theta[:size] = solution.theta[0]
+        theta[:size] = fit_coefficients(self, problem, penalty)[0]
         self.coef_, self.intercept_, self.quadratic_ = (float(value) for value in theta)
-        self.n_iter_ = solution.n_iter
-        self.objective_ = solution.objective
-        self.duality_gap_ = solution.gap
-        self.residual_ = solution.residual
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)

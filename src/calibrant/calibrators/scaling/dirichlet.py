@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.calibrators.base import Calibrator, strengths_to_try, total_weight
+from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
 from calibrant.rowwise import row_products
@@ -23,8 +24,6 @@ from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers import solve
 from calibrant.typing import FloatArray, IntArray
-
-_NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 
 #: What `DirichletCVCalibrator` chooses from.
 _GRID = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
@@ -74,8 +73,8 @@ class DirichletCalibrator(Calibrator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Calibrator._parameter_constraints,
-        "lam": [_NOT_NEGATIVE],
-        "mu": [_NOT_NEGATIVE],
+        "lam": NOT_NEGATIVE,
+        "mu": NOT_NEGATIVE,
         "regularization": [StrOptions({"odir", "l2"})],
         "normalization": [StrOptions({"none", "mean"})],
     }

@@ -8,17 +8,138 @@ vector scaling, matrix scaling and Dirichlet calibration.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
-from calibrant.calibrators.scaling.penalised import NOT_NEGATIVE, StructuredCalibrator
-from calibrant.calibrators.scaling.temperature import InputSmoothing
+from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.scaling.regularisation import (
+    FINITE,
+    MCP_GAMMA,
+    NOT_NEGATIVE,
+    PENALTIES,
+    SOLVER_CONSTRAINTS,
+    fit_coefficients,
+    make_penalty,
+)
+from calibrant.calibrators.scaling.temperature import (
+    INPUT_SMOOTHING_CONSTRAINT,
+    WEAK_PRIOR,
+    InputSmoothing,
+    check_temperature,
+    learn_temperature,
+    mix_log_probabilities,
+    temperature_scaled,
+)
+from calibrant.calibrators.state import StateCheck
 from calibrant.rowwise import row_products
-from calibrant.simplex import softmax_inplace
+from calibrant.simplex import laplace_weight, log_probabilities, softmax_inplace
 from calibrant.softmax.problem import SoftmaxProblem
-from calibrant.softmax.solvers.solution import Solution
+from calibrant.softmax.solvers.solution import evaluate
 from calibrant.typing import FloatArray, IntArray
+
+
+class StructuredCalibrator(Calibrator):
+    """What SVS and SMS share: preprocessing, penalty strengths, solver and the map.
+
+    The strength of a parameter group is ``λ size^ρ / n^τ``, so that one set of λ serves any number of classes and rows.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Calibrator._parameter_constraints,
+        **SOLVER_CONSTRAINTS,
+        "penalty": [StrOptions(PENALTIES), None],
+        "rho": FINITE,
+        "tau": FINITE,
+        "lambda_intercept": NOT_NEGATIVE,
+        "lambda_diagonal": NOT_NEGATIVE,
+        "mcp_gamma": MCP_GAMMA,
+        "preprocess": [StrOptions({"ts"}), None],
+        "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
+    }
+
+    #: One slope for each class, or one for each pair.
+    _coef_dimensions: ClassVar[int]
+    penalty: str | None
+    rho: float
+    tau: float
+    lambda_intercept: float
+    lambda_diagonal: float
+    mcp_gamma: float
+    preprocess: str | None
+    input_smoothing: InputSmoothing
+    opt: str
+    max_iter: int | None
+    tol: float | None
+    random_state: Any
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        n = total_weight(len(x), weight)
+        # Without preprocessing only the mixture of the input is learned with the temperature, if asked for.
+        if self.preprocess == "ts" or self.input_smoothing == "auto":
+            alpha, self.input_smoothing_, _ = learn_temperature(x, y, weight, self.input_smoothing)
+        else:
+            alpha, self.input_smoothing_ = 1.0, float(self.input_smoothing or 0.0)
+        self.inverse_temperature_ = alpha if self.preprocess == "ts" else 1.0
+        self._output_smoothing = laplace_weight(n)
+        x = self._preprocessed(x)
+        problem, strength, groups = self._problem(x, y, weight, n)
+        penalty = make_penalty(self.penalty, strength, groups, self.mcp_gamma)
+        theta = fit_coefficients(self, problem, penalty, self._start(x, y, weight, problem.shape))
+        # A constant added to all classes' coefficients of a shared feature changes nothing: take those of least norm.
+        free = np.flatnonzero(np.all(penalty.strength[:, : problem.n_shared] == 0.0, axis=0))
+        if free.size:
+            theta = theta.copy()
+            theta[:, free] -= theta[:, free].mean(axis=0)
+            self.objective_ = evaluate(problem, penalty, theta).objective
+        self._store(theta, free)
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        check_temperature(state)
+        state.array("coef_", *(state.k,) * self._coef_dimensions)
+        state.array("intercept_", state.k)
+        state.information("n_iter_", "objective_", "duality_gap_", "residual_")
+
+    def _preprocessed(self, x: FloatArray) -> FloatArray:
+        """Log-probabilities after temperature scaling with smoothing, or the mixed input as it is."""
+        if self.preprocess is None:
+            return mix_log_probabilities(x, self.input_smoothing_)
+        q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
+        return log_probabilities(q, out=q)
+
+    def _start(
+        self, x: FloatArray, y: IntArray, weight: FloatArray | None, shape: tuple[int, int]
+    ) -> FloatArray | None:
+        """Where the solver starts: at temperature scaling, also where that is not part of the preprocessing.
+
+        Raw predictions may be so sure of themselves that the loss has no curvature there, and so would be the optimal
+        temperature of rows without a single error: the prior keeps it near one.
+        """
+        if self.preprocess == "ts":
+            return None
+        start = np.zeros(shape)
+        self._diagonal(start)[:] = learn_temperature(x, y, weight, None, WEAK_PRIOR)[0] - 1.0
+        return start
+
+    def _strength(self, lam: float, size: float, n: float) -> float:
+        return 0.0 if self.penalty is None else lam * float(size) ** self.rho / n**self.tau
+
+    @abstractmethod
+    def _problem(
+        self, x: FloatArray, y: IntArray, weight: FloatArray | None, n: float
+    ) -> tuple[SoftmaxProblem, FloatArray, Any]:
+        """The softmax problem, the strength of every coefficient, and the group each belongs to."""
+
+    @abstractmethod
+    def _diagonal(self, theta: FloatArray) -> FloatArray:
+        """A view of the coefficients of each class's own log-probability."""
+
+    @abstractmethod
+    def _store(self, theta: FloatArray, free: IntArray) -> None:
+        """Set `coef_` and `intercept_` from coefficients whose columns `free` are centred."""
 
 
 class SVSCalibrator(StructuredCalibrator):
@@ -118,11 +239,9 @@ class SVSCalibrator(StructuredCalibrator):
     def _diagonal(self, theta: FloatArray) -> FloatArray:
         return theta[:, 1]
 
-    def _store(self, solution: Solution, unpenalised: Any, k: int) -> None:
-        self.intercept_ = solution.theta[:, 0].copy()
-        if unpenalised[0]:  # a constant added to all intercepts changes nothing
-            self.intercept_ -= self.intercept_.mean()
-        self.coef_ = 1.0 + solution.theta[:, 1]
+    def _store(self, theta: FloatArray, free: IntArray) -> None:
+        self.intercept_ = theta[:, 0].copy()
+        self.coef_ = 1.0 + theta[:, 1]
 
     def _map(self, x: FloatArray) -> FloatArray:
         return softmax_inplace(self._preprocessed(x) * self.coef_ + self.intercept_)
@@ -243,13 +362,11 @@ class SMSCalibrator(StructuredCalibrator):
     def _diagonal(self, theta: FloatArray) -> FloatArray:
         return np.einsum("jj->j", theta[:, :-1])
 
-    def _store(self, solution: Solution, unpenalised: Any, k: int) -> None:
-        weights = solution.theta.copy()
-        weights[:, :k] += np.eye(k)
-        # A constant added to a column of the matrix, or to all intercepts, changes nothing.
-        weights[:, unpenalised] -= weights[:, unpenalised].mean(axis=0)
-        self.coef_ = np.ascontiguousarray(weights[:, :k])
-        self.intercept_ = weights[:, k].copy()
+    def _store(self, theta: FloatArray, free: IntArray) -> None:
+        k = len(theta)
+        self.coef_ = np.eye(k) + theta[:, :k]
+        self.coef_[:, free[free < k]] -= 1.0 / k  # the identity, centred like the rest
+        self.intercept_ = theta[:, k].copy()
 
     def _map(self, x: FloatArray) -> FloatArray:
         z = row_products(self._preprocessed(x), self.coef_.T)
