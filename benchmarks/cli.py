@@ -21,8 +21,8 @@ import pyarrow.parquet
 
 import calibrant
 from calibrant.files.stored.application import apply_to_table
+from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.rows import Layout, RowReader
-from calibrant.files.tables.table import open_table
 
 CLASSES = 10
 

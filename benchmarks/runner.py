@@ -21,7 +21,8 @@ from calibrant.bench.run.method_spec import native_methods
 from calibrant.bench.run.plan import Options
 from calibrant.bench.run.runner import run_benchmark
 from calibrant.files.predictions.hdf5 import write_hdf5
-from calibrant.files.predictions.source import MemorySource, Predictions, open_predictions
+from calibrant.files.predictions.opening import open_predictions
+from calibrant.files.predictions.source import MemorySource, Predictions
 
 JOBS = 2
 EXPERIMENTS = 200

@@ -19,7 +19,8 @@ PACKAGE = "calibrant"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("typing", "optional", "lazy", "moved", "threads"),
     ("rowwise",),
-    ("simplex", "bins", "text_table"),
+    ("rowwise", "bins", "numerals", "text_table"),
+    ("simplex",),
     ("inputs", "folds", "gaussian"),
     ("softmax",),
     ("calibrators",),

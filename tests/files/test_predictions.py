@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calibrant.files.predictions.opening import open_predictions
 from calibrant.files.predictions.source import (
     PARTS,
     Experiment,
     MemorySource,
     PredictionFileError,
     Predictions,
-    open_predictions,
     select,
     with_digest,
 )

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from calibrant.files.tables import text as table_csv
+from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.rows import Layout, RowReader, read_all
-from calibrant.files.tables.table import TableError, open_table
+from calibrant.files.tables.table import TableError
 
 
 def read(path: Path, *, skip_errors: bool = False) -> tuple[list[int], list[list[str]], list[tuple[int, str]]]:

@@ -18,8 +18,9 @@ from calibrant.files.tables import table as tables
 from calibrant.files.tables import text as table_csv
 from calibrant.files.tables.cells import to_text
 from calibrant.files.tables.columns import find_columns
+from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.rows import Layout, RowReader, as_probabilities, read_all
-from calibrant.files.tables.table import RequestError, TableError, open_table
+from calibrant.files.tables.table import RequestError, TableError
 from calibrant.files.tables.writers import atomic_output, open_writer
 
 WELL = """\

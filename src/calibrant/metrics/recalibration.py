@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from calibrant.calibrators.registry import get_calibrator
 from calibrant.folds import stratified_folds
 from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.random import generator
@@ -22,9 +23,7 @@ Split = tuple[AnyIntArray, AnyIntArray]
 
 def default_calibrator() -> Any:
     """The calibrator that measures miscalibration unless told otherwise: the logistic one."""
-    import calibrant
-
-    return calibrant.get_calibrator("logistic")
+    return get_calibrator("logistic")
 
 
 def resolve_calibrator(calibrator: Any) -> Any:
@@ -32,9 +31,7 @@ def resolve_calibrator(calibrator: Any) -> Any:
     if calibrator is None:
         return default_calibrator()
     if isinstance(calibrator, str):
-        import calibrant
-
-        return calibrant.get_calibrator(calibrator)
+        return get_calibrator(calibrator)
     if not (hasattr(calibrator, "fit") and hasattr(calibrator, "predict_proba")):
         raise TypeError(f"calibrator must be a name or have fit and predict_proba, got {calibrator!r}")
     return calibrator

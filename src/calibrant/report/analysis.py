@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-import calibrant
+from calibrant import __version__
 from calibrant.calibrators.registry import calibrator_info, get_calibrator
 from calibrant.files.tables.rows import Labelled
 from calibrant.metrics import calibration_map, calibration_test, classwise_reliability_tables, reliability_table
@@ -109,7 +109,7 @@ def analyse(
     correction, binary_map = _correction(data, recommended)
     return Report(
         source=source.name,
-        version=calibrant.__version__,
+        version=__version__,
         created=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         rows=data.n_rows,
         rows_skipped=source.rows_skipped,

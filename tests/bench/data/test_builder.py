@@ -13,7 +13,8 @@ from calibrant.bench.data.catalogue import TABLES
 from calibrant.bench.data.datasets import list_datasets, load_dataset
 from calibrant.bench.data.models import MODELS, preprocessor
 from calibrant.bench.data.protocol import predict_experiment
-from calibrant.files.predictions.source import PARTS, open_predictions
+from calibrant.files.predictions.opening import open_predictions
+from calibrant.files.predictions.source import PARTS
 from tests.needs import needs
 
 needs("pandas")

@@ -25,7 +25,8 @@ from calibrant.bench.run.progress import ProgressBar
 from calibrant.bench.run.store import installed_versions, read_json
 from calibrant.files.atomic import atomic_stream, write_text
 from calibrant.files.predictions.hdf5 import write_hdf5
-from calibrant.files.predictions.source import PARTS, Experiment, Predictions, as_fold, open_predictions
+from calibrant.files.predictions.opening import open_predictions
+from calibrant.files.predictions.source import PARTS, Experiment, Predictions, as_fold
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from calibrant.files.predictions.source import PredictionSource, open_predictions
+from calibrant.files.predictions.opening import open_predictions
+from calibrant.files.predictions.source import PredictionSource
 
 EMBEDDED = Path(__file__).parent / "embedded.h5"
 

@@ -12,7 +12,8 @@ from calibrant.bench.run.calls import Batch, Call, Pool
 from calibrant.bench.run.evaluate import Outcome, evaluate, subsampled, unfinished, warm_up
 from calibrant.bench.run.method_spec import MethodSpec
 from calibrant.bench.run.plan import Done, Options, Unit
-from calibrant.files.predictions.source import Experiment, Predictions, PredictionSource, open_predictions
+from calibrant.files.predictions.opening import open_predictions
+from calibrant.files.predictions.source import Experiment, Predictions, PredictionSource
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,8 @@ from calibrant.bench.run.plan import UNITS_PER_WORKER, Options, plan, result_row
 from calibrant.bench.run.pool import ProcessPool
 from calibrant.bench.run.progress import ProgressBar
 from calibrant.bench.run.store import ResultFolder, check_table_packages
-from calibrant.files.predictions.source import Experiment, PredictionSource, open_predictions, with_digest
+from calibrant.files.predictions.opening import open_predictions
+from calibrant.files.predictions.source import Experiment, PredictionSource, with_digest
 
 
 def run_benchmark(
@@ -40,7 +41,7 @@ def run_benchmark(
     Parameters
     ----------
     predictions : path or PredictionSource
-        What to run on; see `calibrant.files.predictions.source.open_predictions`.
+        What to run on; see `calibrant.files.predictions.open_predictions`.
     methods : iterable of str or MethodSpec
         Names of the registry, `package.module:Class`, or specs; `none` is always run.
     out : str or Path

@@ -28,7 +28,8 @@ from calibrant.bench.run.pool import ProcessPool
 from calibrant.bench.run.progress import ProgressBar
 from calibrant.bench.run.store import ResultFolder
 from calibrant.bench.search.report import SearchResult, compare_on_control, write_search
-from calibrant.files.predictions.source import Experiment, PredictionSource, open_predictions, with_digest
+from calibrant.files.predictions.opening import open_predictions
+from calibrant.files.predictions.source import Experiment, PredictionSource, with_digest
 from calibrant.optional import require
 
 RHO = (-1.0, -0.5, 0.0, 0.5, 1.0)

@@ -35,7 +35,7 @@ def build(
     with explained(kept=f"What is done is kept in {out}; the same command continues"):
         from calibrant.bench.data.builder import build_predictions
         from calibrant.bench.data.datasets import list_datasets
-        from calibrant.files.predictions.source import open_predictions
+        from calibrant.files.predictions.opening import open_predictions
 
         with asked():
             list_datasets(suite)

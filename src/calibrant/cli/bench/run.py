@@ -52,7 +52,8 @@ def run(
         from calibrant.bench.run.store import ResultFolder
         from calibrant.bench.study.summary import describe
         from calibrant.calibrators.registry import BASELINE
-        from calibrant.files.predictions.source import open_predictions, select
+        from calibrant.files.predictions.opening import open_predictions
+        from calibrant.files.predictions.source import select
 
         with asked():
             if (predictions is None) == (not embedded):

@@ -42,7 +42,8 @@ def search(
         from calibrant.bench.search.hyperparameters import SearchOptions, search_hyperparameters
         from calibrant.bench.search.report import search_tables
         from calibrant.bench.study.render import to_text
-        from calibrant.files.predictions.source import open_predictions, select
+        from calibrant.files.predictions.opening import open_predictions
+        from calibrant.files.predictions.source import select
 
         with asked():
             if predictions is None:

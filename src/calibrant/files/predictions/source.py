@@ -175,56 +175,6 @@ class MemorySource:
         return self._predictions[experiment.key]
 
 
-def open_predictions(path: str | Path, index: str | Path | None = None) -> PredictionSource:
-    """Open a prediction set of any supported format.
-
-    Parameters
-    ----------
-    path : str or Path
-        `.h5`/`.hdf5` (CalArena's layout, with or without folds), `.npz`, `.parquet`, `.p`/`.pkl`/`.pickle`
-        (pairs of logits and labels), or a folder of such files.
-    index : str or Path, optional
-        CSV with columns dataset, model and optionally fold: only these experiments of an HDF5 file are used.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name) / "coins.npz"
-    >>> np.savez(file, probas_cal=[0.5, 0.9], labels_cal=[0, 1], probas_test=[0.7], labels_test=[1])
-    >>> open_predictions(file).experiments()[0].n_cal
-    2
-    >>> folder.cleanup()
-    """
-    path = Path(path)
-    if not path.exists():
-        raise PredictionFileError(f"no such file: {path}")
-    if path.is_dir():
-        from calibrant.files.predictions.folder import FolderSource
-
-        return FolderSource(path)
-    suffix = path.suffix.lower()
-    if suffix in (".h5", ".hdf5", ".hdf"):
-        from calibrant.files.predictions.hdf5 import Hdf5Source
-
-        return Hdf5Source(path, index)
-    if index is not None:
-        raise PredictionFileError(f"an index belongs to an HDF5 file, not to {path.name}")
-    if suffix == ".npz":
-        from calibrant.files.predictions.arrays import NpzSource
-
-        return NpzSource(path)
-    if suffix in (".parquet", ".pq"):
-        from calibrant.files.predictions.arrays import ParquetSource
-
-        return ParquetSource(path)
-    if suffix in (".p", ".pkl", ".pickle"):
-        from calibrant.files.predictions.pickles import PickleSource
-
-        return PickleSource(path)
-    raise PredictionFileError(f"{path.name}: expected {', '.join(SUFFIXES)} or a folder of such files")
-
-
 def as_fold(text: str) -> int | str:
     """Fold names that are numbers become numbers, if they are written as numbers are.
 

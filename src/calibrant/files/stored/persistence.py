@@ -13,7 +13,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-import calibrant
+from calibrant import __version__
 from calibrant.calibrators.base import Calibrator
 from calibrant.classifier.estimator import CalibratedClassifier
 from calibrant.files.atomic import write_text
@@ -60,7 +60,7 @@ def stored_text(calibrator: Any) -> str:
             item.check_state()
     except ValueError as error:
         raise CalibratorFileError(f"This {type(calibrator).__name__} cannot be stored: {error}.") from error
-    head = {"format": _FORMAT, "version": _VERSION, "calibrant": calibrant.__version__, "sha256": _checksum(content)}
+    head = {"format": _FORMAT, "version": _VERSION, "calibrant": __version__, "sha256": _checksum(content)}
     return json.dumps(head)[:-1] + ', "content": ' + content + "}\n"
 
 
@@ -154,7 +154,7 @@ def _content(data: bytes) -> Any:
     if version > _VERSION:
         raise CalibratorFileError(
             f"This file has format version {version}, written by calibrant {document.get('calibrant')!r:.40}; this "
-            f"version, {calibrant.__version__}, reads up to {_VERSION}. Upgrade calibrant."
+            f"version, {__version__}, reads up to {_VERSION}. Upgrade calibrant."
         )
     if _checksum(_canonical(document["content"])) != document.get("sha256"):
         raise CalibratorFileError("This file is damaged: its content does not match its checksum.")

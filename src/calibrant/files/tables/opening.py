@@ -5,13 +5,69 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from calibrant.files.tables.arrays import ArrayTable
-from calibrant.files.tables.table import Table, open_table
+from calibrant.files.tables.arrow import FeatherTable, ParquetTable
+from calibrant.files.tables.records import ExcelTable, JsonLinesTable
+from calibrant.files.tables.table import RequestError, Table, TableError, file_format
+from calibrant.files.tables.text import CsvTable
+from calibrant.optional import require
+
+
+def open_table(path: str | Path, kind: str | None = None, name: str = "") -> Table:
+    """Open a file of predictions; nothing but names and sizes is read yet.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV (also .csv.gz, .tsv), JSON Lines, xlsx, parquet, feather, npz or npy file.
+    kind : str, optional
+        The format, if the name does not tell.
+    name : str, optional
+        What messages call the file, if not by its path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "p.csv"
+    ...     _ = file.write_text("id,p_no,p_yes\\n007,0.25,0.75\\n")
+    ...     table = open_table(file)
+    ...     table.columns, [batch.data.to_pydict()["id"] for batch in table.batches()]
+    (['id', 'p_no', 'p_yes'], [['007']])
+    """
+    path = Path(path)
+    kind = kind or file_format(path)
+    if path.is_dir():
+        raise TableError(f"{path} is a folder, not a file of predictions")
+    if not path.exists():
+        raise RequestError(f"there is no file {path}")
+    table = _reader(kind)(path, name=name)
+    twice = next((name for name, count in Counter(table.columns).items() if count > 1), None)
+    if twice is not None:
+        named = f"has more than one column {twice!r}" if twice else "has columns without a name"
+        raise TableError(f"{table.name} {named}; give each column its own name")
+    return table
+
+
+def _reader(kind: str) -> Callable[..., Table]:
+    require("pyarrow", extra="cli")
+    readers: dict[str, Callable[..., Table]] = {
+        "csv": CsvTable,
+        "feather": FeatherTable,
+        "jsonl": JsonLinesTable,
+        "npy": partial(ArrayTable, kind="npy"),
+        "npz": partial(ArrayTable, kind="npz"),
+        "parquet": ParquetTable,
+        "xlsx": ExcelTable,
+    }
+    return readers[kind]
 
 
 @contextmanager

@@ -8,17 +8,13 @@ ever parsed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from calibrant.optional import require
 
 #: Rows of a chunk, where the format does not set them itself.
 CHUNK_ROWS = 1 << 16
@@ -155,107 +151,3 @@ def list_names(names: Sequence[str], limit: int = 40) -> str:
     """
     shown = ", ".join(repr(name if len(name) < 80 else f"{name[:76]} ...") for name in names[:limit])
     return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
-
-
-def open_table(path: str | Path, kind: str | None = None, name: str = "") -> Table:
-    """Open a file of predictions; nothing but names and sizes is read yet.
-
-    Parameters
-    ----------
-    path : str or Path
-        CSV (also .csv.gz, .tsv), JSON Lines, xlsx, parquet, feather, npz or npy file.
-    kind : str, optional
-        The format, if the name does not tell.
-    name : str, optional
-        What messages call the file, if not by its path.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "p.csv"
-    ...     _ = file.write_text("id,p_no,p_yes\\n007,0.25,0.75\\n")
-    ...     table = open_table(file)
-    ...     table.columns, [batch.data.to_pydict()["id"] for batch in table.batches()]
-    (['id', 'p_no', 'p_yes'], [['007']])
-    """
-    path = Path(path)
-    kind = kind or file_format(path)
-    if path.is_dir():
-        raise TableError(f"{path} is a folder, not a file of predictions")
-    if not path.exists():
-        raise RequestError(f"there is no file {path}")
-    table = _reader(kind)(path, name=name)
-    twice = next((name for name, count in Counter(table.columns).items() if count > 1), None)
-    if twice is not None:
-        named = f"has more than one column {twice!r}" if twice else "has columns without a name"
-        raise TableError(f"{table.name} {named}; give each column its own name")
-    return table
-
-
-def _reader(kind: str) -> Callable[..., Table]:
-    require("pyarrow", extra="cli")
-    if kind in ("npz", "npy"):
-        from calibrant.files.tables.arrays import ArrayTable
-
-        return partial(ArrayTable, kind=kind)
-    if kind == "csv":
-        from calibrant.files.tables.text import CsvTable
-
-        return CsvTable
-    if kind in ("jsonl", "xlsx"):
-        from calibrant.files.tables.records import ExcelTable, JsonLinesTable
-
-        return JsonLinesTable if kind == "jsonl" else ExcelTable
-    return ParquetTable if kind == "parquet" else FeatherTable
-
-
-class ParquetTable(RecordTable):
-    """An Apache Parquet file."""
-
-    format = "parquet"
-
-    def __init__(self, path: Path, name: str = "") -> None:
-        super().__init__(path, name)
-        pa, parquet = require("pyarrow", extra="cli"), require("pyarrow.parquet", extra="cli")
-        try:
-            # Pages are read as they are needed: a single row group may be larger than memory.
-            self._file = parquet.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-            self.columns = self._file.schema_arrow.names
-            self.n_rows = self._file.metadata.num_rows
-        except (pa.ArrowException, ValueError, OSError) as error:
-            raise TableError(f"{self.name} is not a parquet file, or is damaged: {error}") from error
-
-    def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
-        pa = require("pyarrow", extra="cli")
-        try:
-            yield from self._file.iter_batches(batch_size=CHUNK_ROWS, columns=columns)
-        except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{self.name} is damaged: {error}") from error
-
-
-class FeatherTable(RecordTable):
-    """An Arrow IPC file, which is what feather is since its second version."""
-
-    format = "feather"
-
-    def __init__(self, path: Path, name: str = "") -> None:
-        super().__init__(path, name)
-        pa, ipc = require("pyarrow", extra="cli"), require("pyarrow.ipc", extra="cli")
-        try:
-            self._file = ipc.open_file(pa.memory_map(str(path)))
-            self.columns = self._file.schema.names
-        except (pa.ArrowException, ValueError, OSError) as error:
-            raise TableError(f"{self.name} is not a feather (Arrow IPC) file, or is damaged: {error}") from error
-
-    def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
-        pa = require("pyarrow", extra="cli")
-        try:
-            for number in range(self._file.num_record_batches):
-                whole = self._file.get_batch(number)
-                whole.validate(full=True)  # offsets of damaged text would point outside of the file
-                for start in range(0, whole.num_rows, CHUNK_ROWS):
-                    part = whole.slice(start, CHUNK_ROWS)
-                    yield part if columns is None else part.select(columns)
-        except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{self.name} is damaged: {error}") from error
