@@ -58,3 +58,15 @@ def test_two_documents_never_share_standard_output(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "cannot share standard output" in result.stderr
+
+
+def test_warnings_are_lines_of_their_own(tmp_path: Path) -> None:
+    lines = ROWS.splitlines()
+    (tmp_path / "t.csv").write_text("\n".join([lines[0] + ",w", *(f"{line},{1 / 60}" for line in lines[1:])]))
+    words = ["fit", str(tmp_path / "t.csv"), "-y", "y", "--weight", "w", "-m", "ts", "-o", str(tmp_path / "c.json")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0
+    shown = result.stderr.splitlines()
+    assert len(shown) == 1
+    assert shown[0].startswith("Warning: ")
+    assert "sum to 1" in shown[0]

@@ -1,8 +1,8 @@
 """CSV files as tables: comma, semicolon or tab, plain or gzip, read in blocks with every cell as text.
 
 Text stays the text it is (`007` does not become 7), and lines that cannot be split into cells are known by number.
-Arrow reads blocks in which every line is a row. Where quotes or blank lines stand, Python's own reader takes over,
-line by line: a stray quote then costs its own line and not all the lines up to the next quote.
+Arrow reads blocks in which every line is a row. Where a line is blank or ends within quotes, Python's own reader takes
+over, line by line: a stray quote then costs its own line and not all the lines up to the next quote.
 """
 
 from __future__ import annotations
@@ -143,11 +143,11 @@ class CsvTable(Table):
                 raise TableError(f"{self.name}, line {line} is longer than {LONGEST_LINE >> 20} MB")
             if not block:
                 continue
-            if b'"' in block or b"\n\n" in block or b"\n\r\n" in block or block.startswith((b"\n", b"\r\n")):
+            if _rows_are_lines(block):
+                batch, line = self._with_arrow(block, line, names, skip_errors)
+            else:
                 batch, line, unread = self._with_python(self._lines(block, True), line, last, names, skip_errors)
                 rest = unread.encode() + rest
-            else:
-                batch, line = self._with_arrow(block, line, names, skip_errors)
             if len(batch):
                 yield batch
 
@@ -170,7 +170,7 @@ class CsvTable(Table):
                 ),
                 parse_options=arrow_csv.ParseOptions(
                     delimiter=self.delimiter,
-                    quote_char=False,
+                    quote_char='"' if b'"' in block else False,
                     ignore_empty_lines=False,
                     invalid_row_handler=handle,
                 ),
@@ -235,3 +235,15 @@ class CsvTable(Table):
         with suppress(ValueError, AttributeError):
             return min(self._file.tell() / self._size, 1.0)  # type: ignore[union-attr]
         return None
+
+
+def _rows_are_lines(block: bytes) -> bool:
+    """Whether no line is blank, and none ends within quotes."""
+    if b"\n\n" in block or b"\n\r\n" in block or block.startswith((b"\n", b"\r\n")):
+        return False
+    if b'"' not in block:
+        return True
+    raw = np.frombuffer(block, np.uint8)
+    quotes = np.flatnonzero(raw == ord('"'))
+    before = np.searchsorted(quotes, np.flatnonzero(raw == ord("\n")))
+    return len(quotes) % 2 == 0 and not (before % 2).any()
