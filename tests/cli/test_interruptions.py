@@ -25,8 +25,8 @@ def test_a_stopped_program_leaves_nothing_behind(tmp_path: Path, number: int, co
     # The writer is held up in the middle of its work, where a signal would leave a half-written file.
     program = (
         "import sys, time; sys.argv = ['calibrant', 'fit', 't.csv', '-y', 'y', '-m', 'ts', '-o', 'c.json']\n"
-        "import calibrant\n"
-        "calibrant.save = lambda *_: time.sleep(600)\n"
+        "from calibrant.report import fitting\n"
+        "fitting.stored_text = lambda *_: time.sleep(600)\n"
         "from calibrant.cli import main; main()"
     )
     child = subprocess.Popen(
