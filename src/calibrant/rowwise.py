@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.typing import AnyFloatArray, FloatArray
 
 #: Rows of a tile: what the kernels of BLAS compute at a time, so that a row's place in its tile does not matter.
-_TILE = 8
+TILE = 8
 
 #: Up to so many columns it is faster to add whole columns.
 _FEW_COLUMNS = 4
@@ -45,13 +45,13 @@ def row_products(x: FloatArray, matrix: FloatArray) -> FloatArray:
     """
     n, d = x.shape
     m = matrix.shape[1]
-    whole = n - n % _TILE
+    whole = n - n % TILE
     out = np.empty((n, m))
     if whole:
-        tiles = np.ascontiguousarray(x[:whole]).reshape(-1, _TILE, d)
-        np.matmul(tiles, matrix, out=out[:whole].reshape(-1, _TILE, m))
+        tiles = np.ascontiguousarray(x[:whole]).reshape(-1, TILE, d)
+        np.matmul(tiles, matrix, out=out[:whole].reshape(-1, TILE, m))
     if whole < n:
-        last = np.zeros((1, _TILE, d))
+        last = np.zeros((1, TILE, d))
         last[0, : n - whole] = x[whole:]
         out[whole:] = np.matmul(last, matrix)[0, : n - whole]
     return out

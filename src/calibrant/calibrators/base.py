@@ -29,6 +29,7 @@ from calibrant.inputs.labels import (
     order_of_names,
 )
 from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities
+from calibrant.rowwise import TILE
 from calibrant.threads import for_products, limit
 from calibrant.typing import FloatArray, IntArray
 
@@ -140,7 +141,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         out = np.empty((len(array), len(self.classes_)), dtype=output_dtype(array))
         k = len(self.classes_)
         rows = max(1, BLOCK_ELEMENTS // k)
-        with for_products(min(rows, len(array)), k, k):
+        with for_products(max(min(rows, len(array)), TILE), k, k):
             for start in range(0, len(array), rows):
                 x = self._block(array[start : start + rows], order, rounding, start)
                 out[start : start + rows] = self._map(x)
