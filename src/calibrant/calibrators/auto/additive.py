@@ -12,8 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.scaling.temperature import check_temperature, temperature_scaled
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.rowwise import row_products, row_sums
+from calibrant.simplex import log_probabilities
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.newton import Newton
@@ -91,31 +94,89 @@ def _squared_distances(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.maximum(row_sums(a * a)[:, None] + row_sums(b * b) - 2.0 * row_products(a, b.T), 0.0)
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Where the additive model's coefficients stand: a row for each class, and columns in the order of the features.
+
+    Log-probabilities (k), one, kernel features (`n_kernel`), and the class's own curves (3).
+    """
+
+    k: int
+    n_kernel: int = 0
+
+    @property
+    def n_shared(self) -> int:
+        """Columns of the features that every class weighs by its own coefficients: all but the curves."""
+        return self.k + 1 + self.n_kernel
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.k, self.n_shared + N_CURVES
+
+    def matrix(self, theta: FloatArray) -> FloatArray:
+        """The coefficients of the log-probabilities, a view."""
+        return theta[:, : self.k]
+
+    def intercepts(self, theta: FloatArray) -> FloatArray:
+        """The coefficients of one, a view."""
+        return theta[:, self.k]
+
+    def kernel(self, theta: FloatArray) -> FloatArray:
+        """The coefficients of the kernel features, a view."""
+        return theta[:, self.k + 1 : self.n_shared]
+
+    def curves(self, theta: FloatArray) -> FloatArray:
+        """The coefficients of the curves, a view."""
+        return theta[:, self.n_shared :]
+
+    def without_kernel(self) -> Layout:
+        return Layout(self.k)
+
+    def from_vector(self, narrow: FloatArray) -> FloatArray:
+        """Coefficients of a model of intercept, own log-probability and curves (k, 2 + 3)."""
+        theta = np.zeros(self.shape)
+        self.intercepts(theta)[:] = narrow[:, 0]
+        np.fill_diagonal(self.matrix(theta), narrow[:, 1])
+        self.curves(theta)[:] = narrow[:, 2:]
+        return theta
+
+    def from_additive(self, narrow: FloatArray) -> FloatArray:
+        """Coefficients of a model without kernel features."""
+        theta, source = np.zeros(self.shape), self.without_kernel()
+        theta[:, : source.n_shared] = narrow[:, : source.n_shared]
+        self.curves(theta)[:] = source.curves(narrow)
+        return theta
+
+    def strengths(self, factor: float, kernel_factor: float = 1.0, lambdas: Lambdas = EVEN) -> FloatArray:
+        """Ridge strengths times the number of rows.
+
+        Those of SMS (k for intercepts and the diagonal, k(k − 1) off the diagonal; k for the curves), times `factor`
+        and `lambdas` of intercepts, diagonal, off-diagonal and curves; `kernel_factor` for kernel features, whose
+        scale does not depend on k.
+        """
+        k = self.k
+        intercept, diagonal, off_diagonal, curve = lambdas
+        out = np.empty(self.shape)
+        self.matrix(out)[:] = factor * k * (k - 1) * off_diagonal
+        np.fill_diagonal(self.matrix(out), factor * k * diagonal)
+        self.intercepts(out)[:] = factor * k * intercept
+        self.kernel(out)[:] = kernel_factor
+        self.curves(out)[:] = factor * k * curve
+        return out
+
+    def logits(self, x: FloatArray, theta: FloatArray, kernel: KernelFeatures) -> FloatArray:
+        """Logits (k, n) at coefficients `theta` for log-probabilities `x` (k, n)."""
+        shared = theta[:, : self.n_shared]
+        z = np.ascontiguousarray(row_products(shared_features(x, kernel).T, shared.T).T)
+        z += x
+        for column, feature in zip(self.curves(theta).T, curves(x), strict=True):
+            z += column[:, None] * feature
+        return z
+
+
 def shared_features(x: FloatArray, kernel: KernelFeatures) -> FloatArray:
     """The features every class weighs by its own coefficients: log-probabilities, one, kernel features."""
     return np.concatenate([x, np.ones((1, x.shape[1])), kernel(x)])
-
-
-def strengths(
-    k: int,
-    factor: float,
-    kernel_factor: float = 1.0,
-    n_kernel: int = 0,
-    lambdas: Lambdas = EVEN,
-) -> FloatArray:
-    """Ridge strengths (k, k + 1 + n_kernel + 3) times the number of rows, in the order of the features.
-
-    Those of SMS (k for intercepts and the diagonal, k(k − 1) off the diagonal; k for the curves), times `factor` and
-    `lambdas` of intercepts, diagonal, off-diagonal and curves; `kernel_factor` for kernel features, whose scale does
-    not depend on k.
-    """
-    intercept, diagonal, off_diagonal, curve = lambdas
-    out = np.full((k, k + 1 + n_kernel + N_CURVES), factor * k * curve)
-    out[:, :k] = factor * k * (k - 1) * off_diagonal
-    np.fill_diagonal(out[:, :k], factor * k * diagonal)
-    out[:, k] = factor * k * intercept
-    out[:, k + 1 : k + 1 + n_kernel] = kernel_factor
-    return out
 
 
 def fit_path(
@@ -130,21 +191,34 @@ def fit_path(
     return out
 
 
-def check_additive(state: StateCheck) -> None:
-    """Check the coefficients and kernel features in a fitted state."""
-    k = state.k
-    landmarks = state.array("landmarks_", None, 2 * k)
-    n_kernel = state.array("whitening_", len(landmarks), None).shape[1]
-    state.require(n_kernel <= len(landmarks), "whitening_ is wider than long")
-    state.array("kernel_scale_", 2, low=1.0 / LARGE)
-    state.array("coef_", k, k + 1 + n_kernel + N_CURVES)
+class AdditiveCalibrator(Calibrator):
+    """What calibrators made of the additive model share: temperature scaling underneath, kernel features, logits."""
 
+    inverse_temperature_: float
+    input_smoothing_: float
+    _output_smoothing: float
+    coef_: FloatArray
 
-def additive_logits(x: FloatArray, theta: FloatArray, kernel: KernelFeatures) -> FloatArray:
-    """Logits (k, n) at coefficients `theta` for log-probabilities `x` (k, n)."""
-    n_shared = theta.shape[1] - N_CURVES
-    z = np.ascontiguousarray(row_products(shared_features(x, kernel).T, theta[:, :n_shared].T).T)
-    z += x
-    for m, feature in enumerate(curves(x)):
-        z += theta[:, n_shared + m, None] * feature
-    return z
+    def _scaled(self, x: FloatArray) -> FloatArray:
+        """Temperature-scaled log-probabilities (k, n) of log-probabilities `x` (n, k)."""
+        q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
+        return np.ascontiguousarray(log_probabilities(q).T)
+
+    def _store_kernel(self, kernel: KernelFeatures) -> None:
+        self.landmarks_, self.whitening_ = kernel.landmarks, kernel.whitening
+        self.kernel_scale_ = np.array([kernel.spread, kernel.bandwidth])
+
+    def _additive_logits(self, scaled: FloatArray) -> FloatArray:
+        """Logits (k, n) of the additive model."""
+        kernel = KernelFeatures(self.landmarks_, self.whitening_, *map(float, self.kernel_scale_))
+        return Layout(len(scaled), kernel.n_features).logits(scaled, self.coef_, kernel)
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        check_temperature(state)
+        k = state.k
+        landmarks = state.array("landmarks_", None, 2 * k)
+        n_kernel = state.array("whitening_", len(landmarks), None).shape[1]
+        state.require(n_kernel <= len(landmarks), "whitening_ is wider than long")
+        state.array("kernel_scale_", 2, low=1.0 / LARGE)
+        state.array("coef_", *Layout(k, n_kernel).shape)

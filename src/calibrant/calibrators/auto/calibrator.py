@@ -14,22 +14,20 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from calibrant.calibrators.auto.additive import KernelFeatures, additive_logits, check_additive
+from calibrant.calibrators.auto.additive import AdditiveCalibrator, KernelFeatures
 from calibrant.calibrators.auto.blend import blend_weights, log_losses, pool_weight
 from calibrant.calibrators.auto.members import CrossFit, Member
 from calibrant.calibrators.auto.monotone import increasing_knots, interpolate, keep_most_probable
 from calibrant.calibrators.auto.plan import Plan, make_plan, rows_to_use
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees, concatenate
-from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.base import total_weight
 from calibrant.calibrators.scaling.temperature import (
     WEAK_PRIOR,
-    check_temperature,
     learn_temperature,
-    temperature_scaled,
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
-from calibrant.simplex import laplace_weight, log_probabilities, softmax_inplace
+from calibrant.simplex import laplace_weight, softmax_inplace
 from calibrant.typing import FloatArray, IntArray
 
 #: Strength of the blend's prior, in observations.
@@ -40,7 +38,7 @@ _LEAST_TREES = 1e-3
 _KNOTS = 64
 
 
-class AutoCalibrator(Calibrator):
+class AutoCalibrator(AdditiveCalibrator):
     """The default calibrator, for two or more classes: nothing to set.
 
     Temperature scaling with a learned mixture of the input, matrix scaling with curves, and boosted trees are fitted
@@ -93,7 +91,7 @@ class AutoCalibrator(Calibrator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Calibrator._parameter_constraints,
+        **AdditiveCalibrator._parameter_constraints,
         "effort": [StrOptions({"full", "fast", "thorough"})],
         "monotone": ["boolean"],
         "random_state": ["random_state"],
@@ -163,18 +161,11 @@ class AutoCalibrator(Calibrator):
         trees = concatenate(worth, k)
         self.tree_features_, self.tree_subtracted_ = trees.features, trees.subtracted
         self.tree_thresholds_, self.tree_values_ = trees.thresholds, trees.values
-        self.landmarks_, self.whitening_ = kernel.landmarks, kernel.whitening
-        self.kernel_scale_ = np.array([kernel.spread, kernel.bandwidth])
-
-    def _scaled(self, x: FloatArray) -> FloatArray:
-        """Temperature-scaled log-probabilities (k, n) of log-probabilities `x` (n, k)."""
-        q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
-        return np.ascontiguousarray(log_probabilities(q).T)
+        self._store_kernel(kernel)
 
     def _logits(self, scaled: FloatArray) -> FloatArray:
         """Blended logits (k, n), before the ranking is mended."""
-        kernel = KernelFeatures(self.landmarks_, self.whitening_, *map(float, self.kernel_scale_))
-        z = additive_logits(scaled, self.coef_, kernel)
+        z = self._additive_logits(scaled)
         trees = TreeLayer(self.tree_features_, self.tree_subtracted_, self.tree_thresholds_, self.tree_values_)
         trees.add_to(scaled, z)
         return z
@@ -209,8 +200,6 @@ class AutoCalibrator(Calibrator):
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
-        check_temperature(state)
-        check_additive(state)
         check_trees(state)
         state.number("identity_weight_", 0.0, 1.0)
         if self.monotone and state.k == 2:

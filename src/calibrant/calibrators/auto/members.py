@@ -14,13 +14,12 @@ import numpy as np
 from calibrant.calibrators.auto.additive import (
     EVEN,
     FACTORS,
-    N_CURVES,
     KernelFeatures,
     Lambdas,
+    Layout,
     curves,
     fit_path,
     shared_features,
-    strengths,
 )
 from calibrant.calibrators.auto.blend import likelihood_weights, log_losses
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions, TreeLayer, cross_fit_trees
@@ -33,7 +32,7 @@ KERNEL_PATH = ((1.0, 10.0), (1.0, 2.0), (0.3, 0.4))
 _TOL = 1e-4
 
 
-@dataclass
+@dataclass(frozen=True)
 class Member:
     """A cross-fitted model: out-of-fold logits (k, n), mean coefficients in the full layout, trees, loss."""
 
@@ -43,6 +42,36 @@ class Member:
     trees: TreeLayer
     loss: float
     details: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PathFit:
+    """A path of strengths, averaged by likelihood: out-of-fold logits, coefficients of each fold, and what each loses.
+
+    `labels` name the strengths, `losses` are their cross-validated log losses and `weights` their shares.
+    """
+
+    held: FloatArray
+    thetas: list[FloatArray]
+    labels: tuple[float, ...]
+    losses: FloatArray
+    weights: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean coefficients of the folds."""
+        return np.asarray(np.mean(self.thetas, axis=0))
+
+    @property
+    def strength(self) -> float:
+        """The geometric mean of the averaged strengths."""
+        return float(np.exp(self.weights @ np.log(self.labels)))
+
+    @property
+    def details(self) -> dict[str, float]:
+        """The loss at each strength and the mean strength, by name."""
+        losses = {f"loss at {label:g}": float(loss) for label, loss in zip(self.labels, self.losses, strict=True)}
+        return {**losses, "strength": self.strength}
 
 
 class CrossFit:
@@ -70,6 +99,7 @@ class CrossFit:
         self.n_folds = int(fold.max()) + 1
         self.rows = [np.flatnonzero(fold != c) for c in range(self.n_folds)]
         self.held_rows = [np.flatnonzero(fold == c) for c in range(self.n_folds)]
+        self.layout = Layout(self.k, kernel.n_features)
         self.shared = shared_features(x, kernel)
         self.curves = curves(x)
 
@@ -77,55 +107,42 @@ class CrossFit:
         """Mean log loss of out-of-fold logits."""
         return float(np.average(log_losses(held, self.y), weights=self.weight))
 
-    @staticmethod
-    def _mean(fold_thetas: list[FloatArray]) -> FloatArray:
-        return np.asarray(np.mean(fold_thetas, axis=0))
-
     def temperature(self) -> Member:
         """The temperature-scaled input itself: two parameters, whose optimism is negligible."""
-        theta = np.zeros((self.k, self.shared.shape[0] + N_CURVES))
-        return Member("temperature", self.x, theta, TreeLayer.empty(self.k), self.loss(self.x))
+        return Member("temperature", self.x, np.zeros(self.layout.shape), TreeLayer.empty(self.k), self.loss(self.x))
 
     def vector(self, factors: tuple[float, ...] = FACTORS) -> Member:
         """Vector scaling with curves: a class's logit depends on its own probability only."""
-        shared = np.ones((1, self.n))
         own = np.concatenate([self.x[None], self.curves])
-        path = [np.full((self.k, 2 + N_CURVES), factor * self.k) for factor in factors]
-        member, averaged = self.path("vector", shared, own, path, factors)
-        mean = self._mean(averaged)
-        member.theta[:, self.k] = mean[:, 0]
-        np.fill_diagonal(member.theta[:, : self.k], mean[:, 1])
-        member.theta[:, -N_CURVES:] = mean[:, 2:]
-        return member
+        path = [np.full((self.k, 1 + len(own)), factor * self.k) for factor in factors]
+        fitted = self.path(np.ones((1, self.n)), own, path, factors)
+        return self._member("vector", fitted, self.layout.from_vector(fitted.mean))
 
     def additive(
         self, factors: tuple[float, ...] = FACTORS, lambdas: Lambdas = EVEN
     ) -> tuple[Member, list[FloatArray]]:
         """Matrix scaling with curves; and the logits (k, n) of each fold's model."""
-        shared = self.shared[: self.k + 1]
-        path = [strengths(self.k, factor, lambdas=lambdas) for factor in factors]
-        member, averaged = self.path("additive", shared, self.curves, path, factors)
-        mean = self._mean(averaged)
-        member.theta[:, : self.k + 1] = mean[:, : self.k + 1]
-        member.theta[:, -N_CURVES:] = mean[:, self.k + 1 :]
+        narrow = self.layout.without_kernel()
+        shared = self.shared[: narrow.n_shared]
+        path = [narrow.strengths(factor, lambdas=lambdas) for factor in factors]
+        fitted = self.path(shared, self.curves, path, factors)
         everything = SoftmaxProblem(self.y, self.x, shared=shared, own=self.curves)
-        return member, [everything.logits(theta) for theta in averaged]
+        starts = [everything.logits(theta) for theta in fitted.thetas]
+        return self._member("additive", fitted, self.layout.from_additive(fitted.mean)), starts
 
     def kernel_ridge(self) -> Member:
         """The additive model with kernel features."""
-        path = [strengths(self.k, factor, strength, self.kernel.n_features) for factor, strength in KERNEL_PATH]
+        path = [self.layout.strengths(factor, strength) for factor, strength in KERNEL_PATH]
         labels = tuple(strength for _, strength in KERNEL_PATH)
-        member, averaged = self.path("kernel", self.shared, self.curves, path, labels)
-        member.theta[:] = self._mean(averaged)
-        return member
+        fitted = self.path(self.shared, self.curves, path, labels)
+        return self._member("kernel", fitted, fitted.mean)
 
-    def path(
-        self, name: str, shared: FloatArray, own: FloatArray, path: list[FloatArray], labels: tuple[float, ...]
-    ) -> tuple[Member, list[FloatArray]]:
-        """Fit a path of strengths on each fold and average it by likelihood.
+    def _member(self, name: str, fitted: PathFit, theta: FloatArray) -> Member:
+        details = dict(fitted.details)
+        return Member(name, fitted.held, theta, TreeLayer.empty(self.k), self.loss(fitted.held), details)
 
-        Returns the member, its coefficients yet to be filled in, and the averaged coefficients of each fold.
-        """
+    def path(self, shared: FloatArray, own: FloatArray, path: list[FloatArray], labels: tuple[float, ...]) -> PathFit:
+        """Fit a path of strengths, which `labels` name, on each fold and average it by likelihood."""
         thetas = []
         candidates = [np.empty((self.k, self.n)) for _ in path]
         for rows, out in zip(self.rows, self.held_rows, strict=True):
@@ -139,11 +156,8 @@ class CrossFit:
         held_logits = np.zeros((self.k, self.n))
         for w, candidate in zip(weights, candidates, strict=True):
             held_logits += w * candidate
-        details = {f"loss at {label:g}": float(loss) for label, loss in zip(labels, losses, strict=True)}
-        details["strength"] = float(np.exp(weights @ np.log(labels)))
-        empty = self.temperature()
-        member = Member(name, held_logits, empty.theta, empty.trees, self.loss(held_logits), details)
-        return member, [np.tensordot(weights, theta, axes=1) for theta in thetas]
+        averaged = [np.tensordot(weights, theta, axes=1) for theta in thetas]
+        return PathFit(held_logits, averaged, labels, losses, weights)
 
     def problem(self, shared: FloatArray, own: FloatArray, rows: IntArray) -> SoftmaxProblem:
         """The softmax problem of some of the rows."""

@@ -15,27 +15,17 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from calibrant.calibrators.auto.additive import (
-    FACTORS,
-    KernelFeatures,
-    additive_logits,
-    check_additive,
-    fit_path,
-    strengths,
-)
-from calibrant.calibrators.auto.blend import likelihood_weights
+from calibrant.calibrators.auto.additive import FACTORS, AdditiveCalibrator, KernelFeatures, fit_path
 from calibrant.calibrators.auto.members import CrossFit
-from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.base import total_weight
 from calibrant.calibrators.scaling.temperature import (
     INPUT_SMOOTHING_CONSTRAINT,
     InputSmoothing,
-    check_temperature,
     learn_temperature,
-    temperature_scaled,
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
-from calibrant.simplex import laplace_weight, log_probabilities, softmax_inplace
+from calibrant.simplex import laplace_weight, softmax_inplace
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.solvers import solve
 from calibrant.typing import FloatArray, IntArray
@@ -43,7 +33,7 @@ from calibrant.typing import FloatArray, IntArray
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 
 
-class SQSCalibrator(Calibrator):
+class SQSCalibrator(AdditiveCalibrator):
     """Structured quadratic scaling: SMS with curves of each class's own probability.
 
     ``S(x̃ + W x̃ + b + Σ_m u_m ∘ g_m(x̃) + A φ(x̃))`` on temperature-scaled log-probabilities ``x̃ = log q``, with
@@ -91,7 +81,7 @@ class SQSCalibrator(Calibrator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Calibrator._parameter_constraints,
+        **AdditiveCalibrator._parameter_constraints,
         "strength": [*_POSITIVE, StrOptions({"auto"})],
         "lambda_intercept": _POSITIVE,
         "lambda_diagonal": _POSITIVE,
@@ -139,20 +129,18 @@ class SQSCalibrator(Calibrator):
         self._output_smoothing = laplace_weight(total_weight(len(x), weight))
         scaled = self._scaled(x)
         kernel = KernelFeatures.choose(scaled, min(self.n_landmarks, len(x)), rng)
-        self.landmarks_, self.whitening_ = kernel.landmarks, kernel.whitening
-        self.kernel_scale_ = np.array([kernel.spread, kernel.bandwidth])
+        self._store_kernel(kernel)
         fold = stratified_folds(y, self.n_folds, int(rng.randint(2**31 - 1)), x, weight)
         fit = CrossFit(scaled, y, weight, fold, kernel)
         problem = fit.problem(fit.shared, fit.curves, np.arange(len(x)))
         # Without a few rows a fold there is nothing to compare: the paper's strengths.
         if self.strength == "auto" and fit.total >= 3 * self.n_folds:
             path = [self._strengths(factor, fit) for factor in FACTORS]
-            member, _ = fit.path("sqs", fit.shared, fit.curves, path, FACTORS)
-            losses = np.array([member.details[f"loss at {factor:g}"] for factor in FACTORS])
-            self.scores_ = {f"{factor:g}": float(loss) for factor, loss in zip(FACTORS, losses, strict=True)}
-            self.strength_ = member.details["strength"]
+            fitted = fit.path(fit.shared, fit.curves, path, FACTORS)
+            self.scores_ = {f"{factor:g}": float(loss) for factor, loss in zip(FACTORS, fitted.losses, strict=True)}
+            self.strength_ = fitted.strength
             thetas = np.stack(fit_path(problem, path, tol=1e-8))
-            self.coef_ = np.tensordot(likelihood_weights(losses, fit.total), thetas, axes=1)
+            self.coef_ = np.tensordot(fitted.weights, thetas, axes=1)
         else:
             self.scores_ = {}
             self.strength_ = 1.0 if self.strength == "auto" else float(self.strength)
@@ -160,19 +148,11 @@ class SQSCalibrator(Calibrator):
 
     def _strengths(self, factor: float, fit: CrossFit) -> FloatArray:
         lambdas = (self.lambda_intercept, self.lambda_diagonal, self.lambda_off_diagonal, self.lambda_curves)
-        return strengths(fit.k, factor, factor * self.lambda_kernel, fit.kernel.n_features, lambdas)
-
-    def _scaled(self, x: FloatArray) -> FloatArray:
-        """Temperature-scaled log-probabilities (k, n) of log-probabilities `x` (n, k)."""
-        q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
-        return np.ascontiguousarray(log_probabilities(q).T)
+        return fit.layout.strengths(factor, factor * self.lambda_kernel, lambdas)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
-        check_temperature(state)
-        check_additive(state)
         state.information("scores_", "strength_")
 
     def _map(self, x: FloatArray) -> FloatArray:
-        kernel = KernelFeatures(self.landmarks_, self.whitening_, *map(float, self.kernel_scale_))
-        return softmax_inplace(np.ascontiguousarray(additive_logits(self._scaled(x), self.coef_, kernel).T))
+        return softmax_inplace(np.ascontiguousarray(self._additive_logits(self._scaled(x)).T))
