@@ -49,16 +49,17 @@ def test_value_gradient_and_curvature_agree_with_finite_differences(kind: str, w
     np.testing.assert_allclose(fused[2], problem.hessian(p), atol=1e-13)
 
 
-def test_line_derivatives_are_those_of_the_loss_along_the_line(kind: str) -> None:
+def test_derivatives_in_the_scale_are_those_of_the_mean_loss(kind: str) -> None:
+    """The slope is the mean of E[x] − x_y, the curvature that of Var[x], under the model's probabilities."""
     problem = make_problem(kind)
-    theta = np.random.default_rng(2).normal(size=problem.shape)
-    z, d = problem.logits(np.zeros(problem.shape)), problem.linear(theta)
-    for t in (0.0, 0.4, 1.0):
-        loss, slope, curvature = problem.line(z, d, t)
-        p = problem.evaluate(problem.logits(t * theta))[1]
-        assert loss == pytest.approx(plain_loss(problem, t * theta), rel=1e-13)
-        assert slope == pytest.approx(float(np.sum(problem.gradient(p) * theta)), abs=1e-12)
-        assert curvature == pytest.approx(float(np.sum(theta * problem.hessian_vector_product(p, theta))), rel=1e-9)
+    x, w, rows = problem.offset, problem.row_weight, np.arange(problem.n_rows)
+    for alpha in (0.3, 1.0, 2.5):
+        p = softmax(alpha * x, axis=0)
+        mean = (p * x).sum(axis=0)
+        loss, slope, curvature = problem.scaled(alpha)
+        assert loss == pytest.approx(-float(w @ np.log(p[problem.y, rows])), rel=1e-13)
+        assert slope == pytest.approx(float(w @ (mean - x[problem.y, rows])), abs=1e-12)
+        assert curvature == pytest.approx(float(w @ ((p * x * x).sum(axis=0) - mean**2)), rel=1e-10)
 
 
 def test_adjoint_is_the_transpose_of_linear(kind: str) -> None:

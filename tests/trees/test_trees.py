@@ -8,12 +8,14 @@ import pytest
 from calibrant.calibrators.auto.trees.ensemble import (
     BoostingOptions,
     TreeLayer,
+    add_compiled,
+    boost,
     choose_pairs,
     concatenate,
     cross_fit_trees,
     quantile_borders,
 )
-from calibrant.calibrators.auto.trees.kernels import _draw, add_trees, boost
+from calibrant.calibrators.auto.trees.kernels import draw
 
 
 def xor_data(n=3000, seed=0):
@@ -29,9 +31,8 @@ def one_round(x, y, weight, *, depth=1, l2=1.0, rate=1.0):
     bins = np.stack([np.searchsorted(b, row) for b, row in zip(borders, x, strict=True)]).astype(np.uint8)
     z = np.zeros((2, len(y)))
     held = np.zeros((2, 1))
-    return borders, boost(
-        bins, n_bins, z, y, weight, bins[:, :1].copy(), held, y[:1], weight[:1], 1, depth, rate, l2, 9, 1.0, 5, 0
-    )
+    options = BoostingOptions(rounds=1, depth=depth, rate=rate, l2=l2, columns=9, share=1.0, patience=5)
+    return borders, boost(bins, n_bins, z, y, weight, (bins[:, :1].copy(), held, y[:1], weight[:1]), options, 0)
 
 
 def test_first_stump_is_the_best_of_all_splits():
@@ -67,7 +68,8 @@ def test_weights_are_repetitions():
         bins = np.stack([np.searchsorted(b, r) for b, r in zip(borders, x[:, rows], strict=True)]).astype(np.uint8)
         z = np.zeros((2, len(rows)))
         held = bins[:, :1].copy(), np.zeros((2, 1)), y[:1], np.ones(1)
-        return boost(bins, n_bins, z, y[rows], weight, *held, 10, 3, 0.3, 1.0, 2, 1.0, 10, 7)[2]
+        options = BoostingOptions(rounds=10, depth=3, rate=0.3, l2=1.0, columns=2, share=1.0, patience=10)
+        return boost(bins, n_bins, z, y[rows], weight, held, options, 7)[2]
 
     np.testing.assert_allclose(run(np.arange(300), weight.astype(float)), run(rows, np.ones(len(rows))), atol=1e-10)
 
@@ -81,8 +83,21 @@ def test_added_steps_are_those_of_the_leaves():
     np.testing.assert_array_equal(z.T, layer.values[0])
     twice = concatenate([layer, layer.scaled(0.5)], 2)
     w = np.zeros((2, 4))
-    add_trees(x, twice.features, twice.subtracted, twice.thresholds, twice.values, w)
+    add_compiled(twice, x, w)
     np.testing.assert_allclose(w, 1.5 * z)
+
+
+@pytest.mark.parametrize("n", [1, 1000])
+def test_compiled_and_plain_sums_agree_to_the_last_bit(n):
+    rng = np.random.default_rng(0)
+    features = rng.integers(3, size=(300, 6))
+    subtracted = np.where(rng.random((300, 6)) < 0.5, (features + 1) % 3, -1)
+    layer = TreeLayer(features, subtracted, rng.normal(size=(300, 6)), rng.normal(size=(300, 64, 4)))
+    x, plain = rng.normal(size=(3, n)), rng.normal(size=(4, n))
+    compiled = plain.copy()
+    layer.add_plainly(x, plain)
+    add_compiled(layer, x, compiled)
+    np.testing.assert_array_equal(plain, compiled)
 
 
 @pytest.mark.parametrize("depth", [2, 4])
@@ -131,7 +146,7 @@ def test_random_shares_of_the_rows_are_of_the_size_asked_for_and_independent():
     picks = []
     for seed in (1, 2):
         chosen = np.zeros(20_000)
-        chosen[sample[: _draw(0.3, seed, sample)]] = 1.0
+        chosen[sample[: draw(0.3, seed, sample)]] = 1.0
         picks.append(chosen)
     np.testing.assert_allclose([pick.mean() for pick in picks], 0.3, atol=0.015)
     assert abs(np.corrcoef(picks)[0, 1]) < 0.03

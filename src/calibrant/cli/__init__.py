@@ -6,6 +6,8 @@ Each command lives in a module of its own, as a `typer.Typer` named `app`, and i
 
 from __future__ import annotations
 
+import logging
+import sys
 from typing import Annotated
 
 import typer
@@ -53,4 +55,7 @@ def _calibrant(
 def main() -> None:
     """Entry point of the program `calibrant`."""
     end_cleanly()
+    if sys.stderr.isatty():  # what takes a while, such as compiling for the first fit
+        logging.basicConfig(format="%(message)s")
+        logging.getLogger("calibrant").setLevel(logging.INFO)
     app()

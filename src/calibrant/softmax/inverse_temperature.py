@@ -55,8 +55,8 @@ def fit_inverse_temperature(
             asked = True
             if bool(np.all(problem.offset[problem.y, np.arange(n)] >= problem.offset.max(axis=0))):
                 alpha = LARGEST_INVERSE_TEMPERATURE
-                return alpha, problem.line(problem.offset, problem.offset, alpha - 1.0)[0]
-        loss, slope, curvature = problem.line(problem.offset, problem.offset, alpha - 1.0)
+                return alpha, problem.scaled(alpha)[0]
+        loss, slope, curvature = problem.scaled(alpha)
         loss += pull * s * s / 2.0
         # Newton in s = log α: d/ds = α f', d²/ds² = α f' + α² f''.
         slope = alpha * slope + pull * s
@@ -81,5 +81,5 @@ def _start_with_prior(problem: SoftmaxProblem, free: float, pull: float) -> floa
     steps = np.linspace(0.0, np.log(free), 1 + int(np.ceil(abs(np.log(free)))))[1:]
     if len(steps) < 2:
         return free
-    line = (problem.line(problem.offset, problem.offset, np.exp(s) - 1.0)[0] + pull * s * s / 2.0 for s in steps)
+    line = (problem.scaled(np.exp(s))[0] + pull * s * s / 2.0 for s in steps)
     return float(np.exp(steps[int(np.argmin(list(line)))]))

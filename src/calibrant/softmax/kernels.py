@@ -3,342 +3,339 @@
 All matrices are class-major, shape (k, n): the loops over rows are then contiguous and vectorise, which a loop over a
 handful of classes does not. Rows are processed in chunks that stay in the first-level cache, so that the maximum, the
 exponentials, the sum and the result cost one pass through memory.
+
+Compiling is what the first fit of an environment waits for, so kernels are kept cheap to compile: arrays are made by
+the Python functions that call them, and the exponential and the logarithm are emitted as instructions, not as code that
+numba would have to type.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
-_CHUNK = 256
+from calibrant import compiling
+from calibrant.typing import FloatArray, IntArray
+
+#: Rows handled at a time. Indices are unsigned: of signed ones numba has to ask whether they count from the end, which
+#: hinders vectors; slices, which would help as well, take twice as long to compile.
+_CHUNK = np.uint64(256)
+_ZERO = np.uint64(0)
 _LOG2_E = 1.4426950408889634
 # ln 2 in two parts: the first has trailing zeros, so that n * ln 2 is exact for the exponents that occur.
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
+#: Added to a number of moderate size, it rounds it to an integer that then stands in the low bits.
+_ROUNDING = 1.5 * 2.0**52
+_EXP = [1.0 / math.factorial(n) for n in range(13, -1, -1)]
+_LOG = [2.0 / n for n in range(33, 0, -2)]
+_FAST = ("contract", "reassoc", "nsz", "arcp")
+_EXACT = ("contract",)
+
+
+def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile for calls from Python or other kernels; without a cache where no folder for it can be written."""
+    compiling.announce()
+    # Kernels make no arrays, so that none has to be counted, and nobody calls them from C.
+    fixed = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True, "_nrt": False}
+    options = {**fixed, "fastmath": set(_FAST), **options}
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        try:
+            return njit(**{"cache": True, **options})(function)
+        except RuntimeError:  # numba's "cannot cache function: no locator available"
+            return njit(**{**options, "cache": False})(function)
+
+    return compiled
+
+
+def _polynomial(builder: Any, x: Any, coefficients: list[float]) -> Any:
+    """Horner's scheme, highest power first."""
+    value = ir.Constant(ir.DoubleType(), coefficients[0])
+    for c in coefficients[1:]:
+        value = builder.fadd(builder.fmul(value, x, flags=_FAST), ir.Constant(ir.DoubleType(), c), flags=_FAST)
+    return value
 
 
 @intrinsic
-def _bits(typingctx, x):  # type: ignore[no-untyped-def]
-    """The bits of a double as an integer."""
-
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), codegen
-
-
-@intrinsic
-def _from_bits(typingctx, bits):  # type: ignore[no-untyped-def]
-    """The double that an integer's bits stand for."""
-
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
-
-
-@njit(inline="always", fastmath=True)
-def _log(x):  # type: ignore[no-untyped-def]
+def log(typingctx, x):  # type: ignore[no-untyped-def]
     """log(x) for normal x > 0 to within two units in the last place, in a form the compiler can vectorise.
 
     With ``x = 2ⁿ m``, ``m`` in [1, 2), it is ``n ln 2 + 2 artanh((m − 1) / (m + 1))``, the latter by its series.
     """
-    bits = _bits(np.float64(x))
-    n = (bits >> 52) - 1023
-    m = _from_bits((bits & 0xFFFFFFFFFFFFF) | (1023 << 52))
-    u = (m - 1.0) / (m + 1.0)
-    v = u * u
-    p = 1.0 / 33.0
-    p = p * v + 1.0 / 31.0
-    p = p * v + 1.0 / 29.0
-    p = p * v + 1.0 / 27.0
-    p = p * v + 1.0 / 25.0
-    p = p * v + 1.0 / 23.0
-    p = p * v + 1.0 / 21.0
-    p = p * v + 1.0 / 19.0
-    p = p * v + 1.0 / 17.0
-    p = p * v + 1.0 / 15.0
-    p = p * v + 1.0 / 13.0
-    p = p * v + 1.0 / 11.0
-    p = p * v + 1.0 / 9.0
-    p = p * v + 1.0 / 7.0
-    p = p * v + 1.0 / 5.0
-    p = p * v + 1.0 / 3.0
-    p = p * v + 1.0
-    return n * _LN2_HIGH + (n * _LN2_LOW + 2.0 * u * p)
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        double, integer = ir.DoubleType(), ir.IntType(64)
+        bits = builder.bitcast(args[0], integer)
+        exponent = builder.lshr(bits, integer(52))
+        # 2⁵² + exponent, by its bits: vectors of integers are slow to convert.
+        shifted = builder.bitcast(builder.or_(exponent, integer(0x433 << 52)), double)
+        n = builder.fsub(shifted, double(2.0**52 + 1023.0), flags=_EXACT)
+        m = builder.bitcast(builder.or_(builder.and_(bits, integer((1 << 52) - 1)), integer(1023 << 52)), double)
+        u = builder.fdiv(
+            builder.fsub(m, double(1.0), flags=_EXACT), builder.fadd(m, double(1.0), flags=_EXACT), flags=_FAST
+        )
+        series = builder.fmul(u, _polynomial(builder, builder.fmul(u, u, flags=_FAST), _LOG), flags=_FAST)
+        low = builder.fadd(builder.fmul(n, double(_LN2_LOW), flags=_FAST), series, flags=_FAST)
+        return builder.fadd(builder.fmul(n, double(_LN2_HIGH), flags=_FAST), low, flags=_FAST)
+
+    return types.float64(types.float64), codegen
 
 
-@njit(inline="always", fastmath=True)
-def _exp(x):  # type: ignore[no-untyped-def]
+@intrinsic
+def exp(typingctx, x):  # type: ignore[no-untyped-def]
     """exp(x) for x <= 0 to within two units in the last place; a form the compiler can vectorise (libm's is not)."""
-    x = max(x, -708.0)
-    n = math.floor(x * _LOG2_E + 0.5)
-    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
-    p = 1.6059043836821613e-10
-    p = p * r + 2.08767569878681e-09
-    p = p * r + 2.505210838544172e-08
-    p = p * r + 2.755731922398589e-07
-    p = p * r + 2.7557319223985893e-06
-    p = p * r + 2.48015873015873e-05
-    p = p * r + 0.0001984126984126984
-    p = p * r + 0.001388888888888889
-    p = p * r + 0.008333333333333333
-    p = p * r + 0.041666666666666664
-    p = p * r + 0.16666666666666666
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    return p * _from_bits((np.int64(n) + 1023) << 52)
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        double, integer = ir.DoubleType(), ir.IntType(64)
+        x, least = args[0], double(-708.0)
+        x = builder.select(builder.fcmp_ordered("<", x, least), least, x)
+        # x = n ln 2 + r. These roundings are meant: no rule of algebra may remove them, as numba would allow for
+        # instructions without flags of their own.
+        shifted = builder.fadd(builder.fmul(x, double(_LOG2_E), flags=_EXACT), double(_ROUNDING), flags=_EXACT)
+        n = builder.fsub(shifted, double(_ROUNDING), flags=_EXACT)
+        r = builder.fsub(x, builder.fmul(n, double(_LN2_HIGH), flags=_EXACT), flags=_EXACT)
+        r = builder.fsub(r, builder.fmul(n, double(_LN2_LOW), flags=_EXACT), flags=_EXACT)
+        exponent = builder.shl(builder.add(builder.bitcast(shifted, integer), integer(1023)), integer(52))
+        return builder.fmul(_polynomial(builder, r, _EXP), builder.bitcast(exponent, double), flags=_FAST)
+
+    return types.float64(types.float64), codegen
 
 
-@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
-def softmax_loss(z, y, weight):  # type: ignore[no-untyped-def]
+def _chunks(count: int, dtype: Any = np.float64) -> NDArray[Any]:
+    """Work space of a kernel, (count, rows of a chunk)."""
+    return np.empty((count, _CHUNK), dtype=dtype)
+
+
+def softmax_loss(z: NDArray[Any], y: IntArray, weight: NDArray[Any]) -> float:
     """Overwrite logits `z` (k, n) by probabilities; return the weighted sum of the log losses at labels `y`."""
-    k, n = z.shape
-    top = np.empty(_CHUNK, dtype=z.dtype)
-    total = np.empty(_CHUNK, dtype=z.dtype)
-    at_label = np.empty(_CHUNK, dtype=z.dtype)
+    return _softmax_loss(z, y, weight, _chunks(3, z.dtype))
+
+
+@jit()
+def _softmax_loss(z, y, weight, buffer):  # type: ignore[no-untyped-def]
+    k, n = z.shape[0], np.uint64(z.shape[1])
+    top, total, at_label = buffer[0], buffer[1], buffer[2]
     loss = 0.0
-    for start in range(0, n, _CHUNK):
+    for start in range(_ZERO, n, _CHUNK):
         m = min(_CHUNK, n - start)
         for i in range(m):
             top[i] = z[0, start + i]
             at_label[i] = z[y[start + i], start + i]
             total[i] = 0.0
         for j in range(1, k):
-            row = z[j, start : start + m]
             for i in range(m):
-                top[i] = max(top[i], row[i])
+                top[i] = max(top[i], z[j, start + i])
         for j in range(k):
-            row = z[j, start : start + m]
             for i in range(m):
-                e = _exp(row[i] - top[i])
-                row[i] = e
+                e = exp(z[j, start + i] - top[i])
+                z[j, start + i] = e
                 total[i] += e
         for i in range(m):
-            loss += weight[start + i] * (_log(total[i]) + top[i] - at_label[i])
+            loss += weight[start + i] * (log(total[i]) + top[i] - at_label[i])
             total[i] = 1.0 / total[i]
         for j in range(k):
-            row = z[j, start : start + m]
             for i in range(m):
-                row[i] *= total[i]
+                z[j, start + i] *= total[i]
     return loss
 
 
-@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
-def apply_curvature(p, d, weight):  # type: ignore[no-untyped-def]
+def apply_curvature(p: NDArray[Any], d: NDArray[Any], weight: NDArray[Any]) -> None:
     """Overwrite directions `d` (k, n) by `weight (diag(p) - p pᵀ) d` of each row."""
-    k, n = p.shape
-    mean = np.empty(_CHUNK, dtype=p.dtype)
-    for start in range(0, n, _CHUNK):
+    _apply_curvature(p, d, weight, np.empty(_CHUNK, dtype=p.dtype))
+
+
+@jit()
+def _apply_curvature(p, d, weight, mean):  # type: ignore[no-untyped-def]
+    k, n = p.shape[0], np.uint64(p.shape[1])
+    for start in range(_ZERO, n, _CHUNK):
         m = min(_CHUNK, n - start)
         for i in range(m):
             mean[i] = 0.0
         for j in range(k):
-            p_row = p[j, start : start + m]
-            d_row = d[j, start : start + m]
             for i in range(m):
-                mean[i] += p_row[i] * d_row[i]
+                mean[i] += p[j, start + i] * d[j, start + i]
         for j in range(k):
-            p_row = p[j, start : start + m]
-            d_row = d[j, start : start + m]
-            w = weight[start : start + m]
             for i in range(m):
-                d_row[i] = w[i] * p_row[i] * (d_row[i] - mean[i])
+                d[j, start + i] = weight[start + i] * p[j, start + i] * (d[j, start + i] - mean[i])
 
 
-@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
+@jit()
 def add_own(z, theta, own):  # type: ignore[no-untyped-def]
     """Add to `z` (k, n) the own-class features (m, k, n) weighed by `theta` (k, m)."""
     k, n = z.shape
     for j in range(k):
-        row = z[j]
         for m in range(theta.shape[1]):
-            coefficient = theta[j, m]
-            feature = own[m, j]
             for i in range(n):
-                row[i] += coefficient * feature[i]
+                z[j, i] += theta[j, m] * own[m, j, i]
 
 
-@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
-def own_curvature(p, shared, own, theta, weight, out):  # type: ignore[no-untyped-def]
+def own_curvature(
+    p: NDArray[Any], shared: NDArray[Any], own: NDArray[Any], theta: NDArray[Any], weight: NDArray[Any]
+) -> FloatArray:
     """Hessian-vector product with at most one shared feature beside own-class ones, in one pass over the data.
 
-    `p` (k, n) and `own` (m, k, n) of the classes that have coefficients, `theta` and `out` (k, d + m), `shared` (d, n).
+    `p` (k, n) and `own` (m, k, n) of the classes that have coefficients, `theta` (k, d + m), `shared` (d, n).
     """
-    k, n = p.shape
+    out = np.zeros(theta.shape)
+    _own_curvature(p, shared, own, theta, weight, _chunks(len(p) + 1, p.dtype), out)
+    return out
+
+
+@jit()
+def _own_curvature(p, shared, own, theta, weight, moved, out):  # type: ignore[no-untyped-def]
+    k, n = p.shape[0], np.uint64(p.shape[1])
     d = shared.shape[0]
-    moved = np.empty((k, _CHUNK), dtype=p.dtype)
-    mean = np.empty(_CHUNK, dtype=p.dtype)
-    out[:] = 0.0
-    for start in range(0, n, _CHUNK):
+    mean = moved[k]
+    for start in range(_ZERO, n, _CHUNK):
         m = min(_CHUNK, n - start)
-        mean[:] = 0.0
+        for i in range(m):
+            mean[i] = 0.0
         for j in range(k):
-            row = moved[j, :m]
-            p_row = p[j, start : start + m]
-            row[:] = 0.0
-            for q in range(d):
-                feature = shared[q, start : start + m]
-                coefficient = theta[j, q]
-                for i in range(m):
-                    row[i] += coefficient * feature[i]
+            for i in range(m):
+                moved[j, i] = theta[j, 0] * shared[0, start + i] if d else 0.0
             for q in range(own.shape[0]):
-                feature = own[q, j, start : start + m]
-                coefficient = theta[j, d + q]
                 for i in range(m):
-                    row[i] += coefficient * feature[i]
+                    moved[j, i] += theta[j, d + q] * own[q, j, start + i]
             for i in range(m):
-                mean[i] += p_row[i] * row[i]
-        w = weight[start : start + m]
+                mean[i] += p[j, start + i] * moved[j, i]
         for j in range(k):
-            row = moved[j, :m]
-            p_row = p[j, start : start + m]
             for i in range(m):
-                row[i] = w[i] * p_row[i] * (row[i] - mean[i])
-            for q in range(d):
-                feature = shared[q, start : start + m]
+                moved[j, i] = weight[start + i] * p[j, start + i] * (moved[j, i] - mean[i])
+            for q in range(d + own.shape[0]):
                 total = 0.0
-                for i in range(m):
-                    total += row[i] * feature[i]
+                if q < d:
+                    for i in range(m):
+                        total += moved[j, i] * shared[q, start + i]
+                else:
+                    for i in range(m):
+                        total += moved[j, i] * own[q - d, j, start + i]
                 out[j, q] += total
-            for q in range(own.shape[0]):
-                feature = own[q, j, start : start + m]
-                total = 0.0
-                for i in range(m):
-                    total += row[i] * feature[i]
-                out[j, d + q] += total
 
 
-@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
+@jit()
 def own_sums(residual, own, out):  # type: ignore[no-untyped-def]
     """Sums over rows of residuals (k, n) times own-class features (m, k, n), into `out` (k, m)."""
     k, n = residual.shape
     for j in range(k):
-        row = residual[j]
         for m in range(own.shape[0]):
-            feature = own[m, j]
             total = 0.0
             for i in range(n):
-                total += row[i] * feature[i]
+                total += residual[j, i] * own[m, j, i]
             out[j, m] = total
 
 
-@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
-def logistic_derivatives(offset, features, theta, y, weight):  # type: ignore[no-untyped-def]
+def logistic_derivatives(
+    offset: FloatArray, features: FloatArray, theta: FloatArray, y: IntArray, weight: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
     """Loss sum, gradient and Hessian of two classes of which only the second has coefficients, in one pass."""
-    d, n = features.shape
-    z = np.empty(_CHUNK)
-    residual = np.empty(_CHUNK)
-    curvature = np.empty(_CHUNK)
-    gradient = np.zeros(d)
-    hessian = np.zeros((d, d))
+    d = len(features)
+    gradient, hessian = np.zeros(d), np.zeros((d, d))
+    loss = _logistic_derivatives(offset, features, theta, y, weight, _chunks(3), gradient, hessian)
+    return loss, gradient, hessian
+
+
+@jit()
+def _logistic_derivatives(offset, features, theta, y, weight, buffer, gradient, hessian):  # type: ignore[no-untyped-def]
+    d, n = features.shape[0], np.uint64(features.shape[1])
+    z, residual, curvature = buffer[0], buffer[1], buffer[2]
     loss = 0.0
-    for start in range(0, n, _CHUNK):
+    for start in range(_ZERO, n, _CHUNK):
         m = min(_CHUNK, n - start)
         for i in range(m):
             z[i] = offset[1, start + i] - offset[0, start + i]
         for q in range(d):
-            row = features[q, start : start + m]
             for i in range(m):
-                z[i] += theta[q] * row[i]
+                z[i] += theta[q] * features[q, start + i]
         for i in range(m):
-            small = _exp(-abs(z[i]))
+            small = exp(-abs(z[i]))
             lesser = small / (1.0 + small)
             w = weight[start + i]
             residual[i] = w * ((1.0 - lesser if z[i] > 0.0 else lesser) - y[start + i])
             curvature[i] = w * lesser * (1.0 - lesser)
             margin = -z[i] if y[start + i] == 1 else z[i]
-            loss += w * (max(margin, 0.0) + (_log(1.0 + small) if small > 1e-8 else small))
+            loss += w * (max(margin, 0.0) + (log(1.0 + small) if small > 1e-8 else small))
         for q in range(d):
-            row = features[q, start : start + m]
             total = 0.0
             for i in range(m):
-                total += residual[i] * row[i]
+                total += residual[i] * features[q, start + i]
             gradient[q] += total
             for s in range(q + 1):
-                other = features[s, start : start + m]
                 total = 0.0
                 for i in range(m):
-                    total += curvature[i] * row[i] * other[i]
+                    total += curvature[i] * features[q, start + i] * features[s, start + i]
                 hessian[q, s] += total
     for q in range(d):
         for s in range(q):
             hessian[s, q] = hessian[q, s]
-    return loss, gradient, hessian
+    return loss
 
 
-@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
-def scaled_dual_value(p, x, y, weight, scale):  # type: ignore[no-untyped-def]
+def scaled_dual_value(p: NDArray[Any], x: NDArray[Any], y: IntArray, weight: NDArray[Any], scale: float) -> float:
     """Sum of ``w (H(q) + (q − onehot(y)) · x)`` at ``q = onehot(y) + scale (p − onehot(y))``; see `certificate`."""
-    k, n = p.shape
-    value = np.empty(_CHUNK)
+    return _scaled_dual_value(p, x, y, weight, scale, np.empty(_CHUNK))
+
+
+@jit()
+def _scaled_dual_value(p, x, y, weight, scale, value):  # type: ignore[no-untyped-def]
+    k, n = p.shape[0], np.uint64(p.shape[1])
     total = 0.0
-    for start in range(0, n, _CHUNK):
+    for start in range(_ZERO, n, _CHUNK):
         m = min(_CHUNK, n - start)
-        value[:] = 0.0
+        for i in range(m):
+            value[i] = 0.0
         for j in range(k):
-            p_row = p[j, start : start + m]
-            x_row = x[j, start : start + m]
             for i in range(m):
-                q = scale * p_row[i]
-                value[i] += q * (x_row[i] - _log(max(q, 1e-300)))
+                q = scale * p[j, start + i]
+                value[i] += q * (x[j, start + i] - log(max(q, 1e-300)))
         for i in range(m):
             label = y[start + i]
             x_label = x[label, start + i]
             without = scale * p[label, start + i]
             q = without + (1.0 - scale)
-            value[i] -= without * (x_label - _log(max(without, 1e-300)))
-            value[i] += q * (x_label - _log(max(q, 1e-300))) - x_label
+            value[i] -= without * (x_label - log(max(without, 1e-300)))
+            value[i] += q * (x_label - log(max(q, 1e-300))) - x_label
             total += weight[start + i] * value[i]
     return total
 
 
-@njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy", nogil=True)
-def line_derivatives(z, d, t, y, weight):  # type: ignore[no-untyped-def]
-    """Loss sum along the line `z + t d` and its first two derivatives in `t`."""
-    k, n = d.shape
-    top = np.empty(_CHUNK, dtype=z.dtype)
-    total = np.empty(_CHUNK, dtype=z.dtype)
-    first = np.empty(_CHUNK, dtype=z.dtype)
-    second = np.empty(_CHUNK, dtype=z.dtype)
-    at_label = np.empty(_CHUNK, dtype=z.dtype)
-    d_label = np.empty(_CHUNK, dtype=z.dtype)
+def scaled_derivatives(x: NDArray[Any], alpha: float, y: IntArray, weight: NDArray[Any]) -> tuple[float, float, float]:
+    """Loss sum at the logits `alpha x` (k, n), for positive `alpha`, and its first two derivatives in `alpha`."""
+    return _scaled_derivatives(x, alpha, y, weight, _chunks(5))
+
+
+@jit()
+def _scaled_derivatives(x, alpha, y, weight, buffer):  # type: ignore[no-untyped-def]
+    k, n = x.shape[0], np.uint64(x.shape[1])
+    top, total, first, second, at_label = buffer[0], buffer[1], buffer[2], buffer[3], buffer[4]
     loss = 0.0
     slope = 0.0
     curvature = 0.0
-    for start in range(0, n, _CHUNK):
+    for start in range(_ZERO, n, _CHUNK):
         m = min(_CHUNK, n - start)
         for i in range(m):
-            top[i] = z[0, start + i] + t * d[0, start + i]
-            total[i] = 0.0
-            first[i] = 0.0
-            second[i] = 0.0
+            top[i] = x[0, start + i]
+            at_label[i] = x[y[start + i], start + i]
+            total[i] = first[i] = second[i] = 0.0
         for j in range(1, k):
-            z_row = z[j, start : start + m]
-            d_row = d[j, start : start + m]
             for i in range(m):
-                top[i] = max(top[i], z_row[i] + t * d_row[i])
+                top[i] = max(top[i], x[j, start + i])
         for j in range(k):
-            z_row = z[j, start : start + m]
-            d_row = d[j, start : start + m]
             for i in range(m):
-                e = _exp(z_row[i] + t * d_row[i] - top[i])
+                e = exp(alpha * (x[j, start + i] - top[i]))
                 total[i] += e
-                first[i] += e * d_row[i]
-                second[i] += e * d_row[i] * d_row[i]
+                first[i] += e * x[j, start + i]
+                second[i] += e * x[j, start + i] * x[j, start + i]
         for i in range(m):
-            label = y[start + i]
-            at_label[i] = z[label, start + i] + t * d[label, start + i]
-            d_label[i] = d[label, start + i]
-        for i in range(m):
-            w = weight[start + i]
             mean = first[i] / total[i]
-            loss += w * (_log(total[i]) + top[i] - at_label[i])
-            slope += w * (mean - d_label[i])
-            curvature += w * max(second[i] / total[i] - mean * mean, 0.0)
+            loss += weight[start + i] * (log(total[i]) + alpha * (top[i] - at_label[i]))
+            slope += weight[start + i] * (mean - at_label[i])
+            curvature += weight[start + i] * max(second[i] / total[i] - mean * mean, 0.0)
     return loss, slope, curvature

@@ -189,19 +189,16 @@ class SoftmaxProblem:
         from calibrant.softmax.kernels import apply_curvature, own_curvature
 
         if self.n_own and self.n_shared <= 1 and not self.first_free:  # no matrix product that BLAS could do better
-            out = np.empty(self.shape)
-            own_curvature(p, self.shared, self.own, direction.astype(self.dtype, copy=False), self.row_weight, out)
-            return out
+            return own_curvature(p, self.shared, self.own, direction.astype(self.dtype, copy=False), self.row_weight)
         d = self.linear(direction, out=self._scratch())
         apply_curvature(p, d, self.row_weight)
         return self.adjoint(d)
 
-    def line(self, z: NDArray[Any], d: NDArray[Any], t: float) -> tuple[float, float, float]:
-        """Mean log loss at logits ``z + t d`` and its first two derivatives in `t`."""
-        from calibrant.softmax.kernels import line_derivatives
+    def scaled(self, alpha: float) -> tuple[float, float, float]:
+        """Mean log loss at `alpha` > 0 times the offset, and its first two derivatives in `alpha`."""
+        from calibrant.softmax.kernels import scaled_derivatives
 
-        loss, slope, curvature = line_derivatives(z, d, self.scalar(t), self.y, self.row_weight)
-        return float(loss), float(slope), float(curvature)
+        return scaled_derivatives(self.offset, float(alpha), self.y, self.row_weight)
 
     def scalar(self, t: float) -> Any:
         """A number in the precision of the matrices, so that products with them do not widen."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant.softmax.kernels import _exp, _log
-from calibrant.typing import FloatArray
+from calibrant.softmax.kernels import exp, jit, log
+from calibrant.typing import FloatArray, IntArray
 
-#: Rows handled at a time, in the first-level cache.
-_CHUNK = 256
-
-IntArray = NDArray[np.int64]
+#: Rows handled at a time, in the first-level cache; unsigned as in `calibrant.softmax.kernels`.
+_CHUNK = np.uint64(256)
 
 
-@numba.njit(cache=True)
 def bridge_slopes(weight: FloatArray, positive: FloatArray) -> FloatArray:
     """Isotonic value of a positive row of weight one put before group i, for i = 0 ... m.
 
@@ -25,22 +20,23 @@ def bridge_slopes(weight: FloatArray, positive: FloatArray) -> FloatArray:
     cost O(m).
     """
     m = len(weight)
-    w = np.zeros(m + 1)
-    s = np.zeros(m + 1)
-    for i in range(m):
-        w[i + 1] = w[i] + weight[i]
-        s[i + 1] = s[i] + positive[i]
+    w, s, slope = np.zeros(m + 1), np.zeros(m + 1), np.ones(m + 1)
+    np.cumsum(weight, out=w[1:])
+    np.cumsum(positive, out=s[1:])
+    _bridge_slopes(w, s, slope, np.full(m + 1, m), np.zeros(m + 1, dtype=np.int64))
+    return slope
 
-    after = np.zeros(m + 1, dtype=np.int64)  # the next vertex on the lower hull of points i ... m
-    after[m] = m
+
+@jit(fastmath=False)
+def _bridge_slopes(w, s, slope, after, hull):  # type: ignore[no-untyped-def]
+    """`after`, the next vertex on the lower hull of points i ... m, and `hull`, of points 0 ... i, are work space."""
+    m = len(w) - 1
     for i in range(m - 1, -1, -1):
         j = i + 1
         while j != m and (s[j] - s[i]) * (w[after[j]] - w[i]) >= (s[after[j]] - s[i]) * (w[j] - w[i]):
             j = after[j]
         after[i] = j
 
-    slope = np.ones(m + 1)
-    hull = np.zeros(m + 1, dtype=np.int64)  # the lower hull of points 0 ... i, as a stack
     top = -1
     u = 0
     v = 1
@@ -72,10 +68,8 @@ def bridge_slopes(weight: FloatArray, positive: FloatArray) -> FloatArray:
             else:
                 break
         slope[i] = ds / dw
-    return slope
 
 
-@numba.njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
 def spline_logistic(
     starts: IntArray,
     coefficients: FloatArray,
@@ -91,52 +85,54 @@ def spline_logistic(
     coefficients c (columns of `coefficients`) and ``e_j = extended[j]``, the values and second derivatives at both
     ends. `hessian` (intervals, 4, 4; lower triangle) and `gradient` (intervals, 4) are overwritten.
     """
-    residual = np.empty(_CHUNK)
-    curvature = np.empty(_CHUNK)
     hessian[:] = 0.0
     gradient[:] = 0.0
+    buffer = np.empty((2, _CHUNK))
+    return float(_spline_logistic(starts, coefficients, target, weight, extended, buffer, hessian, gradient))
+
+
+@jit()
+def _spline_logistic(starts, coefficients, target, weight, extended, buffer, hessian, gradient):  # type: ignore[no-untyped-def]
+    residual, curvature = buffer[0], buffer[1]
     loss = 0.0
     for j in range(len(starts) - 1):
-        e0, e1, e2, e3 = extended[j]
-        for start in range(starts[j], starts[j + 1], _CHUNK):
-            m = min(_CHUNK, starts[j + 1] - start)
-            c0 = coefficients[0, start : start + m]
-            c1 = coefficients[1, start : start + m]
-            c2 = coefficients[2, start : start + m]
-            c3 = coefficients[3, start : start + m]
-            t = target[start : start + m]
-            w = weight[start : start + m]
+        e0, e1, e2, e3 = extended[j, 0], extended[j, 1], extended[j, 2], extended[j, 3]
+        stop = np.uint64(starts[j + 1])
+        for start in range(np.uint64(starts[j]), stop, _CHUNK):
+            m = min(_CHUNK, stop - start)
             for i in range(m):
-                z = c0[i] * e0 + c1[i] * e1 + c2[i] * e2 + c3[i] * e3
-                small = _exp(-abs(z))
+                r = start + i
+                z = (
+                    coefficients[0, r] * e0
+                    + coefficients[1, r] * e1
+                    + coefficients[2, r] * e2
+                    + coefficients[3, r] * e3
+                )
+                small = exp(-abs(z))
                 lesser = small / (1.0 + small)
-                residual[i] = w[i] * ((1.0 - lesser if z > 0.0 else lesser) - t[i])
-                curvature[i] = w[i] * lesser * (1.0 - lesser)
-                loss += w[i] * (max(z, 0.0) + _log(1.0 + small) - t[i] * z)
+                residual[i] = weight[r] * ((1.0 - lesser if z > 0.0 else lesser) - target[r])
+                curvature[i] = weight[r] * lesser * (1.0 - lesser)
+                loss += weight[r] * (max(z, 0.0) + log(1.0 + small) - target[r] * z)
             for a in range(4):
-                row = coefficients[a, start : start + m]
                 total = 0.0
                 for i in range(m):
-                    total += residual[i] * row[i]
+                    total += residual[i] * coefficients[a, start + i]
                 gradient[j, a] += total
                 for b in range(a + 1):
-                    other = coefficients[b, start : start + m]
                     total = 0.0
                     for i in range(m):
-                        total += curvature[i] * row[i] * other[i]
+                        total += curvature[i] * coefficients[a, start + i] * coefficients[b, start + i]
                     hessian[j, a, b] += total
     return loss
 
 
-@numba.njit(cache=True, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
-def spline_loss(
-    starts: IntArray, coefficients: FloatArray, target: FloatArray, weight: FloatArray, extended: FloatArray
-) -> float:
+@jit()
+def spline_loss(starts, coefficients, target, weight, extended):  # type: ignore[no-untyped-def]
     """Log loss of a spline's log-odds, for rows as in `spline_logistic`."""
     loss = 0.0
     for j in range(len(starts) - 1):
         for i in range(starts[j], starts[j + 1]):
             z = coefficients[0, i] * extended[j, 0] + coefficients[1, i] * extended[j, 1]
             z += coefficients[2, i] * extended[j, 2] + coefficients[3, i] * extended[j, 3]
-            loss += weight[i] * (max(z, 0.0) + _log(1.0 + _exp(-abs(z))) - target[i] * z)
+            loss += weight[i] * (max(z, 0.0) + log(1.0 + exp(-abs(z))) - target[i] * z)
     return loss

@@ -195,7 +195,8 @@ class _Problem:
         from calibrant.calibrators.binary.kernels import spline_logistic
 
         ridge = strength / len(beta)
-        loss = spline_logistic(*part, self.extend @ beta, self.hessian, self.gradient)
+        arguments = (*part, self.extend @ beta, self.hessian, self.gradient)
+        loss = spline_logistic(*arguments)
         gradient = np.einsum("jak,ja->k", self.extend, self.gradient) / total + 2.0 * ridge * beta
         local = self.hessian + np.tril(self.hessian, -1).transpose(0, 2, 1)
         rows = self.extend.reshape(-1, len(beta))

@@ -85,7 +85,7 @@ class GuoTemperatureScalingCalibrator(Calibrator):
 
         def evaluate(temperature: float) -> tuple[float, float]:
             """Mean log loss and its derivative."""
-            loss, slope, _ = problem.line(problem.offset, problem.offset, 1.0 / temperature - 1.0)
+            loss, slope, _ = problem.scaled(1.0 / temperature)
             return loss, -slope / temperature**2
 
         temperature, rate = float(self.start), float(self.learning_rate)

@@ -7,10 +7,12 @@ repeated on all rows: averaging is as good, and the out-of-fold logits are what 
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from calibrant.calibrators.state import StateCheck
 from calibrant.typing import FloatArray
@@ -19,11 +21,15 @@ IntArray = NDArray[np.int64]
 
 #: Far above what is ever grown; 2**depth steps are stored for each tree.
 _DEEPEST = 16
+#: Questions of one level answered at a time, for as many rows as that makes: their numbers stay in the cache.
+_ELEMENTS = 1 << 17
+#: Rows times trees from which on loops are compiled for them.
+_MANY = 1 << 22
 
 
 @dataclass(frozen=True)
 class BoostingOptions:
-    """How the trees are grown: see `calibrant.calibrators.auto.trees.kernels.boost`.
+    """How the trees are grown: see `boost`.
 
     `bins` are at most 256. `pairs` differences of two columns, times the number of columns, are drawn at random as
     further columns (all of them where they are fewer): for log-probabilities these are log-odds, which questions of
@@ -73,11 +79,47 @@ class TreeLayer:
         )
 
     def add_to(self, x: FloatArray, z: FloatArray) -> None:
-        """Add the steps for rows `x` (columns, n) to logits `z` (k, n) in place."""
-        if len(self):
-            from calibrant.calibrators.auto.trees.kernels import add_trees
+        """Add the steps for rows `x` (columns, n) to logits `z` (k, n) in place.
 
-            add_trees(x, self.features, self.subtracted, self.thresholds, self.values, z)
+        By compiled loops in a process that fits trees (from a size on where compiling pays), else in NumPy, with the
+        same result to the last bit: predicting with a stored calibrator waits for no compiler.
+        """
+        if not len(self):
+            return
+        kernels = sys.modules.get("calibrant.calibrators.auto.trees.kernels")
+        if kernels is not None and (kernels.add_trees.signatures or len(self) * x.shape[1] >= _MANY):
+            add_compiled(self, x, z)
+        else:
+            self.add_plainly(x, z)
+
+    def add_plainly(self, x: FloatArray, z: FloatArray) -> None:
+        """`add_to` in NumPy and SciPy alone."""
+        n, (n_trees, leaves, k) = x.shape[1], self.values.shape
+        # Row -1 is zero: what is subtracted where nothing is.
+        x = np.concatenate([x, np.zeros((1, n))])
+        first_leaf = leaves * np.arange(n_trees, dtype=np.int32)
+        steps = self.values.reshape(-1, k)
+        at_once = max(1, _ELEMENTS // n_trees)
+        for start in range(0, n, at_once):
+            rows = slice(start, min(start + at_once, n))
+            leaf = np.zeros((n_trees, rows.stop - start), dtype=np.int32)
+            for level, (feature, subtracted, threshold) in enumerate(
+                zip(self.features.T, self.subtracted.T, self.thresholds.T, strict=True)
+            ):
+                leaf |= (x[feature, rows] - x[subtracted, rows] > threshold[:, None]).astype(np.int32) << level
+            # The row of a sparse matrix has a one for each leaf the row is in; its products add tree after tree.
+            chosen = (leaf.T + first_leaf).ravel()
+            ends = np.arange(0, len(chosen) + 1, n_trees)
+            z[:, rows] += (csr_matrix((np.ones(len(chosen)), chosen, ends), (len(leaf.T), len(steps))) @ steps).T
+
+
+def add_compiled(layer: TreeLayer, x: FloatArray, z: FloatArray) -> None:
+    """`TreeLayer.add_to` by compiled loops."""
+    from calibrant.calibrators.auto.trees.kernels import add_trees
+
+    steps, leaf = np.zeros_like(z), np.empty(x.shape[1], dtype=np.int64)
+    add_trees(x, layer.features, layer.subtracted, layer.thresholds, layer.values, leaf, steps)
+    z += steps
 
 
 def check_trees(state: StateCheck) -> None:
@@ -133,6 +175,72 @@ def choose_pairs(n_columns: int, most: int, seed: int) -> IntArray:
     return pairs
 
 
+def boost(
+    bins: NDArray[np.uint8],
+    n_bins: IntArray,
+    z: FloatArray,
+    y: IntArray,
+    weight: FloatArray,
+    held: tuple[NDArray[np.uint8], FloatArray, IntArray, FloatArray],
+    options: BoostingOptions,
+    seed: int,
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray, int]:
+    """Boost from logits `z` (k, n), which are overwritten; also follow the loss of held-out rows.
+
+    `bins` (columns, n) numbers the interval of each value; `held` are the bins, the logits (overwritten), labels and
+    weights of the held-out rows. Stops after `patience` rounds without a new best held-out loss. Returns questions
+    (rounds, depth) as columns and last bins below, leaf values (rounds, 2**depth, k), the held-out loss after 0, 1, ...
+    rounds, and the rounds made.
+    """
+    from calibrant.calibrators.auto.trees.kernels import ask, draw, follow, project, step
+    from calibrant.softmax.kernels import softmax_loss
+
+    rng = np.random.RandomState(seed)
+    held_bins, held_z, held_y, held_weight = held
+    (k, n), rounds, depth, leaves = z.shape, options.rounds, options.depth, 1 << options.depth
+    columns = min(options.columns, len(bins))
+    features = np.zeros((rounds, depth), dtype=np.int64)
+    borders = np.full((rounds, depth), 255, dtype=np.int64)  # above all bins: a question that nobody answers by yes
+    values = np.zeros((rounds, leaves, k))
+    signs = np.eye(2, k)  # two classes: the gradients themselves
+    p, held_p = np.empty_like(z), np.empty_like(held_z)
+    order, sample, n_sample = np.arange(len(bins)), np.arange(n), n
+    leaf, held_leaf = np.empty(n, dtype=np.int64), np.empty(len(held_y), dtype=np.int64)
+    sketch, rows, totals = np.zeros((n, 4), dtype=np.float32), np.zeros((3, n)), np.zeros((k, 2, leaves))
+    total, left = np.empty((2, 3, leaves), dtype=np.float32)
+    histogram = np.empty((n_bins.max(), leaves, 4), dtype=np.float32)
+    damping = options.share * options.l2 / k
+    curve = np.empty(rounds + 1)
+    np.copyto(held_p, held_z)
+    curve[0] = best = softmax_loss(held_p, held_y, held_weight)
+    best_round = made = 0
+    for t in range(rounds):
+        np.copyto(p, z)
+        softmax_loss(p, y, weight)
+        if k > 2:
+            signs = np.where(rng.random_sample((2, k)) < 0.5, 1.0, -1.0)
+        if options.share < 1.0:
+            n_sample = draw(options.share, rng.randint(1, 2**31), sample)
+        project(p, y, weight, signs, rows, sketch)
+        leaf.fill(0)
+        ask(
+            bins, n_bins, sketch, leaf, sample, n_sample, order, rng.random_sample((depth, columns)), columns, damping,
+            total, left, histogram, features[t], borders[t],
+        )  # fmt: skip
+        step(p, y, weight, leaf, options.l2, options.rate, totals, values[t], z)
+        follow(held_bins, features[t], borders[t], values[t], held_leaf, held_z)
+        np.copyto(held_p, held_z)
+        loss = softmax_loss(held_p, held_y, held_weight)
+        made = t + 1
+        curve[made] = loss
+        if loss < best:
+            best, best_round = loss, made
+        elif made - best_round >= options.patience:
+            break
+    curve[made:] = curve[made]
+    return features, borders, values, curve, made
+
+
 def cross_fit_trees(
     x: FloatArray,
     starts: list[FloatArray],
@@ -143,7 +251,7 @@ def cross_fit_trees(
     seed: int,
 ) -> CrossFittedTrees:
     """Boost from ``starts[c]`` (k, n), logits fitted without fold `c`, for each fold of the rows `x` (columns, n)."""
-    from calibrant.calibrators.auto.trees.kernels import boost
+    from calibrant.calibrators.auto.trees.kernels import follow
 
     n, k = len(y), len(starts[0])
     weight = np.ones(n) if weight is None else weight
@@ -161,20 +269,28 @@ def cross_fit_trees(
     for c, start in enumerate(starts):
         rows, out = np.flatnonzero(fold != c), np.flatnonzero(fold == c)
         held_z = np.ascontiguousarray(start[:, out])
+        held_bins = np.ascontiguousarray(bins[:, out])
         column, last, values, losses, made = boost(
-            np.ascontiguousarray(bins[:, rows]), n_bins, np.ascontiguousarray(start[:, rows]), y[rows], weight[rows],
-            np.ascontiguousarray(bins[:, out]), held_z.copy(), y[out], weight[out], options.rounds, options.depth,
-            options.rate, options.l2, options.columns, options.share, options.patience, seed + c,
-        )  # fmt: skip
+            np.ascontiguousarray(bins[:, rows]),
+            n_bins,
+            np.ascontiguousarray(start[:, rows]),
+            y[rows],
+            weight[rows],
+            (held_bins, held_z.copy(), y[out], weight[out]),
+            options,
+            seed + c,
+        )
         curve += losses
         run = TreeLayer(feature[column], subtracted[column], borders[column, last], values)
-        runs.append((run.first(made), out, held_z))
+        runs.append((run.first(made), out, held_z, (held_bins, column, last)))
     rounds = int(np.argmin(curve))
-    held = np.empty((k, n))
+    held_logits = np.empty((k, n))
     layers = []
-    for run, out, held_z in runs:
+    for run, out, held_z, (held_bins, column, last) in runs:
         layer = run.first(rounds)
-        layer.add_to(np.ascontiguousarray(x[:, out]), held_z)
-        held[:, out] = held_z
+        leaf = np.empty(len(out), dtype=np.int64)
+        for t, steps in enumerate(layer.values):
+            follow(held_bins, column[t], last[t], steps, leaf, held_z)
+        held_logits[:, out] = held_z
         layers.append(layer.scaled(1.0 / len(starts)))
-    return CrossFittedTrees(concatenate(layers, k), held, rounds)
+    return CrossFittedTrees(concatenate(layers, k), held_logits, rounds)

@@ -1,0 +1,46 @@
+"""Says once, through `logging`, that time goes into compiling: numba does it in silence at the first fit.
+
+The logger is named "calibrant" and the message has level INFO; the command line shows it on a terminal. Import this
+module where numba is imported anyway.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import cache
+from typing import Any
+
+from numba.core import event
+
+#: Seconds of compiling worth a word.
+_LONG = 1.0
+
+
+class Stopwatch(event.Listener):
+    """Adds up the time of compiling; what is compiled for something else that is being compiled counts once."""
+
+    def __init__(self) -> None:
+        self._depth, self._started, self._spent, self._said = 0, 0.0, 0.0, False
+
+    def on_start(self, _: Any) -> None:
+        if self._depth == 0:
+            self._started = time.perf_counter()
+        self._depth += 1
+
+    def on_end(self, _: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._spent += time.perf_counter() - self._started
+        if self._spent > _LONG and not self._said:
+            self._said = True
+            logging.getLogger("calibrant").info(
+                "Compiling for the first fit on this machine takes a few seconds; the result is kept for later fits in "
+                "the folder that NUMBA_CACHE_DIR names, else beside the package."
+            )
+
+
+@cache
+def announce() -> None:
+    """Listen to numba from now on."""
+    event.register("numba:compile", Stopwatch())
