@@ -21,6 +21,7 @@ from calibrant.softmax.solvers.newton import Newton
 from calibrant.softmax.solvers.proximal_newton import ProximalNewton
 from calibrant.softmax.solvers.saga import SAGA
 from calibrant.softmax.solvers.solution import Solution
+from calibrant.threads import for_products
 from calibrant.typing import FloatArray
 
 SOLVERS: dict[str, Solver] = {solver.name: solver for solver in (Newton(), LBFGS(), SAGA(), ProximalNewton(), FISTA())}
@@ -81,7 +82,8 @@ def solve(
     limits: dict[str, Any] = {"tol": tol, "max_iter": most, "theta": theta}
     if solver.draws_rows:
         limits["random_state"] = 0 if random_state is None else random_state
-    solution = solver.minimise(problem, penalty, **limits)
+    with for_products(problem.n_rows, problem.shape[0], problem.n_shared):
+        solution = solver.minimise(problem, penalty, **limits)
     if not solution.converged:
         reached = f"a residual of {solution.residual:.2g}" if np.isnan(solution.gap) else f"a gap of {solution.gap:.2g}"
         warnings.warn(
