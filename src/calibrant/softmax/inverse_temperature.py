@@ -48,7 +48,7 @@ def fit_inverse_temperature(
         start = _start_with_prior(problem, fit_inverse_temperature(x, y, weight, start)[0], pull)
     low, high = np.log(SMALLEST_INVERSE_TEMPERATURE), np.log(LARGEST_INVERSE_TEMPERATURE)
     s = float(np.clip(np.log(start), low, high))
-    loss, asked = np.inf, prior > 0.0
+    loss, change, asked = np.inf, 0.0, prior > 0.0
     for _ in range(100):
         alpha = np.exp(s)
         if alpha > _SUSPICIOUS and not asked:
@@ -70,10 +70,13 @@ def fit_inverse_temperature(
             toward = low if slope > 0.0 else high
             proposal = toward if abs(toward - s) < 1e-12 else s + np.clip((toward - s) / 2.0, -2.0, 2.0)
         done = abs(proposal - s) <= 1e-6  # quadratic convergence: the error that remains is of its square
-        s = proposal
+        change, s = slope * (proposal - s), proposal
         if done:
             break
-    return float(np.exp(s)), loss
+    alpha = float(np.exp(s))
+    if abs(change) > 1e-12 * max(1.0, loss):  # at a bound the last step still counts
+        loss = problem.scaled(alpha)[0] + pull * s * s / 2.0
+    return alpha, loss
 
 
 def _start_with_prior(problem: SoftmaxProblem, free: float, pull: float) -> float:

@@ -93,7 +93,7 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
     n_folds = 3 if effort == "fast" and k > _TREE_CLASSES else 5
     landmarks = min(40, n // 5) if "kernel" in members else 0
     # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.
-    plan = Plan(members, min(n_folds, n), k <= _TREE_CLASSES, landmarks)
+    plan = Plan(members, max(1, min(n_folds, n)), k <= _TREE_CLASSES, landmarks)
     return replace(plan, pool_counts=(1.0 + n / _BINARY_POOL_ROWS, 2.0)) if k == 2 else plan
 
 

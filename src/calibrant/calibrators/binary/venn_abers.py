@@ -67,10 +67,10 @@ class VennAbersCalibrator(BinaryMethod):
 
         grouped = group_scores(positive_probability(x), y, weight)
         self.thresholds_ = grouped.score
-        self.p1_ = bridge_slopes(grouped.weight, grouped.positive)
+        self.p1_ = np.clip(bridge_slopes(grouped.weight, grouped.positive), 0.0, 1.0)  # sums round
         # Turned round, with the labels exchanged, p0 is the same problem.
         negative = grouped.weight - grouped.positive
-        self.p0_ = 1.0 - bridge_slopes(grouped.weight[::-1].copy(), negative[::-1].copy())[::-1]
+        self.p0_ = np.clip(1.0 - bridge_slopes(grouped.weight[::-1].copy(), negative[::-1].copy())[::-1], 0.0, 1.0)
 
     def _interval(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         s = positive_probability(x)
