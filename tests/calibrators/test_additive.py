@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from curved import draw, log_loss
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from calibrant import SMSCalibrator, TemperatureScalingCalibrator
 from calibrant.calibrators.auto.additive import KernelFeatures, curves
 from calibrant.calibrators.auto.sqs import SQSCalibrator
+from tests.samples import curved, mean_log_loss
 
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_sqs_reaches_the_optimum_another_optimiser_finds(k):
-    p, y = draw(200, k)
+    p, y = curved(200, k)
     sqs = SQSCalibrator(strength=0.7, input_smoothing=None, lambda_curves=2.0).fit(p, y)
     ts = TemperatureScalingCalibrator().fit(p, y)
     q = ts.predict_proba(p)
@@ -36,28 +36,28 @@ def test_sqs_reaches_the_optimum_another_optimiser_finds(k):
 
 
 def test_strong_penalty_leaves_temperature_scaling():
-    p, y = draw(300, 3)
+    p, y = curved(300, 3)
     ts = TemperatureScalingCalibrator(input_smoothing="auto").fit(p, y)
     sqs = SQSCalibrator(strength=1e9).fit(p, y)
     np.testing.assert_allclose(sqs.predict_proba(p), ts.predict_proba(p), atol=1e-6)
 
 
 def test_strong_penalty_on_curves_leaves_matrix_scaling():
-    p, y = draw(300, 3)
+    p, y = curved(300, 3)
     sms = SMSCalibrator().fit(p, y)
     sqs = SQSCalibrator(strength=1.0, lambda_curves=1e9, input_smoothing=None).fit(p, y)
     np.testing.assert_allclose(sqs.predict_proba(p), sms.predict_proba(p), atol=1e-4)
 
 
 def test_curves_help_where_the_distortion_is_curved():
-    p, y = draw(4000, 4)
-    test, labels = draw(4000, 4, seed=1)
-    sms = log_loss(SMSCalibrator().fit(p, y).predict_proba(test), labels)
-    assert log_loss(SQSCalibrator().fit(p, y).predict_proba(test), labels) < sms - 0.005
+    p, y = curved(4000, 4)
+    test, labels = curved(4000, 4, seed=1)
+    sms = mean_log_loss(SMSCalibrator().fit(p, y).predict_proba(test), labels)
+    assert mean_log_loss(SQSCalibrator().fit(p, y).predict_proba(test), labels) < sms - 0.005
 
 
 def test_averaged_strengths_are_reported():
-    p, y = draw(400, 3)
+    p, y = curved(400, 3)
     sqs = SQSCalibrator(n_landmarks=20).fit(p, y)
     assert set(sqs.scores_) == {"10", "3", "1", "0.3", "0.1"}
     assert 0.1 <= sqs.strength_ <= 10.0

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from curved import draw, log_loss
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
@@ -15,6 +14,7 @@ from calibrant.calibrators.auto.blend import blend_weights, likelihood_weights, 
 from calibrant.calibrators.auto.calibrator import AutoCalibrator
 from calibrant.calibrators.auto.monotone import keep_most_probable
 from calibrant.calibrators.auto.plan import make_plan, rows_to_use
+from tests.samples import curved, mean_log_loss
 
 
 def calibrated(n, k, seed=0):
@@ -26,11 +26,11 @@ def calibrated(n, k, seed=0):
 @pytest.mark.parametrize(("k", "gain"), [(2, 0.0005), (4, 0.005)])
 @pytest.mark.parametrize("effort", ["full", "fast", "thorough"])
 def test_better_than_temperature_scaling_where_the_distortion_is_curved(k, gain, effort):
-    p, y = draw(2000, k)
-    test, labels = draw(4000, k, seed=1)
-    ts = log_loss(TemperatureScalingCalibrator().fit(p, y).predict_proba(test), labels)
+    p, y = curved(2000, k)
+    test, labels = curved(4000, k, seed=1)
+    ts = mean_log_loss(TemperatureScalingCalibrator().fit(p, y).predict_proba(test), labels)
     auto = AutoCalibrator(effort=effort).fit(p, y)
-    assert log_loss(auto.predict_proba(test), labels) < ts - gain
+    assert mean_log_loss(auto.predict_proba(test), labels) < ts - gain
 
 
 @pytest.mark.parametrize("k", [2, 4])
@@ -42,7 +42,7 @@ def test_calibrated_predictions_lose_little(n, k):
     for seed in range(3):
         p, y = calibrated(n, k, seed)
         auto = AutoCalibrator().fit(p, np.concatenate([np.arange(k), y[k:]]))
-        harm.append(log_loss(auto.predict_proba(test), labels) - log_loss(test, labels))
+        harm.append(mean_log_loss(auto.predict_proba(test), labels) - mean_log_loss(test, labels))
     assert np.mean(harm) < 2.0 * k / n
 
 
@@ -71,11 +71,11 @@ def test_trees_on_log_odds_are_stored_and_predict(tmp_path):
     auto = AutoCalibrator().fit(p[:2000], y[:2000])
     assert (auto.tree_subtracted_ >= 0).any()
     found = auto.predict_proba(p[2000:])
-    assert log_loss(found, y[2000:]) < 0.62  # the entropy is 0.50, temperature scaling stays above 1
+    assert mean_log_loss(found, y[2000:]) < 0.62  # the entropy is 0.50, temperature scaling stays above 1
     save(auto, tmp_path / "auto.json")
     np.testing.assert_array_equal(load(tmp_path / "auto.json").predict_proba(p[2000:]), found)
     auto.tree_subtracted_ = np.full_like(auto.tree_subtracted_, -1)
-    assert log_loss(auto.predict_proba(p[2000:]), y[2000:]) > log_loss(found, y[2000:]) + 0.1
+    assert mean_log_loss(auto.predict_proba(p[2000:]), y[2000:]) > mean_log_loss(found, y[2000:]) + 0.1
 
 
 def test_two_classes_with_trees_are_increasing_on_request():
@@ -104,32 +104,32 @@ def test_nearly_uniform_predictions_are_stretched():
     flat = np.exp(1e-3 * z)
     flat /= flat.sum(axis=1, keepdims=True)
     auto = AutoCalibrator().fit(flat[:100], y[:100])
-    assert log_loss(auto.predict_proba(flat[100:]), y[100:]) < 0.4
+    assert mean_log_loss(auto.predict_proba(flat[100:]), y[100:]) < 0.4
 
 
 def test_forests_with_exact_zeros_are_mended():
-    p, y = draw(2000, 3)
+    p, y = curved(2000, 3)
     coarse = np.round(p * 10) / 10
     coarse /= coarse.sum(axis=1, keepdims=True)
     auto = AutoCalibrator().fit(coarse[:1000], y[:1000])
     assert auto.input_smoothing_ > 0.0
-    assert log_loss(auto.predict_proba(coarse[1000:]), y[1000:]) < log_loss(coarse[1000:], y[1000:]) - 0.1
+    assert mean_log_loss(auto.predict_proba(coarse[1000:]), y[1000:]) < mean_log_loss(coarse[1000:], y[1000:]) - 0.1
 
 
 def test_binary_monotone_map_is_strictly_increasing_and_costs_what_it_says():
-    p, y = draw(800, 2)
+    p, y = curved(800, 2)
     auto = AutoCalibrator(monotone=True).fit(p, y)
     grid = np.linspace(1e-6, 1.0 - 1e-6, 5001)
     assert (np.diff(auto.predict_proba(grid)[:, 1]) > 0.0).all()
-    after = log_loss(auto.predict_proba(p), y)
+    after = mean_log_loss(auto.predict_proba(p), y)
     auto.monotone = False  # the same blend, free
-    assert auto.monotone_cost_ == pytest.approx(after - log_loss(auto.predict_proba(p), y), abs=1e-9)
+    assert auto.monotone_cost_ == pytest.approx(after - mean_log_loss(auto.predict_proba(p), y), abs=1e-9)
     assert AutoCalibrator().fit(p, y).monotone_cost_ == 0.0
 
 
 def test_multiclass_monotone_keeps_the_most_probable_class():
-    p, y = draw(800, 3)
-    test, _ = draw(3000, 3, seed=2)
+    p, y = curved(800, 3)
+    test, _ = curved(3000, 3, seed=2)
     free, kept = AutoCalibrator().fit(p, y), AutoCalibrator(monotone=True).fit(p, y)
     assert (free.predict_proba(test).argmax(axis=1) != test.argmax(axis=1)).any()
     np.testing.assert_array_equal(kept.predict_proba(test).argmax(axis=1), test.argmax(axis=1))
@@ -177,7 +177,7 @@ def test_likelihood_weights_are_those_of_the_posterior():
 
 
 def test_chosen_scores_and_summary():
-    p, y = draw(600, 3)
+    p, y = curved(600, 3)
     names = np.array(["ash", "beech", "oak"])
     auto = AutoCalibrator().fit(p**2 / (p**2).sum(axis=1, keepdims=True), names[y])
     assert sum(auto.chosen_.values()) == pytest.approx(1.0)
@@ -190,7 +190,7 @@ def test_chosen_scores_and_summary():
 
 def test_fitted_state_is_plain():
     """Arrays, numbers, strings and dictionaries of them: storable as JSON."""
-    p, y = draw(300, 3)
+    p, y = curved(300, 3)
     auto = AutoCalibrator(monotone=True).fit(p, y)
 
     def plain(value):
@@ -203,7 +203,7 @@ def test_fitted_state_is_plain():
 
 
 def test_seeds_matter_a_little_and_repeat_exactly():
-    p, y = draw(500, 3)
+    p, y = curved(500, 3)
     a, b = (AutoCalibrator(random_state=s).fit(p, y).predict_proba(p) for s in (1, 1))
     c = AutoCalibrator(random_state=2).fit(p, y).predict_proba(p)
     np.testing.assert_array_equal(a, b)
@@ -211,7 +211,7 @@ def test_seeds_matter_a_little_and_repeat_exactly():
 
 
 def test_weights_shift_the_class_frequencies():
-    p, y = draw(600, 3)
+    p, y = curved(600, 3)
     weight = np.where(y == 0, 3.0, 1.0)
     auto = AutoCalibrator().fit(p, y, sample_weight=weight)
     seen = np.average(y == 0, weights=weight)
@@ -231,7 +231,7 @@ def test_plans_grow_no_faster_than_the_data(k):
 
 
 def test_many_classes_are_affordable_and_safe():
-    p, y = draw(800, 80)
-    test, labels = draw(2000, 80, seed=1)
-    ts = log_loss(TemperatureScalingCalibrator().fit(p, y).predict_proba(test), labels)
-    assert log_loss(AutoCalibrator().fit(p, y).predict_proba(test), labels) < ts + 0.01
+    p, y = curved(800, 80)
+    test, labels = curved(2000, 80, seed=1)
+    ts = mean_log_loss(TemperatureScalingCalibrator().fit(p, y).predict_proba(test), labels)
+    assert mean_log_loss(AutoCalibrator().fit(p, y).predict_proba(test), labels) < ts + 0.01

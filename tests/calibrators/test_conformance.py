@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import _NotAnArray, check_estimator
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import CalibrationWarning, get_calibrator, list_calibrators
+from tests.samples import calibrated
 
 NATIVE = [info for info in list_calibrators() if info.extra is None and isinstance(info.factory, str)]
 
@@ -35,12 +36,7 @@ MORE_LABELS = "the check has three labels for two columns"
 
 
 def sample(info, n=60, seed=0):
-    rng = np.random.default_rng(seed)
-    k = 3 if info.multiclass else 2
-    p = rng.dirichlet(np.ones(k), size=n)
-    y = (p.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
-    y[:k] = np.arange(k)
-    return p, y
+    return calibrated(n, 3 if info.multiclass else 2, seed)
 
 
 def same(a, b, p):

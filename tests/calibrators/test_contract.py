@@ -17,19 +17,12 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from calibrant import CalibrationWarning, get_calibrator, list_calibrators
 from tests.combinations import MEMORY_LAYOUTS, in_layout, with_classes
 from tests.needs import needs
+from tests.samples import calibrated
 
 NATIVE = [info for info in list_calibrators() if info.extra is None]
 #: One of each kind of map; what is tested here lives in their common base.
 METHODS = ["none", "ts", "logistic", "sms"]
 PEOPLE = np.array(["ann", "bob", "eve"])
-
-
-def sample(n=60, k=3, seed=0):
-    rng = np.random.default_rng(seed)
-    p = rng.dirichlet(np.ones(k), size=n)
-    y = (p.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
-    y[:k] = np.arange(k)
-    return p, y
 
 
 @pytest.fixture(params=METHODS)
@@ -62,7 +55,7 @@ CONTAINERS = {
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_any_container_gives_the_same(make, name):
     convert, dtype = CONTAINERS[name]
-    p, y = sample()
+    p, y = calibrated()
     expected = make().fit(p, y).predict_proba(p)
     q = make().fit(convert(p), y).predict_proba(convert(p))
     assert type(q) is np.ndarray
@@ -75,7 +68,7 @@ def test_any_container_gives_the_same(make, name):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_torch_tensors(make, dtype, grad):
     torch = needs("torch")
-    p, y = sample()
+    p, y = calibrated()
     tensor = torch.tensor(p, dtype=getattr(torch, dtype)).requires_grad_(grad)
     calibrator = make().fit(tensor, torch.tensor(y), sample_weight=torch.ones(len(y)).requires_grad_(grad))
     q = calibrator.predict_proba(tensor)
@@ -89,7 +82,7 @@ def test_torch_tensors(make, dtype, grad):
 def test_torch_logits_of_a_network(make):
     torch = needs("torch")
     logits = torch.nn.Linear(4, 3)(torch.randn(40, 4, generator=torch.Generator().manual_seed(0)))
-    y = sample(40)[1]
+    y = calibrated(40)[1]
     q = make(input="logits").fit(logits, y).predict_proba(logits)
     p = torch.softmax(logits.double(), dim=1).detach().numpy()
     assert_allclose(q, make().fit(p, y).predict_proba(p), atol=1e-5)
@@ -99,7 +92,7 @@ def test_torch_logits_of_a_network(make):
 
 @pytest.mark.parametrize("layout", MEMORY_LAYOUTS)
 def test_memory_layouts(make, layout):
-    p, y = sample()
+    p, y = calibrated()
     expected = make().fit(p, y).predict_proba(p)
     array = in_layout(p, layout)
     y.setflags(write=False)
@@ -150,7 +143,7 @@ LABELS = {
 
 @pytest.mark.parametrize("kind", LABELS)
 def test_labels_of_any_sortable_type(make, kind):
-    p, y = sample()
+    p, y = calibrated()
     labels = LABELS[kind]
     calibrator = make().fit(p, labels[y])
     assert_array_equal(calibrator.classes_, labels)
@@ -160,7 +153,7 @@ def test_labels_of_any_sortable_type(make, kind):
 
 @pytest.mark.parametrize("dtype", [bool, "boolean", object])
 def test_boolean_labels(make, dtype):
-    p, y = sample(k=2)
+    p, y = calibrated(k=2)
     calibrator = make().fit(p, pd.Series(y.astype(bool), dtype=dtype))
     assert calibrator.classes_.tolist() == [False, True]
     assert calibrator.predict(p).dtype == bool
@@ -180,14 +173,14 @@ def test_boolean_labels(make, dtype):
     ids=["series", "categorical", "ordered", "string", "polars", "polars categorical", "list"],
 )
 def test_label_containers(make, convert):
-    p, y = sample()
+    p, y = calibrated()
     calibrator = make().fit(p, convert(PEOPLE[y]))
     assert calibrator.classes_.tolist() == PEOPLE.tolist()
     assert set(calibrator.predict(p)) <= set(PEOPLE)
 
 
 def test_nullable_integers_are_integers(make):
-    p, y = sample()
+    p, y = calibrated()
     for dtype in ("Int64", object):
         calibrator = make().fit(p, pd.Series(y + 1, dtype=dtype))
         assert calibrator.classes_.tolist() == [1, 2, 3]
@@ -195,7 +188,7 @@ def test_nullable_integers_are_integers(make):
 
 
 def test_categories_tell_of_absent_classes(make):
-    p, y = sample()
+    p, y = calibrated()
     y[y == 1] = 0
     calibrator = make().fit(p, pd.Series(pd.Categorical(PEOPLE[y], categories=["eve", "ann", "bob"])))
     assert calibrator.classes_.tolist() == PEOPLE.tolist()
@@ -219,14 +212,14 @@ def test_categories_tell_of_absent_classes(make):
 )
 def test_bad_labels(make, y, error):
     if error is None:  # NumPy makes strings of such a list: they sort
-        assert make().fit(sample(3)[0], y).classes_.tolist() == ["1", "2", "a"]
+        assert make().fit(calibrated(3)[0], y).classes_.tolist() == ["1", "2", "a"]
         return
     with pytest.raises(ValueError, match=error):
-        make().fit(sample(3, 2)[0], y)
+        make().fit(calibrated(3, 2)[0], y)
 
 
 def test_column_vector_of_labels_warns(make):
-    p, y = sample()
+    p, y = calibrated()
     with pytest.warns(DataConversionWarning, match="column-vector"):
         make().fit(p, y[:, None])
 
@@ -245,7 +238,7 @@ def test_many_classes_do_not_warn(make):
 @pytest.mark.parametrize("prefix", ["", "p_", "probability of "])
 @pytest.mark.parametrize("labels", [PEOPLE, np.array(["cat", "cow", "crab"]), np.array([3, 10, 20]), np.arange(3)])
 def test_columns_are_matched_by_name(make, frame, prefix, labels):
-    p, y = sample()
+    p, y = calibrated()
     names = [prefix + str(label) for label in labels]
     columns = dict(zip(names, p.T))
     shuffled = frame({name: columns[name] for name in (names[2], names[0], names[1])})
@@ -260,14 +253,14 @@ def test_columns_are_matched_by_name(make, frame, prefix, labels):
 
 
 def test_number_names_are_matched_too(make):
-    p, y = sample()
+    p, y = calibrated()
     frame = pd.DataFrame(p, columns=[1, 2, 3])
     calibrator = make().fit(frame[[3, 1, 2]], y + 1)
     assert_allclose(calibrator.predict_proba(frame[[2, 1, 3]]), make().fit(p, y).predict_proba(p), rtol=1e-12)
 
 
 def test_names_tell_of_absent_classes(make):
-    p, y = sample()
+    p, y = calibrated()
     y[y == 0] = 1
     for names in (["p_eve", "p_ann", "p_bob"], ["eve", "ann", "bob"]):
         calibrator = make().fit(pd.DataFrame(p[:, [2, 0, 1]], columns=names), PEOPLE[y])
@@ -276,14 +269,14 @@ def test_names_tell_of_absent_classes(make):
 
 
 def test_classes_and_names_together(make):
-    p, y = sample()
+    p, y = calibrated()
     frame = pd.DataFrame(p, columns=PEOPLE)
     calibrator = make(classes=PEOPLE).fit(frame[["eve", "ann", "bob"]], PEOPLE[y])
     assert_allclose(calibrator.predict_proba(frame), make().fit(p, y).predict_proba(p), rtol=1e-12)
 
 
 def test_default_and_meaningless_names_are_positions(make):
-    p, y = sample()
+    p, y = calibrated()
     expected = make().fit(p, y).predict_proba(p)
     for names in ([0, 1, 2], ["p_0", "p_1", "p_2"], ["red", "green", "blue"]):
         calibrator = make().fit(pd.DataFrame(p, columns=names), PEOPLE[y])
@@ -291,7 +284,7 @@ def test_default_and_meaningless_names_are_positions(make):
 
 
 def test_frames_that_contradict(make):
-    p, y = sample()
+    p, y = calibrated()
     with pytest.raises(ValueError, match=r"No column of X stands for the label 'eve'.*'joe'"):
         make().fit(pd.DataFrame(p, columns=["ann", "bob", "joe"]), PEOPLE[y])
     with pytest.raises(ValueError, match="more than one column called 'ann'"):
@@ -307,7 +300,7 @@ def test_frames_that_contradict(make):
 
 
 def test_absent_class_with_classes(make):
-    p, y = sample()
+    p, y = calibrated()
     y[y == 2] = 1
     calibrator = make(classes=PEOPLE.tolist()).fit(p, PEOPLE[y])
     assert calibrator.classes_.tolist() == PEOPLE.tolist()
@@ -317,7 +310,7 @@ def test_absent_class_with_classes(make):
 
 
 def test_classes_name_columns_in_their_order(make):
-    p, y = sample()
+    p, y = calibrated()
     calibrator = make(classes=["eve", "ann", "bob"]).fit(p[:, [2, 0, 1]], PEOPLE[y])
     assert_allclose(
         calibrator.predict_proba(p[:, [2, 0, 1]]), make().fit(p, y).predict_proba(p)[:, [2, 0, 1]], atol=1e-6
@@ -326,7 +319,7 @@ def test_classes_name_columns_in_their_order(make):
 
 
 def test_absent_class_of_integer_labels(make):
-    p, y = sample()
+    p, y = calibrated()
     y[y == 1] = 0
     assert make().fit(p, y).classes_.tolist() == [0, 1, 2]
     with pytest.warns(CalibrationWarning, match=r"lacks the label 0.*classes="):
@@ -347,7 +340,7 @@ def test_absent_class_of_integer_labels(make):
     ],
 )
 def test_labels_without_a_column(make, y, parameters, error):
-    p, _ = sample(len(y))
+    p, _ = calibrated(len(y))
     with pytest.raises(ValueError, match=error):
         make(**parameters).fit(p, y)
 
@@ -356,7 +349,7 @@ def test_labels_without_a_column(make, y, parameters, error):
 
 
 def test_rounding_is_mended(make):
-    p, y = sample()
+    p, y = calibrated()
     expected = make().fit(p, y).predict_proba(p)
     q = make().fit(p * 1.0009, y).predict_proba(p * 0.9991)
     assert_allclose(q, expected, atol=1e-9)
@@ -364,7 +357,7 @@ def test_rounding_is_mended(make):
 
 
 def test_rows_off_one(make):
-    p, y = sample()
+    p, y = calibrated()
     wrong = p.copy()
     wrong[7:9] *= 1.01
     with pytest.raises(ValueError, match=r"Row 7 of X sums to 1\.01.*renormalize=True.*logits"):
@@ -386,7 +379,7 @@ def test_rows_off_one(make):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -0.1, 1.5])
 @pytest.mark.parametrize("renormalize", [False, True])
 def test_bad_numbers_are_named(make, value, renormalize):
-    p, y = sample()
+    p, y = calibrated()
     wrong = p.copy()
     wrong[5, 1] = value
     if value == 1.5 and renormalize:
@@ -425,14 +418,14 @@ def test_bad_numbers_are_named(make, value, renormalize):
 def test_what_is_not_a_matrix_of_numbers(make, X, kind, error):
     with pytest.raises(kind, match=error):
         make().fit(X, [0, 1, 0])
-    calibrator = make().fit(*sample(k=2))
+    calibrator = make().fit(*calibrated(k=2))
     with pytest.raises(kind, match=error):
         calibrator.predict_proba(X)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e6, -1e6])
 def test_logits(make, shift):
-    p, y = sample()
+    p, y = calibrated()
     z = np.log(p)
     expected = make().fit(p, y).predict_proba(p)
     assert_allclose(make(input="logits").fit(z + shift, y).predict_proba(z + shift), expected, atol=1e-7)
@@ -443,7 +436,7 @@ def test_logits(make, shift):
 
 
 def test_impossible_and_enormous_logits(make):
-    p, y = sample()
+    p, y = calibrated()
     z = np.log(p)
     y[10:20] = 1
     z[10:20, 2] = -np.inf
@@ -473,7 +466,7 @@ def test_impossible_and_enormous_logits(make):
 
 @pytest.mark.parametrize("info", NATIVE, ids=lambda info: info.name)
 def test_zero_weight_equals_absence(info):
-    p, y = sample(80, 3 if info.multiclass else 2)
+    p, y = calibrated(80, 3 if info.multiclass else 2)
     rng = np.random.default_rng(1)
     w = rng.integers(0, 3, size=80).astype(float)
     w[:3] = 1
@@ -500,13 +493,13 @@ def test_zero_weight_equals_absence(info):
     ],
 )
 def test_bad_weights(make, weight, error):
-    p, _ = sample(3, 2)
+    p, _ = calibrated(3, 2)
     with pytest.raises((ValueError, TypeError), match=error):
         make().fit(p, [0, 1, 0], sample_weight=weight)
 
 
 def test_shares_instead_of_counts_warn(make):
-    p, y = sample()
+    p, y = calibrated()
     with pytest.warns(CalibrationWarning, match=r"60 rows sum to 1\..*counts"):
         make().fit(p, y, sample_weight=np.full(60, 1 / 60))
     make().fit(p, y, sample_weight=1.0)
@@ -519,7 +512,7 @@ def test_shares_instead_of_counts_warn(make):
 @pytest.mark.parametrize("case", ["one row", "one class", "constant"])
 @pytest.mark.parametrize(("name", "k"), with_classes(NATIVE, 2, 3))
 def test_little_information(name, case, k):
-    p, y = sample(30, k)
+    p, y = calibrated(30, k)
     if case == "one row":
         p, y = p[:1], y[:1]
     elif case == "one class":
@@ -532,7 +525,7 @@ def test_little_information(name, case, k):
     assert {warning.category for warning in caught} == {CalibrationWarning}
     said = "same prediction" if case == "constant" else "rows have the label 0"
     assert any(said in str(warning.message) for warning in caught)
-    q = calibrator.predict_proba(sample(50, k, seed=3)[0])
+    q = calibrator.predict_proba(calibrated(50, k, seed=3)[0])
     assert np.isfinite(q).all()
     assert q.min() >= 0
     assert_allclose(q.sum(axis=1), 1.0, atol=1e-12)
@@ -544,14 +537,14 @@ def test_little_information(name, case, k):
 
 @pytest.mark.parametrize("columns", [1, 2, 4])
 def test_other_number_of_columns(make, columns):
-    calibrator = make().fit(*sample())
+    calibrator = make().fit(*calibrated())
     with pytest.raises(ValueError, match=rf"X has {columns} features, but \w+ is expecting 3 features"):
         calibrator.predict_proba(np.full((5, columns), 1 / columns))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_prediction_takes_little_memory(make, dtype):
-    p, y = sample(200, 10)
+    p, y = calibrated(200, 10)
     calibrator = make().fit(p, y)
     large = np.tile(p, (1000, 1)).astype(dtype)
     tracemalloc.start()
@@ -572,4 +565,4 @@ def test_not_fitted(make):
 def test_bad_parameters_are_rejected_at_fit(make, parameters):
     calibrator = make(**parameters)
     with pytest.raises(ValueError, match=f"The '{next(iter(parameters))}' parameter"):
-        calibrator.fit(*sample())
+        calibrator.fit(*calibrated())

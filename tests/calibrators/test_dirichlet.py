@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from calibration_samples import mean_log_loss, multiclass_sample
 from scipy.optimize import minimize
 
 from calibrant.calibrators.scaling.dirichlet import DirichletCalibrator, DirichletCVCalibrator
 from calibrant.folds import stratified_folds
+from tests.samples import mean_log_loss, sharpened
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("regularization", ["odir", "l2"])
 @pytest.mark.parametrize("normalization", ["none", "mean"])
 def test_minimises_the_penalised_log_loss(k, regularization, normalization):
-    p, y = multiclass_sample(300, k)
+    p, y = sharpened(300, k)
     x, lam, mu = np.log(p), 0.02, 0.05
     off_diagonal = 1.0 - np.eye(k)
     mean = normalization == "mean"
@@ -47,13 +47,13 @@ def test_minimises_the_penalised_log_loss(k, regularization, normalization):
 
 
 def test_cross_validation_prefers_strong_penalties_for_few_rows_and_weak_ones_for_many():
-    few = DirichletCVCalibrator().fit(*multiclass_sample(60, 4, temperature=1.0))
-    many = DirichletCVCalibrator().fit(*multiclass_sample(8000, 4, temperature=1.0))
+    few = DirichletCVCalibrator().fit(*sharpened(60, 4, power=1.0))
+    many = DirichletCVCalibrator().fit(*sharpened(8000, 4, power=1.0))
     assert few.lam_ > many.lam_
 
 
 def test_cross_validation_chooses_the_pair_that_predicts_best():
-    p, y = multiclass_sample(250, 3)
+    p, y = sharpened(250, 3)
     lams, mus = [0.1, 1e-4], [0.1, 1e-4]
     chosen = DirichletCVCalibrator(lams=lams, mus=mus, regularization="odir", n_folds=3).fit(p, y)
     folds = stratified_folds(y, 3, 0)

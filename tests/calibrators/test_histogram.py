@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from calibration_samples import binary_sample, columns, multiclass_sample, quiet
 
 from calibrant.calibrators.binary.bbq import BBQCalibrator
 from calibrant.calibrators.binary.binning import HistogramCalibrator
 from calibrant.calibrators.binary.scaling_binning import ScalingBinningCalibrator
 from tests.needs import needs
+from tests.samples import binary_sample, columns, quiet, sharpened
 
 GRID = np.random.default_rng(1).random(2000)
 
@@ -130,7 +130,7 @@ def test_scaling_binning_beside_uncertainty_calibration(n):
 def test_scaling_binning_of_more_classes_beside_uncertainty_calibration():
     with quiet():
         calibration = needs("calibration")
-        p, y = multiclass_sample(2000, 3)
+        p, y = sharpened(2000, 3)
         peer = calibration.PlattBinnerMarginalCalibrator(1, 10)
         peer.train_calibration(p, y)
         expected = peer.calibrate(p)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from calibration_samples import binary_sample, multiclass_sample, quiet
 from sklearn.isotonic import IsotonicRegression
 
 from calibrant.calibrators.binary.isotonic import CenteredIsotonicCalibrator, IsotonicCalibrator
 from tests.needs import needs
+from tests.samples import binary_sample, quiet, sharpened
 
 GRID = np.linspace(0, 1, 1001)
 
@@ -25,7 +25,7 @@ def test_isotonic_is_that_of_scikit_learn(decimals, weighted):
 
 
 def test_isotonic_one_vs_rest_is_that_of_scikit_learn():
-    p, y = multiclass_sample(800, 4)
+    p, y = sharpened(800, 4)
     expected = np.column_stack([IsotonicRegression().fit(p[:, j], y == j).predict(p[:, j]) for j in range(4)])
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(IsotonicCalibrator().fit(p, y).predict_proba(p), expected, atol=1e-12)

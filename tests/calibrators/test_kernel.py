@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from calibration_samples import binary_sample, columns, multiclass_sample, quiet
 from scipy.stats import beta, dirichlet
 
 from calibrant.calibrators.kernel import KernelCalibrator
 from tests.needs import needs
+from tests.samples import binary_sample, columns, quiet, sharpened
 
 GRID = np.concatenate([np.linspace(0.001, 0.999, 301), 10.0 ** -np.arange(4, 10)])
 
@@ -25,17 +25,17 @@ def test_two_classes_are_the_average_over_all_rows(n, bandwidth):
 
 
 def test_more_classes_are_the_average_over_all_rows():
-    p, y = multiclass_sample(200, 3, temperature=1.0)
+    p, y = sharpened(200, 3, power=1.0)
     ours = KernelCalibrator().fit(p, y)
     h = 200 ** (-2 / 6)
-    test, _ = multiclass_sample(20, 3, seed=4)
+    test, _ = sharpened(20, 3, seed=4)
     density = np.array([[dirichlet.pdf(z, q / h + 1) for q in p] for z in test])
     expected = density @ np.eye(3)[y] / density.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(ours.predict_proba(test), expected, atol=1e-9)
 
 
 def test_many_rows_of_more_classes_are_drawn_with_a_seed():
-    p, y = multiclass_sample(500, 3)
+    p, y = sharpened(500, 3)
     a, b, c = (KernelCalibrator(max_rows=100, random_state=s).fit(p, y).predict_proba(p) for s in (0, 0, 1))
     np.testing.assert_array_equal(a, b)
     assert np.abs(a - c).max() > 1e-4
@@ -46,7 +46,7 @@ def test_many_rows_of_more_classes_are_drawn_with_a_seed():
 def test_beside_probmetrics(k):
     with quiet():
         peers = needs("probmetrics.calibrators.nonparametric")
-        p, y = multiclass_sample(800, k) if k > 2 else binary_sample(800)
+        p, y = sharpened(800, k) if k > 2 else binary_sample(800)
         p = p if k > 2 else columns(p)
         expected = peers.KernelCalibrator().fit(p, y).predict_proba(p)
     np.testing.assert_allclose(KernelCalibrator().fit(p, y).predict_proba(p), expected, atol=1e-6)

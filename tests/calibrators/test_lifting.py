@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from calibration_samples import multiclass_sample, quiet
 from sklearn.base import BaseEstimator
 
 from calibrant import NoCalibrator, get_calibrator
 from calibrant.calibrators.binary.platt import PlattCalibrator
 from calibrant.calibrators.lifting import OneVsOneCalibrator, OneVsRestCalibrator, log_rest
 from tests.needs import needs
+from tests.samples import quiet, sharpened
 
 WRAPPERS = [OneVsRestCalibrator, OneVsOneCalibrator]
 
@@ -18,14 +18,14 @@ WRAPPERS = [OneVsRestCalibrator, OneVsOneCalibrator]
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 @pytest.mark.parametrize("k", [2, 3, 6])
 def test_the_identity_lifts_to_the_identity(wrapper, k):
-    p, y = multiclass_sample(200, k)
+    p, y = sharpened(200, k)
     lifted = wrapper(NoCalibrator()).fit(p, y)
     np.testing.assert_allclose(lifted.predict_proba(p), p, atol=1e-9)
 
 
 @pytest.mark.parametrize(("wrapper", "multiclass"), list(zip(WRAPPERS, ["ovr", "ovo"])))
 def test_wrapper_does_what_the_parameter_does(wrapper, multiclass):
-    p, y = multiclass_sample(300, 4)
+    p, y = sharpened(300, 4)
     a = wrapper(PlattCalibrator()).fit(p, y).predict_proba(p)
     b = PlattCalibrator(multiclass=multiclass).fit(p, y).predict_proba(p)
     np.testing.assert_array_equal(a, b)
@@ -34,7 +34,7 @@ def test_wrapper_does_what_the_parameter_does(wrapper, multiclass):
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 @pytest.mark.parametrize("name", ["linear", "affine", "quadratic"])
 def test_binary_only_methods_lift(wrapper, name):
-    p, y = multiclass_sample(600, 3, temperature=3.0)
+    p, y = sharpened(600, 3, power=3.0)
     q = wrapper(get_calibrator(name)).fit(p, y).predict_proba(p)
     np.testing.assert_allclose(q.sum(axis=1), 1.0, atol=1e-12)
     rows = np.arange(len(y))
@@ -55,7 +55,7 @@ class Halfway(BaseEstimator):
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_foreign_calibrators_lift(wrapper):
-    p, y = multiclass_sample(300, 3)
+    p, y = sharpened(300, 3)
     weight = np.random.default_rng(0).random(300)
     q = wrapper(Halfway()).fit(p, y, weight).predict_proba(p)
     np.testing.assert_allclose(q.sum(axis=1), 1.0, atol=1e-12)
@@ -75,7 +75,7 @@ def test_the_rest_is_exact_next_to_one():
 def test_one_vs_one_beside_probmetrics():
     with quiet():
         base = needs("probmetrics.calibrators.base")
-        p, y = multiclass_sample(400, 4)
+        p, y = sharpened(400, 4)
         peer = base.MulticlassOneVsOneCalibrator(PlattCalibrator())
         expected = peer.fit(p, y).predict_proba(p)
     ours = OneVsOneCalibrator(PlattCalibrator()).fit(p, y).predict_proba(p)
@@ -85,7 +85,7 @@ def test_one_vs_one_beside_probmetrics():
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_the_parts_of_a_lifted_calibrator_are_whole_calibrators(wrapper):
     pd = needs("pandas")
-    p, y = multiclass_sample(60, 3)
+    p, y = sharpened(60, 3)
     part = wrapper(PlattCalibrator()).fit(p, y).estimators_[0]
     frame = pd.DataFrame({"rest": [0.4, 0.9], "class": [0.6, 0.1]})
     np.testing.assert_array_equal(part.predict_proba(frame), part.predict_proba(frame.to_numpy()))

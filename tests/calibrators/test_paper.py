@@ -20,28 +20,27 @@ from calibrant import (
 )
 from calibrant.gaussian import BinaryGaussianModel
 from tests.needs import needs
-
-from .helpers import log_loss, overconfident
+from tests.samples import confused, mean_log_loss
 
 MULTICLASS = [TemperatureScalingCalibrator, SVSCalibrator, SMSCalibrator, LogisticCalibrator]
 
 
 def test_temperature_is_the_minimum_of_the_log_loss() -> None:
-    p, y = overconfident(400, 5)
+    p, y = confused(400, 5)
     ts = TemperatureScalingCalibrator(smoothing=False).fit(p, y)
 
     def loss(alpha: float) -> float:
         q = p**alpha
-        return log_loss(q / q.sum(axis=1, keepdims=True), y)
+        return mean_log_loss(q / q.sum(axis=1, keepdims=True), y)
 
     best = minimize_scalar(loss, bounds=(0.01, 10), method="bounded", options={"xatol": 1e-12})
     assert ts.inverse_temperature_ == pytest.approx(best.x, abs=1e-6)
     assert ts.objective_ == pytest.approx(best.fun, abs=1e-12)
-    assert log_loss(ts.predict_proba(p), y) == pytest.approx(best.fun, abs=1e-12)
+    assert mean_log_loss(ts.predict_proba(p), y) == pytest.approx(best.fun, abs=1e-12)
 
 
 def test_smoothing_counts_one_uniform_observation() -> None:
-    p, y = overconfident(99, 4)
+    p, y = confused(99, 4)
     plain = TemperatureScalingCalibrator(smoothing=False).fit(p, y).predict_proba(p)
     smooth = TemperatureScalingCalibrator().fit(p, y).predict_proba(p)
     np.testing.assert_allclose(smooth, (99 * plain + 0.25) / 100, atol=1e-14)
@@ -60,7 +59,7 @@ def test_input_smoothing_rescues_exact_zeros() -> None:
 
 
 def test_sms_with_huge_off_diagonal_penalty_is_svs_and_that_with_huge_penalties_is_ts() -> None:
-    p, y = overconfident(500, 4)
+    p, y = confused(500, 4)
     svs, ts = SVSCalibrator(tol=1e-13).fit(p, y), TemperatureScalingCalibrator().fit(p, y)
     sms = SMSCalibrator(lambda_off_diagonal=1e9, tol=1e-13).fit(p, y)
     np.testing.assert_allclose(sms.predict_proba(p), svs.predict_proba(p), atol=1e-7)
@@ -70,14 +69,14 @@ def test_sms_with_huge_off_diagonal_penalty_is_svs_and_that_with_huge_penalties_
 
 
 def test_unpenalised_sms_without_preprocessing_is_softmax_regression_on_log_probabilities() -> None:
-    p, y = overconfident(2000, 3)
+    p, y = confused(2000, 3)
     ms = SMSCalibrator(penalty=None, preprocess=None, tol=1e-12).fit(p, y)
     reference = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10000).fit(np.log(p), y)
     np.testing.assert_allclose(ms.predict_proba(p), reference.predict_proba(np.log(p)), atol=1e-5)
     np.testing.assert_allclose(ms.coef_.mean(axis=0), 0.0, atol=1e-12)  # the minimum-norm one
     assert np.isnan(ms.duality_gap_)
     vs = SVSCalibrator(penalty=None, preprocess=None).fit(p, y)
-    assert ms.objective_ < vs.objective_ < log_loss(p, y)
+    assert ms.objective_ < vs.objective_ < mean_log_loss(p, y)
     zero = SVSCalibrator(preprocess=None, lambda_intercept=0.0, lambda_diagonal=0.0).fit(p, y)
     np.testing.assert_allclose(zero.predict_proba(p), vs.predict_proba(p), atol=1e-12)
 
@@ -87,7 +86,7 @@ def test_dirichlet_is_a_choice_of_strengths() -> None:
     from scipy.optimize import minimize
     from scipy.special import logsumexp
 
-    p, y = overconfident(300, 3)
+    p, y = confused(300, 3)
     n, k = p.shape
     cal = SMSCalibrator(
         preprocess=None, rho=0, tau=0, lambda_intercept=1e-3, lambda_off_diagonal=1e-3, lambda_diagonal=0, tol=1e-12
@@ -113,7 +112,7 @@ def test_invariances(make: type, penalty: str) -> None:
     parameters = (
         {} if make in (TemperatureScalingCalibrator, LogisticCalibrator) else {"penalty": penalty, "tol": 1e-10}
     )
-    p, y = overconfident(250, 4)
+    p, y = confused(250, 4)
     base = make(**parameters).fit(p, y).predict_proba(p)
     tolerance = {"atol": 2e-6}
 
@@ -144,7 +143,7 @@ def test_invariances(make: type, penalty: str) -> None:
 
 @pytest.mark.parametrize("kind", ["linear", "affine", "quadratic"])
 def test_binary_family_against_scikit_learn(kind: str) -> None:
-    p, y = overconfident(1000, 2)
+    p, y = confused(1000, 2)
     x = np.log(p[:, 1]) - np.log1p(-p[:, 1])
     features = np.column_stack([x, np.ones_like(x), x * x])[:, : {"linear": 1, "affine": 2, "quadratic": 3}[kind]]
     reference = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-12, max_iter=10000).fit(features, y)
@@ -169,7 +168,7 @@ def test_binary_penalties_shrink_what_they_are_told_to(penalty: str, opt: str) -
 
 
 def test_logistic_chooses_by_columns_not_by_labels_seen() -> None:
-    p, y = overconfident(200, 3)
+    p, y = confused(200, 3)
     few = y < 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
@@ -184,13 +183,13 @@ def test_all_are_classifiers_for_scikit_learn() -> None:
 
 
 def test_binary_calibrator_says_that_it_is_for_two_classes() -> None:
-    p, y = overconfident(50, 3)
+    p, y = confused(50, 3)
     with pytest.raises(ValueError, match="two classes, X has 3 columns"):
         BinaryLogisticCalibrator().fit(p, y)
 
 
 def test_parameters_are_checked_at_fit() -> None:
-    p, y = overconfident(50, 3)
+    p, y = confused(50, 3)
     for bad in ({"penalty": "l7"}, {"lambda_diagonal": -1}, {"opt": "adam"}, {"tol": 0}, {"input_smoothing": 1.0}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             SMSCalibrator(**bad).fit(p, y)
@@ -200,12 +199,12 @@ def test_parameters_are_checked_at_fit() -> None:
 
 HARD = {
     "separated": (np.eye(3)[np.arange(30) % 3] * 0.9 + 1 / 30, np.arange(30) % 3),
-    "one class": (overconfident(40, 3)[0], np.zeros(40, dtype=int)),
+    "one class": (confused(40, 3)[0], np.zeros(40, dtype=int)),
     "one row": (np.array([[0.2, 0.3, 0.5]]), np.array([2])),
-    "class with one row": (overconfident(60, 3)[0], np.r_[2, np.arange(59) % 2]),
+    "class with one row": (confused(60, 3)[0], np.r_[2, np.arange(59) % 2]),
     "constant": (np.full((50, 3), 1 / 3), np.arange(50) % 3),
     "exact zeros and ones": (np.eye(3)[np.arange(60) % 3], (np.arange(60) // 2) % 3),
-    "many classes": (overconfident(50, 1000)[0], np.arange(50) * 20),
+    "many classes": (confused(50, 1000)[0], np.arange(50) * 20),
 }
 
 
@@ -232,7 +231,7 @@ def test_separable_data_without_penalty_warn_and_stay_finite(make: type) -> None
     with pytest.warns(CalibrationWarning, match="separable"):
         cal = make().fit(p, y)
     assert np.isfinite(cal.coef_).all()
-    assert log_loss(cal.predict_proba(p), y) < 1e-3
+    assert mean_log_loss(cal.predict_proba(p), y) < 1e-3
     with pytest.warns(CalibrationWarning, match="separable"):
         binary = BinaryLogisticCalibrator().fit([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1])
     assert np.isfinite([binary.coef_, binary.intercept_, binary.quadratic_]).all()
@@ -257,16 +256,16 @@ def test_unpenalised_models_of_saturated_predictions_reach_the_optimum(make: typ
 @pytest.mark.parametrize("make", [SVSCalibrator, SMSCalibrator])
 def test_training_objective_is_never_above_temperature_scaling(make: type, penalty: str) -> None:
     for seed in range(5):
-        p, y = overconfident(60, 4, seed)
+        p, y = confused(60, 4, seed)
         ts = TemperatureScalingCalibrator().fit(p, y)
-        assert make(penalty=penalty).fit(p, y).objective_ <= log_loss(ts.predict_proba(p), y) + 1e-12
+        assert make(penalty=penalty).fit(p, y).objective_ <= mean_log_loss(ts.predict_proba(p), y) + 1e-12
 
 
 @pytest.mark.peer
 def test_probmetrics_reaches_the_same_optimum_only_less_exactly() -> None:
     """Its float32 L-BFGS stops early: the same predictions to 1e-2, never a lower objective."""
     reference = needs("probmetrics.calibrators")
-    p, y = overconfident(2000, 5)
+    p, y = confused(2000, 5)
     mine, other = SMSCalibrator().fit(p, y), reference.SMSCalibrator(print_init_info=False).fit(p, y)
     np.testing.assert_allclose(other.predict_proba(p), mine.predict_proba(p), atol=1e-2)
     w = np.asarray(other.W_, dtype=float)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from calibration_samples import binary_sample, mean_log_loss, quiet
 from scipy.optimize import minimize
 from sklearn.calibration import _SigmoidCalibration
 
 from calibrant.calibrators.binary.beta import BetaCalibrator
 from calibrant.calibrators.binary.platt import PlattCalibrator
 from tests.needs import needs
+from tests.samples import binary_sample, mean_log_loss, quiet
 
 GRID = np.random.default_rng(1).random(1000)
 

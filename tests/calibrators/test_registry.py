@@ -8,13 +8,13 @@ import pkgutil
 
 import numpy as np
 import pytest
-from calibration_samples import multiclass_sample
 from sklearn.linear_model import LogisticRegression
 
 import calibrant.calibrators
 from calibrant import calibrator_info, get_calibrator, list_calibrators, register_calibrator
 from calibrant.calibrators import registry
 from calibrant.calibrators.base import Calibrator
+from tests.samples import sharpened
 
 INFOS = list_calibrators()
 
@@ -39,7 +39,7 @@ def test_names_labels_and_aliases_are_unique():
 
 @pytest.mark.parametrize("info", [info for info in INFOS if not info.multiclass], ids=lambda info: info.name)
 def test_binary_methods_say_so_at_fit(info):
-    p, y = multiclass_sample(50, 3)
+    p, y = sharpened(50, 3)
     assert not info.supports(3)
     with pytest.raises(ValueError, match=r"two classes|binary"):
         info.make().fit(p, y)
@@ -84,7 +84,7 @@ def test_users_register_their_own(monkeypatch):
     assert (info.label, info.family, info.stores) == ("regression", "other", False)
     register_calibrator("by path", "calibrant.calibrators.binary.isotonic:IsotonicCalibrator", "imported when used")
     assert calibrator_info("by path").stores
-    p, y = multiclass_sample(50, 3)
+    p, y = sharpened(50, 3)
     np.testing.assert_array_equal(
         get_calibrator("by path").fit(p, y).predict_proba(p), get_calibrator("isotonic").fit(p, y).predict_proba(p)
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from calibration_samples import binary_sample, columns, mean_log_loss, multiclass_sample, quiet
 
 from calibrant import get_calibrator
 from tests.needs import needs
+from tests.samples import binary_sample, columns, mean_log_loss, quiet, sharpened
 
 PEERS = {
     "ts-unsmoothed": ("temperature_scaling", "TemperatureScalingCalibrator", {}, 4),
@@ -29,7 +29,7 @@ def test_beside_probmetrics(name):
             p, y = binary_sample(1500)
             p = columns(p)
         else:
-            p, y = multiclass_sample(1500, k)
+            p, y = sharpened(1500, k)
         expected = getattr(peers, attribute)(**parameters).fit(p, y).predict_proba(p)
     ours = get_calibrator(name).fit(p, y).predict_proba(p)
     np.testing.assert_allclose(ours, expected, atol=2e-3)

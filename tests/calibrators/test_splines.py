@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from calibration_samples import binary_sample, columns, mean_log_loss, quiet
 from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
 
@@ -15,6 +14,7 @@ from calibrant.calibrators.binary.cdf_spline import CDFSplineCalibrator
 from calibrant.calibrators.binary.natural_spline import evaluate, second_derivatives
 from calibrant.calibrators.binary.spline import SplineCalibrator
 from tests.needs import needs
+from tests.samples import binary_sample, columns, mean_log_loss, quiet
 
 GRID = np.random.default_rng(1).random(2000)
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from calibration_samples import mean_log_loss, multiclass_sample, quiet
 from scipy.optimize import minimize
 
 from calibrant.calibrators.scaling.ets import ETSCalibrator
 from calibrant.calibrators.scaling.guo import GuoTemperatureScalingCalibrator
 from calibrant.calibrators.scaling.temperature import TemperatureScalingCalibrator
 from tests.needs import needs
+from tests.samples import mean_log_loss, quiet, sharpened
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("k", "temperature"), [(2, 3.0), (3, 0.5), (10, 2.0), (4, 30.0), (3, 1.5)])
 def test_guo_takes_the_steps_of_torch(k, temperature):
     torch = needs("torch")
-    p, y = multiclass_sample(700, k, temperature=temperature)
+    p, y = sharpened(700, k, power=temperature)
     p = np.clip(p, 1e-30, 1.0)
     p /= p.sum(axis=1, keepdims=True)
     logits, labels = torch.log(torch.tensor(p)), torch.tensor(y)
@@ -36,7 +36,7 @@ def test_guo_takes_the_steps_of_torch(k, temperature):
 
 
 def test_guo_stops_before_the_optimum_where_the_optimum_is_far():
-    p, y = multiclass_sample(700, 3, temperature=10.0)
+    p, y = sharpened(700, 3, power=10.0)
     guo = GuoTemperatureScalingCalibrator().fit(p, y)
     best = TemperatureScalingCalibrator(smoothing=False).fit(p, y)
     assert guo.n_iter_ == 50
@@ -45,7 +45,7 @@ def test_guo_stops_before_the_optimum_where_the_optimum_is_far():
 
 def noisy_sample(k):
     """Overconfident predictions with some labels drawn at random: all three parts of the mixture are needed."""
-    p, y = multiclass_sample(1500, k, temperature=2.0)
+    p, y = sharpened(1500, k, power=2.0)
     rng = np.random.default_rng(7)
     return p, np.where(rng.random(1500) < 0.2, rng.integers(k, size=1500), y)
 

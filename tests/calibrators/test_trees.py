@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
-from calibration_samples import mean_log_loss, multiclass_sample
 
 from calibrant import get_calibrator
 from tests.needs import needs
+from tests.samples import mean_log_loss, sharpened
 
 pytestmark = pytest.mark.trees
 NAMES = ["lightgbm", "xgboost", "catboost"]
@@ -19,8 +19,8 @@ NAMES = ["lightgbm", "xgboost", "catboost"]
 @pytest.mark.parametrize("name", NAMES)
 def test_trees_mend_what_is_wrong(name, k):
     needs(name)
-    p, y = multiclass_sample(3000, k, temperature=3.0)
-    test, labels = multiclass_sample(3000, k, seed=5, temperature=3.0)
+    p, y = sharpened(3000, k, power=3.0)
+    test, labels = sharpened(3000, k, seed=5, power=3.0)
     q = get_calibrator(name).fit(p, y).predict_proba(test)
     best = mean_log_loss(test ** (1 / 3) / (test ** (1 / 3)).sum(axis=1, keepdims=True), labels)
     before = mean_log_loss(test, labels)
@@ -31,7 +31,7 @@ def test_trees_mend_what_is_wrong(name, k):
 @pytest.mark.parametrize("name", NAMES)
 def test_no_trees_are_the_predictions(name, k):
     needs(name)
-    p, y = multiclass_sample(40, k, temperature=1.0)
+    p, y = sharpened(40, k, power=1.0)
     calibrator = get_calibrator(name, learning_rate=1e-6, max_rounds=1).fit(p, y)
     u = 1.0 / 41.0
     np.testing.assert_allclose(calibrator.predict_proba(p), (1 - u) * p + u / k, atol=1e-5)
@@ -40,6 +40,6 @@ def test_no_trees_are_the_predictions(name, k):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_package_is_named_with_the_extra(name, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
-    p, y = multiclass_sample(40, 2)
+    p, y = sharpened(40, 2)
     with pytest.raises(ImportError, match=r"calibrant\[trees\]"):
         get_calibrator(name).fit(p, y)

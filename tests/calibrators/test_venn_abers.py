@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from calibration_samples import binary_sample, columns, multiclass_sample, quiet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from calibrant.calibrators.binary.venn_abers import VennAbersCalibrator
 from tests.needs import needs
+from tests.samples import binary_sample, columns, quiet, sharpened
 
 ROWS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 1), st.integers(1, 3)), min_size=2, max_size=25)
 
@@ -42,7 +42,7 @@ def test_probability_lies_between_the_two():
 
 
 def test_interval_is_for_two_classes():
-    p, y = multiclass_sample(100, 3)
+    p, y = sharpened(100, 3)
     with pytest.raises(ValueError, match="two classes"):
         VennAbersCalibrator().fit(p, y).predict_interval(p)
 
@@ -66,7 +66,7 @@ def test_binary_beside_venn_abers(decimals):
 @pytest.mark.parametrize(("multiclass", "kind"), [("ovr", "one_vs_all"), ("ovo", "one_vs_one")])
 def test_more_classes_beside_venn_abers(multiclass, kind):
     package = needs("venn_abers.venn_abers")
-    p, y = multiclass_sample(1000, 4)
+    p, y = sharpened(1000, 4)
     with quiet():
         expected, _ = package.predict_proba_prefitted_va(p, y, p, va_tpe=kind)
     ours = VennAbersCalibrator(multiclass=multiclass).fit(p, y)
@@ -75,7 +75,7 @@ def test_more_classes_beside_venn_abers(multiclass, kind):
 
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
 def test_an_absent_class_keeps_a_probability_between_zero_and_one(multiclass):
-    p, y = multiclass_sample(60, 5)
+    p, y = sharpened(60, 5)
     for absent in range(5):
         present = y != absent
         calibrator = VennAbersCalibrator(multiclass=multiclass, classes=list(range(5))).fit(p[present], y[present])

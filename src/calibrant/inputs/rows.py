@@ -44,18 +44,19 @@ def examine(
         # One maximum finds NaN, +inf and a row of nothing but -inf.
         return ~np.isfinite(np.maximum(values[:, 0], 0.0) if single else values.max(axis=1)), None
     ceiling = _ceiling(single, renormalize, rounding)
-    if values.min() >= 0.0 and values.max() <= ceiling:  # false for NaN, too
+    inside = values.min() >= 0.0 and values.max() <= ceiling  # false for NaN, too
+    if inside and not (single or renormalize):
+        sums = row_sums(values)
+        return ~(np.abs(sums - 1.0) <= rounding), sums
+    if inside:
         wrong = np.zeros(len(values), dtype=bool)
     else:
         wrong = ~((values.min(axis=1) >= 0.0) & (values.max(axis=1) <= ceiling))
-    if single:
-        return wrong, None
-    if renormalize:
-        return wrong | ~(values.max(axis=1) > 0.0), None
-    with np.errstate(invalid="ignore", over="ignore"):
-        sums = row_sums(values)
-        wrong |= ~(np.abs(sums - 1.0) <= rounding)
-    return wrong, sums
+    if not single:
+        with np.errstate(invalid="ignore", over="ignore"):
+            usable = values.max(axis=1) > 0.0 if renormalize else np.abs(row_sums(values) - 1.0) <= rounding
+        wrong |= ~usable
+    return wrong, None
 
 
 def find_fault(

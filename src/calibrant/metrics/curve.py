@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_pos_label_consistency
 from calibrant.bins import Strategy, bin_sums, check_bins, edge_index, quantiles, uniform_edges, uniform_index
 from calibrant.inputs.labels import check_labels, distinct
 from calibrant.inputs.predictions import as_matrix
+from calibrant.inputs.words import METRIC
 from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.views import class_view, column_of, single_view
 from calibrant.threads import limited
@@ -53,12 +54,12 @@ def calibration_curve(
     (array([0., 1.]), array([0.2, 0.7]))
     """
     check_bins(n_bins, strategy)
-    array, _ = as_matrix(y_prob)
+    array, _ = as_matrix(y_prob, METRIC)
     if array.ndim == 2 and array.shape[1] > 1:
         data = check_predictions(y_true, y_prob)
         view = single_view(data, "auto") if pos_label is None else class_view(data, column_of(data, pos_label))
     else:
-        labels, _ = check_labels(y_true, len(array))
+        labels, _ = check_labels(y_true, len(array), METRIC)
         seen = distinct(labels)
         if len(seen) > 2:
             raise ValueError(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import erfc
 
 from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.reliability import wilson_interval
@@ -70,8 +71,6 @@ class ClassFrequencies:
 
 def class_frequencies(data: Forecasts, level: float = 0.95) -> ClassFrequencies:
     """The table of validated predictions."""
-    from scipy.special import erfc
-
     weight = np.ones(data.n_rows) if data.weight is None else data.weight
     expected = weight @ data.proba.astype(np.float64, copy=False)
     observed: AnyFloatArray = np.bincount(data.y, weights=weight, minlength=data.n_classes).astype(np.float64)
