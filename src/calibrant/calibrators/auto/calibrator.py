@@ -118,7 +118,7 @@ class AutoCalibrator(AdditiveCalibrator):
         if rows is not None:
             x, y, weight = x[rows], y[rows], None if weight is None else weight[rows]
         n, k = x.shape
-        plan = self._plan(round(total_weight(n, weight)), k)
+        plan = self._plan(max(1, round(total_weight(n, weight))), k)
         self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(
             x, y, weight, plan.input_smoothing, WEAK_PRIOR
         )
