@@ -41,5 +41,5 @@ def test_no_trees_are_the_predictions(name, k):
 def test_a_missing_package_is_named_with_the_extra(name, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
     p, y = sharpened(40, 2)
-    with pytest.raises(ImportError, match=r"calibrant\[trees\]"):
+    with pytest.raises(ImportError, match=r"\[trees\]"):
         get_calibrator(name).fit(p, y)
