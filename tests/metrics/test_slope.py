@@ -33,9 +33,34 @@ def test_fits_of_many_classes_are_those_of_another_solver() -> None:
     assert found.fitted_slope.value == pytest.approx(both.x[-1], abs=1e-4)
     shift = minimize(lambda a: loss(np.append(a, 1.0)), np.zeros(4), method="BFGS", options={"gtol": 1e-7})
     np.testing.assert_allclose(found.intercepts - found.intercepts[0], np.append(0, shift.x), atol=1e-4)
+    tilt = minimize(lambda b: loss(np.append(np.zeros(4), b)), [1.0], method="BFGS", options={"gtol": 1e-7})
     n, start = weight.sum(), loss(np.append(np.zeros(4), 1.0))
-    assert found.means.gain == pytest.approx(start - shift.fun - 4 / n, abs=1e-7)
-    assert found.slope.gain == pytest.approx(shift.fun - both.fun - 1 / n, abs=1e-7)
+    # The means are right: a slope alone does better than both, with fewer parameters.
+    assert tilt.fun + 1 / n < min(both.fun + 5 / n, shift.fun + 4 / n)
+    assert found.means.gain == 0.0
+    assert found.slope.gain == pytest.approx(start - tilt.fun - 1 / n, abs=1e-7)
+
+
+def test_parts_of_means_and_slope_together() -> None:
+    p, y = sharpened(3000, 3, 1.6)
+    x = np.log(p) + np.array([1.5, 0.0, 0.0])
+    p = softmax(x, axis=1)
+
+    def loss(theta: np.ndarray) -> float:
+        return -float(log_softmax(theta[-1] * x + np.append(0.0, theta[:-1]), axis=1)[np.arange(3000), y].mean())
+
+    both = minimize(loss, [0.0, 0.0, 1.0], method="BFGS", options={"gtol": 1e-7}).fun
+    shift = minimize(lambda a: loss(np.append(a, 1.0)), np.zeros(2), method="BFGS", options={"gtol": 1e-7}).fun
+    found = miscalibration(y, p, recalibrated=p)
+    assert found.means.gain == pytest.approx(loss(np.array([0.0, 0.0, 1.0])) - shift - 2 / 3000, abs=1e-7)
+    assert found.slope.gain == pytest.approx(shift - both - 1 / 3000, abs=1e-7)
+
+
+def test_what_is_not_needed_is_not_the_merit_of_the_rest() -> None:
+    for seed in range(20):
+        p, y = sharpened(600, 10, 1.0, seed)
+        found = miscalibration(y, p, recalibrated=p)
+        assert abs(found.rest.gain) <= found.means.gain + found.slope.gain + 1e-12
 
 
 @pytest.mark.parametrize("k", [2, 6])

@@ -1,10 +1,10 @@
 """What kind of miscalibration it is: wrong means, wrong slope, or something else.
 
-Three nested recalibrations of `x = log p` are compared by their log loss: none; `softmax(x + a)`, which mends how often
-each class is predicted; `softmax(b x + a)`, which also mends predictions that are too extreme (`b < 1`) or too timid
-(`b > 1`). With `q` parameters fitted to `n` rows, the drop of log loss on new rows is that on these rows less `q / n`,
-and `2 n` times the latter follows `χ²` with `q` degrees of freedom if the parameters are not needed. What a flexible
-calibrator gains beyond them, on rows it was not fitted to, is the rest.
+Recalibrations of `x = log p` are compared by their log loss: none; `softmax(x + a)`, which mends how often each class
+is predicted; `softmax(b x)`, which mends predictions that are too extreme (`b < 1`) or too timid (`b > 1`); and both.
+With `q` parameters fitted to `n` rows, the drop of log loss on new rows is that on these rows less `q / n`, and `2 n`
+times the latter follows `χ²` with `q` degrees of freedom if the parameters are not needed. The best of the four is what
+means and slope account for; what a flexible calibrator gains beyond it, on rows it was not fitted to, is the rest.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Miscalibration:
     Attributes
     ----------
     means, slope, rest : Part
-        What each kind of recalibration saves after the ones before it, with `gain` and `p_value`. Gains may be
-        negative: then the recalibration costs more than it brings. They add up to the calibration part of log loss.
+        What each kind of recalibration saves after the ones before it, with `gain` and `p_value`; means and slope
+        save nothing where they would cost more than they bring. They add up to the calibration part of log loss.
     fitted_slope : Estimate
         `b`: 1 for calibrated predictions, less if they are too extreme, more if they are too timid.
     intercepts : ndarray of shape (k,)
@@ -107,10 +107,10 @@ class LinearRecalibration:
             self._at = key, float(self.share @ (top + np.log(sums)) - self.target @ theta), z
         return self._at[1], self._at[2]
 
-    def fit(self, free_slope: bool, start: AnyFloatArray | None = None) -> AnyFloatArray:
+    def fit(self, free_slope: bool, start: AnyFloatArray | None = None, *, free_means: bool = True) -> AnyFloatArray:
         """Parameters with the smallest loss, penalised just enough to be finite."""
         identity = np.append(np.zeros(self.n_classes), 1.0)
-        moves = np.append(np.ones(self.n_classes), float(free_slope))
+        moves = np.append(np.full(self.n_classes, float(free_means)), float(free_slope))
         ridge = RIDGE / self.total
 
         def objective(theta: AnyFloatArray) -> tuple[float, AnyFloatArray]:
@@ -242,24 +242,31 @@ def miscalibration(
 def separate(data: Forecasts, after: Forecasts, level: float = 0.95) -> Miscalibration:
     """The parts of validated predictions, given the same rows after cross-validated recalibration."""
     model = LinearRecalibration(data)
+    n, k = model.total, data.n_classes
+    identity = np.append(np.zeros(k), 1.0)
     shifted = model.fit(free_slope=False)
     tilted = model.fit(free_slope=True, start=shifted)
-    n, raw = model.total, model.evaluate(np.append(np.zeros(data.n_classes), 1.0))[0]
-    losses = [raw, model.evaluate(shifted)[0], model.evaluate(tilted)[0]]
-    means, tilt = (
-        Part(before - now - q / n, float(chdtrc(q, 2 * n * max(before - now, 0.0))))
-        for before, now, q in zip(losses, losses[1:], (data.n_classes - 1, 1))
+    fits = [identity, shifted, model.fit(free_slope=True, free_means=False), tilted]
+    losses = [model.evaluate(theta)[0] for theta in fits]
+    costs = [loss + q / n for loss, q in zip(losses, (0, k - 1, 1, k))]
+    best = int(np.argmin(costs))
+    # Shifts that save nothing by themselves serve the slope, which would move the means of rare classes.
+    saved_by_means = max(costs[0] - costs[1], 0.0) if best in (1, 3) else 0.0
+    gains = saved_by_means, costs[0] - costs[best] - saved_by_means
+    means, slopes = (
+        Part(gain, float(chdtrc(q, 2 * n * max(drop, 0.0))))
+        for gain, q, drop in zip(gains, (k - 1, 1), (losses[0] - losses[1], losses[1] - losses[3]))
     )
     error = model.slope_error(tilted) * float(ndtri((1 + level) / 2))
     slope = float(tilted[-1])
-    rows = -np.log(np.maximum(model.evaluate(tilted)[1][np.arange(data.n_rows), data.y], 1e-300))
-    saved = rows + data.n_classes / n - log_loss_rows(after)
+    rows = -np.log(np.maximum(model.evaluate(fits[best])[1][np.arange(data.n_rows), data.y], 1e-300))
+    saved = rows + (costs[best] - losses[best]) - log_loss_rows(after)
     gain = float(model.share @ saved)
     deviation = float(np.sqrt(model.share @ (saved - gain) ** 2 / n))
     rest = Part(gain, float(ndtr(-gain / deviation)) if deviation > 0 else float(gain <= 0))
     return Miscalibration(
         means,
-        tilt,
+        slopes,
         rest,
         Estimate(slope, slope - error, slope + error, level),
         shifted[:-1] - shifted[:-1].mean(),

@@ -213,12 +213,12 @@ def _ranges(table: ReliabilityTable) -> list[str]:
     if not off.any():
         return []
     worst = int(np.argmax(np.where(off, table.weight * np.abs(table.frequency - table.score), 0.0)))
-    what = "they are right" if table.label is None else "of them occur"
-    claimed = "a confidence" if table.label is None else "a probability"
+    claimed = "confidence" if table.label is None else "probability"
+    frequency = percent(float(table.frequency[worst]))
+    truth = f"they are right {frequency} of the time" if table.label is None else f"{frequency} occurs"
     return [
-        f"The largest error is where the predictions give {claimed} between {number(float(table.lower[worst]), 2)} "
-        f"and {number(float(table.upper[worst]), 2)}: {percent(float(table.score[worst]))} on average, but "
-        f"{percent(float(table.frequency[worst]))} {what}."
+        f"The largest error is where the predictions give a {claimed} between {number(float(table.lower[worst]), 2)} "
+        f"and {number(float(table.upper[worst]), 2)}: {percent(float(table.score[worst]))} on average, but {truth}."
     ]
 
 
