@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-OPTIONAL := peer or torch or browser or sklearn_suite
+OPTIONAL := peer or torch or browser or sklearn_suite or slow
 
 .PHONY: demo test test-optional check clean
 
@@ -10,11 +10,11 @@ demo: $(VENV)/.demo
 	$(BIN)/python -m calibrant.demo
 
 test: $(VENV)/.test check
-	$(BIN)/python -m pytest -n 2 -q -m 'not ($(OPTIONAL))'
+	$(BIN)/python -m pytest -n 2 -q -m 'not ($(OPTIONAL) or fuzz)'
 
-# Needs a Chromium, torch and the packages of the extra `peers`; .ci/run installs them.
+# Slow tests, and those that need Chromium, torch or the packages of the extra `peers`, which .ci/run installs.
 test-optional: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -q -m '$(OPTIONAL)'
+	$(BIN)/python -m pytest -n 2 -q -m '($(OPTIONAL)) and not fuzz'
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -134,7 +134,7 @@ FITTED = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.fuzz
 @pytest.mark.parametrize(("calibrator", "k"), FITTED, ids=[f"{i}-{c}-{k}" for i, (c, k) in enumerate(FITTED)])
 def test_many_changed_files_are_refused_or_predict(calibrator: Any, k: int, tmp_path: Path) -> None:
     calibrant.save(calibrator.fit(*sharpened(150, k)), tmp_path / "fitted.json")

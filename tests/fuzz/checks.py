@@ -1,0 +1,162 @@
+"""What must hold for every case: one function for each property, which raises AssertionError with what it found."""
+
+from __future__ import annotations
+
+import pickle
+import resource
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+import calibrant
+from calibrant import CalibrationWarning, get_calibrator
+from tests.fuzz.cases import Case
+from tests.fuzz.objectives import Objective
+
+MEMORY_LIMIT_MB = 500
+#: Fitted on folds, which are dealt to rows by their number: another order is another deal.
+FOLDED = {"auto", "auto-fast", "sqs", "dirichlet-cv", "spline"}
+#: Not convex: another order of the columns may end in another local minimum.
+NOT_CONVEX = {"mcp"}
+#: Step functions jump where a last digit differs; columns in another order only round alike where sums are exact.
+STEPS = {"isotonic", "cir", "venn-abers", "bbq", "hist-uniform", "hist-quantile", "scaling-binning", "cdf-spline"}
+
+
+def check(case: Case) -> None:
+    """Fit the case and assert every property; some of the costly ones only for part of the seeds."""
+    calibrator, warned = fitted(case)
+    q = valid(case, calibrator)
+    rows_alone(case, calibrator, q)
+    objective(case, calibrator, warned)
+    if case.seed % 3 == 0:
+        travels(case, calibrator, q)
+    unique = case.method not in FOLDED and case.parameters.get("penalty") not in NOT_CONVEX
+    if unique and not warned:
+        if case.seed % 4 == 0:
+            order_of_rows(case, calibrator)
+        if case.seed % 4 == 1:
+            order_of_classes(case, calibrator)
+        if case.seed % 4 == 2:
+            weight_is_repetition(case, calibrator)
+    memory()
+
+
+def fit(case: Case, p: Any = None, y: Any = None, weight: Any = None, names: Any = None) -> Any:
+    calibrator = get_calibrator(case.method, classes=case.names if names is None else names, **case.parameters)
+    p, y = (case.p, case.y) if p is None else (p, y)
+    return calibrator.fit(p, y, sample_weight=weight)
+
+
+def fitted(case: Case) -> tuple[Any, bool]:
+    """The fitted calibrator, and whether it warned; its input is as it was, and no other warning leaks."""
+    p, y = case.p.copy(), case.y.copy()
+    p.setflags(write=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        calibrator = fit(case, p, y, case.weight)
+    for item in caught:
+        assert issubclass(item.category, CalibrationWarning | ConvergenceWarning), (
+            f"leaked {item.category}: {item.message}"
+        )
+    assert np.array_equal(p, case.p), "the predictions were changed"
+    return calibrator, bool(caught)
+
+
+def predict(calibrator: Any, p: np.ndarray) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return np.asarray(calibrator.predict_proba(p))
+
+
+def valid(case: Case, calibrator: Any) -> np.ndarray:
+    q = predict(calibrator, case.fresh)
+    assert q.shape == case.fresh.shape, f"shape {q.shape}"
+    assert np.isfinite(q).all(), "not finite"
+    assert q.min() >= 0.0, f"negative {q.min()}"
+    off = float(np.abs(q.sum(axis=1, dtype=float) - 1.0).max())
+    assert off <= (1e-12 if q.dtype == np.float64 else 1e-6), f"rows sum to one but for {off}"
+    return q
+
+
+def rows_alone(case: Case, calibrator: Any, q: np.ndarray) -> None:
+    """A row's probabilities do not depend on its neighbours, bit for bit."""
+    order = np.random.default_rng(case.seed).permutation(len(q))
+    assert np.array_equal(predict(calibrator, case.fresh[order]), q[order]), "another order, other probabilities"
+    for i in order[:5]:
+        alone = predict(calibrator, case.fresh[i : i + 1])[0]
+        assert np.array_equal(alone, q[i]), f"row {i} alone differs by {np.abs(alone - q[i]).max()}"
+
+
+def objective(case: Case, calibrator: Any, warned: bool) -> None:
+    """The stored coefficients give the stored objective, and the gap bounds what another solver can still gain."""
+    inner = getattr(calibrator, "calibrator_", calibrator)
+    if not hasattr(inner, "objective_"):
+        return
+    problem = Objective(inner, case.p, case.codes, case.weight)
+    again = problem(problem.stored)
+    stored = inner.objective_
+    assert abs(again - stored) <= 1e-9 * max(1.0, abs(stored)), f"objective_ {stored!r}, recomputed {again!r}"
+    gap = getattr(inner, "duality_gap_", np.nan)
+    if np.isfinite(gap) and case.seed % 5 == 0 and problem.stored.size <= 30:
+        lower = problem.lower_value()
+        assert lower >= stored - gap - 1e-9 * max(1.0, stored), f"{stored} with gap {gap}, but {lower} was reached"
+
+
+def travels(case: Case, calibrator: Any, q: np.ndarray) -> None:
+    """A file and a pickle keep every bit."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "calibrator.json")
+        calibrant.save(calibrator, path)
+        assert np.array_equal(predict(calibrant.load(path), case.fresh), q), "loaded from a file, predicts otherwise"
+    assert np.array_equal(predict(pickle.loads(pickle.dumps(calibrator)), case.fresh), q), "the pickle differs"
+
+
+def order_of_rows(case: Case, calibrator: Any) -> None:
+    order = np.random.default_rng(case.seed).permutation(len(case.p))
+    weight = None if case.weight is None else case.weight[order]
+    _alike(calibrator, _quietly(case, case.p[order], case.y[order], weight), case, "rows in another order")
+
+
+def order_of_classes(case: Case, calibrator: Any) -> None:
+    if case.method in STEPS and case.kind != "dyadic":
+        return
+    k = case.p.shape[1]
+    order = np.random.default_rng(case.seed).permutation(k)
+    other = _quietly(case, case.p[:, order], case.y, case.weight, case.names[order])
+    if other is not None:
+        _close(predict(other, case.p[:, order]), predict(calibrator, case.p)[:, order], "columns in another order")
+
+
+def weight_is_repetition(case: Case, calibrator: Any) -> None:
+    if case.weight is None or case.weight.max() > 10 or np.any(case.weight != np.floor(case.weight)):
+        return
+    rows = np.repeat(np.arange(len(case.p)), case.weight.astype(int))
+    _alike(calibrator, _quietly(case, case.p[rows], case.y[rows], None), case, "weights instead of repeated rows")
+
+
+def _quietly(case: Case, p: np.ndarray, y: np.ndarray, weight: Any, names: Any = None) -> Any:
+    """A second fit; `None` where it warns, since a fit without a unique optimum may differ."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        calibrator = fit(case, p, y, weight, names)
+    return None if caught else calibrator
+
+
+def _alike(calibrator: Any, other: Any, case: Case, what: str) -> None:
+    if other is not None:
+        _close(predict(other, case.p), predict(calibrator, case.p), what)
+
+
+def _close(a: np.ndarray, b: np.ndarray, what: str) -> None:
+    worst = float(np.abs(a.astype(float) - b).max())
+    assert worst <= 2e-4, f"{what}: probabilities differ by {worst:.2g}"
+
+
+def memory() -> None:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
+    assert peak < MEMORY_LIMIT_MB, f"the process has used {peak:.0f} MB"
