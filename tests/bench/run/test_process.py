@@ -21,6 +21,7 @@ from calibrant.bench.run.process import WorkerProcess
 from calibrant.files.predictions.source import Predictions
 from tests.bench.odd_methods import ended
 
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and forks")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds processes under /proc")
 
 
@@ -44,7 +45,7 @@ def process():
     process.shut()
 
 
-@pytest.mark.parametrize("name", ["Overwriting", "Scribbling", "Forking", "Talkative"])
+@pytest.mark.parametrize("name", ["Overwriting", "Scribbling", pytest.param("Forking", marks=posix), "Talkative"])
 def test_a_method_does_not_change_the_next_one(process: WorkerProcess, setting: Setting, name: str) -> None:
     alone, odd, after, again = process.run(
         [fit(setting, "Shrink"), fit(setting, name), fit(setting, "Shrink"), fit(setting, "Shrink", weight=0.5)]
@@ -69,6 +70,7 @@ def test_what_a_method_left_behind_ends_with_its_time(setting: Setting, tmp_path
     assert all(ended(pid) for pid in children)
 
 
+@posix
 def test_errors_and_deaths_are_answers(process: WorkerProcess) -> None:
     calls = [Call(len, (1,)), Call(len, ("abc",)), Call(os._exit, (3,)), Call(os.abort, ()), Call(len, ("a",))]
     answers = list(process.run(calls))
@@ -76,6 +78,13 @@ def test_errors_and_deaths_are_answers(process: WorkerProcess) -> None:
     assert "TypeError" in answers[0].message
     assert answers[2].message == "the process ended with code 3"
     assert "SIGABRT" in answers[3].message
+
+
+def test_calls_that_nobody_waited_for_are_forgotten(process: WorkerProcess) -> None:
+    answers = process.run([Call(len, ("a",)), Call(len, ("ab",))])
+    assert next(answers).value == 1
+    answers.close()
+    assert [answer.value for answer in process.run([Call(len, ("abc",))])] == [3]
 
 
 def test_closing_all_descriptors_ends_the_process_alone(process: WorkerProcess) -> None:

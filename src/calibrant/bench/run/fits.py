@@ -65,7 +65,7 @@ class _Memory:
     """What a process keeps between two fits: open files, the present experiment, methods already warm."""
 
     def __init__(self) -> None:
-        self._sources: dict[str, PredictionSource] = {}
+        self._sources: dict[tuple[str, int], PredictionSource] = {}
         self._present: tuple[Setting, Predictions] | None = None
         self.warm: set[tuple[str, bool]] = set()
 
@@ -81,10 +81,11 @@ class _Memory:
     def _read(self, setting: Setting) -> Predictions:
         predictions, options = setting.arrays, setting.options
         if predictions is None:
-            path = setting.path or ""
-            if path not in self._sources:
-                self._sources[path] = open_predictions(path)
-            predictions = self._sources[path].load(setting.experiment)
+            # On a cluster a process outlives the run, and the file may be replaced before the next one.
+            key = setting.path or "", Path(setting.path or "").stat().st_mtime_ns
+            if key not in self._sources:
+                self._sources[key] = open_predictions(key[0])
+            predictions = self._sources[key].load(setting.experiment)
         return subsampled(predictions, setting.experiment, options.max_cal_rows, options.seed)
 
 

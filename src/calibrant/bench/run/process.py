@@ -79,6 +79,10 @@ class WorkerProcess:
                 self.close()
                 done += 1
                 yield Answer("timeout" if isinstance(error, _LateError) else "failed", message=str(error))
+            except GeneratorExit:
+                # Answers that nobody took would be taken for those to the next calls.
+                self.close()
+                raise
 
     def close(self) -> None:
         """Stop the process, at once and with everything it started."""
