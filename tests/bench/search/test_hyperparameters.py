@@ -251,4 +251,4 @@ def test_command_line_with_processes(tmp_path, source, monkeypatch):
     run = CliRunner().invoke(search_app, ["-o", str(tmp_path / "out"), "--redraw"])
     assert "search.png" in run.output
     run = CliRunner().invoke(search_app, ["-o", str(tmp_path / "out")])
-    assert (run.exit_code, "name the predictions" in run.output) == (1, True)
+    assert (run.exit_code, "name the predictions" in run.output) == (2, True)
