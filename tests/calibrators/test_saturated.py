@@ -166,6 +166,16 @@ def test_group_lasso_where_the_loss_has_no_curvature() -> None:
         assert cal.objective_ == pytest.approx(objective(cal, p, p.argmax(axis=1)), rel=1e-9)
 
 
+@pytest.mark.parametrize("penalty", ["lasso", "group_lasso"])
+def test_sparse_penalties_of_one_hot_predictions_are_certified(penalty: str) -> None:
+    strengths = {"lambda_intercept": 0.1, "lambda_diagonal": 0.1, "lambda_off_diagonal": 0.1}
+    for seed, (n, k) in enumerate([(100, 3), (100, 4), (5, 3), (8, 3)]):
+        rng = np.random.default_rng(seed)
+        p, y = np.eye(k)[rng.integers(k, size=n)], rng.integers(k, size=n)
+        cal = fitted(SMSCalibrator(penalty, preprocess=None, **strengths), p, y)
+        assert cal.duality_gap_ <= 1e-8 * max(1.0, cal.objective_)
+
+
 @pytest.mark.parametrize("n", [10, 300, 3000])
 def test_temperature_of_rows_without_an_error_does_not_depend_on_their_order(n: int) -> None:
     rng = np.random.default_rng(n)

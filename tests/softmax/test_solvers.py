@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from calibrant.softmax.certificate import duality_gap
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
 from calibrant.softmax.problem import SoftmaxProblem
-from calibrant.softmax.solvers import SOLVERS, solve
+from calibrant.softmax.solvers import SOLVERS, choose, solve
 from calibrant.softmax.solvers.solution import evaluate
 
 from .conftest import KINDS, make_problem
@@ -168,6 +168,16 @@ def test_two_parameters_against_brute_force() -> None:
         far = min(plain_loss(problem, t) + penalty.value(t) for a in wide for b in wide for t in [np.array([[a, b]])])
         assert solution.objective <= near + 1e-9
         assert solution.objective <= far + 1e-9
+
+
+def test_auto_reads_what_solvers_declare() -> None:
+    small, large = make_problem("vector"), make_problem("matrix", n=20, k=50)
+    assert large.n_parameters > SOLVERS["proximal-newton"].most_parameters
+    for problem in (small, large):
+        assert choose("auto", problem, make_penalty("ridge", problem)).name == "newton"
+    assert choose("auto", small, make_penalty("lasso", small)).name == "proximal-newton"
+    assert choose("auto", large, make_penalty("lasso", large)).name == "fista"
+    assert choose("bfgs", small, make_penalty("none", small)).name == "lbfgs"
 
 
 @pytest.mark.parametrize("opt", ["newton", "lbfgs"])

@@ -34,7 +34,7 @@ class ProximalNewton(Solver):
         state = evaluate(problem, penalty, theta)
         # The curvature changes little near the optimum: a model serves as long as it brings the error down fast.
         model: SeparableModel | GroupModel | None = None
-        before, damping = np.inf, 0.0
+        before, damping, gained = np.inf, 0.0, np.inf
         solution = judge(problem, penalty, theta, state, 0, tol)
         while not solution.converged and solution.n_iter < max_iter:
             error = solution.error
@@ -44,7 +44,9 @@ class ProximalNewton(Solver):
                     hessian[np.diag_indices(problem.n_parameters)] += damping * problem.second_moments.ravel()
                 model = quadratic_model(hessian, penalty)
             before = error
-            t, moved = _line_search(problem, penalty, theta, model.minimise(theta, state.u, error), state)
+            # A gap may stay wide while hardly anything is gained any more: then the model must be minimised better.
+            target = model.minimise(theta, state.u, min(error, max(gained, 1e-3 * tol)))
+            t, moved = _line_search(problem, penalty, theta, target, state)
             if t <= SHORTEST and damping <= LARGEST_DAMPING and penalty.convex:  # saturated: hardly any curvature
                 damping, model, solution.n_iter = more_damping(damping), None, solution.n_iter + 1
                 continue
@@ -52,7 +54,7 @@ class ProximalNewton(Solver):
                 rest = FISTA().minimise(problem, penalty, tol=tol, max_iter=_FISTA_STEPS, theta=theta)
                 rest.n_iter += solution.n_iter
                 return rest
-            damping = less_damping(damping)
+            damping, gained = less_damping(damping), state.objective - moved[1].objective
             theta, state = moved
             solution = judge(problem, penalty, theta, state, solution.n_iter + 1, tol)
         return solution
