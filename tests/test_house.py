@@ -53,3 +53,9 @@ def test_no_private_name_crosses_a_package() -> None:
 
 def test_no_modules_import_each_other() -> None:
     assert house.cycles(IMPORTS) == []
+
+
+def test_the_picture_in_the_documentation_is_drawn_from_this_code() -> None:
+    import draw_house
+
+    assert draw_house.OUT.read_text(encoding="utf-8") == draw_house.draw()

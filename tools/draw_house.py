@@ -12,7 +12,17 @@ from pathlib import Path
 import house
 
 OUT = Path(__file__).parents[1] / "docs" / "images" / "house.svg"
-WIDTH, FLOOR_HEIGHT, BOX_HEIGHT, TOP = 880, 62, 30, 20
+WIDTH, FLOOR_HEIGHT, BOX_HEIGHT, TOP = 880, 58, 30, 20
+#: How far a room stands from the middle, so that lines which pass a floor do not run through its box.
+ASIDE = {
+    "report": -110,
+    "files": 120,
+    "plots": -150,
+    "classifier": 140,
+    "metrics": -60,
+    "softmax": 130,
+    "simplex": -170,
+}
 STYLE = """
   text { font: 14px system-ui, sans-serif; fill: #1b2733; text-anchor: middle; dominant-baseline: central; }
   rect { fill: #e8eff7; stroke: #5b7fa6; }
@@ -55,7 +65,7 @@ def places() -> dict[str, tuple[float, float, float]]:
         y = TOP + (len(house.FLOORS) - 1 - number) * FLOOR_HEIGHT
         widths = [20 + 8.5 * len(name) for name in rooms]
         gap = 34
-        x = (WIDTH - sum(widths) - gap * (len(rooms) - 1)) / 2
+        x = (WIDTH - sum(widths) - gap * (len(rooms) - 1)) / 2 + (ASIDE.get(rooms[0], 0) if len(rooms) == 1 else 0)
         for name, width in zip(rooms, widths, strict=True):
             out[name] = (x + width / 2, y, width)
             x += width + gap
@@ -72,7 +82,7 @@ def draw() -> str:
             x1, y1, _ = at[other]
             y0 += BOX_HEIGHT
             floors = round((y1 - y0 + BOX_HEIGHT) / FLOOR_HEIGHT)
-            bend = 0 if floors == 1 else (34 * floors if x0 <= x1 else -34 * floors)
+            bend = 0 if floors == 1 else (18 * floors if x0 <= x1 else -18 * floors)
             middle = (y0 + y1) / 2
             parts.append(
                 f'<path d="M{x0:.0f},{y0:.0f} C{x0 + bend:.0f},{middle:.0f} '

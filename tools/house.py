@@ -18,7 +18,6 @@ PACKAGE = "calibrant"
 #: that share a floor do not import each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("typing", "optional", "lazy", "moved", "threads", "compiling"),
-    ("rowwise",),
     ("rowwise", "bins", "numerals", "text_table"),
     ("simplex",),
     ("inputs", "folds", "gaussian"),
