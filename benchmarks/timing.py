@@ -1,6 +1,7 @@
 """Timing for the benchmarks: CPU seconds of one thread, best of several runs, peers in the same process.
 
-Import this module before NumPy: it limits the number of threads.
+Import this module before NumPy: it limits the number of threads, for the peers' sake (calibrant limits its own; what a
+user gets without any setting is measured by `defaults.py`).
 """
 
 from __future__ import annotations
