@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from calibrant import moved
 from calibrant.lazy import attach
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
     from calibrant.calibrators.auto.calibrator import AutoCalibrator as AutoCalibrator
