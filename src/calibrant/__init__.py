@@ -57,6 +57,7 @@ _HOMES = {
     "metrics": ".",
     "plots": ".",
     "register_calibrator": ".calibrators.registry",
+    "runtime": ".",
     "save": ".files.stored.persistence",
 }
 

@@ -15,6 +15,8 @@ from calibrant.typing import FloatArray
 
 #: The logarithm of the smallest normal float32: the floor of every log-probability.
 LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
+#: The probability that goes with it.
+FLOOR = float(np.exp(LOG_FLOOR))
 
 
 def log_probabilities(p: ArrayLike, *, center: bool = False, out: FloatArray | None = None) -> FloatArray:

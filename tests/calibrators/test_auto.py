@@ -12,8 +12,9 @@ from scipy.special import log_softmax
 from calibrant import TemperatureScalingCalibrator, load, save
 from calibrant.calibrators.auto.blend import blend_weights, likelihood_weights, pool_weight
 from calibrant.calibrators.auto.calibrator import AutoCalibrator
-from calibrant.calibrators.auto.monotone import keep_most_probable
 from calibrant.calibrators.auto.plan import make_plan, rows_to_use
+from calibrant.steps import run, run_from_logs
+from calibrant.steps.branches import keep_most_probable
 from tests.samples import curved, mean_log_loss
 
 
@@ -58,7 +59,7 @@ def test_the_predictions_are_pooled_arithmetically():
     auto = AutoCalibrator().fit(p, y)
     v = auto.identity_weight_
     assert v > 0.2
-    blend = np.exp(log_softmax(auto._logits(auto._scaled(np.log(p))), axis=0)).T
+    blend = np.exp(log_softmax(run(auto._blended(), run_from_logs(auto._scaling(), np.log(p))), axis=1))
     np.testing.assert_allclose(auto.predict_proba(p), (1.0 - v) * blend + v * p, atol=1e-12)
 
 
@@ -138,7 +139,7 @@ def test_multiclass_monotone_keeps_the_most_probable_class():
 def test_rows_that_keep_their_order_are_left_alone():
     x = np.array([[2.0, 2.0], [1.0, 1.0], [0.0, 0.0]])
     z = np.array([[5.0, 0.0], [1.0, 1.0], [0.0, 3.0]])
-    kept = keep_most_probable(x, z)
+    kept = keep_most_probable(x.T, z.T).T
     np.testing.assert_array_equal(kept[:, 0], z[:, 0])
     assert kept[:, 1].argmax() == 0
     assert kept[0, 1] == pytest.approx(kept[2, 1], abs=1e-6)

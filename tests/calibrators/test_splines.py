@@ -11,8 +11,9 @@ from scipy.optimize import minimize
 
 from calibrant import CalibrationWarning
 from calibrant.calibrators.binary.cdf_spline import CDFSplineCalibrator
-from calibrant.calibrators.binary.natural_spline import evaluate, second_derivatives
+from calibrant.calibrators.binary.natural_spline import second_derivatives
 from calibrant.calibrators.binary.spline import SplineCalibrator
+from calibrant.steps.lines import evaluate_spline
 from tests.needs import needs
 from tests.samples import binary_sample, columns, mean_log_loss, quiet
 
@@ -25,11 +26,11 @@ def test_natural_spline_is_that_of_scipy():
     reference = CubicSpline(knots, values, bc_type="natural")
     m = second_derivatives(knots, values)
     x = np.linspace(knots[0], knots[-1], 101)
-    np.testing.assert_allclose(evaluate(x, knots, values, m), reference(x), atol=1e-12)
-    np.testing.assert_allclose(evaluate(x, knots, values, m, derivative=True), reference(x, 1), atol=1e-9)
+    np.testing.assert_allclose(evaluate_spline(x, knots, values, m), reference(x), atol=1e-12)
+    np.testing.assert_allclose(evaluate_spline(x, knots, values, m, derivative=True), reference(x, 1), atol=1e-9)
     outside = np.array([knots[0] - 1.0, knots[-1] + 2.0])
     line = values[[0, -1]] + reference(knots[[0, -1]], 1) * [-1.0, 2.0]
-    np.testing.assert_allclose(evaluate(outside, knots, values, m), line, atol=1e-12)
+    np.testing.assert_allclose(evaluate_spline(outside, knots, values, m), line, atol=1e-12)
 
 
 def truncated_powers(x, knots):

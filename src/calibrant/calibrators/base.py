@@ -1,9 +1,9 @@
 """The base of all calibrators: scikit-learn estimators whose input contract is the same everywhere.
 
 `fit` validates predictions, labels and weights and hands a subclass float64 log-probabilities (rows × classes),
-column numbers and weights; `predict_proba` maps validated log-probabilities block by block, so that temporaries
-stay small. A subclass writes `_fit`, `_map` and, for its fitted attributes to be stored, `_check_state`, and nothing of
-what is checked here.
+column numbers and weights; `predict_proba` runs the steps of the fitted map on validated probabilities block by block,
+so that temporaries stay small. A subclass writes `_fit`, `steps` (or `_map`, if its map is no list of steps) and, for
+its fitted attributes to be stored, `_check_state`, and nothing of what is checked here.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ from calibrant.inputs.labels import (
     name_columns,
     order_of_names,
 )
-from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities
+from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.rowwise import TILE
+from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
+from calibrant.steps import Function, Log, Step, run_from_logs
 from calibrant.threads import for_products, limit
 from calibrant.typing import FloatArray, IntArray
-
-#: Numbers handled at a time in prediction: small enough for the processor's cache.
-BLOCK_ELEMENTS = 1 << 16
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):
@@ -137,15 +136,17 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             One column per class, in the order of `classes_`.
         """
         array, order = self._check_predictions(X)
-        rounding = rounding_of(X)
-        out = np.empty((len(array), len(self.classes_)), dtype=output_dtype(array))
         k = len(self.classes_)
-        rows = max(1, BLOCK_ELEMENTS // k)
-        with for_products(max(min(rows, len(array)), TILE), k, k):
-            for start in range(0, len(array), rows):
-                x = self._block(array[start : start + rows], order, rounding, start)
-                out[start : start + rows] = self._map(x)
-        return out
+        with for_products(max(min(max(1, BLOCK_ELEMENTS // k), len(array)), TILE), k, k):
+            return predict(
+                steps_of(self),
+                array,
+                order,
+                k=k,
+                logits=self.input == "logits",
+                renormalize=self.renormalize,
+                rounding=rounding_of(X),
+            )
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
@@ -161,9 +162,32 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         """Fit to log-probabilities `x` (n, k), column numbers `y` (n,) and positive weights (`None`: all one)."""
 
-    @abstractmethod
+    def steps(self) -> list[Step]:
+        """What the fitted map does to probabilities, one small thing after the other: see `calibrant.steps`.
+
+        Examples
+        --------
+        >>> from calibrant import get_calibrator
+        >>> get_calibrator("ts", smoothing=False).fit([0.1, 0.2, 0.6, 0.9], [0, 1, 0, 1]).steps()
+        [Log(), Scale(factor=0.92..., shift=0.0), Softmax()]
+        """
+        raise NotImplementedError(
+            f"The map of {type(self).__name__} is not a list of steps, so it runs in Python with this class only."
+        )
+
+    def to_map(self) -> Map:
+        """The fitted map by itself, which needs NumPy alone: see `calibrant.runtime`."""
+        check_is_fitted(self, "classes_")
+        classes = [
+            label if label is None or isinstance(label, (bool, int, float, str)) else str(label)
+            for label in self.classes_.tolist()
+        ]
+        logits = self.input == "logits"
+        return Map(classes, self.steps(), logits, self.renormalize, self._column_order, type(self).__name__)
+
     def _map(self, x: FloatArray) -> FloatArray:
         """Calibrated probabilities of log-probabilities `x` (m, k); `x` may be overwritten."""
+        return run_from_logs(self.steps(), x)
 
     def check_state(self) -> None:
         """Raise `ValueError` unless the fitted state is one that `fit` could have left: see `StateCheck`."""
@@ -207,20 +231,13 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
             return array, order_of_names(self.classes_, names)
         return array, self._order_of_fit(names)
 
-    def _block(self, rows: NDArray[Any], order: NDArray[np.intp] | None, rounding: float, first_row: int) -> FloatArray:
+    def _log_probabilities(self, X: Any) -> FloatArray:
+        """Validated log-probabilities, one column per class: what `_fit` gets, for other kinds of prediction."""
+        array, order = self._check_predictions(X)
         x = to_log_probabilities(
-            rows,
-            logits=self.input == "logits",
-            renormalize=self.renormalize,
-            first_row=first_row,
-            rounding=rounding,
+            array, logits=self.input == "logits", renormalize=self.renormalize, rounding=rounding_of(X)
         )
         return x if order is None else np.ascontiguousarray(x[:, order])
-
-    def _log_probabilities(self, X: Any) -> FloatArray:
-        """Validated log-probabilities, one column per class: what `_map` gets, for other kinds of prediction."""
-        array, order = self._check_predictions(X)
-        return self._block(array, order, rounding_of(X), 0)
 
     def _order_of_fit(self, names: list[Any]) -> NDArray[np.intp] | None:
         """The column of each class in a data frame with the columns of `fit` in any order."""
@@ -262,6 +279,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.positive_only = self.input == "probabilities"
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def steps_of(estimator: Any) -> list[Step]:
+    """The steps of any fitted estimator of probabilities; one that has none runs as a function."""
+    if not isinstance(estimator, Calibrator):
+        return [Function(estimator.predict_proba)]
+    return estimator.steps() if has_steps(estimator) else [Log(), Function(estimator._map)]
+
+
+def has_steps(calibrator: Calibrator) -> bool:
+    """Whether the map of a calibrator is its list of steps, not a method of its own."""
+    return type(calibrator)._map is Calibrator._map
 
 
 def strengths_to_try(calibrator: Calibrator, name: str, default: ArrayLike) -> list[float]:

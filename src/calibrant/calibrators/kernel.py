@@ -15,10 +15,10 @@ from scipy.special import gammaln
 from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import Calibrator, total_weight
-from calibrant.calibrators.binary.natural_spline import check_spline, evaluate, second_derivatives
-from calibrant.calibrators.lifting import from_positive, positive_probability
+from calibrant.calibrators.binary.natural_spline import check_spline, second_derivatives
+from calibrant.calibrators.lifting import positive_probability
 from calibrant.calibrators.state import LARGE, StateCheck
-from calibrant.rowwise import row_products, row_sums
+from calibrant.steps import Clip, Complement, Linear, Log, LogOdds, Normalize, Softmax, Spline, Step, run
 from calibrant.typing import FloatArray, IntArray
 
 #: Probabilities are kept this far from 0 and 1.
@@ -121,12 +121,12 @@ class KernelCalibrator(Calibrator):
         mass = state.array("mass_", len(rows), state.k, low=0.0)
         state.require(len(rows) and np.all(mass.sum(axis=1) > 0.0), "mass_ is zero")
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        if x.shape[1] == 2:
-            odds = np.clip(x[:, 1] - x[:, 0], self.nodes_[0], self.nodes_[-1])
-            return from_positive(np.clip(evaluate(odds, self.nodes_, self.values_, self.curvature_), 0.0, 1.0))
-        z = np.clip(x, np.log(_EDGE), np.log1p(-_EDGE))
-        return _average(z, self.rows_, self.mass_, self.bandwidth_)
+    def steps(self) -> list[Step]:
+        if len(self.classes_) == 2:
+            spline = Spline(self.nodes_, self.values_, self.curvature_, extend=False)
+            return [Log(), LogOdds(), spline, Clip(0.0, 1.0), Complement()]
+        clip = Clip(float(np.log(_EDGE)), float(np.log1p(-_EDGE)))
+        return [Log(), clip, *_average(self.rows_, self.mass_, self.bandwidth_)]
 
     def _tabulate(self, p: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         p = np.clip(p, _EDGE, 1.0 - _EDGE)
@@ -143,7 +143,10 @@ class KernelCalibrator(Calibrator):
         nodes = nodes[np.concatenate([[True], np.diff(nodes) > 1e-6])]
         log_rest, log_p = -np.logaddexp(0.0, nodes), -np.logaddexp(0.0, -nodes)
         self.nodes_ = nodes
-        self.values_ = _average(np.column_stack([log_rest, log_p]), rows, mass, self.bandwidth_)[:, 1]
+        average, step = _average(rows, mass, self.bandwidth_), max(1, _BLOCK // len(rows))
+        points = np.column_stack([log_rest, log_p])
+        parts = [run(average, points[start : start + step])[:, 1] for start in range(0, len(points), step)]
+        self.values_ = np.concatenate(parts)
         self.curvature_ = second_derivatives(self.nodes_, self.values_)
 
 
@@ -164,17 +167,8 @@ def _merge(p: FloatArray, y: IntArray, weight: FloatArray) -> tuple[FloatArray, 
     return np.column_stack([1.0 - center, center]), mass
 
 
-def _average(log_z: FloatArray, rows: FloatArray, mass: FloatArray, bandwidth: float) -> FloatArray:
-    """Kernel-weighted label shares at `log_z` (m, k)."""
+def _average(rows: FloatArray, mass: FloatArray, bandwidth: float) -> list[Step]:
+    """The steps from log-probabilities to kernel-weighted label shares."""
     concentration = rows / bandwidth
     log_norm = gammaln(concentration + 1.0).sum(axis=1) - gammaln((concentration + 1.0).sum(axis=1))
-    out = np.empty((len(log_z), mass.shape[1]))
-    step = max(1, _BLOCK // len(rows))
-    for start in range(0, len(log_z), step):
-        kernel = row_products(log_z[start : start + step], concentration.T)
-        kernel -= log_norm
-        kernel -= kernel.max(axis=1, keepdims=True)
-        np.exp(kernel, out=kernel)
-        out[start : start + step] = row_products(kernel, mass)
-    out /= row_sums(out)[:, None]
-    return out
+    return [Linear(concentration.T, -log_norm), Softmax(), Linear(mass), Normalize()]

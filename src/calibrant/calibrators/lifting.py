@@ -15,18 +15,18 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.identity import NoCalibrator
 from calibrant.calibrators.state import StateCheck
-from calibrant.rowwise import row_sums
-from calibrant.simplex import LOG_FLOOR
+from calibrant.steps import Columns, Normalize, OneVsOne, OneVsRest, Step
+from calibrant.steps.branches import pair, rest
 from calibrant.typing import FloatArray, IntArray
 
 
 class BinaryMethod(Calibrator):
     """Base of the methods that are defined for two classes.
 
-    A subclass writes `_fit_binary` and `_positive`; `multiclass` says how it is lifted to more classes, in which
+    A subclass writes `_fit_binary` and `_binary_steps`; `multiclass` says how it is lifted to more classes, in which
     case `estimators_` holds the binary calibrators.
     """
 
@@ -56,10 +56,10 @@ class BinaryMethod(Calibrator):
             fit = fit_one_vs_rest if self.multiclass == "ovr" else fit_one_vs_one
             self.estimators_ = fit(self, x, y, weight)
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        if x.shape[1] == 2:
-            return from_positive(self._positive(x))
-        return (map_one_vs_rest if self.multiclass == "ovr" else map_one_vs_one)(self.estimators_, x)
+    def steps(self) -> list[Step]:
+        if len(self.classes_) == 2:
+            return self._binary_steps()
+        return (_one_vs_rest if self.multiclass == "ovr" else _one_vs_one)(self.estimators_)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
@@ -77,8 +77,8 @@ class BinaryMethod(Calibrator):
         """Fit to log-probabilities (n, 2) and labels 0 or 1."""
 
     @abstractmethod
-    def _positive(self, x: FloatArray) -> FloatArray:
-        """Calibrated probabilities of the second class, for log-probabilities (m, 2)."""
+    def _binary_steps(self) -> list[Step]:
+        """The steps of the map of two classes."""
 
 
 class _Lifted(Calibrator):
@@ -128,8 +128,8 @@ class OneVsRestCalibrator(_Lifted):
         super()._check_state(state)
         check_estimators(state, 1 if state.k == 2 else state.k)
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        return map_columns(self.estimators_[0], x) if x.shape[1] == 2 else map_one_vs_rest(self.estimators_, x)
+    def steps(self) -> list[Step]:
+        return steps_of(self.estimators_[0]) if len(self.classes_) == 2 else _one_vs_rest(self.estimators_)
 
 
 class OneVsOneCalibrator(_Lifted):
@@ -165,8 +165,8 @@ class OneVsOneCalibrator(_Lifted):
         super()._check_state(state)
         check_estimators(state, state.k * (state.k - 1) // 2)
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        return map_columns(self.estimators_[0], x) if x.shape[1] == 2 else map_one_vs_one(self.estimators_, x)
+    def steps(self) -> list[Step]:
+        return steps_of(self.estimators_[0]) if len(self.classes_) == 2 else _one_vs_one(self.estimators_)
 
 
 def check_estimators(state: StateCheck, count: int) -> None:
@@ -186,13 +186,6 @@ def fit_columns(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray |
     return estimator
 
 
-def map_columns(estimator: Any, x: FloatArray) -> FloatArray:
-    """Calibrated probabilities of log-probabilities, from an estimator of `fit_columns`."""
-    if isinstance(estimator, Calibrator):
-        return estimator._map(x)
-    return np.asarray(estimator.predict_proba(np.exp(x)), dtype=np.float64)
-
-
 def _fit_single(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> list[Any]:
     return [fit_columns(prototype, x, y, weight)]
 
@@ -206,13 +199,9 @@ def fit_one_vs_rest(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArr
     ]
 
 
-def map_one_vs_rest(estimators: list[Any], x: FloatArray) -> FloatArray:
-    """Probabilities of `fit_one_vs_rest`, divided by their sum."""
-    rest = log_rest(x)
-    q = np.empty_like(x)
-    for j, estimator in enumerate(estimators):
-        q[:, j] = map_columns(estimator, np.column_stack([rest[:, j], x[:, j]]))[:, 1]
-    return normalize_rows(q)
+def _one_vs_rest(estimators: list[Any]) -> list[Step]:
+    """The steps of `fit_one_vs_rest`."""
+    return [OneVsRest(tuple(steps_of(estimator) for estimator in estimators)), Normalize()]
 
 
 def fit_one_vs_one(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> list[Any]:
@@ -220,60 +209,27 @@ def fit_one_vs_one(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArra
     estimators = []
     for i, j in itertools.combinations(range(x.shape[1]), 2):
         rows = np.flatnonzero((y == i) | (y == j))
-        pair = _pair(x[rows], i, j)
+        two = np.log(pair(np.exp(x[rows]), i, j))
         pair_weight = None if weight is None else weight[rows]
         chosen = prototype if rows.size else NoCalibrator()
-        estimators.append(fit_columns(chosen, pair, (y[rows] == j).astype(np.int64), pair_weight))
+        estimators.append(fit_columns(chosen, two, (y[rows] == j).astype(np.int64), pair_weight))
     return estimators
 
 
-def map_one_vs_one(estimators: list[Any], x: FloatArray) -> FloatArray:
-    """Probabilities of `fit_one_vs_one`, coupled."""
-    k = x.shape[1]
-    inverse_sum = np.zeros_like(x)
-    with np.errstate(divide="ignore"):
-        for (i, j), estimator in zip(itertools.combinations(range(k), 2), estimators):
-            r = map_columns(estimator, _pair(x, i, j))
-            inverse_sum[:, i] += 1.0 / r[:, 0]
-            inverse_sum[:, j] += 1.0 / r[:, 1]
-        # Each 1/r is at least one, so the denominator is: a class is never given a negative probability.
-        return normalize_rows(1.0 / np.maximum(inverse_sum - (k - 2), 1.0))
-
-
-def _pair(x: FloatArray, i: int, j: int) -> FloatArray:
-    """Log-probabilities of classes i and j given that it is one of the two."""
-    pair = x[:, [i, j]]
-    pair -= np.logaddexp(pair[:, 0], pair[:, 1])[:, None]
-    return np.maximum(pair, LOG_FLOOR, out=pair)
+def _one_vs_one(estimators: list[Any]) -> list[Step]:
+    """The steps of `fit_one_vs_one`."""
+    return [OneVsOne(tuple(steps_of(estimator) for estimator in estimators)), Normalize()]
 
 
 def log_rest(x: FloatArray) -> FloatArray:
     """``log(1 - p_j)`` for every column, without cancellation next to ``p_j = 1``."""
-    p = np.exp(x)
-    rows, top = np.arange(len(x)), x.argmax(axis=1)
-    p_top = p[rows, top]
-    p[rows, top] = 0.0
-    others = row_sums(p)
-    rest = (others + p_top)[:, None] - p  # at least p_top, which is at least 1/k: nothing cancels
-    rest[rows, top] = others
-    with np.errstate(divide="ignore"):
-        np.log(rest, out=rest)
-    return np.maximum(rest, LOG_FLOOR, out=rest)
-
-
-def normalize_rows(q: FloatArray) -> FloatArray:
-    """Rows divided by their sum; a row of nothing but zeros becomes uniform. Overwrites `q`."""
-    total = row_sums(q)[:, None]
-    np.divide(q, total, out=q, where=total > 0.0)
-    q[total[:, 0] <= 0.0] = 1.0 / q.shape[1]
-    return q
-
-
-def from_positive(q: FloatArray) -> FloatArray:
-    """Two columns from the probability of the second class."""
-    return np.column_stack([1.0 - q, q])
+    return np.log(rest(np.exp(x)))
 
 
 def positive_probability(x: FloatArray) -> FloatArray:
     """The probability of the second class, from log-probabilities (n, 2)."""
     return np.exp(x[:, 1])
+
+
+#: The first step of a map of the second class's probability.
+POSITIVE = Columns(np.array([1]))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.rows import ROUNDING, complete, examine, find_fault
 from calibrant.inputs.words import CALIBRATOR, Words
-from calibrant.simplex import LOG_FLOOR, log_softmax
+from calibrant.simplex import FLOOR, LOG_FLOOR, log_softmax
 from calibrant.typing import AnyFloatArray, FloatArray
 
 
@@ -158,11 +158,12 @@ def to_log_probabilities(
     first_row: int = 0,
     rounding: float = ROUNDING,
     words: Words = CALIBRATOR,
+    log: bool = True,
 ) -> FloatArray:
     """Validated log-probabilities (rows × classes) of predictions; `first_row` is what errors count from.
 
     A single column is the probability (or the log-odds) of the second class. The result for a row does not depend on
-    the rows beside it, to the last bit.
+    the rows beside it, to the last bit. With ``log=False`` no logarithm is taken of probabilities.
     """
     values = np.array(block, dtype=np.float64, order="C")
     if values.ndim == 1:
@@ -174,8 +175,10 @@ def to_log_probabilities(
         with np.errstate(over="ignore"):  # logits of ±1e308 in one row: the difference is -inf, an impossible class
             x = log_softmax(values)
     else:
+        x = complete(values, sums=sums, out=values)
+        if not log:
+            return np.maximum(x, FLOOR, out=x)
         with np.errstate(divide="ignore"):
-            x = complete(values, sums=sums, out=values)
             np.log(x, out=x)
     return np.maximum(x, LOG_FLOOR, out=x)
 

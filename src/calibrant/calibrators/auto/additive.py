@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.calibrators.base import Calibrator
-from calibrant.calibrators.scaling.temperature import check_temperature, temperature_scaled
+from calibrant.calibrators.scaling.temperature import check_temperature, scaled_logs
 from calibrant.calibrators.state import LARGE, StateCheck
-from calibrant.rowwise import row_products, row_sums
-from calibrant.simplex import log_probabilities
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.newton import Newton
+from calibrant.steps import Curves, Kernel, Linear, Step, Steps, Sum, run, run_from_logs
+from calibrant.steps.features import own_curves
 from calibrant.typing import FloatArray
 
 #: Number of own-class curves.
@@ -37,13 +37,7 @@ _BANDWIDTH_ROWS = 2000
 
 def curves(x: FloatArray) -> FloatArray:
     """Own-class features (3, k, n) of log-probabilities `x` (k, n): ``x²/5``, ``log(1 − q)`` and ``q``."""
-    q = np.exp(x)
-    out = np.empty((N_CURVES, *x.shape))
-    np.multiply(x, x / 5.0, out=out[0])
-    # A class that is certain to rounding would be a leverage point; beyond e^-20 nothing is learned.
-    np.maximum(np.log1p(-np.minimum(q, 1.0 - 1e-12)), -20.0, out=out[1])
-    out[2] = q
-    return out
+    return np.stack(own_curves(x))
 
 
 @dataclass
@@ -64,10 +58,9 @@ class KernelFeatures:
         sample = x[:, rng.permutation(n)[: max(_BANDWIDTH_ROWS, n_landmarks)]]
         centred = sample - sample.mean(axis=0)
         spread = float(np.sqrt((centred**2).sum(axis=0).mean())) + 1e-9
-        features = cls(np.empty((0, 2 * k)), np.empty((0, 0)), spread, 1.0)
-        points = features._points(sample)
+        points = cls(np.empty((0, 2 * k)), np.empty((0, 0)), spread, 1.0).step.points(sample.T)
         landmarks = points[:n_landmarks]
-        distances = _squared_distances(points, landmarks)
+        distances = cls(landmarks, np.empty((0, 0)), spread, 1.0).step.squared_distances(points)
         positive = distances[distances > 1e-9]
         bandwidth = float(np.median(positive)) if positive.size else 1.0
         values, vectors = np.linalg.eigh(np.exp(-distances[: len(landmarks)] / bandwidth))
@@ -78,20 +71,16 @@ class KernelFeatures:
     def n_features(self) -> int:
         return int(self.whitening.shape[1])
 
-    def _points(self, x: FloatArray) -> FloatArray:
-        mean = row_sums(x.T) / len(x)
-        return np.concatenate([(x - mean) / self.spread, _PROBABILITY_SCALE * np.exp(x)]).T
+    @property
+    def step(self) -> Kernel:
+        """The kernel between rows and landmarks."""
+        return Kernel(self.landmarks, self.spread, _PROBABILITY_SCALE, self.bandwidth)
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """Features (n_features, n) of log-probabilities `x` (k, n)."""
         if not self.n_features:
             return np.empty((0, x.shape[1]))
-        distances = _squared_distances(self._points(x), self.landmarks)
-        return np.ascontiguousarray(row_products(np.exp(-distances / self.bandwidth), self.whitening).T)
-
-
-def _squared_distances(a: FloatArray, b: FloatArray) -> FloatArray:
-    return np.maximum(row_sums(a * a)[:, None] + row_sums(b * b) - 2.0 * row_products(a, b.T), 0.0)
+        return np.ascontiguousarray(run([self.step, Linear(self.whitening)], x.T).T)
 
 
 @dataclass(frozen=True)
@@ -164,15 +153,6 @@ class Layout:
         self.curves(out)[:] = factor * k * curve
         return out
 
-    def logits(self, x: FloatArray, theta: FloatArray, kernel: KernelFeatures) -> FloatArray:
-        """Logits (k, n) at coefficients `theta` for log-probabilities `x` (k, n)."""
-        shared = theta[:, : self.n_shared]
-        z = np.ascontiguousarray(row_products(shared_features(x, kernel).T, shared.T).T)
-        z += x
-        for column, feature in zip(self.curves(theta).T, curves(x), strict=True):
-            z += column[:, None] * feature
-        return z
-
 
 def shared_features(x: FloatArray, kernel: KernelFeatures) -> FloatArray:
     """The features every class weighs by its own coefficients: log-probabilities, one, kernel features."""
@@ -199,19 +179,27 @@ class AdditiveCalibrator(Calibrator):
     _output_smoothing: float
     coef_: FloatArray
 
+    def _scaling(self) -> list[Step]:
+        """The steps to temperature-scaled log-probabilities."""
+        return scaled_logs(self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
+
     def _scaled(self, x: FloatArray) -> FloatArray:
         """Temperature-scaled log-probabilities (k, n) of log-probabilities `x` (n, k)."""
-        q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
-        return np.ascontiguousarray(log_probabilities(q).T)
+        return np.ascontiguousarray(run_from_logs(self._scaling(), x.copy()).T)
 
     def _store_kernel(self, kernel: KernelFeatures) -> None:
         self.landmarks_, self.whitening_ = kernel.landmarks, kernel.whitening
         self.kernel_scale_ = np.array([kernel.spread, kernel.bandwidth])
 
-    def _additive_logits(self, scaled: FloatArray) -> FloatArray:
-        """Logits (k, n) of the additive model."""
+    def _additive_steps(self, trees: Steps = ()) -> list[Step]:
+        """The steps from temperature-scaled log-probabilities to logits of the additive model plus `trees`."""
         kernel = KernelFeatures(self.landmarks_, self.whitening_, *map(float, self.kernel_scale_))
-        return Layout(len(scaled), kernel.n_features).logits(scaled, self.coef_, kernel)
+        layout = Layout(len(self.coef_), kernel.n_features)
+        matrix, curve = layout.matrix(self.coef_).T + np.eye(layout.k), layout.curves(self.coef_).T
+        parts: list[Steps] = [[Linear(matrix, layout.intercepts(self.coef_))], [Curves(np.ascontiguousarray(curve))]]
+        if kernel.n_features:
+            parts.append([kernel.step, Linear(kernel.whitening @ layout.kernel(self.coef_).T)])
+        return [Sum((*parts, *([trees] if trees else [])))]
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 from calibrant.calibrators.auto.additive import AdditiveCalibrator, KernelFeatures
 from calibrant.calibrators.auto.blend import blend_weights, log_losses, pool_weight
 from calibrant.calibrators.auto.members import CrossFit, Member
-from calibrant.calibrators.auto.monotone import increasing_knots, interpolate, keep_most_probable
+from calibrant.calibrators.auto.monotone import increasing_knots
 from calibrant.calibrators.auto.plan import Plan, make_plan, rows_to_use
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees, concatenate
 from calibrant.calibrators.base import total_weight
@@ -27,7 +27,8 @@ from calibrant.calibrators.scaling.temperature import (
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
-from calibrant.simplex import laplace_weight, softmax_inplace
+from calibrant.simplex import laplace_weight
+from calibrant.steps import KeepTop, Line, LogOdds, Scale, Sigmoid, Softmax, Step, Sum, run, run_from_logs
 from calibrant.typing import FloatArray, IntArray
 
 #: Strength of the blend's prior, in observations.
@@ -163,40 +164,41 @@ class AutoCalibrator(AdditiveCalibrator):
         self.tree_thresholds_, self.tree_values_ = trees.thresholds, trees.values
         self._store_kernel(kernel)
 
-    def _logits(self, scaled: FloatArray) -> FloatArray:
-        """Blended logits (k, n), before the ranking is mended."""
-        z = self._additive_logits(scaled)
+    def _blended(self) -> list[Step]:
+        """The steps from temperature-scaled log-probabilities to blended logits, before the ranking is mended."""
         trees = TreeLayer(self.tree_features_, self.tree_subtracted_, self.tree_thresholds_, self.tree_values_)
-        trees.add_to(scaled, z)
-        return z
+        return self._additive_steps(trees.steps())
 
-    def _pooled(self, z: FloatArray, x: FloatArray) -> FloatArray:
-        """Probabilities (n, k) of blended logits `z` (k, n) with the share of the predictions `x` (n, k) themselves."""
-        p = softmax_inplace(np.ascontiguousarray(z.T))
-        p *= 1.0 - self.identity_weight_
-        p += self.identity_weight_ * np.exp(x)
-        return p
+    def _ranked(self) -> list[Step]:
+        """The steps from temperature-scaled log-probabilities to probabilities that keep the ranking."""
+        if len(self.classes_) == 2:
+            return [LogOdds(), Line(self.knots_, self.knot_values_, extend=True), Sigmoid()]
+        return [KeepTop((self._blended(),)), Softmax()]
+
+    def _pooled(self, mapped: list[Step]) -> list[Step]:
+        """`mapped` with the share of the predictions themselves."""
+        share = self.identity_weight_
+        return [Sum(([*mapped, Scale(1.0 - share)], [Scale(share)]))] if share else mapped
+
+    def steps(self) -> list[Step]:
+        mapped = self._ranked() if self.monotone else [*self._blended(), Softmax()]
+        return self._pooled([*self._scaling(), *mapped])
 
     def _make_monotone(self, x: FloatArray, scaled: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        z = self._logits(scaled)
         if len(scaled) == 2:
             odds = scaled[1] - scaled[0]
             self.knots_ = np.unique(np.quantile(odds, np.linspace(0.0, 1.0, _KNOTS)))
             if len(self.knots_) == 1:
                 self.knots_ = self.knots_[0] + np.array([-1.0, 1.0])
             # Beyond the data the map continues as temperature scaling bends it least: by the outermost slope.
-            at_knots = self._logits(_two_columns(self.knots_))
+            at_knots = run(self._blended(), _two_columns(self.knots_))
             mass = np.histogram(odds, np.concatenate([self.knots_, [np.inf]]))[0] + 1.0
-            self.knot_values_ = increasing_knots(self.knots_, at_knots[1] - at_knots[0], mass)
-        kept, free = (self._pooled(logits, x)[np.arange(len(y)), y] for logits in (self._ranked(scaled, z), z))
+            self.knot_values_ = increasing_knots(self.knots_, at_knots[:, 1] - at_knots[:, 0], mass)
+        kept, free = (
+            run_from_logs(self._pooled([*self._scaling(), *mapped]), x.copy())[np.arange(len(y)), y]
+            for mapped in (self._ranked(), [*self._blended(), Softmax()])
+        )
         self.monotone_cost_ = float(np.average(np.log(free / kept), weights=weight))
-
-    def _ranked(self, scaled: FloatArray, z: FloatArray) -> FloatArray:
-        """Logits that keep the ranking."""
-        if len(scaled) == 2:
-            odds = interpolate(scaled[1] - scaled[0], self.knots_, self.knot_values_)
-            return np.stack([np.zeros_like(odds), odds])
-        return keep_most_probable(scaled, z)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
@@ -209,13 +211,6 @@ class AutoCalibrator(AdditiveCalibrator):
         state.information("knots_", "knot_values_", "monotone_cost_", "chosen_", "details_", "scores_")
         state.information("n_calibration_rows_", "class_frequencies_", "class_means_before_")
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        scaled = self._scaled(x)
-        z = self._logits(scaled)
-        if self.monotone:
-            z = self._ranked(scaled, z)
-        return self._pooled(z, x)
-
     def summary(self) -> str:
         """What was found, in words: over- or under-confidence, corrected classes, the blend and how sure it is."""
         from calibrant.calibrators.auto.summary import summarise
@@ -224,8 +219,8 @@ class AutoCalibrator(AdditiveCalibrator):
 
 
 def _two_columns(odds: FloatArray) -> FloatArray:
-    """Log-probabilities (2, n) of log-odds."""
-    return np.stack([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)])
+    """Log-probabilities (n, 2) of log-odds."""
+    return np.column_stack([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)])
 
 
 def fit_members(fit: CrossFit, plan: Plan, seed: int) -> list[Member]:

@@ -27,31 +27,3 @@ def increasing_knots(knots: FloatArray, values: FloatArray, weight: FloatArray) 
 
     tilt = LEAST_SLOPE * (knots - knots.mean())
     return np.asarray(isotonic_regression(values - tilt, sample_weight=weight) + tilt)
-
-
-def interpolate(x: FloatArray, knots: FloatArray, values: FloatArray) -> FloatArray:
-    """Piecewise linear interpolation, continued beyond the knots with the slope of the outermost pieces."""
-    piece = np.clip(np.searchsorted(knots, x) - 1, 0, len(knots) - 2)
-    slope = np.diff(values) / np.diff(knots)
-    return np.asarray(values[piece] + slope[piece] * (x - knots[piece]))
-
-
-def keep_most_probable(x: FloatArray, z: FloatArray) -> FloatArray:
-    """Logits on the way from `x` to `z` (k, n), as far as the most probable class of `x` stays the first.
-
-    Examples
-    --------
-    >>> keep_most_probable(np.array([[2.0], [1.0]]), np.array([[0.0], [1.0]])).round(3).ravel()
-    array([1., 1.])
-    """
-    n = x.shape[1]
-    first = x.argmax(axis=0)
-    rows = np.arange(n)
-    lead = x[first, rows] - x
-    change = (z[first, rows] - z) - lead
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(change < 0.0, -lead / change, np.inf)
-    share[first, rows] = np.inf
-    # A hair less than the tie, so that rounding does not decide.
-    t = np.minimum(share.min(axis=0) * (1.0 - 1e-9), 1.0)
-    return np.asarray(x + t * (z - x))

@@ -25,9 +25,10 @@ from calibrant.calibrators.scaling.temperature import (
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
-from calibrant.simplex import laplace_weight, softmax_inplace
+from calibrant.simplex import laplace_weight
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.solvers import solve
+from calibrant.steps import Softmax, Step
 from calibrant.typing import FloatArray, IntArray
 
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
@@ -154,5 +155,5 @@ class SQSCalibrator(AdditiveCalibrator):
         super()._check_state(state)
         state.information("scores_", "strength_")
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        return softmax_inplace(np.ascontiguousarray(self._additive_logits(self._scaled(x)).T))
+    def steps(self) -> list[Step]:
+        return [*self._scaling(), *self._additive_steps(), Softmax()]

@@ -13,10 +13,11 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.utils._param_validation import StrOptions
 
-from calibrant.bins import EDGE_DECIMALS, edge_index, quantiles, uniform_edges
-from calibrant.calibrators.binary.binning import Grouped, bin_totals, group_scores, rounded_positive
+from calibrant.bins import EDGE_DECIMALS, quantiles, uniform_edges
+from calibrant.calibrators.binary.binning import Grouped, bin_totals, binned, group_scores, rounded_positive
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
+from calibrant.steps import Step
 from calibrant.typing import FloatArray, IntArray
 
 #: Of binnings sorted by weight, those from the first gap below this share of the weights' variance are dropped.
@@ -125,8 +126,8 @@ class BBQCalibrator(BinaryMethod):
         state.array("values_", len(edges) + 1, low=0.0, high=1.0)
         state.information("n_bins_", "weights_", "closed_")
 
-    def _positive(self, x: FloatArray) -> FloatArray:
-        return self.values_[edge_index(rounded_positive(x), self.edges_, self.closed_)]
+    def _binary_steps(self) -> list[Step]:
+        return binned(self.edges_, self.values_, self.closed_)
 
 
 def _beta_binomial(total: FloatArray, positive: FloatArray, middle: FloatArray) -> tuple[FloatArray, float]:

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
+from calibrant.calibrators.binary.logistic_fit import fit_logistic
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
+from calibrant.steps import Clip, Linear, Log, Sigmoid, Step
 from calibrant.typing import FloatArray, IntArray
 
 #: Logarithms are clipped where a double next to one has its neighbour: log-odds of ±36 at most.
@@ -86,9 +87,9 @@ class BetaCalibrator(BinaryMethod):
         for name in ("a_", "b_", "c_"):
             state.number(name)
 
-    def _positive(self, x: FloatArray) -> FloatArray:
-        log_p, log_rest = np.maximum(x[:, 1], _LOG_EPSILON), np.maximum(x[:, 0], _LOG_EPSILON)
-        return sigmoid(self.a_ * log_p - self.b_ * log_rest + self.c_)
+    def _binary_steps(self) -> list[Step]:
+        weights = np.array([[-self.b_], [self.a_]])
+        return [Log(), Clip(_LOG_EPSILON, 0.0), Linear(weights, np.array([self.c_])), Sigmoid()]
 
 
 def _fit(features: FloatArray, target: FloatArray, weight: FloatArray | None, *, n_slopes: int = 1) -> list[float]:

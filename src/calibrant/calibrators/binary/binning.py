@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.bins import EDGE_DECIMALS, edge_index, quantiles, uniform_edges, uniform_index
-from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
+from calibrant.steps import Complement, Step, StepFunction
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -52,6 +53,17 @@ def bin_totals(grouped: Grouped, inner_edges: FloatArray) -> tuple[FloatArray, F
     weight = np.concatenate([[0.0], np.cumsum(grouped.weight)])[cut]
     positive = np.concatenate([[0.0], np.cumsum(grouped.positive)])[cut]
     return np.diff(weight), np.diff(positive)
+
+
+def binned(inner_edges: FloatArray, values: FloatArray, closed: str) -> list[Step]:
+    """The steps of bins of the second class's probability.
+
+    Scores meet edges with `EDGE_DECIMALS` decimals: an edge stands half a unit of the last one beyond its place, where
+    no rounding of a score decides.
+    """
+    half = 0.5 * 10.0**-EDGE_DECIMALS
+    edges = np.round(inner_edges, EDGE_DECIMALS) + (half if closed == "right" else -half)
+    return [POSITIVE, StepFunction(edges, values), Complement()]
 
 
 class HistogramCalibrator(BinaryMethod):
@@ -148,5 +160,5 @@ class HistogramCalibrator(BinaryMethod):
         state.array("values_", len(edges) - 1, low=0.0, high=1.0)
         state.information("closed_")
 
-    def _positive(self, x: FloatArray) -> FloatArray:
-        return self.values_[self._index(rounded_positive(x))]
+    def _binary_steps(self) -> list[Step]:
+        return binned(self.edges_[1:-1], self.values_, self.closed_)

@@ -14,9 +14,11 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.binary.binning import group_scores
-from calibrant.calibrators.binary.natural_spline import evaluate, local_coefficients, second_derivatives
-from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.calibrators.binary.natural_spline import second_derivatives
+from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
+from calibrant.steps import Clip, Complement, Line, Step
+from calibrant.steps.lines import evaluate_spline, local_coefficients
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -91,7 +93,7 @@ class CDFSplineCalibrator(BinaryMethod):
         knots = np.linspace(0.0, 1.0, min(self.n_knots, max(2, len(group) // 2)))
         curvature_map = second_derivatives(knots, np.eye(len(knots)))
         values = _least_squares(quantile, target, (w / points)[group], knots, curvature_map)
-        slope = evaluate(quantile, knots, values, curvature_map @ values, derivative=True)
+        slope = evaluate_spline(quantile, knots, values, curvature_map @ values, derivative=True)
         self.values_ = grouped.score + np.add.reduceat(slope, first) / points
 
     def _check_binary_state(self, state: StateCheck) -> None:
@@ -99,8 +101,8 @@ class CDFSplineCalibrator(BinaryMethod):
         state.require(len(thresholds), "thresholds_ is empty")
         state.array("values_", len(thresholds))
 
-    def _positive(self, x: FloatArray) -> FloatArray:
-        return np.clip(np.interp(positive_probability(x), self.thresholds_, self.values_), 0.0, 1.0)
+    def _binary_steps(self) -> list[Step]:
+        return [POSITIVE, Line(self.thresholds_, self.values_), Clip(0.0, 1.0), Complement()]
 
 
 def _least_squares(

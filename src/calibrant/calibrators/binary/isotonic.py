@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.isotonic import isotonic_regression
 
 from calibrant.calibrators.binary.binning import Grouped, group_scores
-from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
+from calibrant.steps import Complement, Line, Step
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -54,8 +55,8 @@ class IsotonicCalibrator(BinaryMethod):
         state.require(len(thresholds), "thresholds_ is empty")
         state.array("values_", len(thresholds), low=0.0, high=1.0)
 
-    def _positive(self, x: FloatArray) -> FloatArray:
-        return np.interp(positive_probability(x), self.thresholds_, self.values_)
+    def _binary_steps(self) -> list[Step]:
+        return [POSITIVE, Line(self.thresholds_, self.values_), Complement()]
 
 
 class CenteredIsotonicCalibrator(IsotonicCalibrator):

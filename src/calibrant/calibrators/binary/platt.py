@@ -11,9 +11,10 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.base import total_weight
-from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
-from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.calibrators.binary.logistic_fit import fit_logistic
+from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
+from calibrant.steps import Log, LogOdds, Scale, Sigmoid, Step
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -77,5 +78,6 @@ class PlattCalibrator(BinaryMethod):
         state.number("slope_")
         state.number("intercept_")
 
-    def _positive(self, x: FloatArray) -> FloatArray:
-        return sigmoid(self.slope_ * self._score(x) + self.intercept_)
+    def _binary_steps(self) -> list[Step]:
+        score: list[Step] = [POSITIVE] if self.scale == "probability" else [Log(), LogOdds()]
+        return [*score, Scale(self.slope_, self.intercept_), Sigmoid()]

@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from calibrant.bins import EDGE_DECIMALS, edge_index, equal_mass_edges
-from calibrant.calibrators.binary.binning import group_scores
+from calibrant.bins import EDGE_DECIMALS, equal_mass_edges
+from calibrant.calibrators.binary.binning import binned, group_scores
 from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
+from calibrant.steps import Clip, Log, LogOdds, Scale, Sigmoid, Step
 from calibrant.typing import FloatArray, IntArray
 
 #: Log-odds are clipped to those of the probability 1e-12.
@@ -94,8 +95,10 @@ class ScalingBinningCalibrator(BinaryMethod):
         edges = state.array("edges_", None, increasing=True)
         state.array("values_", len(edges) + 1, low=0.0, high=1.0)
 
-    def _positive(self, x: FloatArray) -> FloatArray:
-        return self.values_[edge_index(self._scaled(x), self.edges_)]
+    def _binary_steps(self) -> list[Step]:
+        scale = Scale(self.slope_, self.intercept_)
+        clip = Clip(-_MAX_LOG_ODDS, _MAX_LOG_ODDS)
+        return [Log(), LogOdds(), clip, scale, Sigmoid(), *binned(self.edges_, self.values_, "right")]
 
 
 def _score(x: FloatArray) -> FloatArray:

@@ -17,10 +17,12 @@ from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import strengths_to_try
 from calibrant.calibrators.binary.logistic_fit import sigmoid
-from calibrant.calibrators.binary.natural_spline import check_spline, evaluate, local_coefficients
+from calibrant.calibrators.binary.natural_spline import check_spline
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
 from calibrant.softmax.solvers.damped_newton import damped_newton
+from calibrant.steps import Clip, Log, LogOdds, Sigmoid, Spline, Step
+from calibrant.steps.lines import local_coefficients
 from calibrant.typing import FloatArray, IntArray
 
 #: Log-odds of the probability 1e-16: predictions beyond are taken as 0 and 1.
@@ -132,9 +134,9 @@ class SplineCalibrator(BinaryMethod):
         check_spline(state, "knots_")
         state.information("lambda_")
 
-    def _positive(self, x: FloatArray) -> FloatArray:
-        odds = np.clip(x[:, 1] - x[:, 0], -self.limit_, self.limit_)
-        return sigmoid(evaluate(odds, self.knots_, self.values_, self.curvature_))
+    def _binary_steps(self) -> list[Step]:
+        spline = Spline(self.knots_, self.values_, self.curvature_)
+        return [Log(), LogOdds(), Clip(-self.limit_, self.limit_), spline, Sigmoid()]
 
 
 class _Problem:

@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 
 from calibrant.calibrators.binary.binning import group_scores
-from calibrant.calibrators.lifting import BinaryMethod, positive_probability
+from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
+from calibrant.steps import Complement, Step, StepFunction
 from calibrant.typing import FloatArray, IntArray
+
+#: A prediction this close to a threshold, relative to it, is at the threshold.
+_ROUNDING = 1e-13
 
 
 class VennAbersCalibrator(BinaryMethod):
@@ -84,6 +88,14 @@ class VennAbersCalibrator(BinaryMethod):
         p0, p1 = (state.array(name, len(thresholds) + 1, low=0.0, high=1.0) for name in ("p0_", "p1_"))
         state.require(np.all(p0 <= p1 + 1e-9) and np.all(p0[1:] - p1[:-1] < 1.0), "p0_ exceeds p1_")
 
-    def _positive(self, x: FloatArray) -> FloatArray:
-        p0, p1 = self._interval(x)
-        return p1 / (1.0 - p0 + p1)
+    def _binary_steps(self) -> list[Step]:
+        # At a threshold p0 has left it behind and p1 has not: one more step, as wide as rounding.
+        p0, p1 = np.repeat(self.p0_, 2)[:-1], np.repeat(self.p1_, 2)[:-1]
+        p0[1::2] = self.p0_[1:]
+        edges = np.repeat(self.thresholds_, 2)
+        edges[::2] *= 1.0 - _ROUNDING
+        edges[1::2] *= 1.0 + _ROUNDING
+        # Neighbours that are closer than that meet half-way.
+        np.minimum(edges[1:-1:2], 0.5 * (self.thresholds_[1:] + self.thresholds_[:-1]), out=edges[1:-1:2])
+        edges[2::2] = np.maximum(edges[2::2], np.nextafter(edges[1:-1:2], 2.0))
+        return [POSITIVE, StepFunction(edges, p1 / (1.0 - p0 + p1)), Complement()]

@@ -24,10 +24,12 @@ from calibrant.calibrators.scaling.temperature import (
     InputSmoothing,
     learn_temperature,
     mix_log_probabilities,
+    mixed_logs,
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import LOG_FLOOR
 from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.steps import Clip, LogOdds, Polynomial, Sigmoid, Step
 from calibrant.typing import FloatArray, IntArray
 
 _FEATURES = {"linear": 1, "affine": 2, "quadratic": 3}
@@ -145,14 +147,7 @@ class BinaryLogisticCalibrator(Calibrator):
             state.number(name)
         state.information("n_iter_", "objective_", "duality_gap_", "residual_")
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        t = two_class_log_odds(mix_log_probabilities(x, self.input_smoothing_))
-        z = self.intercept_ + t * (self.coef_ + t * self.quadratic_)
-        # Both sides from the same exponential: exact next to zero and next to one.
-        small = np.exp(-np.abs(z))
-        lesser = small / (1.0 + small)
-        positive = z >= 0.0
-        p = np.empty((len(z), 2))
-        p[:, 1] = np.where(positive, 1.0 - lesser, lesser)
-        p[:, 0] = np.where(positive, lesser, 1.0 - lesser)
-        return p
+    def steps(self) -> list[Step]:
+        polynomial = Polynomial(np.array([self.intercept_, self.coef_, self.quadratic_]))
+        clip = Clip(LOG_FLOOR, -LOG_FLOOR)
+        return [*mixed_logs(self.input_smoothing_), LogOdds(), clip, polynomial, Sigmoid()]

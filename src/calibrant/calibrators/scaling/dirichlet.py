@@ -18,11 +18,10 @@ from calibrant.calibrators.base import Calibrator, strengths_to_try, total_weigh
 from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
-from calibrant.rowwise import row_products
-from calibrant.simplex import softmax_inplace
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers import solve
+from calibrant.steps import Linear, Log, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
 
 #: What `DirichletCVCalibrator` chooses from.
@@ -137,10 +136,8 @@ class DirichletCalibrator(Calibrator):
         state.array("intercept_", state.k)
         state.information("objective_", "lam_", "mu_")
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        z = row_products(x, self.coef_.T)
-        z += self.intercept_
-        return softmax_inplace(z)
+    def steps(self) -> list[Step]:
+        return [Log(), Linear(self.coef_.T, self.intercept_), Softmax()]
 
 
 class DirichletCVCalibrator(DirichletCalibrator):

@@ -15,8 +15,9 @@ from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.base import Calibrator, total_weight
 from calibrant.calibrators.state import StateCheck
-from calibrant.simplex import softmax, softmax_inplace
+from calibrant.simplex import softmax
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
+from calibrant.steps import Log, Scale, Softmax, Step, Sum
 from calibrant.typing import FloatArray, IntArray
 
 #: The temperature lies between 0.05 and 5, as in the authors' implementation.
@@ -90,11 +91,17 @@ class ETSCalibrator(Calibrator):
         weights = state.array("weights_", 3, low=0.0, high=1.0 + 1e-9)
         state.require(abs(weights.sum() - 1.0) < 1e-6, "weights_ do not sum to one")
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        out = self.weights_[0] * softmax(self.inverse_temperature_ * x)
-        out += self.weights_[1] * softmax_inplace(x)
-        out += self.weights_[2] / x.shape[1]
-        return out
+    def steps(self) -> list[Step]:
+        scaled, kept, uniform = map(float, self.weights_)
+        return [
+            Log(),
+            Sum(
+                (
+                    [Scale(self.inverse_temperature_), Softmax(), Scale(scaled, uniform / len(self.classes_))],
+                    [Softmax(), Scale(kept)],
+                )
+            ),
+        ]
 
 
 def _fit_brier(x: FloatArray, y: IntArray, share: FloatArray) -> float:

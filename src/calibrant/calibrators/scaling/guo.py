@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.state import StateCheck
-from calibrant.simplex import softmax_inplace
 from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.steps import Log, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
 
 #: Where the iteration stops: gradient, and change of the temperature or of the loss.
@@ -124,6 +124,5 @@ class GuoTemperatureScalingCalibrator(Calibrator):
         state.require(abs(state.number("temperature_")) >= _SMALLEST, "temperature_ is zero")
         state.information("n_iter_")
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        x /= self.temperature_
-        return softmax_inplace(x)
+    def steps(self) -> list[Step]:
+        return [Log(), Scale(1.0 / self.temperature_), Softmax()]

@@ -11,6 +11,7 @@ from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrat
 from calibrant.calibrators.scaling.structured import SMSCalibrator, SVSCalibrator
 from calibrant.calibrators.scaling.temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing
 from calibrant.calibrators.state import StateCheck
+from calibrant.steps import Step
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -75,5 +76,5 @@ class LogisticCalibrator(Calibrator):
         super()._check_state(state)
         state.calibrator("calibrator_", state.k)
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        return self.calibrator_._map(x)
+    def steps(self) -> list[Step]:
+        return self.calibrator_.steps()

@@ -30,14 +30,14 @@ from calibrant.calibrators.scaling.temperature import (
     InputSmoothing,
     check_temperature,
     learn_temperature,
-    mix_log_probabilities,
-    temperature_scaled,
+    mixed_logs,
+    scaled_logs,
 )
 from calibrant.calibrators.state import StateCheck
-from calibrant.rowwise import row_products
-from calibrant.simplex import laplace_weight, log_probabilities, softmax_inplace
+from calibrant.simplex import laplace_weight
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.solution import evaluate
+from calibrant.steps import Linear, Scale, Softmax, Step, run_from_logs
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -84,7 +84,7 @@ class StructuredCalibrator(Calibrator):
             alpha, self.input_smoothing_ = 1.0, float(self.input_smoothing or 0.0)
         self.inverse_temperature_ = alpha if self.preprocess == "ts" else 1.0
         self._output_smoothing = laplace_weight(n)
-        x = self._preprocessed(x)
+        x = run_from_logs(self._preprocessing(), x.copy())
         problem, strength, groups = self._problem(x, y, weight, n)
         penalty = make_penalty(self.penalty, strength, groups, self.mcp_gamma)
         theta = fit_coefficients(self, problem, penalty, self._start(x, y, weight, problem.shape))
@@ -103,12 +103,11 @@ class StructuredCalibrator(Calibrator):
         state.array("intercept_", state.k)
         state.information("n_iter_", "objective_", "duality_gap_", "residual_")
 
-    def _preprocessed(self, x: FloatArray) -> FloatArray:
-        """Log-probabilities after temperature scaling with smoothing, or the mixed input as it is."""
+    def _preprocessing(self) -> list[Step]:
+        """The steps to log-probabilities after temperature scaling with smoothing, or of the mixed input as it is."""
         if self.preprocess is None:
-            return mix_log_probabilities(x, self.input_smoothing_)
-        q = temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
-        return log_probabilities(q, out=q)
+            return mixed_logs(self.input_smoothing_)
+        return scaled_logs(self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
 
     def _start(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, shape: tuple[int, int]
@@ -243,8 +242,8 @@ class SVSCalibrator(StructuredCalibrator):
         self.intercept_ = theta[:, 0].copy()
         self.coef_ = 1.0 + theta[:, 1]
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        return softmax_inplace(self._preprocessed(x) * self.coef_ + self.intercept_)
+    def steps(self) -> list[Step]:
+        return [*self._preprocessing(), Scale(self.coef_, self.intercept_), Softmax()]
 
 
 class SMSCalibrator(StructuredCalibrator):
@@ -368,7 +367,5 @@ class SMSCalibrator(StructuredCalibrator):
         self.coef_[:, free[free < k]] -= 1.0 / k  # the identity, centred like the rest
         self.intercept_ = theta[:, k].copy()
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        z = row_products(self._preprocessed(x), self.coef_.T)
-        z += self.intercept_
-        return softmax_inplace(z)
+    def steps(self) -> list[Step]:
+        return [*self._preprocessing(), Linear(self.coef_.T, self.intercept_), Softmax()]

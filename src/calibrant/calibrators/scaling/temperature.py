@@ -15,8 +15,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.calibrators.base import Calibrator, total_weight
 from calibrant.calibrators.state import StateCheck
-from calibrant.simplex import laplace_weight, log_probabilities, mix_with_uniform, softmax_inplace
+from calibrant.simplex import laplace_weight, log_probabilities, mix_with_uniform
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
+from calibrant.steps import Log, Mix, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
 
 InputSmoothing = float | Literal["auto"] | None
@@ -52,13 +53,20 @@ def learn_temperature(
     return best
 
 
-def temperature_scaled(x: FloatArray, inverse_temperature: float, input_weight: float, smoothing: float) -> FloatArray:
-    """Probabilities ``(1 − s) S(α log p') + s / k`` for log-probabilities `x` (n, k)."""
-    p = softmax_inplace(inverse_temperature * mix_log_probabilities(x, input_weight))
-    if smoothing:
-        p *= 1.0 - smoothing
-        p += smoothing / p.shape[1]
-    return p
+def mixed_logs(weight: float) -> list[Step]:
+    """The steps from probabilities to logarithms of their mixture with the uniform distribution."""
+    return [Mix(weight), Log()] if weight else [Log()]
+
+
+def temperature_scaled(inverse_temperature: float, input_weight: float, smoothing: float) -> list[Step]:
+    """The steps from probabilities p to ``(1 − s) S(α log p') + s / k``."""
+    smooth = [Mix(smoothing)] if smoothing else []
+    return [*mixed_logs(input_weight), Scale(inverse_temperature), Softmax(), *smooth]
+
+
+def scaled_logs(inverse_temperature: float, input_weight: float, smoothing: float) -> list[Step]:
+    """The steps from probabilities to logarithms of what `temperature_scaled` makes of them."""
+    return [*temperature_scaled(inverse_temperature, input_weight, smoothing), Log()]
 
 
 def check_temperature(state: StateCheck) -> None:
@@ -140,5 +148,5 @@ class TemperatureScalingCalibrator(Calibrator):
         check_temperature(state)
         state.information("objective_")
 
-    def _map(self, x: FloatArray) -> FloatArray:
-        return temperature_scaled(x, self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
+    def steps(self) -> list[Step]:
+        return temperature_scaled(self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)

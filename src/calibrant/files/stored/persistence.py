@@ -1,12 +1,12 @@
 """Calibrators in files without pickle: versioned JSON with a checksum, written atomically, read without running it.
 
-The file is ``{"format", "version", "calibrant", "sha256", "content"}``; `content` is what `encoding.encode` makes of
-the calibrator, and `sha256` its checksum, so that a damaged number is noticed as surely as a missing bracket.
+The file is ``{"format", "version", "calibrant", "sha256", "content", "map_sha256", "map"}``: `content` is what
+`encoding.encode` makes of the calibrator, `map` its steps, which `calibrant.runtime` and other languages read, and the
+checksums are theirs, so that a damaged number is noticed as surely as a missing bracket. See docs/format.md.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from typing import Any
@@ -14,12 +14,12 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import __version__
-from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.base import Calibrator, has_steps
 from calibrant.classifier.estimator import CalibratedClassifier
 from calibrant.files.atomic import write_text
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
+from calibrant.runtime import FORMAT, canonical, checksum
 
-_FORMAT = "calibrant calibrator"
 #: Raised when files change in a way that older versions cannot read.
 _VERSION = 1
 
@@ -54,14 +54,20 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
 def stored_text(calibrator: Any) -> str:
     """What `save` writes."""
     fitted = _storable(calibrator)
-    content = _canonical(encode(fitted))
+    content = canonical(encode(fitted))
+    folds = fitted if isinstance(fitted, list) else [fitted]
     try:
-        for item in fitted if isinstance(fitted, list) else [fitted]:
+        for item in folds:
             item.check_state()
     except ValueError as error:
         raise CalibratorFileError(f"This {type(calibrator).__name__} cannot be stored: {error}.") from error
-    head = {"format": _FORMAT, "version": _VERSION, "calibrant": __version__, "sha256": _checksum(content)}
-    return json.dumps(head)[:-1] + ', "content": ' + content + "}\n"
+    head = {"format": FORMAT, "version": _VERSION, "calibrant": __version__, "sha256": checksum(content)}
+    text = json.dumps(head)[:-1] + ', "content": ' + content
+    if all(has_steps(item) for item in folds):
+        maps = [item.to_map().to_json() for item in folds]
+        stored = canonical(maps if isinstance(fitted, list) else maps[0])
+        text += f', "map_sha256": "{checksum(stored)}", "map": {stored}'
+    return text + "}\n"
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -143,10 +149,10 @@ def _content(data: bytes) -> Any:
         what = "a pickle, which is never opened" if data[:1] == b"\x80" else "not text"
         raise CalibratorFileError(f"This is not a file of calibrant.save: it is {what}.") from None
     except json.JSONDecodeError as error:
-        if _FORMAT.encode() in data[:100]:
+        if FORMAT.encode() in data[:100]:
             raise CalibratorFileError(f"This file is damaged or cut off: {error}.") from None
         raise CalibratorFileError(f"This is not a file of calibrant.save: it is not JSON ({error}).") from None
-    if not isinstance(document, dict) or document.get("format") != _FORMAT:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise CalibratorFileError("This is not a file of calibrant.save.")
     version = document.get("version")
     if not isinstance(version, int) or version < 1:
@@ -156,18 +162,11 @@ def _content(data: bytes) -> Any:
             f"This file has format version {version}, written by calibrant {document.get('calibrant')!r:.40}; this "
             f"version, {__version__}, reads up to {_VERSION}. Upgrade calibrant."
         )
-    if _checksum(_canonical(document["content"])) != document.get("sha256"):
-        raise CalibratorFileError("This file is damaged: its content does not match its checksum.")
+    for name, checked in (("content", "sha256"), *([("map", "map_sha256")] if "map" in document else [])):
+        if checksum(canonical(document[name])) != document.get(checked):
+            raise CalibratorFileError(f"This file is damaged: its {name} does not match its checksum.")
     return document["content"]
 
 
 def _refuse_constant(text: str) -> Any:
     raise CalibratorFileError(f"This file is damaged: {text} is not JSON.")
-
-
-def _canonical(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-
-
-def _checksum(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

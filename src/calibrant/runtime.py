@@ -1,0 +1,209 @@
+"""Fitted maps with NumPy alone: no scikit-learn, no SciPy, no numba.
+
+``runtime.load("cal.json").predict_proba(P)`` gives what the calibrator gave that `calibrant.save` stored: a file holds
+the map as a list of steps, which is all that prediction needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities
+from calibrant.steps import Steps, check_steps, decode, encode, run, run_from_logs, widest
+from calibrant.typing import IntArray
+
+#: Numbers handled at a time in prediction: small enough for the processor's cache.
+BLOCK_ELEMENTS = 1 << 16
+#: So many more may be held between two steps.
+_WIDER = 32
+
+FORMAT = "calibrant calibrator"
+
+
+class FileError(ValueError):
+    """A file that holds no map, or a damaged one."""
+
+
+def predict(
+    steps: Steps,
+    array: NDArray[Any],
+    order: NDArray[np.intp] | None,
+    *,
+    k: int,
+    logits: bool = False,
+    renormalize: bool = False,
+    rounding: float,
+) -> NDArray[Any]:
+    """Validate predictions and run `steps` on them, block by block, so that temporaries stay small.
+
+    `order` is the column of each class, and `rounding` how far from one rows may sum.
+    """
+    out = np.empty((len(array), k), dtype=output_dtype(array))
+    rows = max(1, BLOCK_ELEMENTS // max(k, widest(steps) // _WIDER))
+    start_from = run_from_logs if logits else run
+    for start in range(0, len(array), rows):
+        block = to_log_probabilities(
+            array[start : start + rows],
+            logits=logits,
+            renormalize=renormalize,
+            first_row=start,
+            rounding=rounding,
+            log=False,
+        )
+        out[start : start + rows] = start_from(steps, block if order is None else np.ascontiguousarray(block[:, order]))
+    return out
+
+
+@dataclass(frozen=True)
+class Map:
+    """A fitted map: what it takes, its steps, and the classes it gives probabilities of.
+
+    Attributes
+    ----------
+    classes : list
+        The labels, in the order of the columns that `predict_proba` returns: texts, numbers or None.
+    steps : sequence of Step
+        What is done to probabilities, in this order.
+    logits : bool
+        Whether predictions are logits instead of probabilities.
+    renormalize : bool
+        Whether rows are rescaled that do not sum to one.
+    columns : ndarray of shape (k,) or None
+        The column of the predictions that belongs to each class; `None` is their order.
+    method : str
+        The class of the calibrator.
+
+    Examples
+    --------
+    >>> from calibrant.steps import Log, Scale, Softmax
+    >>> Map(["no", "yes"], [Log(), Scale(0.5), Softmax()]).predict_proba([0.1, 0.5]).round(2)
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    """
+
+    classes: list[Any]
+    steps: Steps
+    logits: bool = False
+    renormalize: bool = False
+    columns: IntArray | None = None
+    method: str = ""
+
+    @property
+    def k(self) -> int:
+        """The number of classes."""
+        return len(self.classes)
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Calibrated probabilities, float32 for float32 or narrower input, else float64.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, k), or (n,) or (n, 1) for two classes
+            Predictions, columns in the order of the calibration data; a single column is that of the second class.
+        """
+        array, _ = as_matrix(X)
+        columns = 1 if array.ndim == 1 else array.shape[1]
+        if columns != self.k and not (columns == 1 and self.k == 2):
+            raise ValueError(f"X has {columns} columns; this map was fitted to {self.k} classes, one column per class.")
+        return predict(
+            self.steps,
+            array,
+            None if columns == 1 else self.columns,
+            k=self.k,
+            logits=self.logits,
+            renormalize=self.renormalize,
+            rounding=rounding_of(X),
+        )
+
+    def predict(self, X: Any) -> list[Any]:
+        """The most probable label of each row after calibration."""
+        return [self.classes[j] for j in self.predict_proba(X).argmax(axis=1)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The map in terms of JSON: see docs/format.md."""
+        return {
+            "classes": self.classes,
+            "input": "logits" if self.logits else "probabilities",
+            "renormalize": bool(self.renormalize),
+            "columns": None if self.columns is None else self.columns.tolist(),
+            "method": self.method,
+            "steps": encode(self.steps),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> Map:
+        """The map that `to_json` wrote; every number is checked, so that it may come from a stranger."""
+        if not isinstance(value, dict):
+            raise FileError("This file is damaged: its map is not an object.")
+        try:
+            classes, columns = value["classes"], value["columns"]
+            if not isinstance(classes, list) or len(classes) < 2:
+                raise ValueError("classes should be a list of at least two labels")
+            if value["input"] not in ("probabilities", "logits") or not isinstance(value["renormalize"], bool):
+                raise ValueError("input should be probabilities or logits, renormalize true or false")
+            if columns is not None:
+                if not isinstance(columns, list) or sorted(columns) != list(range(len(classes))):
+                    raise ValueError("columns should be a permutation")
+                columns = np.array(columns, dtype=np.intp)
+            steps = decode(value["steps"])
+            if check_steps(steps, len(classes)) != len(classes):
+                raise ValueError("the last step should return one column per class")
+            logits, method = value["input"] == "logits", str(value["method"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise FileError(f"This file is damaged: {error!s:.300}.") from None
+        return cls(classes, steps, logits, value["renormalize"], columns, method)
+
+
+def load(path: str | os.PathLike[str]) -> Map:
+    """The map in a file that `calibrant.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Raises
+    ------
+    FileError
+        A `ValueError`: the file is damaged, of another kind, or of version 0.1.0, which stored no steps.
+    """
+    with open(path, encoding="utf-8") as file:
+        try:
+            document = json.load(file)
+        except ValueError as error:
+            raise FileError(f"{os.fspath(path)}: This is not a file of calibrant.save ({error!s:.200}).") from None
+    try:
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise FileError("This is not a file of calibrant.save.")
+        found = document.get("map")
+        if found is None:
+            raise FileError(
+                "This file holds no steps: it was written by calibrant 0.1.0. Load and save it again with "
+                "calibrant.load and calibrant.save of this version."
+            )
+        if checksum(canonical(found)) != document.get("map_sha256"):
+            raise FileError("This file is damaged: its map does not match its checksum.")
+        if isinstance(found, list):
+            raise FileError(
+                f"This file holds the {len(found)} calibrators of a CalibratedClassifier, one for each of its folds."
+            )
+        return Map.from_json(found)
+    except FileError as error:
+        raise FileError(f"{os.fspath(path)}: {error}") from None
+
+
+def canonical(value: Any) -> str:
+    """JSON with one spelling for each value; checksums are those of this text."""
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def checksum(text: str) -> str:
+    """SHA-256 of a text, in hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,55 @@
+"""The steps of a fitted map: what each holds and what it does to a block of rows, in NumPy alone."""
+
+from calibrant.steps.base import Function, Step, Steps, check_steps, decode, encode, run, run_from_logs, widest
+from calibrant.steps.branches import KeepTop, OneVsOne, OneVsRest, Sum
+from calibrant.steps.features import Curves, Kernel, Linear, Trees
+from calibrant.steps.lines import Line, Spline, StepFunction
+from calibrant.steps.simple import (
+    Clip,
+    Columns,
+    Complement,
+    Exp,
+    Log,
+    LogOdds,
+    Mix,
+    Normalize,
+    Polynomial,
+    Scale,
+    Sigmoid,
+    Softmax,
+)
+
+__all__ = [
+    "Clip",
+    "Columns",
+    "Complement",
+    "Curves",
+    "Exp",
+    "Function",
+    "KeepTop",
+    "Kernel",
+    "Line",
+    "Linear",
+    "Log",
+    "LogOdds",
+    "Mix",
+    "Normalize",
+    "OneVsOne",
+    "OneVsRest",
+    "Polynomial",
+    "Scale",
+    "Sigmoid",
+    "Softmax",
+    "Spline",
+    "Step",
+    "StepFunction",
+    "Steps",
+    "Sum",
+    "Trees",
+    "check_steps",
+    "decode",
+    "encode",
+    "run",
+    "run_from_logs",
+    "widest",
+]

@@ -1,0 +1,148 @@
+"""Steps made of lists of steps: sums of branches, one-vs-rest, one-vs-one, and keeping the most probable class."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from calibrant.rowwise import row_sums
+from calibrant.simplex import FLOOR
+from calibrant.steps.base import Step, Steps, branches, check_steps, require, run
+from calibrant.typing import FloatArray
+
+
+@dataclass(frozen=True)
+class Sum(Step):
+    """The sum of what each of `parts` makes of the row."""
+
+    kind: ClassVar[str] = "sum"
+    parts: tuple[Steps, ...] = branches()
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        out = run(self.parts[0], x.copy())
+        for part in self.parts[1:-1]:
+            out += run(part, x.copy())
+        if len(self.parts) > 1:
+            out += run(self.parts[-1], x)
+        return out
+
+    def check(self, width: int) -> int:
+        widths = {check_steps(part, width) for part in self.parts}
+        require(len(widths) == 1, "the parts differ in columns")
+        return widths.pop()
+
+
+@dataclass(frozen=True)
+class KeepTop(Step):
+    """``x + t (z - x)``, for z that the only part makes of x, with the largest t ≤ 1 that keeps the largest column.
+
+    A hair less than that, so that rounding does not decide.
+    """
+
+    kind: ClassVar[str] = "keep-top"
+    parts: tuple[Steps, ...] = branches()
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        return keep_most_probable(x, run(self.parts[0], x.copy()))
+
+    def check(self, width: int) -> int:
+        require(len(self.parts) == 1 and check_steps(self.parts[0], width) == width, "one part of equal width")
+        return width
+
+
+def keep_most_probable(x: FloatArray, z: FloatArray) -> FloatArray:
+    """Logits on the way from `x` to `z` (n, k), as far as the most probable class of `x` stays the first.
+
+    Examples
+    --------
+    >>> keep_most_probable(np.array([[2.0, 1.0]]), np.array([[0.0, 1.0]])).round(3)
+    array([[1., 1.]])
+    """
+    rows, first = np.arange(len(x)), x.argmax(axis=1)
+    lead = x[rows, first][:, None] - x
+    change = (z[rows, first][:, None] - z) - lead
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(change < 0.0, -lead / change, np.inf)
+    share[rows, first] = np.inf
+    t = np.minimum(share.min(axis=1) * (1.0 - 1e-9), 1.0)[:, None]
+    return np.asarray(x + t * (z - x))
+
+
+@dataclass(frozen=True)
+class OneVsRest(Step):
+    """Column j is the second column of what part j makes of ``(1 - p_j, p_j)``."""
+
+    kind: ClassVar[str] = "one-vs-rest"
+    parts: tuple[Steps, ...] = branches()
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        others = rest(x)
+        out = np.empty_like(x)
+        for j, part in enumerate(self.parts):
+            out[:, j] = run(part, np.column_stack([others[:, j], x[:, j]]))[:, 1]
+        return out
+
+    def check(self, width: int) -> int:
+        require(len(self.parts) == width >= 2, f"{width} parts are expected")
+        return _check_binary(self.parts, width)
+
+
+@dataclass(frozen=True)
+class OneVsOne(Step):
+    """Column i is ``1 / (Σ_j 1/r_ij - (k - 2))``, r_ij what the part of the pair (i, j) makes of these two columns.
+
+    Parts stand in the order (0, 1), (0, 2), ..., (k - 2, k - 1). Each gets the probabilities of its pair given that
+    it is one of the two, and returns r_ij and r_ji.
+    """
+
+    kind: ClassVar[str] = "one-vs-one"
+    parts: tuple[Steps, ...] = branches()
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        k = x.shape[1]
+        inverse_sum = np.zeros_like(x)
+        with np.errstate(divide="ignore"):
+            for (i, j), part in zip(itertools.combinations(range(k), 2), self.parts, strict=True):
+                r = run(part, pair(x, i, j))
+                inverse_sum[:, i] += 1.0 / r[:, 0]
+                inverse_sum[:, j] += 1.0 / r[:, 1]
+        # Each 1/r is at least one, so the denominator is: a class is never given a negative probability.
+        return np.asarray(1.0 / np.maximum(inverse_sum - (k - 2), 1.0))
+
+    def check(self, width: int) -> int:
+        require(len(self.parts) == width * (width - 1) // 2 > 0, f"a part for each pair of {width} is expected")
+        return _check_binary(self.parts, width)
+
+
+def _check_binary(parts: tuple[Steps, ...], width: int) -> int:
+    for part in parts:
+        require(check_steps(part, 2) == 2, "a part should return two columns")
+    return width
+
+
+def pair(p: FloatArray, i: int, j: int) -> FloatArray:
+    """Probabilities of classes i and j given that it is one of the two."""
+    two = p[:, [i, j]]
+    two /= two[:, :1] + two[:, 1:]
+    return np.maximum(two, FLOOR, out=two)
+
+
+def rest(p: FloatArray) -> FloatArray:
+    """``1 - p_j`` for every column, without cancellation next to ``p_j = 1``.
+
+    Examples
+    --------
+    >>> rest(np.array([[1.0, 1e-20, 2e-20]]))
+    array([[3.e-20, 1.e+00, 1.e+00]])
+    """
+    small = p.copy()
+    rows, top = np.arange(len(p)), p.argmax(axis=1)
+    largest = small[rows, top]
+    small[rows, top] = 0.0
+    others = row_sums(small)
+    out = (others + largest)[:, None] - small  # at least the largest, which is at least 1/k: nothing cancels
+    out[rows, top] = others
+    return np.maximum(out, FLOOR, out=out)

@@ -1,0 +1,160 @@
+"""Steps that weigh features: products with a matrix, curves of each column's own value, a kernel, trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from calibrant.rowwise import row_products, row_sums
+from calibrant.steps.base import LARGE, Step, array, number, require
+from calibrant.typing import FloatArray, IntArray
+
+#: Far above what is ever grown; 2**depth steps are stored for each tree.
+DEEPEST = 16
+
+#: Up to so many coefficients, adding whole columns is faster than products of tiles.
+_FEW = 8
+
+#: Numbers of trees × rows × depth handled at a time.
+_TREE_BLOCK = 1 << 17
+
+
+@dataclass(frozen=True)
+class Linear(Step):
+    """``x @ matrix + shift``, for a matrix (columns before, columns after)."""
+
+    kind: ClassVar[str] = "linear"
+    matrix: FloatArray = array(2)
+    shift: FloatArray | float = array(0, 1, default=0.0)
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        if self.matrix.size > _FEW:
+            out = row_products(x, self.matrix)
+            out += self.shift
+            return out
+        out = x[:, :1] * self.matrix[0] + self.shift
+        for j in range(1, len(self.matrix)):
+            out += x[:, j : j + 1] * self.matrix[j]
+        return np.asarray(out)
+
+    @property
+    def width(self) -> int:
+        return self.matrix.shape[1]
+
+    def check(self, width: int) -> int:
+        rows, columns = self.matrix.shape
+        require(rows == width and columns, f"matrix should have {width} rows")
+        require(np.shape(self.shift) in ((), (columns,)), f"shift should hold {columns} numbers")
+        return columns
+
+
+@dataclass(frozen=True)
+class Curves(Step):
+    """``u_0 x²/5 + u_1 log(1 - exp x) + u_2 exp x`` of each column, for `coefficients` u (3, columns).
+
+    A class that is certain to rounding would be a leverage point: the logarithm ends at -20.
+    """
+
+    kind: ClassVar[str] = "curves"
+    coefficients: FloatArray = array(2)
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        u = self.coefficients
+        square, log_rest, q = own_curves(x)
+        square *= u[0]
+        log_rest *= u[1]
+        q *= u[2]
+        square += log_rest
+        square += q
+        return square
+
+    def check(self, width: int) -> int:
+        require(self.coefficients.shape == (3, width), f"coefficients should have shape (3, {width})")
+        return width
+
+
+def own_curves(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The features of `Curves` for log-probabilities of any shape: ``x²/5``, ``log(1 - q)`` and ``q``."""
+    q = np.exp(x)
+    # A class that is certain to rounding would be a leverage point; beyond e^-20 nothing is learned.
+    return x * (x / 5.0), np.maximum(np.log1p(-np.minimum(q, 1.0 - 1e-12)), -20.0), q
+
+
+@dataclass(frozen=True)
+class Kernel(Step):
+    """``exp(-|z - landmark|² / bandwidth)`` for each landmark (landmarks, 2 columns).
+
+    z holds the row's log-probabilities, centred and divided by `spread`, and `weight` times its probabilities.
+    """
+
+    kind: ClassVar[str] = "kernel"
+    landmarks: FloatArray = array(2)
+    spread: float = number(low=1.0 / LARGE)
+    weight: float = number()
+    bandwidth: float = number(low=1.0 / LARGE)
+
+    def points(self, x: FloatArray) -> FloatArray:
+        """The rows z of log-probabilities `x` (n, columns)."""
+        mean = row_sums(x)[:, None] / x.shape[1]
+        return np.hstack([(x - mean) / self.spread, self.weight * np.exp(x)])
+
+    def squared_distances(self, points: FloatArray) -> FloatArray:
+        """Between rows z and all landmarks."""
+        product = row_products(points, self.landmarks.T)
+        return np.maximum(row_sums(points * points)[:, None] + row_sums(self.landmarks**2) - 2.0 * product, 0.0)
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        return np.exp(-self.squared_distances(self.points(x)) / self.bandwidth)
+
+    @property
+    def width(self) -> int:
+        return len(self.landmarks)
+
+    def check(self, width: int) -> int:
+        count, columns = self.landmarks.shape
+        require(count and columns == 2 * width, f"landmarks should have {2 * width} columns")
+        return count
+
+
+@dataclass(frozen=True)
+class Trees(Step):
+    """The sum of the steps of trees (trees, 2**depth, columns) whose questions are the same on every path.
+
+    Bit b of a row's leaf is the answer to ``x[features[t, b]] > thresholds[t, b]``, or, unless `subtracted` is -1, to
+    ``x[features[t, b]] - x[subtracted[t, b]] > thresholds[t, b]``.
+    """
+
+    kind: ClassVar[str] = "trees"
+    features: IntArray = array(2, integer=True, low=0)
+    subtracted: IntArray = array(2, integer=True, low=-1)
+    thresholds: FloatArray = array(2)
+    values: FloatArray = array(3)
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        count, depth = self.features.shape
+        out = np.empty((len(x), self.values.shape[2]))
+        rows = max(1, _TREE_BLOCK // (count * max(depth, out.shape[1])))
+        tree = np.arange(count)[:, None]
+        bits = 1 << np.arange(depth)
+        padded = np.zeros((x.shape[1] + 1, rows))  # the last row is what nothing subtracts: zero
+        for start in range(0, len(x), rows):
+            part = x[start : start + rows]
+            padded[:-1, : len(part)] = part.T
+            columns = padded[:, : len(part)]
+            answers = columns[self.features] - columns[self.subtracted] > self.thresholds[:, :, None]
+            leaf = np.einsum("tdn,d->tn", answers, bits)
+            # Trees are added in their order, whatever the number of rows.
+            self.values[tree, leaf].sum(axis=0, out=out[start : start + rows])
+        return out
+
+    def check(self, width: int) -> int:
+        count, depth = self.features.shape
+        require(count and 1 <= depth <= DEEPEST, f"trees of depth {depth}")
+        require(self.subtracted.shape == self.thresholds.shape == (count, depth), "questions differ in number")
+        require(self.features.max() < width and self.subtracted.max() < width, f"there are {width} columns")
+        require(
+            self.values.shape == (count, 2**depth, width), f"values should have shape ({count}, {2**depth}, {width})"
+        )
+        return width

@@ -1,0 +1,127 @@
+"""Functions of one column given by points: steps, straight lines between knots, natural cubic splines.
+
+Between knots ξ_j and ξ_j+1 a natural spline is a combination of its values f_j, f_j+1 and second derivatives m_j,
+m_j+1: every point has four local coefficients, whatever the number of knots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.bins import edge_index
+from calibrant.steps.base import Step, array, flag, require, require_increasing
+from calibrant.typing import FloatArray
+
+
+@dataclass(frozen=True)
+class StepFunction(Step):
+    """``values[j]`` where j is the number of ascending `edges` below x."""
+
+    kind: ClassVar[str] = "step-function"
+    edges: FloatArray = array(1)
+    values: FloatArray = array(1)
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        return self.values[edge_index(x[:, 0], self.edges)][:, None]
+
+    def check(self, width: int) -> int:
+        _check_points(width, self.edges, "edges")
+        require(len(self.values) == len(self.edges) + 1, "values should be one more than edges")
+        return 1
+
+
+@dataclass(frozen=True)
+class Line(Step):
+    """Straight lines between the points (`knots`, `values`).
+
+    Beyond the knots the function is constant, or with `extend` continues by the slope of the outermost pieces.
+    """
+
+    kind: ClassVar[str] = "line"
+    knots: FloatArray = array(1)
+    values: FloatArray = array(1)
+    extend: bool = flag(default=False)
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        if not self.extend:
+            return np.interp(x, self.knots, self.values)
+        piece = np.clip(np.searchsorted(self.knots, x) - 1, 0, len(self.knots) - 2)
+        slope = np.diff(self.values) / np.diff(self.knots)
+        return np.asarray(self.values[piece] + slope[piece] * (x - self.knots[piece]))
+
+    def check(self, width: int) -> int:
+        _check_points(width, self.knots, "knots")
+        require(len(self.knots) >= 1 + self.extend, "too few knots")
+        require(len(self.values) == len(self.knots), "values should be as many as knots")
+        return 1
+
+
+@dataclass(frozen=True)
+class Spline(Step):
+    """The natural cubic spline with these values and second derivatives at the knots.
+
+    Beyond the knots the function is constant, or with `extend` continues along its tangents.
+    """
+
+    kind: ClassVar[str] = "spline"
+    knots: FloatArray = array(1)
+    values: FloatArray = array(1)
+    curvature: FloatArray = array(1)
+    extend: bool = flag(default=True)
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        at = x[:, 0] if self.extend else np.clip(x[:, 0], self.knots[0], self.knots[-1])
+        return evaluate_spline(at, self.knots, self.values, self.curvature)[:, None]
+
+    def check(self, width: int) -> int:
+        _check_points(width, self.knots, "knots")
+        require(len(self.knots) >= 2, "too few knots")
+        require(len(self.values) == len(self.curvature) == len(self.knots), "values should be as many as knots")
+        return 1
+
+
+def _check_points(width: int, points: FloatArray, name: str) -> None:
+    require(width == 1, f"one column is expected, there are {width}")
+    require_increasing(points, name)
+
+
+def local_coefficients(
+    x: FloatArray, knots: FloatArray, *, derivative: bool = False
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """The knot interval of each point and its coefficients (4, n) of f_j, f_j+1, m_j, m_j+1.
+
+    With `derivative`, the coefficients of the first derivative. Outside the knots the end intervals are extended
+    along their tangents.
+    """
+    j = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
+    h = knots[j + 1] - knots[j]
+    inside = np.clip(x, knots[0], knots[-1])
+    b = (inside - knots[j]) / h
+    a = 1.0 - b
+    slope = np.stack([-1.0 / h, 1.0 / h, (1.0 - 3.0 * a * a) * h / 6.0, (3.0 * b * b - 1.0) * h / 6.0])
+    if derivative:
+        return j, slope
+    value = np.stack([a, b, (a**3 - a) * h * h / 6.0, (b**3 - b) * h * h / 6.0])
+    outside = x != inside
+    if outside.any():
+        value[:, outside] += slope[:, outside] * (x - inside)[outside]
+    return j, value
+
+
+def evaluate_spline(
+    x: FloatArray, knots: FloatArray, values: FloatArray, curvature: FloatArray, *, derivative: bool = False
+) -> FloatArray:
+    """The spline, or its first derivative, at `x`.
+
+    Examples
+    --------
+    >>> knots, values, curvature = np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 0.0]), np.array([0.0, -3.0, 0.0])
+    >>> evaluate_spline(np.array([0.0, 0.5, 1.0, 3.0]), knots, values, curvature)
+    array([ 0.    ,  0.6875,  1.    , -1.5   ])
+    """
+    j, c = local_coefficients(x, knots, derivative=derivative)
+    return np.asarray(c[0] * values[j] + c[1] * values[j + 1] + c[2] * curvature[j] + c[3] * curvature[j + 1])

@@ -1,0 +1,110 @@
+"""The list of steps of every storable method, written to JSON and read again, is the calibrator."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibrant
+from calibrant import runtime
+from calibrant.calibrators.auto.trees.ensemble import TreeLayer
+from calibrant.calibrators.binary.isotonic import IsotonicCalibrator
+from calibrant.steps import Trees, check_steps
+from tests.steps.maps import CASES, fitted
+
+LIGHT = """
+import sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("sklearn", "scipy", "numba", "pandas", "threadpoolctl", "joblib"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Refuse())
+from calibrant import runtime
+for path in sys.argv[1:]:
+    print(runtime.load(path).predict_proba([[0.2, 0.3, 0.5]]).tolist())
+"""
+
+
+@pytest.mark.parametrize(("name", "k"), CASES)
+def test_steps_from_a_file_predict_what_the_calibrator_predicts(name, k, tmp_path):
+    calibrator, rows = fitted(name, k)
+    calibrant.save(calibrator, tmp_path / "cal.json")
+    light = runtime.load(tmp_path / "cal.json")
+    assert check_steps(light.steps, k) == k
+    np.testing.assert_allclose(light.predict_proba(rows), calibrator.predict_proba(rows), rtol=0, atol=1e-12)
+
+
+def test_steps_match_maps_written_by_hand():
+    p = np.array([[0.7, 0.3], [0.2, 0.8], [1.0, 0.0]])
+    ts, _ = fitted("ts", 2)
+    z = ts.inverse_temperature_ * np.log(np.maximum(p, 1.1754942e-38))
+    q = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    expected = (1 - ts._output_smoothing) * q + ts._output_smoothing / 2
+    np.testing.assert_allclose(ts.predict_proba(p), expected, atol=1e-9)
+    isotonic, _ = fitted("isotonic", 2)
+    expected = np.interp(p[:, 1], isotonic.thresholds_, isotonic.values_)
+    np.testing.assert_allclose(isotonic.predict_proba(p)[:, 1], expected, atol=1e-12)
+
+
+def test_the_column_order_and_a_single_column(tmp_path):
+    p, y = np.array([[0.9, 0.1], [0.4, 0.6], [0.3, 0.7], [0.8, 0.2]]), ["b", "a", "b", "a"]
+    calibrator = calibrant.get_calibrator("platt").fit(pd.DataFrame(p, columns=["b", "a"]), y)
+    calibrant.save(calibrator, tmp_path / "cal.json")
+    light = runtime.load(tmp_path / "cal.json")
+    assert light.classes == calibrator.classes_.tolist() == ["a", "b"]
+    assert light.columns.tolist() == [1, 0]
+    with pytest.warns(UserWarning, match="feature names"):
+        np.testing.assert_array_equal(light.predict_proba(p), calibrator.predict_proba(p))
+    np.testing.assert_array_equal(light.predict_proba(p[:, 1]), calibrator.predict_proba(p[:, 1]))
+    with pytest.raises(ValueError, match="3 columns; this map was fitted to 2 classes"):
+        light.predict_proba([[0.2, 0.3, 0.5]])
+
+
+def test_numpy_alone_is_enough(tmp_path):
+    paths = []
+    for name in ("auto, thorough", "isotonic", "isotonic, ovo", "svs", "kernel", "spline"):
+        calibrator, _ = fitted(name, 3)
+        paths.append((str(tmp_path / f"{name}.json"), calibrator))
+        calibrant.save(calibrator, paths[-1][0])
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT, *(path for path, _ in paths)], capture_output=True, text=True, check=True
+    )
+    for line, (_, calibrator) in zip(done.stdout.splitlines(), paths, strict=True):
+        np.testing.assert_allclose(json.loads(line), calibrator.predict_proba([[0.2, 0.3, 0.5]]), rtol=0, atol=1e-12)
+
+
+def test_trees_are_those_of_a_loop_and_of_compiled_code():
+    rng = np.random.default_rng(0)
+    features, subtracted = rng.integers(0, 3, (7, 4)), rng.integers(-1, 3, (7, 4))
+    thresholds, values = rng.normal(size=(7, 4)), rng.normal(size=(7, 16, 3))
+    x = rng.normal(size=(50, 3))
+    step = Trees(features, subtracted, thresholds, values)
+    expected = np.zeros((50, 3))
+    for i, row in enumerate(x):
+        for t in range(7):
+            difference = [row[f] - (0.0 if s < 0 else row[s]) for f, s in zip(features[t], subtracted[t])]
+            leaf = sum((d > c) << b for b, (d, c) in enumerate(zip(difference, thresholds[t])))
+            expected[i] += values[t, leaf]
+    np.testing.assert_array_equal(step.apply(x), expected)
+    compiled = TreeLayer(features, subtracted, thresholds, values).steps()[0]
+    np.testing.assert_array_equal(compiled.apply(x), expected)
+
+
+def test_what_is_no_list_of_steps_says_so(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
+    lifted = calibrant.OneVsRestCalibrator(LogisticRegression())
+    p = np.random.default_rng(0).dirichlet(np.ones(3), size=60)
+    lifted.fit(p, p.argmax(axis=1))
+    assert lifted.predict_proba(p).shape == (60, 3)
+    with pytest.raises(ValueError, match="code of another package"):
+        lifted.to_map().to_json()
+    ours = calibrant.OneVsRestCalibrator(IsotonicCalibrator()).fit(p, p.argmax(axis=1))
+    calibrant.save(ours, tmp_path / "ours.json")
+    loaded = runtime.load(tmp_path / "ours.json")
+    np.testing.assert_allclose(loaded.predict_proba(p), ours.predict_proba(p), rtol=0, atol=1e-12)
