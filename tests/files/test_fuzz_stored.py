@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import calibrant
-from calibrant.files.stored import persistence
 from calibrant.files.stored.encoding import CalibratorFileError
+from calibrant.runtime import canonical, checksum
 from tests.samples import sharpened
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*/*-[0-9].json"))
@@ -102,7 +102,7 @@ def check(path: Path, seed: int, folder: Path) -> str:
         with contextlib.suppress(KeyError, TypeError, ValueError):  # the first change left nothing for the second
             mutate(document["content"], rng)
     try:
-        document["sha256"] = persistence._checksum(persistence._canonical(document["content"]))
+        document["sha256"] = checksum(canonical(document["content"]))
     except ValueError:
         return "not JSON"
     changed = folder / "changed.json"

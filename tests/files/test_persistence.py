@@ -17,10 +17,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import calibrant
-from calibrant.files.stored import persistence
 from calibrant.files.stored.application import load_calibrator
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 from calibrant.files.tables.table import RequestError
+from calibrant.runtime import canonical, checksum
 from tests.combinations import with_classes
 from tests.needs import needs
 
@@ -230,7 +230,7 @@ def rewrite(path, change):
     """Change a file's content and give it a right checksum, as an attacker would."""
     document = json.loads(path.read_text())
     change(document)
-    document["sha256"] = persistence._checksum(persistence._canonical(document["content"]))
+    document["sha256"] = checksum(canonical(document["content"]))
     path.write_text(json.dumps(document))
 
 
