@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from calibrant.files.stored.persistence import load as load
     from calibrant.files.stored.persistence import save as save
     from calibrant.inputs.labels import CalibrationWarning as CalibrationWarning
+    from calibrant.writers.exporting import export as export
 
 _HOMES = {
     "AutoCalibrator": ".calibrators.auto.calibrator",
@@ -51,6 +52,7 @@ _HOMES = {
     "bench": ".",
     "calibrator_info": ".calibrators.registry",
     "calibrators": ".",
+    "export": ".writers.exporting",
     "get_calibrator": ".calibrators.registry",
     "list_calibrators": ".calibrators.registry",
     "load": ".files.stored.persistence",

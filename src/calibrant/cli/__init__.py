@@ -19,6 +19,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("calibrant.cli.report:app", "Is it calibrated? What would each method gain? One HTML page."),
     "fit": ("calibrant.cli.fit:app", "Learn a calibrator from predictions with labels, stored as JSON."),
     "apply": ("calibrant.cli.apply:app", "Replace the probabilities in a file by calibrated ones."),
+    "export": (
+        "calibrant.cli.export:app",
+        "Write a calibrator in another language, proven to predict the same.",
+    ),
     "evaluate": ("calibrant.cli.evaluate:app", "Metrics of predictions with labels."),
     "methods": ("calibrant.cli.methods:app", "List the calibration methods."),
     "bench": ("calibrant.cli.bench:app", "Build prediction sets, run methods on them, study the results."),

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.rowwise import row_sums
+from calibrant.rowwise import ordered_row_sums
 from calibrant.simplex import softmax
 from calibrant.typing import AnyFloatArray
 
@@ -46,7 +46,7 @@ def examine(
     ceiling = _ceiling(single, renormalize, rounding)
     inside = values.min() >= 0.0 and values.max() <= ceiling  # false for NaN, too
     if inside and not (single or renormalize):
-        sums = row_sums(values)
+        sums = ordered_row_sums(values)
         return ~(np.abs(sums - 1.0) <= rounding), sums
     if inside:
         wrong = np.zeros(len(values), dtype=bool)
@@ -54,7 +54,7 @@ def examine(
         wrong = ~((values.min(axis=1) >= 0.0) & (values.max(axis=1) <= ceiling))
     if not single:
         with np.errstate(invalid="ignore", over="ignore"):
-            usable = values.max(axis=1) > 0.0 if renormalize else np.abs(row_sums(values) - 1.0) <= rounding
+            usable = values.max(axis=1) > 0.0 if renormalize else np.abs(ordered_row_sums(values) - 1.0) <= rounding
         wrong |= ~usable
     return wrong, None
 
@@ -116,6 +116,6 @@ def complete(
         # Numbers as large as floats can be have no finite sum; a row is scaled by nothing but its own numbers.
         top = values.max(axis=1)
         values = values / np.where(top > 2.0, top, 1.0)[:, None]
-        sums = row_sums(values)
+        sums = ordered_row_sums(values)
     off = np.abs(sums - 1.0).max(initial=0.0)
     return np.divide(values, sums[:, None], out=out) if off > tolerance else values

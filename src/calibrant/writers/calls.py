@@ -1,0 +1,151 @@
+"""Steps as calls of a few functions that hold plain numbers: what the writers of source code spell in their languages.
+
+A step becomes a function's name and its arguments: numbers, flat arrays, and lists of steps that are functions
+themselves. Functions given by points become one: pieces of a polynomial each, found by binary search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from calibrant import steps as s
+from calibrant.typing import FloatArray
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of a row of `before` columns that returns a row of `after` columns."""
+
+    name: str
+    before: int
+    after: int
+    arguments: tuple[Any, ...] = ()
+    parts: tuple[s.Steps, ...] = ()
+
+
+class NotSupportedError(ValueError):
+    """A map that a target cannot express."""
+
+
+def calls(steps: s.Steps, width: int) -> list[Call]:
+    """The calls of a list of steps for rows of `width` columns."""
+    out = []
+    for step in steps:
+        name, arguments = spell(step, width)
+        after = step.check(width)
+        out.append(Call(name, width, after, arguments, tuple(getattr(step, "parts", ()))))
+        width = after
+    return out
+
+
+def pieces(step: s.StepFunction | s.Line | s.Spline) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Edges (m,), origins (m + 1,) and coefficients (m + 1, degree + 1) of the polynomials between edges.
+
+    Of piece j, the number of edges below x, the value is ``Σ_d coefficients[j, d] (x - origins[j])**d``.
+    """
+    if isinstance(step, s.StepFunction):
+        return step.edges, np.zeros(len(step.values)), step.values[:, None]
+    knots, values = step.knots, step.values
+    h = np.diff(knots)
+    slope = np.diff(values) / h
+    inner = np.zeros((len(h), 4 if isinstance(step, s.Spline) else 2))
+    inner[:, 0], inner[:, 1] = values[:-1], slope
+    tangents = slope[[0, -1]] if len(h) else np.zeros(2)
+    if isinstance(step, s.Spline):
+        m0, m1 = step.curvature[:-1], step.curvature[1:]
+        inner[:, 1] -= h * (2.0 * m0 + m1) / 6.0
+        inner[:, 2] = m0 / 2.0
+        inner[:, 3] = (m1 - m0) / (6.0 * h)
+        tangents = np.array([inner[0, 1], slope[-1] + h[-1] * (m0[-1] + 2.0 * m1[-1]) / 6.0])
+    ends = np.zeros((2, inner.shape[1]))
+    ends[:, 0], ends[:, 1] = values[[0, -1]], tangents if step.extend else 0.0
+    return knots, np.concatenate([knots[:1], knots[:-1], knots[-1:]]), np.vstack([ends[:1], inner, ends[1:]])
+
+
+@singledispatch
+def spell(step: s.Step, width: int) -> tuple[str, tuple[Any, ...]]:
+    """The function of a step and its arguments."""
+    raise NotSupportedError(f"A step of the kind {step.kind or 'function'!r} cannot be written as source code.")
+
+
+def _plain(name: str) -> Any:
+    return lambda step, width: (name, ())
+
+
+for _kind, _name in (
+    (s.Exp, "exp_all"),
+    (s.Log, "log_all"),
+    (s.Softmax, "softmax"),
+    (s.Normalize, "normalize"),
+    (s.LogOdds, "log_odds"),
+    (s.Sigmoid, "sigmoid"),
+    (s.Complement, "complement"),
+    (s.Sum, "add"),
+    (s.KeepTop, "keep_top"),
+    (s.OneVsRest, "one_vs_rest"),
+    (s.OneVsOne, "one_vs_one"),
+):
+    spell.register(_kind, _plain(_name))
+
+
+@spell.register
+def _(step: s.Clip, width: int) -> tuple[str, tuple[Any, ...]]:
+    return "clip", (step.low, step.high)
+
+
+@spell.register
+def _(step: s.Mix, width: int) -> tuple[str, tuple[Any, ...]]:
+    return "mix", (step.weight,)
+
+
+@spell.register
+def _(step: s.Scale, width: int) -> tuple[str, tuple[Any, ...]]:
+    return "scale", (_full(step.factor, width), _full(step.shift, width))
+
+
+@spell.register
+def _(step: s.Polynomial, width: int) -> tuple[str, tuple[Any, ...]]:
+    return "polynomial", (step.coefficients, len(step.coefficients))
+
+
+@spell.register
+def _(step: s.Columns, width: int) -> tuple[str, tuple[Any, ...]]:
+    return "columns", (step.index, len(step.index))
+
+
+@spell.register
+def _(step: s.Linear, width: int) -> tuple[str, tuple[Any, ...]]:
+    columns = step.matrix.shape[1]
+    return "linear", (step.matrix, _full(step.shift, columns), columns)
+
+
+@spell.register
+def _(step: s.Curves, width: int) -> tuple[str, tuple[Any, ...]]:
+    return "curves", (step.coefficients,)
+
+
+@spell.register
+def _(step: s.Kernel, width: int) -> tuple[str, tuple[Any, ...]]:
+    return "kernel", (step.landmarks, len(step.landmarks), step.spread, step.weight, step.bandwidth)
+
+
+@spell.register
+def _(step: s.Trees, width: int) -> tuple[str, tuple[Any, ...]]:
+    count, depth = step.features.shape
+    return "trees", (step.features, step.subtracted, step.thresholds, step.values, count, depth)
+
+
+@spell.register(s.StepFunction)
+@spell.register(s.Line)
+@spell.register(s.Spline)
+def _(step: Any, width: int) -> tuple[str, tuple[Any, ...]]:
+    edges, origins, coefficients = pieces(step)
+    return "piecewise", (edges, len(edges), origins, coefficients, coefficients.shape[1])
+
+
+def _full(value: FloatArray | float, width: int) -> FloatArray:
+    return np.broadcast_to(np.asarray(value, dtype=np.float64), (width,))

@@ -1,0 +1,150 @@
+"""Export of fitted calibrators: the target by name or by a file's extension, and the proof that it predicts the same.
+
+Every export is run, where its runtime is installed, on a sample of rows and corner cases and compared with the NumPy
+definition. The largest difference is stored in the file; above the tolerance there is an error and no file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.files.atomic import atomic_stream
+from calibrant.runtime import Map
+from calibrant.typing import FloatArray
+from calibrant.writers.sample import sample_rows
+from calibrant.writers.tools import MissingRuntimeError
+
+#: Largest difference of a probability that an export in double precision may have.
+TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a map can go: the module that writes and runs it, the endings of its files, and its tolerance.
+
+    The module has ``write(fitted, notes)``, the object, and ``run(written, fitted, rows)``, its predictions, which
+    raises `MissingRuntimeError` where nothing can run it.
+    """
+
+    module: str
+    endings: tuple[str, ...]
+
+
+TARGETS = {
+    "python": Target("calibrant.writers.python_source", (".py",)),
+    "js": Target("calibrant.writers.javascript", (".js", ".cjs")),
+    "c": Target("calibrant.writers.c_source", (".c",)),
+}
+
+
+class ParityError(ValueError):
+    """An export that predicts something else than the calibrator."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and how far it was from the definition on the sample (`None`: nothing could run it)."""
+
+    written: Any
+    to: str
+    difference: float | None
+    rows: int
+
+    @property
+    def proof(self) -> str:
+        """The result of the comparison, in words."""
+        if self.difference is None:
+            return "Not proven: what would run it is not installed."
+        return f"Compared with calibrant on {self.rows} rows: largest difference {self.difference:.1e}."
+
+
+def export(calibrator: Any, path: str | os.PathLike[str] | None = None, *, to: str | None = None) -> Any:
+    """Write a fitted calibrator in another language, and prove that it predicts the same.
+
+    Parameters
+    ----------
+    calibrator : fitted calibrator or Map
+        Any calibrator whose map is a list of steps: all that can be stored.
+    path : str or path-like, default=None
+        File to write; its extension names the target unless `to` does.
+    to : {"python", "js", "c"}, default=None
+        The target.
+
+    Returns
+    -------
+    written : str
+        The source code.
+
+    Raises
+    ------
+    ParityError
+        The export predicts something else on the sample; no file is written.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> ts = calibrant.get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], ["no", "no", "yes", "yes"])
+    >>> text = calibrant.export(ts, to="python")
+    >>> scope = {}
+    >>> exec(text, scope)
+    >>> scope["calibrate"]([0.3, 0.7]) == ts.predict_proba([[0.3, 0.7]])[0].tolist()
+    True
+    """
+    return export_with_proof(calibrator, path, to=to).written
+
+
+def export_with_proof(
+    calibrator: Any, path: str | os.PathLike[str] | None = None, *, to: str | None = None
+) -> Exported:
+    """`export`, with the result of the comparison."""
+    fitted = calibrator if isinstance(calibrator, Map) else calibrator.to_map()
+    to = _target(path, to)
+    module = import_module(TARGETS[to].module)
+    difference, rows = prove(module.write(fitted, []), fitted, module.run, module.TOLERANCE)
+    done = Exported(None, to, difference, rows)
+    written = module.write(fitted, [done.proof])
+    if path is not None:
+        data = module.to_bytes(written) if hasattr(module, "to_bytes") else written
+        with atomic_stream(path) as file:
+            file.write(data.encode("utf-8") if isinstance(data, str) else data)
+    return Exported(written, to, difference, rows)
+
+
+def prove(
+    written: Any, fitted: Map, run: Callable[[Any, Map, FloatArray], FloatArray], tolerance: float = TOLERANCE
+) -> tuple[float | None, int]:
+    """The largest difference between an export and the definition on the sample, and the number of rows."""
+    rows = sample_rows(fitted)
+    try:
+        found = run(written, fitted, rows)
+    except MissingRuntimeError:
+        return None, 0
+    expected = fitted.predict_proba(rows)
+    difference = np.abs(np.asarray(found, dtype=np.float64) - expected)
+    worst = int(np.argmax(np.where(np.isnan(difference), np.inf, difference).max(axis=1)))
+    largest = float(difference[worst].max())
+    if not largest <= tolerance:
+        raise ParityError(
+            f"This export predicts {np.asarray(found)[worst].tolist()} for {rows[worst].tolist()}, the calibrator "
+            f"{expected[worst].tolist()}: they differ by {largest:.1e}, more than {tolerance:g}. Nothing was written."
+        )
+    return largest, len(rows)
+
+
+def _target(path: str | os.PathLike[str] | None, to: str | None) -> str:
+    if to is None and path is not None:
+        ending = Path(path).suffix.lower()
+        to = next((name for name, target in TARGETS.items() if ending in target.endings), None)
+    if to not in TARGETS:
+        endings = ", ".join(ending for target in TARGETS.values() for ending in target.endings)
+        raise ValueError(
+            f"to={to!r} is no target: take one of {', '.join(TARGETS)}, or a file whose name ends with {endings}."
+        )
+    return to

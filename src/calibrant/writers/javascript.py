@@ -1,0 +1,248 @@
+"""JavaScript without dependencies: an ES module, a CommonJS module or a script of a page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from calibrant.runtime import Map
+from calibrant.typing import FloatArray
+from calibrant.writers.calls import Call
+from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, SourceWriter, title, wrapped
+from calibrant.writers.tools import run_program, workshop
+
+#: Largest difference of a probability.
+TOLERANCE = 1e-12
+
+_RUN = """
+const { calibrate } = require("./map.cjs");
+const rows = JSON.parse(require("fs").readFileSync(0, "utf8"));
+process.stdout.write(JSON.stringify(rows.map(calibrate)));
+"""
+
+
+class JavaScriptWriter(SourceWriter):
+    """A file with `calibrate(row)` and `CLASSES`."""
+
+    functions = {  # noqa: RUF012  constant
+        "exp_all": "function exp_all(x) {\n  return x.map((v) => Math.exp(v));\n}",
+        "log_all": "function log_all(x) {\n  return x.map((v) => Math.max(Math.log(v), LOG_FLOOR));\n}",
+        "clip": "function clip(x, low, high) {\n  return x.map((v) => Math.min(Math.max(v, low), high));\n}",
+        "mix": "function mix(x, weight) {\n  return x.map((v) => (1 - weight) * v + weight / x.length);\n}",
+        "scale": "function scale(x, factor, shift) {\n  return x.map((v, j) => v * factor[j] + shift[j]);\n}",
+        "polynomial": """
+function polynomial(x, c, n) {
+  return x.map((v) => {
+    let out = c[n - 1];
+    for (let d = n - 2; d >= 0; d--) out = out * v + c[d];
+    return out;
+  });
+}""",
+        "softmax": """
+function softmax(x) {
+  const top = Math.max(...x);
+  const out = x.map((v) => Math.exp(v - top));
+  const total = out.reduce((a, b) => a + b, 0);
+  return out.map((v) => v / total);
+}""",
+        "normalize": """
+function normalize(x) {
+  const total = x.reduce((a, b) => a + b, 0);
+  return x.map((v) => (total > 0 ? v / total : 1 / x.length));
+}""",
+        "columns": "function columns(x, index, n) {\n  return index.map((j) => x[j]);\n}",
+        "log_odds": "function log_odds(x) {\n  return [x[1] - x[0]];\n}",
+        "sigmoid": """
+function sigmoid(x) {
+  const small = Math.exp(-Math.abs(x[0]));
+  const lesser = small / (1 + small);
+  return x[0] >= 0 ? [lesser, 1 - lesser] : [1 - lesser, lesser];
+}""",
+        "complement": "function complement(x) {\n  return [1 - x[0], x[0]];\n}",
+        "linear": """
+function linear(x, matrix, shift, columns) {
+  const out = shift.slice();
+  x.forEach((v, i) => {
+    for (let j = 0; j < columns; j++) out[j] += v * matrix[i * columns + j];
+  });
+  return out;
+}""",
+        "curves": """
+function curves(x, u) {
+  const k = x.length;
+  return x.map((v, j) => {
+    const q = Math.exp(v);
+    const rest = Math.max(Math.log1p(-Math.min(q, 1 - 1e-12)), -20);
+    return u[j] * (v * (v / 5)) + u[k + j] * rest + u[2 * k + j] * q;
+  });
+}""",
+        "kernel": """
+function kernel(x, landmarks, n, spread, weight, bandwidth) {
+  const mean = x.reduce((a, b) => a + b, 0) / x.length;
+  const z = x.map((v) => (v - mean) / spread).concat(x.map((v) => weight * Math.exp(v)));
+  const out = [];
+  for (let i = 0; i < n; i++) {
+    let distance = 0;
+    z.forEach((v, j) => {
+      distance += (v - landmarks[i * z.length + j]) ** 2;
+    });
+    out.push(Math.exp(-distance / bandwidth));
+  }
+  return out;
+}""",
+        "trees": """
+function trees(x, features, subtracted, thresholds, values, count, depth) {
+  const k = x.length;
+  const out = new Array(k).fill(0);
+  for (let t = 0; t < count; t++) {
+    let leaf = 0;
+    for (let b = 0; b < depth; b++) {
+      const q = t * depth + b;
+      const v = x[features[q]] - (subtracted[q] >= 0 ? x[subtracted[q]] : 0);
+      if (v > thresholds[q]) leaf += 1 << b;
+    }
+    const first = (t * (1 << depth) + leaf) * k;
+    for (let j = 0; j < k; j++) out[j] += values[first + j];
+  }
+  return out;
+}""",
+        "piecewise": """
+function piecewise(x, edges, n, origins, coefficients, terms) {
+  let low = 0; // the number of edges below x
+  let high = n;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (edges[middle] < x[0]) low = middle + 1;
+    else high = middle;
+  }
+  const t = x[0] - origins[low];
+  let out = 0;
+  for (let d = terms - 1; d >= 0; d--) out = out * t + coefficients[low * terms + d];
+  return [out];
+}""",
+        "add": """
+function add(x, maps, n) {
+  return maps.slice(1).reduce((out, m) => m(x).map((v, j) => out[j] + v), maps[0](x));
+}""",
+        "keep_top": """
+function keep_top(x, maps, n) {
+  const z = maps[0](x);
+  const top = x.indexOf(Math.max(...x));
+  let share = Infinity;
+  x.forEach((v, j) => {
+    const lead = x[top] - v;
+    const change = z[top] - z[j] - lead;
+    if (j !== top && change < 0) share = Math.min(share, -lead / change);
+  });
+  share = Math.min(share * (1 - 1e-9), 1);
+  return x.map((v, j) => v + share * (z[j] - v));
+}""",
+        "one_vs_rest": """
+function one_vs_rest(x, maps, n) {
+  const top = x.indexOf(Math.max(...x));
+  let others = 0;
+  x.forEach((v, j) => {
+    if (j !== top) others += v;
+  });
+  return x.map((v, j) => maps[j]([Math.max(j === top ? others : others + x[top] - v, FLOOR), v])[1]);
+}""",
+        "one_vs_one": """
+function one_vs_one(x, maps, n) {
+  const k = x.length;
+  const inverse = new Array(k).fill(0);
+  let m = 0;
+  for (let i = 0; i < k; i++) {
+    for (let j = i + 1; j < k; j++) {
+      const both = x[i] + x[j];
+      const r = maps[m++]([Math.max(x[i] / both, FLOOR), Math.max(x[j] / both, FLOOR)]);
+      inverse[i] += 1 / r[0];
+      inverse[j] += 1 / r[1];
+    }
+  }
+  return inverse.map((v) => 1 / Math.max(v - (k - 2), 1));
+}""",
+    }
+
+    def head(self) -> str:
+        notes = "".join(f"\n// {note}" for note in self.notes)
+        classes = ", ".join(_literal(label) for label in self.map.classes)
+        return f"""// {title(self.map)}
+// calibrate(row) takes one number per class (one alone is that of the second of two classes) and returns
+// calibrated probabilities in the order of CLASSES.{notes}
+"use strict";
+
+const CLASSES = [{classes}];
+const LOG_FLOOR = {LOG_FLOOR_TEXT};
+const FLOOR = {FLOOR_TEXT};"""
+
+    def constant(self, name: str, numbers: list[str], *, integer: bool) -> str:
+        return f"const {name} = [\n{wrapped(numbers, '  ')}\n];"
+
+    def function_list(self, names: list[str]) -> str:
+        return f"[{', '.join(names)}]"
+
+    def body(self, name: str, width: int, lines: list[tuple[Call, list[str]]]) -> str:
+        calls = "".join(f"  x = {call.name}({', '.join(['x', *arguments])});\n" for call, arguments in lines)
+        return f"function {name}(x) {{\n{calls}  return x;\n}}"
+
+    def tail(self) -> str:
+        order = "" if self.map.columns is None else f"  x = {self.map.columns.tolist()}.map((j) => x[j]);\n"
+        prepare = _PREPARE_LOGITS if self.map.logits else self._prepare()
+        return f"""{prepare}
+
+function calibrate(row) {{
+  let x = prepare(Array.from(row, Number));
+{order}  return {self.main}(x);
+}}
+
+if (typeof module !== "undefined") module.exports = {{ CLASSES, calibrate }};"""
+
+    def _prepare(self) -> str:
+        most = "< Infinity" if self.map.renormalize else "<= 1.005"
+        check = "top > 0" if self.map.renormalize else "Math.abs(x.reduce((a, b) => a + b, 0) - 1) <= 0.005"
+        return f"""
+function prepare(x) {{
+  if (x.length === 1 && CLASSES.length === 2) {{
+    const second = Math.min(x[0], 1);
+    x = [1 - second, second];
+  }}
+  const top = Math.max(...x);
+  if (x.length !== CLASSES.length || !x.every((v) => v >= 0 && v {most}) || !({check})) {{
+    throw new RangeError("not probabilities of " + CLASSES.length + " classes: " + x);
+  }}
+  x = x.map((v) => v / (top > 2 ? top : 1));
+  const total = x.reduce((a, b) => a + b, 0);
+  return x.map((v) => Math.max(v / total, FLOOR));
+}}""".strip()
+
+
+def _literal(label: Any) -> str:
+    """A label as JavaScript that may stand in a page, too."""
+    text = json.dumps(label)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+_PREPARE_LOGITS = """
+function prepare(x) {
+  if (x.length === 1 && CLASSES.length === 2) x = [0, x[0]];
+  const top = Math.max(...x);
+  if (x.length !== CLASSES.length || !Number.isFinite(top)) {
+    throw new RangeError("not logits of " + CLASSES.length + " classes: " + x);
+  }
+  const shifted = x.map((v) => v - top);
+  const total = Math.log(shifted.map((v) => Math.exp(v)).reduce((a, b) => a + b, 0));
+  return shifted.map((v) => Math.exp(Math.max(v - total, LOG_FLOOR)));
+}""".strip()
+
+
+def write(fitted: Map, notes: list[str]) -> str:
+    """The source code of a map."""
+    return JavaScriptWriter(fitted, notes).text()
+
+
+def run(written: str, fitted: Map, rows: FloatArray) -> FloatArray:
+    """Predictions of the source code, by Node."""
+    with workshop({"map.cjs": written, "run.cjs": _RUN}) as folder:
+        return np.array(json.loads(run_program(["node", "run.cjs"], folder, json.dumps(rows.tolist()))))

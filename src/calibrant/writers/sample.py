@@ -1,0 +1,56 @@
+"""Rows on which an export is compared with the definition: rows from all over the simplex and corner cases."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.runtime import Map
+from calibrant.steps import Columns, Line, Spline, StepFunction, Steps
+from calibrant.steps.base import branches_of
+from calibrant.typing import FloatArray
+
+#: Rows drawn at each level of confidence.
+_DRAWN = 40
+#: Edges and knots looked at.
+_POINTS = 200
+
+
+def sample_rows(fitted: Map) -> FloatArray:
+    """Predictions such as `fitted` takes: drawn ones, exact zeros and ones, ties, denormal numbers, uniform rows.
+
+    Where the map is a function given by points, rows at these points and between them are among them.
+    """
+    k = fitted.k
+    rng = np.random.default_rng(0)
+    drawn = [rng.dirichlet(np.full(k, share), size=_DRAWN) for share in (0.05, 0.3, 1.0, 10.0)]
+    tie = np.zeros((2, k))
+    tie[0, :2] = 0.5
+    tie[1, :2] = 1.0 - 1e-9, 1e-9
+    denormal = np.full((2, k), [[5e-324], [1e-40]])
+    denormal[0, 0] = denormal[1, -1] = 1.0
+    coarse = rng.multinomial(10, np.full(k, 1.0 / k), size=_DRAWN) / 10.0
+    single = rng.dirichlet(np.ones(k), size=_DRAWN).astype(np.float32).astype(np.float64)
+    rows = np.concatenate([np.eye(k), np.full((1, k), 1.0 / k), tie, denormal, coarse, single, *drawn, _at(fitted)])
+    return np.log(np.maximum(rows, 1e-30)) if fitted.logits else rows
+
+
+def _at(fitted: Map) -> FloatArray:
+    """Rows whose classes in turn have the probabilities at which functions given by points bend, and halfway."""
+    found = np.concatenate([np.empty(0), *_points(fitted.steps)])
+    points = np.unique(found[(found > 0.0) & (found < 1.0)])
+    points = points[np.linspace(0, len(points) - 1, min(len(points), _POINTS)).astype(np.int64)]
+    points = np.concatenate([points, 0.5 * (points[1:] + points[:-1])])
+    rows = np.repeat((1.0 - points)[:, None] / (fitted.k - 1), fitted.k, axis=1)
+    rows[np.arange(len(points)), (np.arange(len(points)) + 1) % fitted.k] = points
+    return rows
+
+
+def _points(steps: Steps) -> list[FloatArray]:
+    """Edges and knots of functions of probabilities."""
+    out = []
+    for before, step in zip([None, *steps], steps):
+        if isinstance(before, Columns) and isinstance(step, (StepFunction, Line, Spline)):
+            out.append(step.edges if isinstance(step, StepFunction) else step.knots)
+        for branch in branches_of(step):
+            out += _points(branch)
+    return out

@@ -1,0 +1,134 @@
+"""Source code in Python, JavaScript and C predicts what the calibrator predicts."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import runtime
+from calibrant.steps import Function, Log, Softmax, Trees
+from calibrant.writers import c_source, javascript, python_source
+from calibrant.writers.calls import NotSupportedError, pieces
+from calibrant.writers.exporting import ParityError, export_with_proof, prove
+from tests.steps.maps import CASES, fitted
+
+LANGUAGES = {"python": python_source, "js": javascript, "c": c_source}
+PROGRAMS = {"js": "node", "c": "cc"}
+HOSTILE = ['"; DROP TABLE x; --', "</script><script>alert(1)</script>", "*/ int main(", "\\'\"", "a\nb\r\u2028", "😀 é"]
+
+#: Together they use every step.
+COMPILED = [
+    ("isotonic, ovo", 3),
+    ("auto, monotone", 3),
+    ("auto, monotone", 2),
+    ("sqs, kernel", 3),
+    ("spline", 2),
+    ("kernel", 3),
+    ("venn-abers", 10),
+    ("svs, logits", 3),
+    ("quadratic", 2),
+    ("ets", 3),
+    ("cdf-spline", 2),
+]
+
+
+def boosted(k: int = 3) -> runtime.Map:
+    """Trees with questions about columns and differences of columns."""
+    rng = np.random.default_rng(0)
+    features, subtracted = rng.integers(0, k, (30, 5)), rng.integers(-1, k, (30, 5))
+    trees = Trees(features, subtracted, rng.normal(size=(30, 5)), rng.normal(size=(30, 32, k)))
+    return runtime.Map(list(range(k)), [Log(), trees, Softmax()])
+
+
+def compare(language, map_, rows):
+    if shutil.which(PROGRAMS.get(language, "true")) is None:
+        pytest.skip(f"{PROGRAMS[language]} is not installed")
+    module = LANGUAGES[language]
+    found = module.run(module.write(map_, []), map_, rows)
+    np.testing.assert_allclose(found, map_.predict_proba(rows), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "k"), CASES)
+def test_python_predicts_the_same(name, k):
+    calibrator, rows = fitted(name, k)
+    compare("python", calibrator.to_map(), rows)
+
+
+@pytest.mark.parametrize("language", ["js", "c"])
+@pytest.mark.parametrize(("name", "k"), COMPILED)
+def test_other_languages_predict_the_same(language, name, k):
+    calibrator, rows = fitted(name, k)
+    compare(language, calibrator.to_map(), rows)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_trees(language):
+    compare(language, boosted(), np.random.default_rng(1).dirichlet(np.ones(3), size=200))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_hostile_names_and_reordered_columns(language):
+    map_ = runtime.Map(HOSTILE, [Log(), Softmax()], columns=np.array([5, 0, 1, 2, 4, 3]))
+    compare(language, map_, np.random.default_rng(1).dirichlet(np.ones(6), size=20))
+    text = LANGUAGES[language].write(map_, [])
+    assert text.isascii()
+    assert "</script" not in text or language == "python"
+    if language == "python":
+        scope: dict = {}
+        exec(text, scope)
+        assert scope["CLASSES"] == HOSTILE
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_rows_to_rescale(language):
+    map_ = runtime.Map(["a", "b"], [Log(), Softmax()], renormalize=True)
+    compare(language, map_, np.array([[3.0, 1.0], [0.2, 0.2], [1e300, 3e300]]))
+
+
+def test_python_refuses_what_is_no_prediction_and_takes_a_single_column():
+    calibrator, _ = fitted("ts", 2)
+    scope: dict = {}
+    exec(calibrant.export(calibrator, to="python"), scope)
+    calibrate = scope["calibrate"]
+    np.testing.assert_allclose(calibrate([0.7]), calibrator.predict_proba([0.7])[0], rtol=0, atol=1e-15)
+    for row in ([0.5, 0.6], [np.nan, 1.0], [-0.1, 1.1], [0.2, 0.3, 0.5]):
+        with pytest.raises(ValueError, match="not probabilities of 2 classes"):
+            calibrate(row)
+
+
+def test_pieces_are_the_spline_and_its_tangents():
+    step = fitted("spline", 2)[0].steps()[3]
+    edges, origins, coefficients = pieces(step)
+    x = np.linspace(step.knots[0] - 3.0, step.knots[-1] + 3.0, 500)
+    piece = np.searchsorted(edges, x)
+    values = sum(c * (x - origins[piece]) ** d for d, c in enumerate(coefficients[piece].T))
+    np.testing.assert_allclose(values, step.apply(x[:, None])[:, 0], rtol=1e-12, atol=1e-12)
+
+
+def test_exports_are_compared_and_the_file_says_so(tmp_path):
+    calibrator, _ = fitted("isotonic", 3)
+    done = export_with_proof(calibrator, tmp_path / "cal.py")
+    assert done.to == "python"
+    assert done.difference is not None
+    assert done.difference <= 1e-12
+    assert f"largest difference {done.difference:.1e}" in (tmp_path / "cal.py").read_text()
+    assert calibrant.export(calibrator.to_map(), to="python") == (tmp_path / "cal.py").read_text()
+
+
+def test_an_export_that_differs_is_an_error():
+    calibrator, _ = fitted("ts", 3)
+    map_ = calibrator.to_map()
+    with pytest.raises(ParityError, match=r"differ by .*Nothing was written"):
+        prove(None, map_, lambda written, fitted, rows: fitted.predict_proba(rows) + 1e-9)
+
+
+def test_what_cannot_be_exported_says_why(tmp_path):
+    calibrator, _ = fitted("ts", 3)
+    with pytest.raises(ValueError, match=r"to=None is no target.*\.py"):
+        calibrant.export(calibrator, tmp_path / "cal.xyz")
+    with pytest.raises(NotSupportedError, match="cannot be written"):
+        calibrant.export(runtime.Map([0, 1], [Function(lambda x: x)]), to="python")
+    assert not list(tmp_path.iterdir())
