@@ -18,8 +18,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.calibrators.docs import describe_shared_parameters
 from calibrant.calibrators.state import StateCheck
+from calibrant.docs import describe_parameters
 from calibrant.inputs.labels import (
     CalibrationWarning,
     check_labels,
@@ -65,7 +65,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        describe_shared_parameters(cls)
+        describe_parameters(cls)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Calibrator:
         """Learn the calibration map from held-out predictions.

@@ -61,13 +61,9 @@ Classes = Annotated[
     typer.Option("--classes", help="Label of each probability column, as in a,b,c, if the names do not tell."),
 ]
 Weight = Annotated[
-    str | None,
-    typer.Option("--weight", help="Column of weights: how many observations a row counts for."),
+    str | None, typer.Option("--weight", help="Column of weights: how many observations a row counts for.")
 ]
-Group = Annotated[
-    str | None,
-    typer.Option("--group", help="Column of segments to evaluate one by one."),
-]
+Group = Annotated[str | None, typer.Option("--group", help="Column of segments to evaluate one by one.")]
 Logits = Annotated[bool, typer.Option("--logits", help="The columns hold logits, not probabilities.")]
 Decimal = Annotated[
     str | None,

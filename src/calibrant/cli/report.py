@@ -51,8 +51,9 @@ def report(
         from calibrant.calibrators.registry import get_calibrator
         from calibrant.files.tables.rows import as_probabilities, read_all
         from calibrant.files.tables.writers import atomic_output, check_output
-        from calibrant.report.analysis import Source, analyse, as_predictions
+        from calibrant.report.analysis import Source, analyse
         from calibrant.report.comparison import default_methods
+        from calibrant.report.evaluation import as_predictions
         from calibrant.report.page import render
 
         if as_json and output == "-":

@@ -7,23 +7,14 @@ alone moves `o_b`; debiasing subtracts what chance contributes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from calibrant.bins import (
-    BinSums,
-    Strategy,
-    bin_sums,
-    check_bins,
-    quantile_index,
-    uniform_edges,
-    uniform_index,
-)
-from calibrant.metrics.inputs import Forecasts, check_predictions
+from calibrant.bins import BinSums, Strategy, bin_sums, check_bins, quantile_index, uniform_edges, uniform_index
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import Kind, View, sort_view, view_statistic
 from calibrant.typing import AnyFloatArray
@@ -104,81 +95,37 @@ def maximum_error(sums: BinSums) -> float:
     return float(np.max(np.abs(sums.hit[full] - sums.score[full]) / sums.weight[full]))
 
 
+def _over_bins(
+    error: Callable[[BinSums], float],
+    data: Forecasts,
+    kind: str,
+    n_bins: int,
+    strategy: str,
+    combine: Callable[[AnyFloatArray], float] = np.mean,
+) -> Statistic:
+    def of_view(view: View) -> Statistic:
+        binner = Binner(view, n_bins, strategy)
+        return lambda weight: error(binner.sums(weight))
+
+    return view_statistic(data, kind, of_view, combine)
+
+
 def _root_mean_square(values: AnyFloatArray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-def _prepare_ece(
-    data: Forecasts,
-    *,
-    kind: Kind = "auto",
-    n_bins: int = 15,
-    strategy: Strategy = "uniform",
-    debias: bool = False,
-) -> Statistic:
-    def of_view(view: View) -> Statistic:
-        binner = Binner(view, n_bins, strategy)
-        return lambda weight: expected_error(binner.sums(weight), debias=debias)
-
-    return view_statistic(data, kind, of_view)
-
-
-def _prepare_rms(
-    data: Forecasts,
-    *,
-    kind: Kind = "auto",
-    n_bins: int = 15,
-    strategy: Strategy = "uniform",
-    debias: bool = False,
-) -> Statistic:
-    def of_view(view: View) -> Statistic:
-        binner = Binner(view, n_bins, strategy)
-        return lambda weight: rms_error(binner.sums(weight), debias=debias)
-
-    return view_statistic(data, kind, of_view, _root_mean_square)
-
-
-def _prepare_maximum(
-    data: Forecasts, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform"
-) -> Statistic:
-    def of_view(view: View) -> Statistic:
-        binner = Binner(view, n_bins, strategy)
-        return lambda weight: maximum_error(binner.sums(weight))
-
-    return view_statistic(data, kind, of_view, np.max)
-
-
-@scalar("ece", _prepare_ece, upper=1.0, plug_in_bias=True)
+@scalar("ece", upper=1.0, plug_in_bias=True)
 def expected_calibration_error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    kind: Kind = "auto",
-    n_bins: int = 15,
-    strategy: Strategy = "uniform",
-    debias: bool = False,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
+    data: Forecasts, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform", debias: bool = False
+) -> Statistic:
     """Expected calibration error (ECE): mean distance between score and frequency over bins of scores.
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`. Debiasing reads weights as counts.
-    kind : {"auto", "binary", "top-label", "class-wise"}, default "auto"
-        Which scores are judged: the second class's of two, the predicted class's, or every class's against the rest
-        (the mean over classes). "auto" is binary for two classes and top-label for more.
-    n_bins : int, default 15
-        Number of bins.
-    strategy : {"uniform", "quantile"}, default "uniform"
-        Bins of equal width, or of equal mass.
-    debias : bool, default False
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; debiasing reads them as counts.
+    debias : bool, default=False
         Subtract what chance contributes (Kumar, Liang and Ma 2019, with the expectation in closed form); not below 0.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -186,31 +133,20 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0, 1, 1, 1], [0.1, 0.7, 0.7, 1.0]), 3)
     0.175
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_ece(data, kind=kind, n_bins=n_bins, strategy=strategy, debias=debias)(data.weight)
+    return _over_bins(partial(expected_error, debias=debias), data, kind, n_bins, strategy)
 
 
-@scalar("rms_calibration_error", _prepare_rms, upper=1.0, plug_in_bias=True)
+@scalar("rms_calibration_error", upper=1.0, plug_in_bias=True)
 def rms_calibration_error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    kind: Kind = "auto",
-    n_bins: int = 15,
-    strategy: Strategy = "uniform",
-    debias: bool = False,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
-    """Root mean square calibration error over bins of scores.
+    data: Forecasts, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform", debias: bool = False
+) -> Statistic:
+    """Root mean square calibration error over bins of scores; class-wise, also over the classes.
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`. Debiasing reads weights as counts.
-    kind, n_bins, strategy
-        See `expected_calibration_error`; class-wise errors are combined as a root mean square.
-    debias : bool, default False
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; debiasing reads them as counts.
+    debias : bool, default=False
         Subtract the sampling variance of each bin (Kumar, Liang and Ma 2019); not below 0.
 
     Examples
@@ -219,31 +155,16 @@ def rms_calibration_error(
     >>> round(rms_calibration_error([0, 1, 1, 1], [0.1, 0.7, 0.7, 1.0]), 3)
     0.218
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_rms(data, kind=kind, n_bins=n_bins, strategy=strategy, debias=debias)(data.weight)
+    return _over_bins(partial(rms_error, debias=debias), data, kind, n_bins, strategy, _root_mean_square)
 
 
-@scalar("maximum_calibration_error", _prepare_maximum, upper=1.0, plug_in_bias=True)
+@scalar("maximum_calibration_error", upper=1.0, plug_in_bias=True)
 def maximum_calibration_error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    kind: Kind = "auto",
-    n_bins: int = 15,
-    strategy: Strategy = "uniform",
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
-    """Largest distance between score and frequency in any bin of scores.
+    data: Forecasts, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform"
+) -> Statistic:
+    """Largest distance between score and frequency in any bin of scores; class-wise, over all classes.
 
     Equal-width bins that hold a handful of rows dominate it; `strategy="quantile"` is the steadier choice.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
-    kind, n_bins, strategy
-        See `expected_calibration_error`; class-wise, the largest over all classes.
 
     Examples
     --------
@@ -251,5 +172,4 @@ def maximum_calibration_error(
     >>> round(maximum_calibration_error([0, 1, 1, 1], [0.1, 0.7, 0.7, 1.0]), 3)
     0.3
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_maximum(data, kind=kind, n_bins=n_bins, strategy=strategy)(data.weight)
+    return _over_bins(maximum_error, data, kind, n_bins, strategy, np.max)

@@ -7,13 +7,9 @@ excess over any interval of scores counts wherever it lies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import Kind, View, sort_view, view_statistic
 from calibrant.typing import AnyFloatArray
@@ -36,31 +32,9 @@ def _prepare(view: View, *, kuiper: bool) -> Statistic:
     return deviation
 
 
-def _prepare_kolmogorov_smirnov(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
-    return view_statistic(data, kind, lambda view: _prepare(view, kuiper=False))
-
-
-def _prepare_kuiper(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
-    return view_statistic(data, kind, lambda view: _prepare(view, kuiper=True))
-
-
-@scalar("kolmogorov_smirnov", _prepare_kolmogorov_smirnov, upper=1.0, plug_in_bias=True)
-def kolmogorov_smirnov(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    kind: Kind = "auto",
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
+@scalar("kolmogorov_smirnov", upper=1.0, plug_in_bias=True)
+def kolmogorov_smirnov(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
     """Kolmogorov-Smirnov calibration error: largest cumulated difference of outcomes and scores.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
-    kind : {"auto", "binary", "top-label", "class-wise"}, default "auto"
-        See `expected_calibration_error`.
 
     Examples
     --------
@@ -68,27 +42,12 @@ def kolmogorov_smirnov(
     >>> round(kolmogorov_smirnov([0, 1, 0, 1], [0.1, 0.2, 0.6, 0.9]), 3)
     0.175
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_kolmogorov_smirnov(data, kind=kind)(data.weight)
+    return view_statistic(data, kind, lambda view: _prepare(view, kuiper=False))
 
 
-@scalar("kuiper", _prepare_kuiper, upper=1.0, plug_in_bias=True)
-def kuiper(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    kind: Kind = "auto",
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
+@scalar("kuiper", upper=1.0, plug_in_bias=True)
+def kuiper(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
     """Kuiper calibration error: range of the cumulated difference of outcomes and scores.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
-    kind : {"auto", "binary", "top-label", "class-wise"}, default "auto"
-        See `expected_calibration_error`.
 
     Examples
     --------
@@ -96,5 +55,4 @@ def kuiper(
     >>> round(kuiper([0, 1, 0, 1], [0.1, 0.2, 0.6, 0.9]), 3)
     0.2
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_kuiper(data, kind=kind)(data.weight)
+    return view_statistic(data, kind, lambda view: _prepare(view, kuiper=True))

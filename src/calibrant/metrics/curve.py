@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_pos_label_consistency
 
 from calibrant.bins import Strategy, bin_sums, check_bins, edge_index, quantiles, uniform_edges, uniform_index
+from calibrant.docs import describe_parameters
 from calibrant.inputs.labels import check_labels, distinct
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.words import METRIC
@@ -22,6 +23,7 @@ from calibrant.typing import AnyFloatArray
 
 
 @limited
+@describe_parameters
 def calibration_curve(
     y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None, n_bins: int = 5, strategy: Strategy = "uniform"
 ) -> tuple[AnyFloatArray, AnyFloatArray]:
@@ -36,8 +38,6 @@ def calibration_curve(
     pos_label : object, default=None
         The class whose probability is judged. `None` is the class 1 of a single column, the second of two columns,
         and the predicted class of each row if there are more.
-    n_bins : int, default=5
-        Number of bins; empty ones are left out.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width, or between quantiles of the probabilities.
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.docs import describe_parameters
 from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.intervals import Estimate, bootstrap, interval
 from calibrant.metrics.losses import row_losses
@@ -34,6 +35,7 @@ class Decomposition(NamedTuple):
 
 
 @limited
+@describe_parameters
 def decompose(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -51,19 +53,9 @@ def decompose(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
-    loss : {"log_loss", "brier"}, default "log_loss"
-        The loss to split; Brier as `brier` computes it by default.
-    calibrator : estimator or str, optional
-        What recalibrates; by default the package's logistic calibrator. A name is looked up in the registry.
-    cv : int, splitter or iterable of splits, default 5
-        Folds; a whole number deals the rows out evenly by class.
     level : float, optional
         Confidence level of bootstrap intervals for the three numbers. The recalibrations are not repeated on the
         resamples: the intervals are those of the test rows, given the fitted maps.
-    n_resamples, random_state
-        Resamples, and the seed of folds and resamples.
 
     Returns
     -------
@@ -93,39 +85,11 @@ def decompose(
     return Decomposition(*(interval(values[i], replicates[:, i], level=level) for i in range(3)))
 
 
-def _prepare_calibration_loss(
-    data: Forecasts, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
-) -> Statistic:
-    after = recalibrate(data, calibrator, cv, random_state)
-    return mean_statistic(row_losses(data, loss) - row_losses(after, loss))
-
-
-def _prepare_refinement_loss(
-    data: Forecasts, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
-) -> Statistic:
-    return mean_statistic(row_losses(recalibrate(data, calibrator, cv, random_state), loss))
-
-
-@scalar("calibration_loss", _prepare_calibration_loss, lower=-np.inf)
+@scalar("calibration_loss", lower=-np.inf)
 def calibration_loss(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    loss: Loss = "log_loss",
-    calibrator: Any = None,
-    cv: Any = 5,
-    random_state: int | None = 0,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
+    data: Forecasts, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
+) -> Statistic:
     """Part of a loss that cross-validated recalibration takes away: the `calibration` of `decompose`.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
-    loss, calibrator, cv, random_state
-        See `decompose`.
 
     Examples
     --------
@@ -134,31 +98,15 @@ def calibration_loss(
     >>> calibration_loss(y, p) > 0.2
     True
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    prepared = _prepare_calibration_loss(data, loss=loss, calibrator=calibrator, cv=cv, random_state=random_state)
-    return prepared(data.weight)
+    after = recalibrate(data, calibrator, cv, random_state)
+    return mean_statistic(row_losses(data, loss) - row_losses(after, loss))
 
 
-@scalar("refinement_loss", _prepare_refinement_loss)
+@scalar("refinement_loss")
 def refinement_loss(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    loss: Loss = "log_loss",
-    calibrator: Any = None,
-    cv: Any = 5,
-    random_state: int | None = 0,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
+    data: Forecasts, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
+) -> Statistic:
     """Part of a loss that cross-validated recalibration leaves: the `refinement` of `decompose`.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
-    loss, calibrator, cv, random_state
-        See `decompose`.
 
     Examples
     --------
@@ -167,12 +115,11 @@ def refinement_loss(
     >>> round(refinement_loss(y, p), 1)
     0.7
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    prepared = _prepare_refinement_loss(data, loss=loss, calibrator=calibrator, cv=cv, random_state=random_state)
-    return prepared(data.weight)
+    return mean_statistic(row_losses(recalibrate(data, calibrator, cv, random_state), loss))
 
 
 @limited
+@describe_parameters
 def post_hoc_improvement(
     y_true: ArrayLike,
     before: ArrayLike,
@@ -193,18 +140,12 @@ def post_hoc_improvement(
 
     Parameters
     ----------
-    y_true, sample_weight, classes
-        See `log_loss`.
     before, after : array-like of shape (n, k) or (n,)
         Probabilities without and with calibration; the calibrator must not have seen these rows.
-    loss : {"log_loss", "brier"}, default "log_loss"
-        The loss to compare.
-    relative : bool, default False
+    relative : bool, default=False
         Divide by the loss before.
-    level : float, optional
-        Confidence level of a bootstrap interval.
-    n_resamples, random_state
-        See `confidence_interval`.
+    level : float, default=None
+        Confidence level of a bootstrap interval, if one is wanted.
 
     Returns
     -------

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfc
 
+from calibrant.docs import describe_parameters
 from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.reliability import wilson_interval
 from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
@@ -89,6 +90,7 @@ def class_frequencies(data: Forecasts, level: float = 0.95) -> ClassFrequencies:
 
 
 @limited
+@describe_parameters
 def calibration_in_the_large(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -101,10 +103,8 @@ def calibration_in_the_large(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`. Weights are counts.
-    level : float, default 0.95
-        Confidence level of the intervals.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights, read as counts.
 
     Returns
     -------
@@ -121,29 +121,12 @@ def calibration_in_the_large(
     return class_frequencies(check_predictions(y_true, y_prob, sample_weight, classes), level)
 
 
-def _prepare_positive_gap(data: Forecasts, *, positive: Any = None) -> Statistic:
-    labels = data.classes.tolist()
-    if positive is not None and positive not in labels:
-        raise ValueError(f"positive={positive!r} is none of the classes {labels}")
-    column = len(labels) - 1 if positive is None else labels.index(positive)
-    return mean_statistic(data.proba[:, column] - (data.y == column))
-
-
-@scalar("positive_gap", _prepare_positive_gap, lower=-1.0, upper=1.0)
-def positive_gap(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    positive: Any = None,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
+@scalar("positive_gap", lower=-1.0, upper=1.0)
+def positive_gap(data: Forecasts, *, positive: Any = None) -> Statistic:
     """Mean predicted probability of one class minus its frequency: positive if it is predicted too often.
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
     positive : label, optional
         The class in question; by default that of the last column, the second of two.
 
@@ -153,5 +136,8 @@ def positive_gap(
     >>> round(positive_gap([0, 0, 0, 1], [0.6, 0.5, 0.4, 0.5]), 3)
     0.25
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_positive_gap(data, positive=positive)(data.weight)
+    labels = data.classes.tolist()
+    if positive is not None and positive not in labels:
+        raise ValueError(f"positive={positive!r} is none of the classes {labels}")
+    column = len(labels) - 1 if positive is None else labels.index(positive)
+    return mean_statistic(data.proba[:, column] - (data.y == column))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.bins import bin_sums, quantile_index, uniform_index
+from calibrant.docs import describe_parameters
 from calibrant.metrics.binned import expected_error
 from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.losses import DEFAULT_FLOOR
@@ -125,6 +126,7 @@ def _score_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIntA
 
 
 @limited
+@describe_parameters
 def calibration_test(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -142,22 +144,17 @@ def calibration_test(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`. Rows are independent observations; weights say how much each counts in the statistic.
-    statistic : {"kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score"}, default "kuiper"
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Rows are independent observations; weights say how much each counts in the statistic.
+    statistic : {"kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score"}, default="kuiper"
         What to test with. The first four look at the scores of `kind`; Kuiper finds any deviation and needs no
         setting. The last two look at all classes at once: "temperature" for over- or under-confidence alone, against
         which nothing is more powerful, "score" for a wrong temperature and wrong class frequencies (for many classes
-        with few rows each, the frequencies drown the temperature).
-    kind : {"auto", "binary", "top-label", "class-wise"}, default "auto"
-        Whose probabilities: the second class's of two, the predicted class's, or every class's (mean statistic over
-        classes). "auto" is binary for two classes, top-label for more. Not used by the last two statistics.
-    n_resamples : int, default 999
+        with few rows each, the frequencies drown the temperature); `kind` is not used by these.
+    n_resamples : int, default=999
         Number of draws of labels; the smallest possible p-value is `1 / (n_resamples + 1)`.
-    random_state : int, Generator or None, default 0
-        Source of the draws.
-    n_bins, strategy
-        Bins of "ece".
+    n_bins : int, default=15
+        Number of bins of "ece".
 
     Returns
     -------

@@ -52,6 +52,11 @@ class Forecasts:
         """Probability of the predicted class."""
         return self._entries(self.top)
 
+    def take(self, rows: NDArray[Any]) -> Forecasts:
+        """Some of the rows, by number or by a mask."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Forecasts(self.proba[rows], self.y[rows], weight, self.classes)
+
     def _entries(self, column: AnyIntArray) -> AnyFloatArray:
         # Flat indices are several times faster than a pair of index arrays.
         return self.proba.ravel()[np.arange(self.n_rows) * self.n_classes + column].astype(np.float64)
@@ -73,10 +78,8 @@ def check_predictions(
     if order is not None:
         proba = np.ascontiguousarray(proba[:, order])
     weight = check_sample_weight(sample_weight, len(y))
-    if weight is not None and not weight.all():
-        kept = weight > 0
-        proba, y, weight = proba[kept], y[kept], weight[kept]
-    return Forecasts(proba, y, weight, named)
+    data = Forecasts(proba, y, weight, named)
+    return data if weight is None or weight.all() else data.take(weight > 0)
 
 
 def _labels(y_true: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:

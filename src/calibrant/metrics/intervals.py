@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.docs import describe_parameters
 from calibrant.inputs.predictions import as_matrix
 from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.random import generator
@@ -62,7 +63,7 @@ def bootstrap(
     n_resamples: int,
     random_state: int | np.random.Generator | None,
 ) -> AnyFloatArray:
-    """Replicates of several statistics on the same resamples, one row a resample."""
+    """Replicates of several statistics on the same resamples, one row per resample."""
     if n_resamples < 2:
         raise ValueError(f"n_resamples must be at least 2, got {n_resamples}")
     rng = generator(random_state)
@@ -108,6 +109,7 @@ def _resolve(method: str, entry: Scalar | None) -> str:
 
 
 @limited
+@describe_parameters
 def confidence_interval(
     metric: str | Callable[..., float],
     y_true: ArrayLike,
@@ -128,19 +130,13 @@ def confidence_interval(
     metric : str or callable
         Name or function of a metric of this package, or any `f(y_true, y_prob)` that returns a number (and takes
         `sample_weight=` when weights are given).
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`. Rows are resampled, each carrying its weight.
-    level : float, default 0.95
-        Confidence level.
-    n_resamples : int, default 1000
-        Number of bootstrap resamples.
-    method : {"auto", "percentile", "basic", "corrected"}, default "auto"
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Rows are resampled, each carrying its weight.
+    method : {"auto", "percentile", "basic", "corrected"}, default="auto"
         Percentiles of the replicates, those reflected about the estimate ("basic"), or corrected for the bias of
         distances. "auto" is "corrected" for calibration errors, which are biased upwards, and "percentile" otherwise.
         Near zero the corrected interval is cautious: whether there is any error at all is what `calibration_test`
         tells.
-    random_state : int, Generator or None, default 0
-        Source of the resamples.
     **options
         Passed to the metric.
 
@@ -195,6 +191,7 @@ def _prepare_foreign(
 
 
 @limited
+@describe_parameters
 def evaluate(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -211,14 +208,10 @@ def evaluate(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
     metrics : sequence of str
         Names of metrics; `list_metrics()` has them all.
     level : float, optional
         Confidence level. When given, every value is an `Estimate` with an interval, all from the same resamples.
-    n_resamples, random_state
-        See `confidence_interval`.
     options : mapping, optional
         Options of each metric by its name, such as `{"ece": {"n_bins": 10}}`.
 

@@ -6,13 +6,11 @@ score the mean of `Σ_j (p_j - 1[y = j])²`, or half of it. Each is a mean over 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
 from calibrant.typing import AnyFloatArray
 
@@ -56,7 +54,7 @@ def accuracy_rows(data: Forecasts) -> AnyFloatArray:
 
 
 def row_losses(data: Forecasts, loss: str, **options: Any) -> AnyFloatArray:
-    """One loss a row, by the name of the loss."""
+    """One loss per row, by the name of the loss."""
     if loss == "log_loss":
         return log_loss_rows(data, **options)
     if loss == "brier":
@@ -64,50 +62,15 @@ def row_losses(data: Forecasts, loss: str, **options: Any) -> AnyFloatArray:
     raise ValueError(f"loss must be 'log_loss' or 'brier', got {loss!r}")
 
 
-def _prepare_log_loss(data: Forecasts, *, floor: float = DEFAULT_FLOOR) -> Statistic:
-    return mean_statistic(log_loss_rows(data, floor=floor))
-
-
-def _prepare_brier(data: Forecasts, *, scale_by_half: bool | Literal["auto"] = "auto") -> Statistic:
-    return mean_statistic(brier_rows(data, scale_by_half=scale_by_half))
-
-
-def _prepare_accuracy(data: Forecasts) -> Statistic:
-    return mean_statistic(accuracy_rows(data))
-
-
-def _prepare_confidence_gap(data: Forecasts) -> Statistic:
-    return mean_statistic(data.confidence - accuracy_rows(data))
-
-
-@scalar("log_loss", _prepare_log_loss)
-def log_loss(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-    floor: float = DEFAULT_FLOOR,
-) -> float:
+@scalar("log_loss")
+def log_loss(data: Forecasts, *, floor: float = DEFAULT_FLOOR) -> Statistic:
     """Mean negative log-probability of the observed class.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Observed labels: column numbers, or any labels (see `classes`).
-    y_prob : array-like of shape (n, k), (n, 1) or (n,)
-        Predicted probabilities; a single column is the probability of the second of two classes.
-    sample_weight : array-like of shape (n,), optional
-        Non-negative weights; zero equals absence.
-    classes : sequence of length k, optional
-        The label of every column. Needed when labels are neither column numbers nor all present.
-    floor : float, default 1e-15
+    floor : float, default=1e-15
         Smallest probability the observed class is credited with. With 0 a single impossible event makes the loss
         infinite.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -117,32 +80,18 @@ def log_loss(
     >>> round(log_loss(["no", "yes"], [0.2, 0.6]), 4)
     0.367
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_log_loss(data, floor=floor)(data.weight)
+    return mean_statistic(log_loss_rows(data, floor=floor))
 
 
-@scalar("brier", _prepare_brier, upper=2.0)
-def brier(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-    scale_by_half: bool | Literal["auto"] = "auto",
-) -> float:
+@scalar("brier", upper=2.0)
+def brier(data: Forecasts, *, scale_by_half: bool | Literal["auto"] = "auto") -> Statistic:
     """Brier score: mean squared distance between the probabilities and the outcome.
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
-    scale_by_half : bool or "auto", default "auto"
+    scale_by_half : bool or "auto", default="auto"
         False sums the squares over all classes (0 to 2). True halves that, which for two classes is the familiar
         `(p - y)²`. "auto" halves for two classes only, as scikit-learn does.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -150,24 +99,12 @@ def brier(
     >>> round(brier([0, 1], [0.2, 0.6]), 3), round(brier([0, 1], [0.2, 0.6], scale_by_half=False), 3)
     (0.1, 0.2)
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_brier(data, scale_by_half=scale_by_half)(data.weight)
+    return mean_statistic(brier_rows(data, scale_by_half=scale_by_half))
 
 
-@scalar("accuracy", _prepare_accuracy, upper=1.0, greater_is_better=True)
-def accuracy(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
+@scalar("accuracy", upper=1.0, greater_is_better=True)
+def accuracy(data: Forecasts) -> Statistic:
     """Share of rows whose most probable class was observed; the first column wins ties.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
 
     Examples
     --------
@@ -175,24 +112,12 @@ def accuracy(
     >>> accuracy([0, 1, 1], [0.2, 0.6, 0.4])
     0.6666666666666666
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_accuracy(data)(data.weight)
+    return mean_statistic(accuracy_rows(data))
 
 
-@scalar("confidence_gap", _prepare_confidence_gap, lower=-1.0, upper=1.0)
-def confidence_gap(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
+@scalar("confidence_gap", lower=-1.0, upper=1.0)
+def confidence_gap(data: Forecasts) -> Statistic:
     """Mean confidence minus accuracy: positive for over-confident predictions, negative for timid ones.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
 
     Examples
     --------
@@ -200,5 +125,4 @@ def confidence_gap(
     >>> round(confidence_gap([0, 1], [[0.9, 0.1], [0.7, 0.3]]), 3)
     0.3
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_confidence_gap(data)(data.weight)
+    return mean_statistic(data.confidence - accuracy_rows(data))

@@ -8,13 +8,11 @@ that overstates nothing: in expectation it is at most the true error, and equals
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
 from calibrant.metrics.views import Kind, resolve_kind
@@ -37,7 +35,8 @@ def dual_direction(difference: AnyFloatArray, norm: float) -> AnyFloatArray:
     return np.sign(difference) * (scaled / np.where(length > 0, length, 1.0)) ** (norm - 1)
 
 
-def _prepare_lp(
+@scalar("lp_calibration_error", lower=-np.inf)
+def lp_calibration_error(
     data: Forecasts,
     *,
     norm: float = 1.0,
@@ -46,6 +45,29 @@ def _prepare_lp(
     cv: Any = 5,
     random_state: int | None = 0,
 ) -> Statistic:
+    """Lp calibration error of the whole probability vector, estimated by cross-validated recalibration.
+
+    Unlike binned errors it is not inflated by chance: predictions that are calibrated get a value around zero, which
+    may be slightly negative.
+
+    Parameters
+    ----------
+    norm : float, default=1
+        The norm of the distance between probability vectors, from 1 to infinity.
+    kind : {"auto", "binary", "top-label", "class-wise"}, default="auto"
+        A single number per row ("binary", "top-label"), for which every norm is the absolute value, or the vector over
+        all classes ("class-wise"). "auto" is binary for two classes, and all classes for more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import lp_calibration_error
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(5000)
+    >>> y = (rng.random(5000) < p).astype(int)
+    >>> abs(lp_calibration_error(y, p)) < 0.02, lp_calibration_error(y, 0.25 + p / 2) > 0.1
+    (True, True)
+    """
     if not norm >= 1:
         raise ValueError(f"norm must be at least 1, got {norm}")
     target = recalibrate(data, calibrator, cv, random_state).proba
@@ -62,48 +84,3 @@ def _prepare_lp(
     rows = np.arange(data.n_rows)
     p, g, hit = data.proba[rows, columns], target[rows, columns], outcome[rows, columns]
     return mean_statistic(np.sign(g - p) * (hit - p))
-
-
-@scalar("lp_calibration_error", _prepare_lp, lower=-np.inf)
-def lp_calibration_error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    norm: float = 1.0,
-    kind: Kind = "auto",
-    calibrator: Any = None,
-    cv: Any = 5,
-    random_state: int | None = 0,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
-    """Lp calibration error of the whole probability vector, estimated by cross-validated recalibration.
-
-    Unlike binned errors it is not inflated by chance: predictions that are calibrated get a value around zero, which
-    may be slightly negative.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
-    norm : float, default 1
-        The norm of the distance between probability vectors, from 1 to infinity.
-    kind : {"auto", "binary", "top-label", "class-wise"}, default "auto"
-        A single number a row ("binary", "top-label"), for which every norm is the absolute value, or the vector over
-        all classes ("class-wise"). "auto" is binary for two classes, and all classes for more.
-    calibrator, cv, random_state
-        See `decompose`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import lp_calibration_error
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(5000)
-    >>> y = (rng.random(5000) < p).astype(int)
-    >>> abs(lp_calibration_error(y, p)) < 0.02, lp_calibration_error(y, 0.25 + p / 2) > 0.1
-    (True, True)
-    """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    options = {"norm": norm, "kind": kind, "calibrator": calibrator, "cv": cv, "random_state": random_state}
-    return _prepare_lp(data, **options)(data.weight)

@@ -49,10 +49,6 @@ def calibration_map(calibrator: Any, *, n_points: int | None = None) -> Calibrat
         Points of the curve (two classes, by default 201) or steps along an edge of the triangle (three, by default
         10).
 
-    Returns
-    -------
-    CalibrationMap
-
     Examples
     --------
     >>> from calibrant import NoCalibrator
@@ -96,10 +92,6 @@ def correction_matrix(calibrator: Any, *, max_classes: int | None = None) -> Cor
         With `coef_` of shape (k, k), such as `SMSCalibrator`, or a `LogisticCalibrator` that holds one.
     max_classes : int, optional
         Keep only so many classes, those with the largest entries off the diagonal, in row or column.
-
-    Returns
-    -------
-    CorrectionMatrix
 
     Examples
     --------

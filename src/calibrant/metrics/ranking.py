@@ -8,13 +8,11 @@ the rows of the class contribute `P²/2` in any order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.metrics.inputs import Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import View, class_view, sort_view
 from calibrant.typing import AnyFloatArray
@@ -44,7 +42,24 @@ def _prepare_one(view: View) -> Statistic:
     return area
 
 
-def _prepare_auroc(data: Forecasts, *, average: Average = "macro") -> Statistic:
+@scalar("auroc", upper=1.0, greater_is_better=True)
+def auroc(data: Forecasts, *, average: Average = "macro") -> Statistic:
+    """Area under the ROC curve, one-vs-rest averaged over classes.
+
+    Classes that do not occur have no curve and are left out of the average; with a single class observed the result
+    is NaN.
+
+    Parameters
+    ----------
+    average : {"macro", "weighted"}, default="macro"
+        Every class alike, or by its frequency.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import auroc
+    >>> auroc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.75
+    """
     if average not in ("macro", "weighted"):
         raise ValueError(f"average must be 'macro' or 'weighted', got {average!r}")
     columns = [1] if data.n_classes == 2 else range(data.n_classes)
@@ -61,34 +76,3 @@ def _prepare_auroc(data: Forecasts, *, average: Average = "macro") -> Statistic:
         return float(values[known] @ share[known] / share[known].sum()) if known.any() else float("nan")
 
     return mean_area
-
-
-@scalar("auroc", _prepare_auroc, upper=1.0, greater_is_better=True)
-def auroc(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    average: Average = "macro",
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
-    """Area under the ROC curve, one-vs-rest averaged over classes.
-
-    Classes that do not occur have no curve and are left out of the average; with a single class observed the result
-    is NaN.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
-    average : {"macro", "weighted"}, default "macro"
-        Every class alike, or by its frequency.
-
-    Examples
-    --------
-    >>> from calibrant.metrics import auroc
-    >>> auroc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
-    0.75
-    """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_auroc(data, average=average)(data.weight)

@@ -58,7 +58,7 @@ def recalibrate(data: Forecasts, calibrator: Any = None, cv: Any = 5, random_sta
     prototype = resolve_calibrator(calibrator)
     recalibrated = np.full(data.proba.shape, np.nan)
     for train, held_out in splits(data, cv, random_state):
-        fitted = _fitted(prototype, data, train)
+        fitted = fit_clone(prototype, data.take(train))
         recalibrated[held_out] = _aligned(fitted, data.proba[held_out], data.n_classes)
     missed = np.isnan(recalibrated).any(axis=1)
     if missed.any():
@@ -66,14 +66,15 @@ def recalibrate(data: Forecasts, calibrator: Any = None, cv: Any = 5, random_sta
     return Forecasts(recalibrated, data.y, data.weight, data.classes)
 
 
-def _fitted(prototype: Any, data: Forecasts, rows: AnyIntArray) -> Any:
+def fit_clone(prototype: Any, data: Forecasts) -> Any:
+    """A copy of a calibrator, fitted to all rows."""
     calibrator = clone(prototype)
     # Labels are column numbers here; saying so lets a fold lack a class.
     if hasattr(calibrator, "get_params") and "classes" in calibrator.get_params(deep=False):
         calibrator.set_params(classes=np.arange(data.n_classes))
     if data.weight is None:
-        return calibrator.fit(data.proba[rows], data.y[rows])
-    return calibrator.fit(data.proba[rows], data.y[rows], sample_weight=data.weight[rows])
+        return calibrator.fit(data.proba, data.y)
+    return calibrator.fit(data.proba, data.y, sample_weight=data.weight)
 
 
 def _aligned(calibrator: Any, proba: AnyFloatArray, n_classes: int) -> AnyFloatArray:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from calibrant.bins import BinSums, Strategy, sum_by, uniform_index
+from calibrant.docs import describe_parameters
 from calibrant.metrics.binned import Binner, expected_error
 from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.views import Kind, View, class_view, column_of, resolve_kind, single_view
@@ -103,13 +104,7 @@ def wilson_interval(
 
 
 def _table(
-    view: View,
-    weight: AnyFloatArray | None,
-    n_bins: int,
-    strategy: str,
-    level: float,
-    kind: str,
-    label: Any,
+    view: View, weight: AnyFloatArray | None, n_bins: int, strategy: str, level: float, kind: str, label: Any
 ) -> ReliabilityTable:
     binner = Binner(view, n_bins, strategy)
     sums = binner.sums(weight)
@@ -142,6 +137,7 @@ def _histogram(score: AnyFloatArray, weight: AnyFloatArray | None) -> AnyFloatAr
 
 
 @limited
+@describe_parameters
 def reliability_table(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -158,23 +154,13 @@ def reliability_table(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`. Intervals read weights as counts.
-    kind : {"auto", "binary", "top-label"}, default "auto"
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; the intervals read them as counts.
+    kind : {"auto", "binary", "top-label"}, default="auto"
         Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
         top-label for more. For every class at once see `classwise_reliability_tables`.
     label : object, optional
         Judge this class against the rest instead.
-    n_bins : int, default 15
-        Number of bins; empty ones are left out of the table.
-    strategy : {"uniform", "quantile"}, default "uniform"
-        Bins of equal width, or of equal mass.
-    level : float, default 0.95
-        Confidence level of the interval around each frequency.
-
-    Returns
-    -------
-    ReliabilityTable
 
     Examples
     --------
@@ -189,12 +175,13 @@ def reliability_table(
         return _table(view, data.weight, n_bins, strategy, level, "class-wise", label)
     resolved = resolve_kind(data, kind)
     if resolved == "class-wise":
-        raise ValueError("kind='class-wise' makes one table a class: call classwise_reliability_tables, or give label=")
+        raise ValueError("kind='class-wise' has a table per class: call classwise_reliability_tables, or give label=")
     positive = data.classes.tolist()[1] if resolved == "binary" else None
     return _table(single_view(data, resolved), data.weight, n_bins, strategy, level, resolved, positive)
 
 
 @limited
+@describe_parameters
 def classwise_reliability_tables(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -209,10 +196,8 @@ def classwise_reliability_tables(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`. Intervals read weights as counts.
-    n_bins, strategy, level
-        See `reliability_table`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights; the intervals read them as counts.
 
     Examples
     --------

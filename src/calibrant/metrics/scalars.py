@@ -6,17 +6,35 @@ returns a function of the weights. A bootstrap replicate is then one cheap call 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import update_wrapper
+from inspect import signature
+from typing import Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from calibrant.docs import describe_parameters
+from calibrant.metrics.inputs import check_predictions
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray
 
 Statistic = Callable[["AnyFloatArray | None"], float]
-Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Metric(Protocol):
+    """A scalar metric as it is called."""
+
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+        **options: Any,
+    ) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -41,21 +59,31 @@ SCALARS: dict[str, Scalar] = {}
 
 
 def scalar(
-    name: str,
-    prepare: Callable[..., Statistic],
-    *,
-    lower: float = 0.0,
-    upper: float = np.inf,
-    plug_in_bias: bool = False,
-    greater_is_better: bool = False,
-) -> Callable[[Function], Function]:
-    """Register a public function as the scalar metric `name`, prepared by `prepare(predictions, **options)`."""
+    name: str, *, lower: float = 0.0, upper: float = np.inf, plug_in_bias: bool = False, greater_is_better: bool = False
+) -> Callable[[Callable[..., Statistic]], Metric]:
+    """Turn `prepare(predictions, **options)` into a public metric of labels and probabilities, registered as `name`."""
 
-    def register(function: Function) -> Function:
-        function = limited(function)
-        description = (function.__doc__ or "").strip().splitlines()[0]
+    def register(prepare: Callable[..., Statistic]) -> Metric:
+        def metric(
+            y_true: ArrayLike,
+            y_prob: ArrayLike,
+            *,
+            sample_weight: ArrayLike | None = None,
+            classes: Sequence[Any] | None = None,
+            **options: Any,
+        ) -> float:
+            data = check_predictions(y_true, y_prob, sample_weight, classes)
+            return prepare(data, **options)(data.weight)
+
+        shared = signature(metric)
+        y_true, y_prob, *common = list(shared.parameters.values())[:-1]
+        options = list(signature(prepare).parameters.values())[1:]
+        function: Any = update_wrapper(metric, prepare)
+        function.__signature__ = shared.replace(parameters=[y_true, y_prob, *options, *common])
+        function = limited(describe_parameters(function))
+        description = (prepare.__doc__ or "").strip().splitlines()[0]
         SCALARS[name] = Scalar(name, function, prepare, lower, upper, plug_in_bias, greater_is_better, description)
-        return function
+        return cast(Metric, function)
 
     return register
 
@@ -70,7 +98,7 @@ def find_scalar(metric: str | Callable[..., float]) -> Scalar | None:
 
 
 def mean_statistic(rows: AnyFloatArray) -> Statistic:
-    """Weighted mean of one number a row."""
+    """Weighted mean of one number per row."""
 
     def mean(weight: AnyFloatArray | None) -> float:
         if weight is None:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import chdtrc, ndtr, ndtri
 
+from calibrant.docs import describe_parameters
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.intervals import Estimate
@@ -148,34 +149,12 @@ class LinearRecalibration:
         return float(np.sqrt(np.linalg.inv(hessian)[-1, -1] / self.total))
 
 
-def _prepare_slope(data: Forecasts) -> Statistic:
-    model = LinearRecalibration(data)
-    whole = model.fit(free_slope=True)
-
-    def slope(weight: AnyFloatArray | None) -> float:
-        model.weigh(weight)
-        return float(model.fit(free_slope=True, start=whole)[-1])
-
-    return slope
-
-
-@scalar("calibration_slope", _prepare_slope, lower=-np.inf)
-def calibration_slope(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
+@scalar("calibration_slope", lower=-np.inf)
+def calibration_slope(data: Forecasts) -> Statistic:
     """Slope of the recalibrated log-probabilities: 1 is right, below 1 too extreme, above 1 too timid.
 
     The `b` of the best `softmax(b log p + a)`: for two classes the slope of a logistic regression of the label on the
     predicted log-odds.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
 
     Examples
     --------
@@ -187,11 +166,18 @@ def calibration_slope(
     >>> round(calibration_slope(y, 1 / (1 + np.exp(-2 * z))), 1)
     0.5
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_slope(data)(data.weight)
+    model = LinearRecalibration(data)
+    whole = model.fit(free_slope=True)
+
+    def slope(weight: AnyFloatArray | None) -> float:
+        model.weigh(weight)
+        return float(model.fit(free_slope=True, start=whole)[-1])
+
+    return slope
 
 
 @limited
+@describe_parameters
 def miscalibration(
     y_true: ArrayLike,
     y_prob: ArrayLike,
@@ -208,18 +194,12 @@ def miscalibration(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`. Weights are counts.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights, read as counts.
     recalibrated : array-like of shape (n, k), optional
         The same predictions after recalibration by calibrators that did not see the row, if there are any already.
-    calibrator, cv, random_state
-        What recalibrates otherwise, see `decompose`.
-    level : float, default 0.95
+    level : float, default=0.95
         Confidence level of the slope's interval and of the class frequencies'.
-
-    Returns
-    -------
-    Miscalibration
 
     Examples
     --------

@@ -8,16 +8,12 @@ point `smECE_σ = σ` (Błasiok and Nakkiran 2023). Reflected smoothing multipli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
 from calibrant.bins import sum_by
-from calibrant.metrics.inputs import Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import Kind, View, view_statistic
 from calibrant.typing import AnyFloatArray
@@ -81,27 +77,9 @@ def _prepare_view(view: View) -> Statistic:
     return error
 
 
-def _prepare_smooth_ece(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
-    return view_statistic(data, kind, _prepare_view)
-
-
-@scalar("smooth_ece", _prepare_smooth_ece, upper=1.0, plug_in_bias=True)
-def smooth_ece(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    kind: Kind = "auto",
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> float:
+@scalar("smooth_ece", upper=1.0, plug_in_bias=True)
+def smooth_ece(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
     """Smooth expected calibration error, which needs no bins and no bandwidth.
-
-    Parameters
-    ----------
-    y_true, y_prob, sample_weight, classes
-        See `log_loss`.
-    kind : {"auto", "binary", "top-label", "class-wise"}, default "auto"
-        See `expected_calibration_error`.
 
     Examples
     --------
@@ -111,5 +89,4 @@ def smooth_ece(
     >>> round(smooth_ece([0, 0, 0, 1], [0.5, 0.5, 0.5, 0.5]), 3)
     0.25
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return _prepare_smooth_ece(data, kind=kind)(data.weight)
+    return view_statistic(data, kind, _prepare_view)

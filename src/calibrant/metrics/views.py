@@ -53,7 +53,7 @@ def column_of(data: Forecasts, label: Any) -> int:
 
 
 def single_view(data: Forecasts, kind: str) -> View:
-    """The view of a kind that has one pair a row."""
+    """The view of a kind that has one pair per row."""
     if resolve_kind(data, kind) == "binary":
         return class_view(data, 1)
     return View(data.confidence, (data.top == data.y).astype(np.float64))

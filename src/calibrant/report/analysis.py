@@ -16,21 +16,20 @@ import numpy as np
 
 from calibrant import __version__
 from calibrant.calibrators.registry import calibrator_info, get_calibrator
-from calibrant.files.tables.rows import Labelled
-from calibrant.metrics import calibration_map, calibration_test, classwise_reliability_tables, reliability_table
+from calibrant.metrics import calibration_map, classwise_reliability_tables, reliability_table
 from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
+from calibrant.metrics.recalibration import fit_clone
 from calibrant.metrics.running import RunningMean, RunningMetrics
 from calibrant.metrics.slope import Miscalibration, separate
 from calibrant.metrics.views import single_view
 from calibrant.report.comparison import choose, compare, cross_validate, default_methods, n_folds, paired_intervals
 from calibrant.report.data import BinaryMap, ClassRow, Correction, Count, GroupRow, MetricRow, Parts, Report
-from calibrant.report.evaluation import draws, metrics_in_memory, split_groups, subset
+from calibrant.report.evaluation import metrics_in_memory, score_test, split_groups
 from calibrant.report.words import next_steps, verdict
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray
 
 METRICS = {
     "log_loss": ("Log loss", "lower"),
@@ -87,6 +86,8 @@ def analyse(
     level : float, default=0.95
         Confidence level of all intervals.
     """
+    if not data.n_rows:
+        raise ValueError("all weights are zero: no row is left")
     names = tuple(str(label) for label in classes)
     method = calibrator_info(method).name if method else None
     wanted = [calibrator_info(name).name for name in methods or default_methods(data.n_classes)]
@@ -99,7 +100,7 @@ def analyse(
     progress("metrics")
     found, left = separate(data, after, level), separate(after, after, level)
     metrics = {row.name: row for row in _metric_rows(data, after, names, (found, left), level)}
-    p_before, p_after = (_p_value(part) for part in (data, after))
+    p_before, p_after = (score_test(part).p_value for part in (data, after))
     rows = compare(data, held_out, failed, recommended, level)
     gain = next(row for row in rows if row.name == recommended)
     group_rows, left_out = _group_rows(data, after, group, level)
@@ -138,18 +139,6 @@ def analyse(
     )
 
 
-def as_predictions(proba: AnyFloatArray, rows: Labelled) -> tuple[Forecasts, Any]:
-    """Rows of a table as predictions, and their groups; rows of no weight are absent."""
-    codes, weight, group = rows.codes, rows.weight, rows.group
-    if weight is not None:
-        present = weight > 0
-        if not present.any():
-            raise ValueError("all weights are zero: no row is left")
-        proba, codes, weight = proba[present], codes[present], weight[present]
-        group = None if group is None else group[present]
-    return Forecasts(np.ascontiguousarray(proba), codes, weight, np.arange(proba.shape[1])), group
-
-
 def _metric_rows(
     before: Forecasts, after: Forecasts, names: Sequence[str], found: Sequence[Miscalibration], level: float
 ) -> list[MetricRow]:
@@ -165,18 +154,6 @@ def _metric_rows(
         gaps = [_gap(data, level) for data in (before, after)]
         rows.insert(3, MetricRow("positive_gap", title, "near 0", *gaps))
     return rows
-
-
-def _p_value(data: Forecasts) -> float:
-    test = calibration_test(
-        data.y,
-        data.proba,
-        "score",
-        n_resamples=draws(data.proba.size),
-        sample_weight=data.weight,
-        classes=data.classes.tolist(),
-    )
-    return float(test.p_value)
 
 
 def _parts(before: Forecasts, after: Forecasts, level: float) -> list[Parts]:
@@ -235,16 +212,16 @@ def _group_rows(before: Forecasts, after: Forecasts, group: Any, level: float) -
     rows = []
     for name, members in groups[:MOST_GROUPS]:
         was, now = RunningMetrics(), RunningMetrics()
-        was.add(subset(before, members))
-        now.add(subset(after, members))
+        was.add(before.take(members))
+        now.add(after.take(members))
         first, second = was.means(level), now.means(level)
         rows.append(
             GroupRow(
                 name,
                 len(members),
                 first["accuracy"],
-                _gap(subset(before, members), level),
-                _gap(subset(after, members), level),
+                _gap(before.take(members), level),
+                _gap(after.take(members), level),
                 first["log_loss"],
                 second["log_loss"],
             )
@@ -265,10 +242,7 @@ def _correction(data: Forecasts, recommended: str) -> tuple[Correction | None, B
 
 
 def _fitted(name: str, data: Forecasts, **parameters: Any) -> Any:
-    calibrator = get_calibrator(name, **parameters)
-    if "classes" in calibrator.get_params(deep=False):
-        calibrator.set_params(classes=np.arange(data.n_classes))
     with warnings.catch_warnings():
         # Labels are column numbers here, which would mean nothing to a reader.
         warnings.simplefilter("ignore")
-        return calibrator.fit(data.proba, data.y, sample_weight=data.weight)
+        return fit_clone(get_calibrator(name, **parameters), data)

@@ -75,8 +75,7 @@ def _held_out(data: Forecasts, name: str, folds: int) -> HeldOut:
 def _few(data: Forecasts, rows: int = 40) -> Forecasts:
     """Some rows from all over the data."""
     chosen = np.unique(np.linspace(0, data.n_rows - 1, min(rows, data.n_rows)).astype(np.intp))
-    weight = None if data.weight is None else data.weight[chosen]
-    return Forecasts(data.proba[chosen], data.y[chosen], weight, data.classes)
+    return data.take(chosen)
 
 
 def paired_intervals(rows: AnyFloatArray, weight: AnyFloatArray | None, level: float) -> list[Estimate]:

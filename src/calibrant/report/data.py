@@ -157,26 +157,24 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the report without its figures, for machines."""
 
-        def estimate(found: Estimate | None) -> Any:
-            return None if found is None else {"value": found.value, "low": found.low, "high": found.high}
+        def chosen(row: Any, *names: str) -> dict[str, Any]:
+            return {
+                name: {"value": found.value, "low": found.low, "high": found.high}
+                if isinstance(found := getattr(row, name), Estimate)
+                else found
+                for name in names
+            }
 
         return {
-            "source": self.source,
-            "rows": self.rows,
-            "rows_skipped": self.rows_skipped,
+            **chosen(self, "source", "rows", "rows_skipped"),
             "classes": list(self.classes),
             "verdict": {"tone": self.verdict.tone, "headline": self.verdict.headline},
             "sentences": list(self.verdict.sentences),
             "p_value": {"before": self.p_value_before, "after": self.p_value_after},
             "recommended": self.recommended,
             "folds": self.folds,
-            "metrics": {
-                row.name: {"before": estimate(row.before), "after": estimate(row.after)} for row in self.metrics
-            },
-            "decomposition": {
-                row.title: {"calibration": estimate(row.calibration), "refinement": estimate(row.refinement)}
-                for row in self.parts
-            },
+            "metrics": {row.name: chosen(row, "before", "after") for row in self.metrics},
+            "decomposition": {row.title: chosen(row, "calibration", "refinement") for row in self.parts},
             "faults": {
                 name: {"log_loss": part.gain, "p_value": part.p_value} for name, part in self.faults.parts.items()
             },
@@ -190,24 +188,11 @@ class Report:
                 for row in self.class_rows
             },
             "methods": {
-                row.name: {
-                    "log_loss": row.log_loss,
-                    "gain_log_loss": estimate(row.gain_log_loss),
-                    "gain_brier": estimate(row.gain_brier),
-                    "behind": estimate(row.behind),
-                    "seconds": row.seconds,
-                    "message": row.message,
-                }
+                row.name: chosen(row, "log_loss", "gain_log_loss", "gain_brier", "behind", "seconds", "message")
                 for row in self.methods
             },
             "groups": {
-                row.name: {
-                    "rows": row.rows,
-                    "gap_before": estimate(row.gap_before),
-                    "gap_after": estimate(row.gap_after),
-                    "log_loss_before": estimate(row.log_loss_before),
-                    "log_loss_after": estimate(row.log_loss_after),
-                }
+                row.name: chosen(row, "rows", "gap_before", "gap_after", "log_loss_before", "log_loss_after")
                 for row in self.group_rows
             },
             "next": [step.command for step in self.steps if step.command],

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.files.tables.columns import ProbabilityColumns
-from calibrant.files.tables.rows import RowReader, Rows, as_probabilities
+from calibrant.files.tables.rows import Labelled, RowReader, Rows, as_probabilities
 from calibrant.files.tables.table import TableError
 from calibrant.metrics import calibration_test, evaluate
 from calibrant.metrics.hypothesis import CalibrationTest
@@ -21,6 +21,7 @@ from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.running import RunningMetrics
 from calibrant.threads import limited
+from calibrant.typing import AnyFloatArray
 
 #: Numbers (rows × classes) up to which all rows are kept.
 MEMORY_CELLS = 2_000_000
@@ -55,9 +56,11 @@ def metric_names(n_classes: int) -> list[str]:
     return [name for name in METRICS if name != ("confidence_gap" if n_classes == 2 else "positive_gap")]
 
 
-def draws(n_cells: int) -> int:
-    """Draws of labels for a test of calibration that the size allows."""
-    return int(np.clip(200_000_000 // max(n_cells, 1), 199, 999))
+def score_test(data: Forecasts) -> CalibrationTest:
+    """The score test of calibration, with as many draws of labels as the size allows."""
+    draws = int(np.clip(200_000_000 // max(data.proba.size, 1), 199, 999))
+    classes = data.classes.tolist()
+    return calibration_test(data.y, data.proba, "score", n_resamples=draws, sample_weight=data.weight, classes=classes)
 
 
 @limited
@@ -77,7 +80,7 @@ def evaluate_table(reader: RowReader, *, level: float | None = None, progress: A
     kept: list[tuple[Forecasts, Any]] = []
     running: dict[str | None, RunningMetrics] | None = None
     cells = 0
-    for part, group in _parts(progress(reader.read(columns)), reader, columns):
+    for part, group in _parts(progress(reader.read(columns)), reader):
         cells += part.proba.size
         kept.append((part, group))
         if cells > MEMORY_CELLS:
@@ -94,25 +97,29 @@ def evaluate_table(reader: RowReader, *, level: float | None = None, progress: A
     return _from_memory(kept, columns, level)
 
 
-def _parts(chunks: Iterable[Rows], reader: RowReader, columns: ProbabilityColumns) -> Iterator[tuple[Forecasts, Any]]:
-    classes = np.arange(len(columns.classes))
+def _parts(chunks: Iterable[Rows], reader: RowReader) -> Iterator[tuple[Forecasts, Any]]:
     for rows in chunks:
-        assert rows.codes is not None
-        proba = as_probabilities(rows.values, reader.layout)
-        codes, weight, group = rows.codes, rows.weight, rows.group
-        if weight is not None and not weight.all():
-            present = weight > 0
-            proba, codes, weight = proba[present], codes[present], weight[present]
-            group = None if group is None else group[present]
-        if len(codes):
-            yield Forecasts(proba, codes, weight, classes), group
+        part, group = as_predictions(as_probabilities(rows.values, reader.layout), rows)
+        if part.n_rows:
+            yield part, group
+
+
+def as_predictions(proba: AnyFloatArray, rows: Rows | Labelled) -> tuple[Forecasts, Any]:
+    """Rows of a table as predictions, and their groups; rows of no weight are absent."""
+    assert rows.codes is not None
+    proba, group = np.ascontiguousarray(proba), rows.group
+    data = Forecasts(proba, rows.codes, rows.weight, np.arange(proba.shape[1]))
+    if rows.weight is None or rows.weight.all():
+        return data, group
+    present = rows.weight > 0
+    return data.take(present), None if group is None else group[present]
 
 
 def _take_in(running: dict[str | None, RunningMetrics], part: Forecasts, group: Any) -> None:
     running.setdefault(None, RunningMetrics()).add(part)
     if group is not None:
         for name, rows in split_groups(group):
-            running.setdefault(name, RunningMetrics()).add(subset(part, rows))
+            running.setdefault(name, RunningMetrics()).add(part.take(rows))
             if len(running) > MOST_GROUPS:
                 raise TableError(
                     f"there are more than {MOST_GROUPS} groups; the column of groups should hold a few segments"
@@ -128,12 +135,6 @@ def split_groups(group: Any) -> list[tuple[str, Any]]:
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes))
     return [(str(name), rows) for name, rows in zip(found, np.split(order, ends[:-1]))]
-
-
-def subset(data: Forecasts, rows: Any) -> Forecasts:
-    """Some rows of predictions."""
-    weight = None if data.weight is None else data.weight[rows]
-    return Forecasts(data.proba[rows], data.y[rows], weight, data.classes)
 
 
 def _from_chunks(
@@ -163,15 +164,7 @@ def _from_memory(kept: list[tuple[Forecasts, Any]], columns: ProbabilityColumns,
         _take_in(running, data, np.concatenate([group for _, group in kept]))
         groups = _from_chunks(running, columns, level).groups
     metrics = metrics_in_memory(data, level, metric_names(data.n_classes))
-    test = calibration_test(
-        data.y,
-        data.proba,
-        "score",
-        n_resamples=draws(data.proba.size),
-        sample_weight=data.weight,
-        classes=data.classes.tolist(),
-    )
-    return Evaluation(data.n_rows, columns.classes, columns.names, metrics, test, False, groups)
+    return Evaluation(data.n_rows, columns.classes, columns.names, metrics, score_test(data), False, groups)
 
 
 def joined(parts: list[Forecasts]) -> Forecasts:

@@ -74,13 +74,7 @@ class Predictions:
 
     @classmethod
     def checked(
-        cls,
-        probas_cal: Any,
-        labels_cal: Any,
-        probas_test: Any,
-        labels_test: Any,
-        *,
-        where: str = "predictions",
+        cls, probas_cal: Any, labels_cal: Any, probas_test: Any, labels_test: Any, *, where: str = "predictions"
     ) -> Predictions:
         """Validate arrays as they come from a file.
 

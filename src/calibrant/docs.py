@@ -1,0 +1,99 @@
+"""Descriptions of parameters that calibrators, metrics and displays share: written once, added to each docstring."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Documented = TypeVar("Documented", bound=Callable[..., Any])
+
+#: Defaults are read from each signature.
+SHARED = """
+y_true : array-like of shape (n,)
+    Observed labels: column numbers, or any labels (see `classes`).
+y_prob : array-like of shape (n, k), (n, 1) or (n,)
+    Predicted probabilities; a single column is the probability of the second of two classes.
+kind : {"auto", "binary", "top-label", "class-wise"}
+    Which scores are judged: the second class's of two, the predicted class's, or every class's against the rest
+    (the mean over classes). "auto" is binary for two classes and top-label for more.
+n_bins : int
+    Number of bins; empty ones are left out.
+strategy : {"uniform", "quantile"}
+    Bins of equal width, or of equal mass.
+loss : {"log_loss", "brier"}
+    Which loss; Brier as `brier` computes it by default.
+calibrator : estimator or str
+    What recalibrates, or its name in the registry; `None` is the package's logistic calibrator.
+cv : int, splitter or iterable of splits
+    Folds; a whole number deals the rows out evenly by class.
+level : float
+    Confidence level of the intervals.
+n_resamples : int
+    Number of bootstrap resamples.
+random_state : int, Generator or None
+    Seed or source of everything random.
+sample_weight : array-like of shape (n,)
+    Non-negative weights; a row of weight zero is left out.
+ax : matplotlib Axes
+    Where to draw; by default a new figure.
+multiclass : {"ovr", "ovo"}
+    How more than two classes are handled: one-vs-rest or one-vs-one.
+mcp_gamma : float
+    Where the minimax concave penalty becomes constant.
+opt : {"auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"}
+    Solver.
+max_iter : int
+    Largest number of iterations; `None` takes the solver's own.
+tol : float
+    Bound of the duality gap relative to ``max(1, objective)``, or of the residual where there is no gap; `None`
+    means 1e-8, for SAGA 1e-5.
+input : {"probabilities", "logits"}
+    What the predictions are; a single column of logits is the log-odds of the second class.
+classes : array-like of shape (k,)
+    The label of each column. Needed when labels are neither column numbers nor all present.
+renormalize : bool
+    Rescale rows that do not sum to one.
+"""
+
+
+def _by_name(entries: list[str]) -> dict[str, str]:
+    """Entries of a parameter section by the names before the colon, of which there may be several."""
+    return {name: entry for entry in entries for name in re.split(r" :|\n", entry)[0].lstrip("*").split(", ")}
+
+
+def _split_entries(text: str) -> list[str]:
+    return re.split(r"\n(?=[\w*])", text)
+
+
+_SHARED = _by_name(_split_entries(SHARED.strip()))
+
+
+def describe_parameters(documented: Documented) -> Documented:
+    """Add to a docstring the shared parameters that it does not describe itself, in the order of the signature."""
+    if not documented.__doc__:  # `python -OO` leaves none
+        return documented
+    sections = re.split(r"\n\n(?=\w+\n-{3,}\n)", inspect.cleandoc(documented.__doc__))
+    if not any(section.startswith("Parameters\n") for section in sections):
+        sections.insert(1, "Parameters\n----------")
+    number = next(i for i, section in enumerate(sections) if section.startswith("Parameters\n"))
+    heading, *written = _split_entries(sections[number])
+    own = _by_name(written)
+    entries = []
+    for name, parameter in inspect.signature(documented).parameters.items():
+        if name in own:
+            entries.append(own[name])
+        elif name in _SHARED:
+            entries.append(_with_default(_SHARED[name], parameter.default))
+    sections[number] = "\n".join(dict.fromkeys([heading, *entries]))
+    documented.__doc__ = "\n\n".join(sections) + "\n"
+    return documented
+
+
+def _with_default(entry: str, default: Any) -> str:
+    if default is inspect.Parameter.empty:
+        return entry
+    first, rest = entry.split("\n", 1)
+    shown = f'"{default}"' if isinstance(default, str) else repr(default)
+    return f"{first}, default={shown}\n{rest}"
