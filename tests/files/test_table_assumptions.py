@@ -79,9 +79,9 @@ def test_what_sums_to_one_or_a_hundred_is_no_logits(tmp_path: Path, whole: int) 
     rows, reader = read(tmp_path / "t.csv", text(np.log(P), ABC), logits=True)  # log-probabilities are logits
     np.testing.assert_allclose(rows.values, np.log(P), atol=1e-8)
     assert reader.notes == []
-    content = "score,y\n" + "".join(f"{p},{int(code == 2)}\n" for p, code in zip(P[:, 2].tolist(), Y))
+    content = "score,y\n" + "".join(f"{p},{int(code == 2)}\n" for p, code in zip((whole * P[:, 2]).tolist(), Y))
     _, reader = read(tmp_path / "t.csv", content, logits=True)
-    assert "perhaps probabilities" in reader.notes[0][0]
+    assert "perhaps these are probabilities" in reader.notes[0][0]
 
 
 def numbered(labels: list[str]) -> str:

@@ -267,6 +267,8 @@ def peek_uniform(names: Any) -> Any:
         (["x", "prob"], [0, 1], ["prob"], [0, 1]),
         (["x", "p_yes"], ["no", "yes"], ["p_yes"], ["no", "yes"]),
         (["x", "p_no"], ["no", "yes"], ["p_no"], ["yes", "no"]),
+        (["x", "p_fraud"], [0, 1], ["p_fraud"], [0, 1]),
+        (["x", "churn_score"], ["False", "True"], ["churn_score"], ["False", "True"]),
     ],
 )
 def test_columns_are_found(columns: list[str], labels: list[Any], names: list[str], classes: list[Any]) -> None:
@@ -288,6 +290,11 @@ def test_what_cannot_be_told_is_an_error_that_lists_what_there_is() -> None:
         find_columns(["a_0", "a_1", "b_0", "b_1"], [0, 1], peek=peek_uniform)
     with pytest.raises(RequestError, match=r"no columns look like probabilities.*'age', 'height'"):
         find_columns(["age", "height"], ["a", "b", "c"], peek=peek_uniform)
+    with pytest.raises(RequestError, match=r"no columns look like probabilities.*'p_fraud'"):
+        find_columns(["p_fraud"], ["bad", "good"], peek=peek_uniform)  # of which label would it be?
+    with pytest.raises(RequestError, match="no columns look like probabilities") as refused:
+        find_columns(["score"], [0, 1], peek=lambda names: np.array([[-2.0]]))
+    assert refused.value.hints == ("probs", "logits")
     with pytest.raises(RequestError, match=r"no column is called 'q_\*'; the columns are 'p_a', 'p_b'"):
         find_columns(["p_a", "p_b"], ["a", "b"], peek=peek_uniform, probs=["q_*"])
     with pytest.raises(RequestError, match="no probability column stands for the label 'c'"):

@@ -9,7 +9,7 @@ from scipy.stats import chi2, kstest
 from calibrant.metrics import calibration_test
 from calibrant.metrics.random import LabelSampler
 
-STATISTICS = ["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score"]
+STATISTICS = ["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score", "omnibus"]
 
 
 def calibrated(rng: np.random.Generator, n_rows: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -72,6 +72,18 @@ def test_score_of_two_classes_is_coxs() -> None:
     information = (x * (p * (1 - p))[:, None]).T @ x
     theirs = gradient @ np.linalg.solve(information, gradient)
     assert calibration_test(y, p, "score", n_resamples=1).statistic == pytest.approx(theirs, rel=1e-8)
+
+
+def test_omnibus_finds_a_wrong_temperature_among_many_classes_and_wrong_frequencies() -> None:
+    rng = np.random.default_rng(12)
+    p = rng.dirichlet(np.full(300, 0.02), size=500)
+    y = LabelSampler(p).draw(rng)
+    timid = p**0.8 / (p**0.8).sum(axis=1, keepdims=True)
+    assert calibration_test(y, timid, "score", n_resamples=99, classes=range(300)).p_value > 0.05  # not enough
+    assert calibration_test(y, timid, "omnibus", n_resamples=99, classes=range(300)).p_value == pytest.approx(0.01)
+    y, p = calibrated(rng, 500, 4)
+    shifted = p * np.array([2.0, 1, 1, 1]) / (p * np.array([2.0, 1, 1, 1])).sum(axis=1, keepdims=True)
+    assert calibration_test(y, shifted, "omnibus", n_resamples=99).p_value == pytest.approx(0.01)
 
 
 def test_temperature_statistic_is_a_squared_standard_score() -> None:

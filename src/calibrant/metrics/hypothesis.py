@@ -8,7 +8,7 @@ labels many times and count how often the statistic is at least as large as obse
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, AnyIntArray
 
-TestStatistic = Literal["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score"]
+TestStatistic = Literal["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score", "omnibus"]
 # A statistic of the outcomes of one view (1 where the event happened), everything else fixed.
 OfHits = Callable[[AnyFloatArray], float]
 
@@ -76,7 +76,7 @@ def _of_hits(name: str, view: View, share: AnyFloatArray, n_bins: int, strategy:
         return _ece_of_hits(view, share, n_bins=n_bins, strategy=strategy)
     if name == "smooth_ece":
         return _smooth_of_hits(view, share)
-    raise ValueError(f"statistic must be 'kuiper', 'kolmogorov_smirnov', 'ece', 'smooth_ece' or 'score', got {name!r}")
+    raise ValueError(f"statistic must be one of {', '.join(map(repr, get_args(TestStatistic)))}, got {name!r}")
 
 
 def _temperature_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIntArray], float]:
@@ -125,6 +125,20 @@ def _score_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIntA
     return statistic
 
 
+def _omnibus_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIntArray], float]:
+    """The larger of the two above, each measured in standard deviations above its mean (of χ² variables).
+
+    With hundreds of classes the sum over their frequencies varies so much that a wrong temperature does not show in it.
+    """
+    temperature, score = _temperature_of_labels(data, share), _score_of_labels(data, share)
+    freedom = data.n_classes
+    return lambda y: max((temperature(y) - 1) / 2**0.5, (score(y) - freedom) / (2 * freedom) ** 0.5)
+
+
+#: Statistics of all classes at once.
+OF_LABELS = {"temperature": _temperature_of_labels, "score": _score_of_labels, "omnibus": _omnibus_of_labels}
+
+
 @limited
 @describe_parameters
 def calibration_test(
@@ -146,11 +160,12 @@ def calibration_test(
     ----------
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Rows are independent observations; weights say how much each counts in the statistic.
-    statistic : {"kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score"}, default="kuiper"
+    statistic : {"kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score", "omnibus"}
         What to test with. The first four look at the scores of `kind`; Kuiper finds any deviation and needs no
-        setting. The last two look at all classes at once: "temperature" for over- or under-confidence alone, against
+        setting. The last three look at all classes at once: "temperature" for over- or under-confidence alone, against
         which nothing is more powerful, "score" for a wrong temperature and wrong class frequencies (for many classes
-        with few rows each, the frequencies drown the temperature); `kind` is not used by these.
+        with few rows each, the frequencies drown the temperature), "omnibus" for whichever of both
+        is farther off; `kind` is not used by these.
     n_resamples : int, default=999
         Number of draws of labels; the smallest possible p-value is `1 / (n_resamples + 1)`.
     n_bins : int, default=15
@@ -177,10 +192,9 @@ def calibration_test(
     data = check_predictions(y_true, y_prob, sample_weight, classes)
     rng = generator(random_state)
     share = np.full(data.n_rows, 1 / data.n_rows) if data.weight is None else data.weight / data.weight.sum()
-    if statistic in ("score", "temperature"):
+    if statistic in OF_LABELS:
         resolved = "all classes"
-        make = _score_of_labels if statistic == "score" else _temperature_of_labels
-        observed, drawn = _simulate_labels(data, make(data, share), n_resamples, rng)
+        observed, drawn = _simulate_labels(data, OF_LABELS[statistic](data, share), n_resamples, rng)
     elif resolve_kind(data, kind) == "class-wise":
         resolved = "class-wise"
         each = [

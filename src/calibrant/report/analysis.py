@@ -27,7 +27,7 @@ from calibrant.metrics.slope import Miscalibration, separate
 from calibrant.metrics.views import single_view
 from calibrant.report.comparison import choose, compare, cross_validate, default_methods, n_folds, paired_intervals
 from calibrant.report.data import BinaryMap, ClassRow, Correction, Count, GroupRow, MetricRow, Parts, Report
-from calibrant.report.evaluation import metrics_in_memory, score_test, split_groups
+from calibrant.report.evaluation import metrics_in_memory, omnibus_test, split_groups
 from calibrant.report.words import next_steps, verdict
 from calibrant.threads import limited
 
@@ -100,7 +100,7 @@ def analyse(
     progress("metrics")
     found, left = separate(data, after, level), separate(after, after, level)
     metrics = {row.name: row for row in _metric_rows(data, after, names, (found, left), level)}
-    p_before, p_after = (score_test(part).p_value for part in (data, after))
+    p_before, p_after = (omnibus_test(part).p_value for part in (data, after))
     rows = compare(data, held_out, failed, recommended, level)
     gain = next(row for row in rows if row.name == recommended)
     group_rows, left_out = _group_rows(data, after, group, level)

@@ -56,11 +56,13 @@ def metric_names(n_classes: int) -> list[str]:
     return [name for name in METRICS if name != ("confidence_gap" if n_classes == 2 else "positive_gap")]
 
 
-def score_test(data: Forecasts) -> CalibrationTest:
+def omnibus_test(data: Forecasts) -> CalibrationTest:
     """The score test of calibration, with as many draws of labels as the size allows."""
     draws = int(np.clip(200_000_000 // max(data.proba.size, 1), 199, 999))
     classes = data.classes.tolist()
-    return calibration_test(data.y, data.proba, "score", n_resamples=draws, sample_weight=data.weight, classes=classes)
+    return calibration_test(
+        data.y, data.proba, "omnibus", n_resamples=draws, sample_weight=data.weight, classes=classes
+    )
 
 
 @limited
@@ -164,7 +166,7 @@ def _from_memory(kept: list[tuple[Forecasts, Any]], columns: ProbabilityColumns,
         _take_in(running, data, np.concatenate([group for _, group in kept]))
         groups = _from_chunks(running, columns, level).groups
     metrics = metrics_in_memory(data, level, metric_names(data.n_classes))
-    return Evaluation(data.n_rows, columns.classes, columns.names, metrics, score_test(data), False, groups)
+    return Evaluation(data.n_rows, columns.classes, columns.names, metrics, omnibus_test(data), False, groups)
 
 
 def joined(parts: list[Forecasts]) -> Forecasts:

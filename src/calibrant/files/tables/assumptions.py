@@ -50,7 +50,7 @@ def looks_like_probabilities(values: NDArray[np.float64], names: Sequence[str]) 
     if not len(values) or values.min() < 0:
         return False
     if values.shape[1] == 1:
-        return bool(len(values) >= 20 and values.max() <= 1)
+        return bool(len(values) >= 20 and (values.max() <= 1 or _are_percentages(values)))
     for whole in (1.0, 100.0):
         if float((np.abs(values.sum(axis=1) / whole - 1) <= ROUNDING).mean()) >= 0.99:
             raise RequestError(

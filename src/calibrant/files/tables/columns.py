@@ -23,6 +23,8 @@ from calibrant.files.tables.table import RequestError, list_names
 
 #: Names by which a single column is known as the probability of the second of two classes.
 SINGLE_NAMES = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "prediction")
+#: Pairs of labels of which the second is the event that a column such as `p_fraud` speaks of.
+EVENTS = ({"0", "1"}, {"-1", "1"}, {"False", "True"})
 
 # Numbers of these columns in the first rows of the table, None where some are not numbers.
 Peek = Callable[[Sequence[str]], "NDArray[np.float64] | None"]
@@ -134,10 +136,12 @@ class _Finder:
         single = self._single()
         if single:
             return single
+        numbers = self.as_probabilities and _Finder(self.free, self.labels, self.peek, False)._single()
         raise RequestError(
             f"no columns look like probabilities of the labels {list_names(self.labels, 10)}; the columns are "
             f"{list_names(self.free)}",
             "probs",
+            *(["logits"] if numbers else []),
         )
 
     def _around_labels(self) -> list[list[str]]:
@@ -170,12 +174,13 @@ class _Finder:
         return [group for group in groups if self._is_distribution(group)]
 
     def _single(self) -> list[str]:
-        """One column for two classes: by a usual name, or named by one of the labels."""
+        """One column for two classes: by a usual name, named by one of the labels, or (`p_fraud`) by the event."""
         if len(self.labels) > 2:
             return []
         usual = [name for name in self.free if name.lower() in SINGLE_NAMES]
         ends = [name for name in self.free if any(re.fullmatch(rf"\w*_{re.escape(t)}", name) for t in self.labels)]
-        candidates = [name for name in usual or ends if self._is_distribution([name])]
+        events = [name for name in self.free if set(self.labels) in EVENTS and _speaks_of_an_event(name)]
+        candidates = [name for name in usual or ends or events if self._is_distribution([name])]
         return candidates if len(candidates) == 1 else []
 
     def _is_distribution(self, names: Sequence[str]) -> bool:
@@ -223,6 +228,12 @@ def _name_classes(names: Sequence[str], labels: Sequence[Any], classes: Sequence
     return list(labels), True
 
 
+def _speaks_of_an_event(name: str) -> bool:
+    return len(parts := re.split(r"[_.:\- ]", name.lower())) > 1 and (
+        parts[0] in SINGLE_NAMES or parts[-1] in SINGLE_NAMES
+    )
+
+
 def _last_number(text: str) -> int | None:
     digits = re.search(r"\d+$", text)
     return int(digits[0]) if digits else None
@@ -253,8 +264,8 @@ def _single_classes(name: str, texts: dict[str, Any], labels: list[Any]) -> tupl
     named = [label for text, label in texts.items() if re.fullmatch(rf"(.*[_.:\- ])?{re.escape(text)}", name)]
     if len(named) == 1:
         return [next(label for label in labels if label != named[0]), named[0]], False
-    # Numbers and truth values have a second one by convention, words do not.
-    return labels, isinstance(labels[0], str)
+    # Numbers and truth values have a second one by convention, words do not; `p_ok` may speak of either.
+    return labels, isinstance(labels[0], str) or _speaks_of_an_event(name)
 
 
 def _match(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:

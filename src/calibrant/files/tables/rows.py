@@ -126,7 +126,7 @@ class RowReader:
             self.notes.append(("the probabilities are percentages: 100 is read as 1",))
         if self.layout.logits and values is not None and looks_like_probabilities(values, names):
             self.notes.append(
-                (f"{names[0]!r} holds only numbers from 0 to 1: perhaps probabilities", "maybe_not_logits")
+                (f"{names[0]!r} holds no negative number: perhaps these are probabilities", "maybe_not_logits")
             )
         return style
 
