@@ -196,8 +196,13 @@ class SoftmaxProblem:
 
     def scaled(self, alpha: float) -> tuple[float, float, float]:
         """Mean log loss at `alpha` > 0 times the offset, and its first two derivatives in `alpha`."""
-        from calibrant.softmax.kernels import scaled_derivatives
+        from calibrant.softmax.kernels import logistic_derivatives, scaled_derivatives
 
+        if self.n_classes == 2:  # by the kernel that binary methods need anyway: one less to compile
+            odds = self.offset[1:] - self.offset[:1]
+            scale = np.array([float(alpha)])
+            loss, slope, bend = logistic_derivatives(np.zeros_like(self.offset), odds, scale, self.y, self.row_weight)
+            return loss, float(slope[0]), float(bend[0, 0])
         return scaled_derivatives(self.offset, float(alpha), self.y, self.row_weight)
 
     def scalar(self, t: float) -> Any:
