@@ -18,7 +18,7 @@ NO_CACHE = """
 import numba.core.caching
 numba.core.caching.CacheImpl._locator_classes = []  # as where no folder can be written
 import calibrant
-fitted = calibrant.get_calibrator("ts").fit([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+fitted = calibrant.SVSCalibrator(penalty="lasso").fit([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
 print(fitted.predict_proba([[0.9, 0.1]])[0, 0])
 """
 
@@ -54,7 +54,7 @@ def test_predicting_with_stored_trees_does_not_even_import_the_compiler(tmp_path
 
 @pytest.mark.parametrize(("function", "exact"), [(exp, np.exp), (log, np.log)])
 def test_exponential_and_logarithm_are_those_of_numpy(function, exact):
-    @jit(cache=False)
+    @jit()
     def fill(x, out):
         for i in range(len(x)):
             out[i] = function(x[i])

@@ -1,16 +1,18 @@
-"""Says once, through `logging`, that time goes into compiling: numba does it in silence at the first fit.
+"""Compiling by numba: with a cache where there can be one, and not in silence.
 
-The logger is named "calibrant" and the message has level INFO; the command line shows it on a terminal. Import this
-module where numba is imported anyway.
+That the first fit spends more than a second on it is said once through the logger "calibrant", at level INFO; the
+command line shows it on a terminal. Import this module where numba is imported anyway.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from numba import njit
 from numba.core import event
 
 #: Seconds of compiling worth a word.
@@ -44,3 +46,16 @@ class Stopwatch(event.Listener):
 def announce() -> None:
     """Listen to numba from now on."""
     event.register("numba:compile", Stopwatch())
+
+
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """`numba.njit` whose result is kept on disk, or only in memory where no folder for it can be written."""
+    announce()
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        try:
+            return njit(cache=True, **options)(function)
+        except RuntimeError:  # numba's "cannot cache function: no locator available"
+            return njit(**options)(function)
+
+    return decorate

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from calibrant import compiling
+from calibrant.compiling import compiled
 from calibrant.typing import FloatArray, IntArray
 
 #: Rows handled at a time. Indices are unsigned: of signed ones numba has to ask whether they count from the end, which
@@ -41,19 +41,9 @@ _EXACT = ("contract",)
 
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile for calls from Python or other kernels; without a cache where no folder for it can be written."""
-    compiling.announce()
-    # Kernels make no arrays, so that none has to be counted, and nobody calls them from C.
+    """Compile loops over arrays that are given: none is made, so that none has to be counted, nor called from C."""
     fixed = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True, "_nrt": False}
-    options = {**fixed, "fastmath": set(_FAST), **options}
-
-    def compiled(function: Callable[..., Any]) -> Any:
-        try:
-            return njit(**{"cache": True, **options})(function)
-        except RuntimeError:  # numba's "cannot cache function: no locator available"
-            return njit(**{**options, "cache": False})(function)
-
-    return compiled
+    return compiled(**{**fixed, "fastmath": set(_FAST), **options})
 
 
 def _polynomial(builder: Any, x: Any, coefficients: list[float]) -> Any:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from calibrant.compiling import compiled
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def prox_entry(t, step, slope, curvature, reach):  # type: ignore[no-untyped-def]
     """The minimiser of ``(x − t)² / 2 + step · (slope |x| + curvature x² / 2, constant beyond |x| = reach)``."""
     size = abs(t)
@@ -26,7 +27,7 @@ def prox_entry(t, step, slope, curvature, reach):  # type: ignore[no-untyped-def
     return math.copysign(shrunk if curvature == 0.0 else shrunk / bend, t)
 
 
-@njit(cache=True)
+@compiled()
 def prox_in_place(theta, step, slope, curvature, reach, groups, group_strength):  # type: ignore[no-untyped-def]
     """Apply a penalty's prox to `theta` (rows × features); without groups (none has a strength) to each entry."""
     rows, features = theta.shape

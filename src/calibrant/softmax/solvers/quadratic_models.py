@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from scipy.linalg import eigh
 
+from calibrant.compiling import compiled
 from calibrant.softmax.penalties import GroupLasso, Penalty
 from calibrant.softmax.proximal import prox_entry
 from calibrant.typing import FloatArray
@@ -45,7 +45,7 @@ class SeparableModel:
         return x.reshape(theta.shape)
 
 
-@njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc"})
+@compiled(error_model="numpy", nogil=True, fastmath={"contract", "reassoc"})
 def _descend(x, hessian, gradient, slope, curvature, reach, accuracy, most_sweeps):  # type: ignore[no-untyped-def]
     """Coordinate descent on the quadratic model from `x`, where the model's gradient is `gradient`."""
     n = len(x)
@@ -109,7 +109,7 @@ class GroupModel:
         return x.reshape(theta.shape)
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled(error_model="numpy", nogil=True)
 def _descend_groups(  # type: ignore[no-untyped-def]
     x, gradient, hessian, values, vectors, bounds, strengths, enough, most_sweeps
 ):
@@ -132,7 +132,7 @@ def _descend_groups(  # type: ignore[no-untyped-def]
         _smooth_step(x, gradient, hessian, bounds, strengths)
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled(error_model="numpy", nogil=True)
 def _smooth_step(x, gradient, hessian, bounds, strengths):  # type: ignore[no-untyped-def]
     """A Newton step on the groups that are not zero, where the group norm is smooth; kept if the model decreases."""
     n = len(x)
@@ -178,7 +178,7 @@ def _smooth_step(x, gradient, hessian, bounds, strengths):  # type: ignore[no-un
         t /= 2.0
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled(error_model="numpy", nogil=True)
 def _shrink(b, values, strength):  # type: ignore[no-untyped-def]
     """The minimiser of ``Σ values x² / 2 − b·x + strength ‖x‖``.
 

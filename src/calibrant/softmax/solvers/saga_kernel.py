@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from calibrant.compiling import compiled
 from calibrant.softmax.proximal import prox_in_place
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@compiled(error_model="numpy", nogil=True)
 def epoch(rows, theta, table, mean, offset, shared, own, y, weight, first, step, penalty):  # type: ignore[no-untyped-def]
     """One pass of SAGA steps over the drawn `rows`; matrices are row-major, (n, ...), `penalty` is its description."""
     n, k = offset.shape
