@@ -28,6 +28,11 @@ class Size(enum.IntEnum):
     LARGE = 5
 
 
+class Animal(str, enum.Enum):
+    CAT = "cat"
+    DOG = "dog"
+
+
 class Grade(enum.Enum):
     """Compares the other way round than it is defined."""
 
@@ -46,6 +51,7 @@ HOUR = datetime.timedelta(hours=1)
 LABELS: dict[str, tuple[Any, Any]] = {
     "enum": (Colour.RED, Colour.BLUE),
     "int-enum": (Size.SMALL, Size.LARGE),
+    "text-enum": (Animal.CAT, Animal.DOG),
     "ordered-enum": (Grade.BAD, Grade.GOOD),
     "date": (DAY, DAY + datetime.timedelta(days=1)),
     "datetime": (MOMENT, MOMENT + HOUR),
@@ -125,6 +131,15 @@ def test_weights_whose_sum_is_too_large(weight: list[float]) -> None:
         lambda: log_loss(CODES, P, sample_weight=weight),
     ):
         with pytest.raises(ValueError, match=r"sample weights sum to (inf|1e\+101).*Scale them down"):
+            call()
+
+
+def test_weights_whose_sum_is_too_small() -> None:
+    for call in (
+        lambda: get_calibrator("auto").fit(P, CODES, sample_weight=np.full(4, 5e-324)),
+        lambda: log_loss(CODES, P, sample_weight=np.full(4, 5e-324)),
+    ):
+        with pytest.raises(ValueError, match=r"sample weights sum to 1.98e-323.*Scale them up"):
             call()
 
 

@@ -27,6 +27,8 @@ class CalibrationWarning(UserWarning):
 
 #: The largest sum of weights: they count observations, and their squares must stay finite.
 LARGEST_TOTAL = 1e100
+#: The smallest: below it, shares of the sum are no longer accurate numbers.
+SMALLEST_TOTAL = 1e-300
 
 
 def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
@@ -59,7 +61,7 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
 
 
 def check_total_weight(weight: FloatArray) -> float:
-    """The sum of weights that are finite and not negative; an error if it is zero, or too large to compute with.
+    """The sum of weights that are finite and not negative; an error if it is zero, too large or too small.
 
     Examples
     --------
@@ -74,6 +76,11 @@ def check_total_weight(weight: FloatArray) -> float:
         raise ValueError(
             f"The sample weights sum to {total:.3g}, the largest is {float(weight.max()):.3g}: they are counts of "
             f"observations, and no more than {LARGEST_TOTAL:g} can be computed with. Scale them down."
+        )
+    if total < SMALLEST_TOTAL:
+        raise ValueError(
+            f"The sample weights sum to {total:.3g}: they are counts of observations, and no less than "
+            f"{SMALLEST_TOTAL:g} can be computed with. Scale them up."
         )
     return total
 

@@ -7,6 +7,7 @@ here knows a calibration method.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from numbers import Real
 from typing import Any
 
@@ -57,7 +58,20 @@ def to_numpy(X: Any, name: str = "X") -> NDArray[Any]:
             array = _nullable_to_numpy(X, array)
     else:
         array = np.asarray(X)
+    if array.ndim == 1 and (array.dtype.kind == "O" or (array.dtype.kind == "U" and not hasattr(X, "dtype"))):
+        array = _plain_texts(X, array)
     return array.astype(np.float32) if array.dtype.kind == "V" and array.dtype.name in _NARROW else array
+
+
+def _plain_texts(X: Any, array: NDArray[Any]) -> NDArray[Any]:
+    """`array`, made of `X`, with the texts themselves for members of an enumeration of texts.
+
+    NumPy takes as many letters of "Class.MEMBER" as the text has, and a set finds the text and the member different.
+    """
+    items = X if array.dtype.kind == "U" else array
+    if not any(isinstance(item, str) and isinstance(item, Enum) for item in items):
+        return array
+    return np.array([str.__str__(item) if isinstance(item, str) else item for item in items])
 
 
 _SPARSE = (
