@@ -45,7 +45,7 @@ def report(
     """Is it calibrated? What would each method gain? One HTML page answers.
 
     Metrics with intervals before and after cross-validated calibration, reliability diagrams, what calibration can
-    mend, methods compared, classes and segments one by one, and the command to run next.
+    improve, methods compared, classes and segments one by one, and the command to run next.
     """
     with explained():
         from calibrant.calibrators.registry import get_calibrator

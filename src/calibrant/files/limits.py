@@ -21,8 +21,8 @@ def check_size(n_bytes: float, what: str) -> None:
     >>> check_size(1e13, "bomb.npz")
     Traceback (most recent call last):
         ...
-    calibrant.files.limits.FileTooLargeError: bomb.npz would take 1e+04 GB of memory; the limit is 4 GB. To read it all
-    the same, set the environment variable CALIBRANT_MAX_GB.
+    calibrant.files.limits.FileTooLargeError: bomb.npz would take 1e+04 GB of memory; the limit is 4 GB. To read it
+    anyway, set the environment variable CALIBRANT_MAX_GB.
     """
     text = os.environ.get(VARIABLE, _DEFAULT)
     try:
@@ -33,6 +33,6 @@ def check_size(n_bytes: float, what: str) -> None:
         ) from None
     if not n_bytes <= limit * 1e9:
         raise FileTooLargeError(
-            f"{what} would take {n_bytes / 1e9:.3g} GB of memory; the limit is {limit:g} GB. To read it all the same, "
+            f"{what} would take {n_bytes / 1e9:.3g} GB of memory; the limit is {limit:g} GB. To read it anyway, "
             f"set the environment variable {VARIABLE}."
         )

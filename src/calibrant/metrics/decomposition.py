@@ -2,7 +2,7 @@
 
 A proper loss of `p` splits into the loss of the best recalibrated prediction `g(p)` (refinement: what the scores
 know) and the rest (calibration: what is lost because they are not probabilities). With `ĝ` fitted on other folds, the
-estimates are `mean ℓ(ĝ(p), y)` and `mean ℓ(p, y) - mean ℓ(ĝ(p), y)`. A calibrator too weak to mend everything, or
+estimates are `mean ℓ(ĝ(p), y)` and `mean ℓ(p, y) - mean ℓ(ĝ(p), y)`. A calibrator too weak to correct everything, or
 fitted to few rows, understates the calibration part, which may then be negative.
 """
 

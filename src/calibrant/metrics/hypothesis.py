@@ -174,7 +174,7 @@ def calibration_test(
     Returns
     -------
     CalibrationTest
-        Named tuple of `statistic`, `p_value`, `name`, `kind` and `n_resamples`. A small p-value speaks against
+        Named tuple of `statistic`, `p_value`, `name`, `kind` and `n_resamples`. A small p-value is evidence against
         calibration; a large one does not prove it.
 
     Examples

@@ -1,7 +1,7 @@
 """What kind of miscalibration it is: wrong means, wrong slope, or something else.
 
-Recalibrations of `x = log p` are compared by their log loss: none; `softmax(x + a)`, which mends how often each class
-is predicted; `softmax(b x)`, which mends predictions that are too extreme (`b < 1`) or too timid (`b > 1`); and both.
+Recalibrations of `x = log p` are compared by their log loss: none; `softmax(x + a)`, which corrects how often each
+class is predicted; `softmax(b x)`, for predictions that are too extreme (`b < 1`) or too timid (`b > 1`); and both.
 With `q` parameters fitted to `n` rows, the drop of log loss on new rows is that on these rows less `q / n`, and `2 n`
 times the latter follows `χ²` with `q` degrees of freedom if the parameters are not needed. The best of the four is what
 means and slope account for; what a flexible calibrator gains beyond it, on rows it was not fitted to, is the rest.
@@ -190,7 +190,7 @@ def miscalibration(
     sample_weight: ArrayLike | None = None,
     classes: Sequence[Any] | None = None,
 ) -> Miscalibration:
-    """Tell apart wrong means, a wrong slope and the rest, by what mending each would save in log loss.
+    """Tell apart wrong means, a wrong slope and the rest, by the log loss that correcting each would save.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Smooth ECE: the calibration error of kernel-smoothed outcomes, with a bandwidth that chooses itself.
+"""Smooth ECE: the calibration error of kernel-smoothed outcomes, with an automatic bandwidth.
 
 Smear the differences `hit_i - s_i` over [0, 1] by a Gaussian of width σ reflected at both ends and integrate the
 absolute value: `smECE_σ = ∫ |(1/n) Σ_i (hit_i - s_i) K_σ(s_i, t)| dt`. It falls as σ grows; the measure is its fixed

@@ -87,8 +87,8 @@ def verdict(
     sentences = [_positive(names[1], found.frequencies) if binary else _confidence(found.frequencies.total, confidence)]
     if not evident:
         sentences.append(
-            f"A test of calibration finds nothing wrong ({p_text(p_value)}). That is no proof: small faults stay "
-            "hidden in few rows."
+            f"A test of calibration finds nothing wrong ({p_text(p_value)}). That is no proof: with few rows, small "
+            "faults stay hidden."
         )
         return Verdict("good", NO_EVIDENCE, (*sentences, _gain(gain, saved, log_loss)))
     if not binary:
@@ -248,7 +248,7 @@ def next_steps(judged: Verdict, recommended: str, arguments: Sequence[str]) -> l
         return [
             Step("Use the probabilities as they are, and look again when the data or the model change:"),
             Step("With other predictions", f"calibrant report {words} -o report.html"),
-            Step("Calibration does little here; if you want it all the same", fit),
+            Step("Calibration does little here; if you want it anyway", fit),
         ]
     return [
         Step("Learn the calibrator from all these rows", fit),

@@ -131,7 +131,7 @@ class RowReader:
         return style
 
     def _check_order(self, columns: ProbabilityColumns) -> None:
-        """Say that names do not tell the classes; refuse if the data speak for another order."""
+        """Say that names do not tell the classes; refuse if the data support another order."""
         pairs = _pairs(columns.names, columns.classes)
         batch = next(self.table.batches([*columns.names, *self.layout.reserved], skip_errors=True), None)
         if self.layout.label is not None and batch is not None:

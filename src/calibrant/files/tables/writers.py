@@ -248,7 +248,7 @@ class ArrowWriter:
 
 
 def _without_dictionaries(data: Any) -> Any:
-    """Categories as plain values: an IPC file allows one dictionary a column, chunks may come with several."""
+    """Categories as plain values: an IPC file allows one dictionary per column, but chunks may have several."""
     pa = require("pyarrow", extra="cli")
     columns = [column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in data.columns]
     fields = [field.with_type(column.type) for field, column in zip(data.schema, columns)]
