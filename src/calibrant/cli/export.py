@@ -18,7 +18,8 @@ def export(
     calibrator: Annotated[str, typer.Argument(metavar="CALIBRATOR", help="JSON file that `calibrant fit` wrote.")],
     output: Annotated[str, typer.Option("--output", "-o", help="File to write.")],
     to: Annotated[
-        str | None, typer.Option("--to", help="python, js or c; by default what the file's name ends with.")
+        str | None,
+        typer.Option("--to", help="python, js, c, onnx or torch; by default what the file's name ends with."),
     ] = None,
     force: options.Force = False,
     as_json: options.Json = False,

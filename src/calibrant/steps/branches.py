@@ -13,6 +13,9 @@ from calibrant.simplex import FLOOR
 from calibrant.steps.base import Step, Steps, branches, check_steps, require, run
 from calibrant.typing import FloatArray
 
+#: Logits this close are tied, whichever way an exponential function rounds.
+TIE = 1e-12
+
 
 @dataclass(frozen=True)
 class Sum(Step):
@@ -61,8 +64,9 @@ def keep_most_probable(x: FloatArray, z: FloatArray) -> FloatArray:
     >>> keep_most_probable(np.array([[2.0, 1.0]]), np.array([[0.0, 1.0]])).round(3)
     array([[1., 1.]])
     """
-    rows, first = np.arange(len(x)), x.argmax(axis=1)
+    rows, first = np.arange(len(x)), (x >= x.max(axis=1, keepdims=True) - TIE).argmax(axis=1)
     lead = x[rows, first][:, None] - x
+    lead[lead < TIE] = 0.0
     change = (z[rows, first][:, None] - z) - lead
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(change < 0.0, -lead / change, np.inf)

@@ -150,14 +150,14 @@ static void add(const double *x, double *y, int k, const map_t *maps, int n, int
 }""",
         "keep_top": """
 static void keep_top(const double *x, double *y, int k, const map_t *maps, int n, int columns) {
-    double z[WIDEST], share = HUGE_VAL;
+    double z[WIDEST], share = HUGE_VAL, largest = x[0];
     int top = 0;
     (void)n, (void)columns;
     maps[0](x, z);
-    for (int j = 1; j < k; j++)
-        if (x[j] > x[top]) top = j;
+    for (int j = 0; j < k; j++) largest = fmax(largest, x[j]);
+    while (x[top] < largest - 1e-12) top++;
     for (int j = 0; j < k; j++) {
-        double lead = x[top] - x[j], change = (z[top] - z[j]) - lead;
+        double lead = x[top] - x[j] >= 1e-12 ? x[top] - x[j] : 0.0, change = (z[top] - z[j]) - lead;
         if (j != top && change < 0.0) share = fmin(share, -lead / change);
     }
     share = fmin(share * (1.0 - 1e-9), 1.0);

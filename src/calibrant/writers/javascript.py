@@ -129,10 +129,11 @@ function add(x, maps, n) {
         "keep_top": """
 function keep_top(x, maps, n) {
   const z = maps[0](x);
-  const top = x.indexOf(Math.max(...x));
+  const largest = Math.max(...x);
+  const top = x.findIndex((v) => v >= largest - 1e-12);
   let share = Infinity;
   x.forEach((v, j) => {
-    const lead = x[top] - v;
+    const lead = x[top] - v >= 1e-12 ? x[top] - v : 0;
     const change = z[top] - z[j] - lead;
     if (j !== top && change < 0) share = Math.min(share, -lead / change);
   });

@@ -106,9 +106,10 @@ def add(x, maps, n):
     return out""",
         "keep_top": """
 def keep_top(x, maps, n):
-    z, top, share = maps[0](x), x.index(max(x)), float("inf")
+    z, share, largest = maps[0](x), float("inf"), max(x)
+    top = next(j for j, v in enumerate(x) if v >= largest - 1e-12)
     for j in range(len(x)):
-        lead = x[top] - x[j]
+        lead = x[top] - x[j] if x[top] - x[j] >= 1e-12 else 0.0
         change = (z[top] - z[j]) - lead
         if j != top and change < 0.0:
             share = min(share, -lead / change)

@@ -35,22 +35,23 @@ def sample_rows(fitted: Map) -> FloatArray:
 
 
 def _at(fitted: Map) -> FloatArray:
-    """Rows whose classes in turn have the probabilities at which functions given by points bend, and halfway."""
+    """Rows whose classes in turn have the probabilities at which lines bend and in the middle of steps."""
     found = np.concatenate([np.empty(0), *_points(fitted.steps)])
     points = np.unique(found[(found > 0.0) & (found < 1.0)])
     points = points[np.linspace(0, len(points) - 1, min(len(points), _POINTS)).astype(np.int64)]
-    points = np.concatenate([points, 0.5 * (points[1:] + points[:-1])])
     rows = np.repeat((1.0 - points)[:, None] / (fitted.k - 1), fitted.k, axis=1)
     rows[np.arange(len(points)), (np.arange(len(points)) + 1) % fitted.k] = points
     return rows
 
 
 def _points(steps: Steps) -> list[FloatArray]:
-    """Edges and knots of functions of probabilities."""
+    """Knots of lines and middles of steps of functions of probabilities."""
     out = []
     for before, step in zip([None, *steps], steps):
         if isinstance(before, Columns) and isinstance(step, (StepFunction, Line, Spline)):
-            out.append(step.edges if isinstance(step, StepFunction) else step.knots)
+            # On an edge itself the last digit decides; between the two edges of a single point is that point.
+            edges = step.edges if isinstance(step, StepFunction) else step.knots
+            out.append(0.5 * (edges[1:] + edges[:-1]) if isinstance(step, StepFunction) else edges)
         for branch in branches_of(step):
             out += _points(branch)
     return out

@@ -1,0 +1,350 @@
+"""ONNX of plain operators (opset 17), in double or single precision, for any number of rows.
+
+Functions given by points are found by a binary search of Gather, Greater and Add, about log2 of their number times, so
+that no row is compared with every point and no operator of `ai.onnx.ml`, which compares in single precision, is needed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import singledispatchmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant import steps as s
+from calibrant.optional import require
+from calibrant.runtime import Map
+from calibrant.simplex import FLOOR, LOG_FLOOR
+from calibrant.steps.branches import TIE
+from calibrant.typing import FloatArray
+from calibrant.writers.calls import NotSupportedError, pieces
+from calibrant.writers.tools import MissingRuntimeError
+
+#: Largest difference of a probability, in double precision.
+TOLERANCE = 1e-12
+
+_OPSET = 17
+#: The newest version of the format that runtimes of opset 17 know.
+_IR_VERSION = 8
+
+
+class Graph:
+    """Nodes and constants of a graph whose values are named by numbers."""
+
+    def __init__(self, dtype: Any = np.float64) -> None:
+        self.dtype = np.dtype(dtype)
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._helper = require("onnx", extra="export").helper
+        self._numpy = require("onnx", extra="export").numpy_helper
+
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """The output of a new node."""
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(self._helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def const(self, value: Any, dtype: Any = None) -> str:
+        """A constant, by default of the graph's precision; equal ones are stored once."""
+        array: NDArray[Any] = np.ascontiguousarray(np.asarray(value, dtype=dtype or self.dtype))
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._known:
+            self._known[key] = f"c{len(self._known)}"
+            self.constants.append(self._numpy.from_array(array, self._known[key]))
+        return self._known[key]
+
+    def index(self, value: Any) -> str:
+        """A constant of whole numbers."""
+        return self.const(value, np.int64)
+
+    def run(self, steps: s.Steps, x: str, width: int) -> str:
+        """The value of a list of steps."""
+        for step in steps:
+            x = self.step(step, x, width)
+            width = step.check(width)
+        return x
+
+    def times(self, x: str, factor: FloatArray | float) -> str:
+        """The product with constants.
+
+        ONNX Runtime leaves out a factor that is one in single precision, whatever the precision of the graph.
+        """
+        beyond_one = np.asarray(factor, dtype=np.float64) - 1.0
+        if np.any(beyond_one) and np.all(np.abs(beyond_one) < 1e-6):
+            return self.op("Add", x, self.op("Mul", x, self.const(beyond_one)))
+        return self.op("Mul", x, self.const(factor))
+
+    def sum(self, x: str) -> str:
+        """The sum of each row, as a column."""
+        return self.op("ReduceSum", x, self.index([1]), keepdims=1)
+
+    def column(self, x: str, j: int) -> str:
+        """Column j."""
+        return self.op("Gather", x, self.index([j]), axis=1)
+
+    @singledispatchmethod
+    def step(self, step: s.Step, x: str, width: int) -> str:
+        """The value of one step."""
+        raise NotSupportedError(f"A step of the kind {step.kind or 'function'!r} cannot be written as ONNX.")
+
+    @step.register
+    def _(self, step: s.Exp, x: str, width: int) -> str:
+        return self.op("Exp", x)
+
+    @step.register
+    def _(self, step: s.Log, x: str, width: int) -> str:
+        # The floor comes first: the logarithm of zero would be -inf, which some runtimes handle slowly.
+        return self.op("Max", self.op("Log", self.op("Max", x, self.const(self.floor()))), self.const(LOG_FLOOR))
+
+    def floor(self) -> float:
+        """The least probability; single precision has no smaller normal number."""
+        return FLOOR if self.dtype == np.float64 else float(np.finfo(np.float32).tiny)
+
+    @step.register
+    def _(self, step: s.Clip, x: str, width: int) -> str:
+        return self.op("Min", self.op("Max", x, self.const(step.low)), self.const(step.high))
+
+    @step.register
+    def _(self, step: s.Mix, x: str, width: int) -> str:
+        return self.op("Add", self.times(x, 1.0 - step.weight), self.const(step.weight / width))
+
+    @step.register
+    def _(self, step: s.Scale, x: str, width: int) -> str:
+        scaled = self.times(x, step.factor)
+        return scaled if not np.any(step.shift) else self.op("Add", scaled, self.const(step.shift))
+
+    @step.register
+    def _(self, step: s.Polynomial, x: str, width: int) -> str:
+        out = self.const(step.coefficients[-1])
+        for coefficient in step.coefficients[-2::-1]:
+            out = self.op("Add", self.op("Mul", out, x), self.const(coefficient))
+        return out
+
+    @step.register
+    def _(self, step: s.Softmax, x: str, width: int) -> str:
+        return self.op("Softmax", x, axis=1)
+
+    @step.register
+    def _(self, step: s.Normalize, x: str, width: int) -> str:
+        total = self.sum(x)
+        some = self.op("Greater", total, self.const(0.0))
+        safe = self.op("Where", some, total, self.const(1.0))
+        return self.op("Where", some, self.op("Div", x, safe), self.const(1.0 / width))
+
+    @step.register
+    def _(self, step: s.Columns, x: str, width: int) -> str:
+        return self.op("Gather", x, self.index(step.index), axis=1)
+
+    @step.register
+    def _(self, step: s.LogOdds, x: str, width: int) -> str:
+        return self.op("Sub", self.column(x, 1), self.column(x, 0))
+
+    @step.register
+    def _(self, step: s.Sigmoid, x: str, width: int) -> str:
+        small = self.op("Exp", self.op("Neg", self.op("Abs", x)))
+        lesser = self.op("Div", small, self.op("Add", small, self.const(1.0)))
+        greater = self.op("Sub", self.const(1.0), lesser)
+        positive = self.op("GreaterOrEqual", x, self.const(0.0))
+        sides = (self.op("Where", positive, lesser, greater), self.op("Where", positive, greater, lesser))
+        return self.op("Concat", *sides, axis=1)
+
+    @step.register
+    def _(self, step: s.Complement, x: str, width: int) -> str:
+        return self.op("Concat", self.op("Sub", self.const(1.0), x), x, axis=1)
+
+    @step.register
+    def _(self, step: s.Linear, x: str, width: int) -> str:
+        product = self.op("MatMul", x, self.const(step.matrix))
+        return product if not np.any(step.shift) else self.op("Add", product, self.const(step.shift))
+
+    @step.register
+    def _(self, step: s.Curves, x: str, width: int) -> str:
+        u = step.coefficients
+        q = self.op("Exp", x)
+        rest = self.op("Log", self.op("Sub", self.const(1.0), self.op("Min", q, self.const(1.0 - 1e-12))))
+        if self.dtype != np.float64:  # 1 - 1e-12 is 1 in single precision
+            rest = self.op("Log", self.op("Max", self.op("Sub", self.const(1.0), q), self.const(1e-30)))
+        parts = (
+            self.op("Mul", self.op("Mul", x, x), self.const(u[0] / 5.0)),
+            self.op("Mul", self.op("Max", rest, self.const(-20.0)), self.const(u[1])),
+            self.op("Mul", q, self.const(u[2])),
+        )
+        return self.op("Add", self.op("Add", parts[0], parts[1]), parts[2])
+
+    @step.register
+    def _(self, step: s.Kernel, x: str, width: int) -> str:
+        mean = self.op("Div", self.sum(x), self.const(float(width)))
+        centred = self.op("Div", self.op("Sub", x, mean), self.const(step.spread))
+        z = self.op("Concat", centred, self.op("Mul", self.op("Exp", x), self.const(step.weight)), axis=1)
+        squares = self.op("Add", self.sum(self.op("Mul", z, z)), self.const((step.landmarks**2).sum(axis=1)[None]))
+        product = self.op("MatMul", z, self.const(2.0 * step.landmarks.T))
+        distance = self.op("Max", self.op("Sub", squares, product), self.const(0.0))
+        return self.op("Exp", self.op("Mul", distance, self.const(-1.0 / step.bandwidth)))
+
+    @step.register
+    def _(self, step: s.Trees, x: str, width: int) -> str:
+        count, depth = step.features.shape
+        padded = self.op("Concat", x, self.op("Mul", self.column(x, 0), self.const(0.0)), axis=1)
+        subtracted = np.where(step.subtracted < 0, width, step.subtracted)
+        asked = self.op(
+            "Sub",
+            self.op("Gather", padded, self.index(step.features.ravel()), axis=1),
+            self.op("Gather", padded, self.index(subtracted.ravel()), axis=1),
+        )
+        answers = self.op("Cast", self.op("Greater", asked, self.const(step.thresholds.ravel())), to=self.type)
+        answers = self.op("Reshape", answers, self.index([-1, count, depth]))
+        # Whole numbers below 2**24 are exact in either precision.
+        leaf = self.op(
+            "ReduceSum", self.op("Mul", answers, self.const(2.0 ** np.arange(depth))), self.index([2]), keepdims=0
+        )
+        place = self.op("Add", self.op("Cast", leaf, to=7), self.index(np.arange(count) << depth))
+        steps = self.op("Gather", self.const(step.values.reshape(-1, width)), place, axis=0)
+        return self.op("ReduceSum", steps, self.index([1]), keepdims=0)
+
+    @step.register(s.StepFunction)
+    @step.register(s.Line)
+    @step.register(s.Spline)
+    def _(self, step: Any, x: str, width: int) -> str:
+        edges, origins, coefficients = pieces(step)
+        piece = self.search(x, edges)
+        t = self.op("Sub", x, self.op("Gather", self.const(origins), piece, axis=0))
+        out = self.op("Gather", self.const(coefficients[:, -1]), piece, axis=0)
+        for d in range(coefficients.shape[1] - 2, -1, -1):
+            term = self.op("Gather", self.const(coefficients[:, d]), piece, axis=0)
+            out = self.op("Add", self.op("Mul", out, t), term)
+        return out
+
+    def search(self, x: str, edges: FloatArray) -> str:
+        """How many of ascending `edges` are below each number, by halving what is left."""
+        size = 1 << max(1, len(edges).bit_length())
+        padded = np.full(size, np.inf)
+        padded[: len(edges)] = edges
+        table = self.const(padded)
+        place = self.op("Cast", self.op("Mul", x, self.const(0.0)), to=7)
+        half = size // 2
+        while half:
+            last = self.op("Gather", table, self.op("Add", place, self.index(half - 1)), axis=0)
+            beyond = self.op("Cast", self.op("Greater", x, last), to=7)
+            place = self.op("Add", place, self.op("Mul", beyond, self.index(half)))
+            half //= 2
+        return place
+
+    @step.register
+    def _(self, step: s.Sum, x: str, width: int) -> str:
+        out = self.run(step.parts[0], x, width)
+        for part in step.parts[1:]:
+            out = self.op("Add", out, self.run(part, x, width))
+        return out
+
+    @step.register
+    def _(self, step: s.KeepTop, x: str, width: int) -> str:
+        z = self.run(step.parts[0], x, width)
+        near = self.op("Sub", self.op("ReduceMax", x, axes=[1], keepdims=1), self.const(TIE))
+        top = self.op("ArgMax", self.op("Cast", self.op("GreaterOrEqual", x, near), to=self.type), axis=1, keepdims=1)
+        lead = self.op("Sub", self.op("GatherElements", x, top, axis=1), x)
+        lead = self.op("Where", self.op("Less", lead, self.const(TIE)), self.const(0.0), lead)
+        change = self.op("Sub", self.op("Sub", self.op("GatherElements", z, top, axis=1), z), lead)
+        falls = self.op("Less", change, self.const(0.0))
+        ratio = self.op("Neg", self.op("Div", lead, self.op("Where", falls, change, self.const(-1.0))))
+        share = self.op("ReduceMin", self.op("Where", falls, ratio, self.const(2.0)), axes=[1], keepdims=1)
+        share = self.op("Min", self.times(share, 1.0 - 1e-9), self.const(1.0))
+        return self.op("Add", x, self.op("Mul", share, self.op("Sub", z, x)))
+
+    @step.register
+    def _(self, step: s.OneVsRest, x: str, width: int) -> str:
+        top = self.op("ArgMax", x, axis=1, keepdims=1)
+        is_top = self.op("Equal", self.index(np.arange(width)[None]), top)
+        largest = self.op("ReduceMax", x, axes=[1], keepdims=1)
+        others = self.sum(self.op("Where", is_top, self.const(0.0), x))
+        rest = self.op("Where", is_top, others, self.op("Sub", self.op("Add", others, largest), x))
+        rest = self.op("Max", rest, self.const(self.floor()))
+        out = []
+        for j, part in enumerate(step.parts):
+            two = self.op("Concat", self.column(rest, j), self.column(x, j), axis=1)
+            out.append(self.column(self.run(part, two, 2), 1))
+        return self.op("Concat", *out, axis=1)
+
+    @step.register
+    def _(self, step: s.OneVsOne, x: str, width: int) -> str:
+        inverse: list[str] = [""] * width
+        number = 0
+        for i in range(width):
+            for j in range(i + 1, width):
+                two = self.op("Gather", x, self.index([i, j]), axis=1)
+                two = self.op("Max", self.op("Div", two, self.sum(two)), self.const(self.floor()))
+                r = self.op("Div", self.const(1.0), self.run(step.parts[number], two, 2))
+                number += 1
+                for place, side in ((i, 0), (j, 1)):
+                    term = self.column(r, side)
+                    inverse[place] = self.op("Add", inverse[place], term) if inverse[place] else term
+        sums = self.op("Sub", self.op("Concat", *inverse, axis=1), self.const(float(width - 2)))
+        return self.op("Div", self.const(1.0), self.op("Max", sums, self.const(1.0)))
+
+    @property
+    def type(self) -> int:
+        """The code of the graph's precision in ONNX."""
+        return 11 if self.dtype == np.float64 else 1
+
+
+def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64) -> Any:
+    """The model: input `predictions` (n, k), outputs `probabilities` (n, k) and `label` numbers."""
+    onnx = require("onnx", extra="export")
+    s.check_steps(fitted.steps, fitted.k)
+    graph = Graph(dtype)
+    x = "predictions"
+    if fitted.logits:
+        x = graph.op("Max", graph.op("Softmax", x, axis=1), graph.const(graph.floor()))
+    else:
+        if fitted.renormalize:
+            top = graph.op("ReduceMax", x, axes=[1], keepdims=1)
+            large = graph.op("Greater", top, graph.const(2.0))
+            x = graph.op("Div", x, graph.op("Where", large, top, graph.const(1.0)))
+        x = graph.op("Max", graph.op("Div", x, graph.sum(x)), graph.const(graph.floor()))
+    if fitted.columns is not None:
+        x = graph.op("Gather", x, graph.index(fitted.columns), axis=1)
+    out = graph.run(fitted.steps, x, fitted.k)
+    graph.nodes.append(onnx.helper.make_node("Identity", [out], ["probabilities"]))
+    shape = ["n", fitted.k]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            graph.nodes,
+            "calibrant",
+            [onnx.helper.make_tensor_value_info("predictions", graph.type, shape)],
+            [onnx.helper.make_tensor_value_info("probabilities", graph.type, shape)],
+            graph.constants,
+        ),
+        opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="calibrant",
+    )
+    facts = {
+        "classes": json.dumps(fitted.classes),
+        "method": fitted.method,
+        "input": "logits" if fitted.logits else "probabilities",
+        "parity": " ".join(notes),
+    }
+    onnx.helper.set_model_props(model, facts)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def to_bytes(written: Any) -> bytes:
+    """The file."""
+    return bytes(written.SerializeToString())
+
+
+def run(written: Any, fitted: Map, rows: FloatArray) -> FloatArray:
+    """Predictions of the model by ONNX Runtime."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingRuntimeError("onnxruntime is not installed.") from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(to_bytes(written), options, providers=["CPUExecutionProvider"])
+    dtype = np.float64 if "double" in session.get_inputs()[0].type else np.float32
+    return np.asarray(session.run(None, {"predictions": rows.astype(dtype)})[0], dtype=np.float64)

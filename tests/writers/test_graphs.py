@@ -1,0 +1,107 @@
+"""ONNX graphs and torch modules predict what the calibrator predicts."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant import runtime
+from calibrant.steps import Log, Softmax
+from calibrant.writers.calls import NotSupportedError
+from calibrant.writers.exporting import export_with_proof
+from tests.steps.maps import CASES, fitted
+from tests.writers.test_source import HOSTILE, boosted
+
+#: Together they use every step.
+SOME = [case for case in CASES if case[1] < 10 or case[0] in ("venn-abers", "auto", "sms", "spline")]
+
+
+def predict(model, rows):
+    session = pytest.importorskip("onnxruntime").InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, {"predictions": rows})[0]
+
+
+@pytest.mark.parametrize(("name", "k"), SOME)
+def test_onnx_predicts_the_same(name, k):
+    pytest.importorskip("onnxruntime")
+    calibrator, _ = fitted(name, k)
+    done = export_with_proof(calibrator, to="onnx")
+    assert done.difference is not None
+    assert done.difference <= (1e-7 if name == "isotonic, logits" else 1e-12)  # steep, and a softmax rounds
+
+
+def test_onnx_of_trees_single_precision_and_facts(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    from calibrant.writers.onnx_graph import write
+
+    rows = np.random.default_rng(1).dirichlet(np.ones(3), size=200)
+    map_ = boosted()
+    np.testing.assert_allclose(predict(write(map_), rows), map_.predict_proba(rows), rtol=0, atol=1e-12)
+    calibrator, rows = fitted("sms", 3)
+    single = write(calibrator.to_map(), dtype=np.float32)
+    found = predict(single, rows.astype(np.float32))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, calibrator.predict_proba(rows), rtol=0, atol=2e-6)
+    calibrant.export(calibrator, tmp_path / "cal.onnx")
+    facts = {prop.key: prop.value for prop in onnx.load(tmp_path / "cal.onnx").metadata_props}
+    assert facts["classes"] == "[0, 1, 2]"
+    assert facts["method"] == "SMSCalibrator"
+    assert "largest difference" in facts["parity"]
+
+
+def test_onnx_of_hostile_names_and_reordered_columns():
+    pytest.importorskip("onnx")
+    from calibrant.writers.onnx_graph import write
+
+    map_ = runtime.Map(HOSTILE, [Log(), Softmax()], columns=np.array([5, 0, 1, 2, 4, 3]))
+    rows = np.random.default_rng(1).dirichlet(np.ones(6), size=20)
+    np.testing.assert_allclose(predict(write(map_), rows), map_.predict_proba(rows), rtol=0, atol=1e-15)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("name", "k"), SOME)
+def test_torch_predicts_the_same(name, k):
+    calibrator, _ = fitted(name, k)
+    done = export_with_proof(calibrator, to="torch")
+    assert done.difference is not None
+    assert done.difference <= (1e-7 if name == "isotonic, logits" else 1e-12)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["auto, monotone", "isotonic, ovo", "venn-abers", "sqs, kernel", "spline", "logistic"])
+def test_torch_module_is_scripted_exported_and_saved(name, tmp_path):
+    torch = pytest.importorskip("torch")
+    calibrator, rows = fitted(name, 3)
+    module = calibrant.export(calibrator, tmp_path / "cal.pt2")
+    x = torch.as_tensor(rows)
+    expected = module(x)
+    np.testing.assert_allclose(expected.numpy(), calibrator.predict_proba(rows), rtol=0, atol=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.testing.assert_close(torch.jit.script(module)(x), expected, rtol=0, atol=1e-14)
+    program = torch.export.load(tmp_path / "cal.pt2")
+    torch.testing.assert_close(program.module()(x[:7]), module(x[:7]), rtol=0, atol=1e-14)
+
+
+@pytest.mark.torch
+def test_torch_module_of_trees_gradients_and_precision():
+    torch = pytest.importorskip("torch")
+    from calibrant.writers.torch_module import write
+
+    rows = np.random.default_rng(1).dirichlet(np.ones(3), size=200)
+    map_ = boosted()
+    np.testing.assert_allclose(write(map_)(torch.as_tensor(rows)).numpy(), map_.predict_proba(rows), rtol=0, atol=1e-12)
+    calibrator, _ = fitted("sms", 3)
+    module = write(calibrator.to_map())
+    z = torch.tensor(rows[:5], requires_grad=True)
+    assert torch.autograd.gradcheck(module, (z,))
+    single = module.to(torch.float32)(torch.as_tensor(rows, dtype=torch.float32))
+    assert single.dtype == torch.float32
+    np.testing.assert_allclose(single.detach().numpy(), calibrator.predict_proba(rows), rtol=0, atol=2e-6)
+    with pytest.raises(NotSupportedError, match="rescale"):
+        write(runtime.Map([0, 1], [Log(), Softmax()], renormalize=True))
