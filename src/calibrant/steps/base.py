@@ -87,7 +87,12 @@ def run_from_logs(steps: Steps, x: FloatArray) -> FloatArray:
 
 def widest(steps: Steps) -> int:
     """The largest number of columns that a step makes of a row, if it makes more."""
-    return max([0, *(max([step.width, *map(widest, branches_of(step))]) for step in steps)])
+    most = 0
+    for step in steps:
+        most = max(most, step.width)
+        for branch in branches_of(step):
+            most = max(most, widest(branch))
+    return most
 
 
 def check_steps(steps: Steps, width: int) -> int:
@@ -102,9 +107,7 @@ def check_steps(steps: Steps, width: int) -> int:
 
 def branches_of(step: Step) -> Iterable[Steps]:
     """The lists of steps that a step holds."""
-    for field in _fields(step):
-        if field.metadata["read"] is _read_branches:
-            yield from getattr(step, field.name)
+    yield from getattr(step, "parts", ())
 
 
 def require(condition: Any, what: str) -> None:

@@ -23,6 +23,8 @@ IntArray = NDArray[np.int64]
 
 #: Questions of one level answered at a time, for as many rows as that makes: their numbers stay in the cache.
 _ELEMENTS = 1 << 17
+#: Values of a column that are closer are told apart by no question.
+_GAP = 1e-9
 #: Rows times trees from which on loops are compiled for them.
 _MANY = 1 << 22
 
@@ -172,12 +174,20 @@ def concatenate(layers: list[TreeLayer], k: int) -> TreeLayer:
 
 
 def quantile_borders(x: FloatArray, bins: int) -> tuple[FloatArray, IntArray]:
-    """Ascending borders (columns, bins - 1) at quantiles of each row of `x`, and the number of bins of each."""
+    """Ascending borders (columns, bins - 1) at quantiles of each row of `x`, and the number of bins of each.
+
+    A border stands in the middle of a gap between values, so that a row seen in the fit stays on its side however
+    another machine or language rounds a logarithm; values closer than `_GAP` share a bin.
+    """
     borders = np.full((len(x), bins - 1), np.inf)
     n_bins = np.ones(len(x), dtype=np.int64)
     for f, values in enumerate(x):
         cuts = np.unique(np.quantile(values, np.linspace(0.0, 1.0, bins + 1)[1:-1]))
-        cuts = cuts[cuts < values.max()]
+        ordered = np.unique(values)
+        gaps = np.flatnonzero(np.diff(ordered) > _GAP)
+        after = np.searchsorted(ordered[gaps + 1], cuts, side="right")  # the first gap that ends beyond the cut
+        gaps = gaps[np.unique(after[after < len(gaps)])]
+        cuts = 0.5 * (ordered[gaps] + ordered[gaps + 1])
         borders[f, : len(cuts)] = cuts
         n_bins[f] = len(cuts) + 1
     return borders, n_bins
