@@ -26,10 +26,15 @@ def _prepare(view: View, *, kuiper: bool) -> Statistic:
             path = np.cumsum(excess)[ends] / len(excess)
         else:
             path = np.cumsum(weight[ordered.order] * excess)[ends] / weight.sum()
-        high, low = max(float(path.max()), 0.0), min(float(path.min()), 0.0)
-        return high - low if kuiper else max(high, -low)
+        return excursion(path, kuiper=kuiper)
 
     return deviation
+
+
+def excursion(path: AnyFloatArray, *, kuiper: bool) -> float:
+    """Range of a path that starts at zero (Kuiper), or its largest distance from zero (Kolmogorov-Smirnov)."""
+    high, low = max(float(path.max()), 0.0), min(float(path.min()), 0.0)
+    return high - low if kuiper else max(high, -low)
 
 
 @scalar("kolmogorov_smirnov", upper=1.0, plug_in_bias=True)

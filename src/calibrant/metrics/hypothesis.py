@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from calibrant.bins import bin_sums, quantile_index, uniform_index
 from calibrant.docs import describe_parameters
 from calibrant.metrics.binned import expected_error
+from calibrant.metrics.cumulative import excursion
 from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.losses import DEFAULT_FLOOR
 from calibrant.metrics.random import LabelSampler, generator
@@ -47,8 +48,7 @@ def _kuiper_of_hits(view: View, share: AnyFloatArray, *, kuiper: bool) -> OfHits
 
     def statistic(hit: AnyFloatArray) -> float:
         path = (np.cumsum(moved * hit[ordered.order]) - expected)[ends]
-        high, low = max(float(path.max()), 0.0), min(float(path.min()), 0.0)
-        return high - low if kuiper else max(high, -low)
+        return excursion(path, kuiper=kuiper)
 
     return statistic
 
@@ -79,17 +79,22 @@ def _of_hits(name: str, view: View, share: AnyFloatArray, n_bins: int, strategy:
     raise ValueError(f"statistic must be one of {', '.join(map(repr, get_args(TestStatistic)))}, got {name!r}")
 
 
-def _temperature_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIntArray], float]:
-    """Squared standard score of `Σ_i w_i (x_i,y_i - Σ_j p_ij x_ij)` with `x = log p`: is the temperature one?"""
+def _log_scores(data: Forecasts) -> tuple[AnyFloatArray, AnyFloatArray, Callable[[AnyIntArray], AnyFloatArray]]:
+    """`p`, `x = log p` less its expectation `Σ_j p_ij x_ij`, and the entries of the latter that labels choose."""
     proba = data.proba.astype(np.float64, copy=False)
     x = np.log(np.maximum(proba, DEFAULT_FLOOR))
-    centre = np.sum(proba * x, axis=1)
-    variance = float(share**2 @ np.sum(proba * (x - centre[:, None]) ** 2, axis=1))
-    start = np.arange(len(x)) * data.n_classes
-    flat = x.ravel()
+    x -= np.sum(proba * x, axis=1)[:, None]
+    start, flat = np.arange(len(x)) * data.n_classes, x.ravel()
+    return proba, x, lambda y: flat[start + y]
+
+
+def _temperature_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIntArray], float]:
+    """Squared standard score of `Σ_i w_i (x_i,y_i - Σ_j p_ij x_ij)` with `x = log p`: is the temperature one?"""
+    proba, x, chosen = _log_scores(data)
+    variance = float(share**2 @ np.sum(proba * x**2, axis=1))
 
     def statistic(y: AnyIntArray) -> float:
-        score = float(share @ (flat[start + y] - centre))
+        score = float(share @ chosen(y))
         # Predictions that are certain leave no room for chance.
         return score**2 / variance if variance > 0 else (0.0 if score == 0 else np.inf)
 
@@ -102,24 +107,20 @@ def _score_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIntA
     `g` has an entry `Σ_i w_i (1[y_i = j] - p_ij)` for each class and `Σ_i w_i (x_i,y_i - Σ_j p_ij x_ij)` for the
     temperature, with `x = log p`. For two classes this is the test of Cox's recalibration intercept and slope.
     """
-    proba = data.proba.astype(np.float64, copy=False)
-    x = np.log(np.maximum(proba, DEFAULT_FLOOR))
-    centre = np.sum(proba * x, axis=1)
+    proba, x, chosen = _log_scores(data)
     squared = share**2
     size = data.n_classes
     covariance = np.empty((size + 1, size + 1))
     covariance[:size, :size] = np.diag(squared @ proba) - proba.T @ (squared[:, None] * proba)
-    covariance[size, :size] = covariance[:size, size] = squared @ (proba * (x - centre[:, None]))
-    covariance[size, size] = squared @ np.sum(proba * (x - centre[:, None]) ** 2, axis=1)
+    covariance[size, :size] = covariance[:size, size] = squared @ (proba * x)
+    covariance[size, size] = squared @ np.sum(proba * x**2, axis=1)
     inverse = np.linalg.pinv(covariance, rcond=1e-10, hermitian=True)
     expected = share @ proba
-    start = np.arange(len(x)) * size
-    flat = x.ravel()
 
     def statistic(y: AnyIntArray) -> float:
         score = np.empty(size + 1)
         score[:size] = np.bincount(y, weights=share, minlength=size) - expected
-        score[size] = share @ (flat[start + y] - centre)
+        score[size] = share @ chosen(y)
         return float(score @ inverse @ score)
 
     return statistic

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.docs import describe_parameters
 from calibrant.metrics import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
 from calibrant.plots.style import BLUE, GREY, new_axes, plain, shorten, square_unit_axes
 from calibrant.typing import AnyFloatArray
@@ -53,6 +54,7 @@ class CalibrationMapDisplay:
         self.name = name
 
     @classmethod
+    @describe_parameters
     def from_estimator(
         cls, calibrator: Any, *, n_points: int | None = None, name: str | None = None, ax: Any = None
     ) -> CalibrationMapDisplay:
@@ -62,22 +64,19 @@ class CalibrationMapDisplay:
         ----------
         calibrator : fitted calibrator
         n_points : int, optional
-            See `calibrant.metrics.calibration_map`.
+            Points of the curve, or steps along an edge of the triangle.
         name : str, optional
             Title; by default the calibrator's class.
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
         """
         title = type(calibrator).__name__ if name is None else name
         return cls(calibration_map(calibrator, n_points=n_points), name=title).plot(ax=ax)
 
+    @describe_parameters
     def plot(self, ax: Any = None, *, color: str = BLUE) -> CalibrationMapDisplay:
         """Draw the map.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
         color : str
             Colour of the curve or the arrows.
         """
@@ -159,6 +158,7 @@ class CorrectionMatrixDisplay:
         self.correction = correction
 
     @classmethod
+    @describe_parameters
     def from_estimator(
         cls, calibrator: Any, *, max_classes: int | None = SHOWN_CLASSES, ax: Any = None, **options: Any
     ) -> CorrectionMatrixDisplay:
@@ -168,14 +168,13 @@ class CorrectionMatrixDisplay:
         ----------
         calibrator : fitted calibrator
         max_classes : int or None, default 40
-            Draw so many classes at most: those with the largest corrections.
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
+            Draw at most this many classes: those with the largest corrections.
         **options
             Options of `plot`.
         """
         return cls(correction_matrix(calibrator, max_classes=max_classes)).plot(ax=ax, **options)
 
+    @describe_parameters
     def plot(
         self, ax: Any = None, *, values: bool | None = None, cmap: str = "cividis", colorbar: bool = True
     ) -> CorrectionMatrixDisplay:
@@ -183,8 +182,6 @@ class CorrectionMatrixDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
         values : bool, optional
             Write the numbers into the cells; by default for up to 10 classes.
         cmap : str, default "cividis"
@@ -204,7 +201,7 @@ class CorrectionMatrixDisplay:
             self.colorbar_.outline.set_visible(False)
             self.colorbar_.set_label("matrix minus identity")
         if self.correction.n_left_out:
-            title = f"{len(classes)} classes of largest correction, {self.correction.n_left_out} not shown"
+            title = f"{len(classes)} classes with the largest corrections, {self.correction.n_left_out} not shown"
             self.ax_.set_title(title, fontsize="medium")
         self.ax_.set(xlabel="from the log-probability of", ylabel="to the score of")
         for edge in self.ax_.spines.values():

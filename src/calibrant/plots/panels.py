@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.bins import Strategy
+from calibrant.docs import describe_parameters
 from calibrant.metrics import ReliabilityTable, classwise_reliability_tables, reliability_table
 from calibrant.metrics.views import Kind
 from calibrant.optional import require
@@ -60,6 +61,7 @@ class ClasswiseReliabilityDisplay:
         self.n_left_out = n_left_out
 
     @classmethod
+    @describe_parameters
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -77,10 +79,8 @@ class ClasswiseReliabilityDisplay:
 
         Parameters
         ----------
-        y_true, y_prob, n_bins, strategy, level, sample_weight, classes
-            See `calibrant.metrics.classwise_reliability_tables`.
         max_classes : int, default 16
-            Draw so many classes at most: those of the largest calibration error.
+            Draw at most this many classes: those with the largest calibration error.
         **options
             Options of `plot`.
         """
@@ -132,7 +132,8 @@ class ClasswiseReliabilityDisplay:
         figure.supylabel("Observed frequency", fontsize="medium")
         if self.n_left_out:
             figure.suptitle(
-                f"The {n_panels} classes of largest error; {self.n_left_out} more are not shown", fontsize="medium"
+                f"The {n_panels} classes with the largest error; {self.n_left_out} more not shown",
+                fontsize="medium",
             )
         return self
 
@@ -165,6 +166,7 @@ class BeforeAfterDisplay:
         self.after = after
 
     @classmethod
+    @describe_parameters
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -183,8 +185,8 @@ class BeforeAfterDisplay:
 
         Parameters
         ----------
-        y_true, kind, n_bins, strategy, level, sample_weight, classes
-            See `calibrant.metrics.reliability_table`.
+        kind : {"auto", "binary", "top-label"}, default="auto"
+            The second class of two, or the predicted class; "auto" is binary for two classes.
         before, after : array-like of shape (n, k) or (n,)
             Probabilities without and with calibration.
         **options

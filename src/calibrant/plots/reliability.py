@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.bins import Strategy
+from calibrant.docs import describe_parameters
 from calibrant.metrics import ReliabilityTable, reliability_table
 from calibrant.metrics.views import Kind
 from calibrant.plots.style import BLUE, SERIES, histogram_strip, new_axes, plain, shorten, square_unit_axes
@@ -109,6 +110,7 @@ class ReliabilityDisplay:
         self.name = name
 
     @classmethod
+    @describe_parameters
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -129,12 +131,12 @@ class ReliabilityDisplay:
 
         Parameters
         ----------
-        y_true, y_prob, kind, label, n_bins, strategy, level, sample_weight, classes
-            See `calibrant.metrics.reliability_table`.
+        kind : {"auto", "binary", "top-label"}, default="auto"
+            The second class of two, or the predicted class; "auto" is binary for two classes.
+        label : object, optional
+            Judge this class against the rest.
         name : str, optional
             Name of the curve in the legend.
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure.
         **options
             Options of `plot`.
         """
