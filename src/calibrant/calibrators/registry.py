@@ -51,7 +51,7 @@ class CalibratorInfo:
     stores : bool
         Whether `calibrant.save` can store it once it is fitted; by default whether its class is one of this package.
     exports : bool
-        Whether a fitted map can be written in other languages.
+        Whether a fitted map can be written in other languages; by default whether it can be stored.
     streams : bool
         Whether it can be fitted to rows that arrive in batches.
     """
@@ -69,13 +69,14 @@ class CalibratorInfo:
     aliases: tuple[str, ...] = ()
     compared: range = range(0)
     stores: bool | None = None
-    exports: bool = False
+    exports: bool | None = None
     streams: bool = False
 
     def __post_init__(self) -> None:
         if self.stores is None:
             home = self.factory if isinstance(self.factory, str) else str(getattr(self.factory, "__module__", ""))
             object.__setattr__(self, "stores", home.startswith((".", "calibrant.")))
+        object.__setattr__(self, "exports", self.stores if self.exports is None else self.exports)
         object.__setattr__(self, "label", self.label or self.name)
 
     def make(self, **parameters: Any) -> Any:

@@ -1,0 +1,39 @@
+"""`calibrant export` writes a proven file and says how it compared."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import calibrant
+from calibrant.cli import app
+
+
+@pytest.fixture
+def stored(tmp_path):
+    calibrator = calibrant.get_calibrator("isotonic").fit([0.1, 0.6, 0.9, 0.8], ["</script>", "*/", "*/", "*/"])
+    calibrant.save(calibrator, tmp_path / "cal.json")
+    return tmp_path / "cal.json"
+
+
+def test_a_file_is_written_and_the_comparison_printed(stored, tmp_path):
+    done = CliRunner().invoke(app, ["export", str(stored), "-o", str(tmp_path / "cal.py")])
+    assert done.exit_code == 0, done.output
+    assert "largest difference" in done.output
+    scope: dict = {}
+    exec((tmp_path / "cal.py").read_text(), scope)
+    assert scope["CLASSES"] == ["*/", "</script>"]
+    again = CliRunner().invoke(app, ["export", str(stored), "-o", str(tmp_path / "cal.py"), "--json"])
+    assert again.exit_code == 2
+    assert "--force" in again.output
+    forced = CliRunner().invoke(app, ["export", str(stored), "-o", str(tmp_path / "cal.py"), "--json", "--force"])
+    assert json.loads(forced.output)["difference"] <= 1e-12
+
+
+def test_an_unknown_target_is_named(stored, tmp_path):
+    done = CliRunner().invoke(app, ["export", str(stored), "-o", str(tmp_path / "cal.xyz")])
+    assert done.exit_code != 0
+    assert "take one of python, js, c, onnx, torch" in done.output
+    assert not (tmp_path / "cal.xyz").exists()
