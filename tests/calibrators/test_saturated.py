@@ -223,3 +223,18 @@ def test_numbers_of_numpy_are_numbers() -> None:
         assert one.coef_ == two.coef_
     with pytest.raises(ValueError, match="mcp_gamma"):
         BinaryLogisticCalibrator(penalty="mcp", mcp_gamma=-3).fit(p, y)
+
+
+def test_a_group_model_without_curvature_is_damped() -> None:
+    """Fewer rows than classes and weights that leave hardly any penalty: the quadratic model has no minimiser."""
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.full(20, 0.2), size=14)
+    p[:, 7] = 0.0
+    p /= p.sum(axis=1, keepdims=True)
+    sms = SMSCalibrator(penalty="group_lasso", classes=np.arange(20))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        sms.fit(p, p.argmax(axis=1), sample_weight=rng.integers(1, 4, size=14) * 1e6)
+    assert np.isfinite(sms.coef_).all()
+    assert sms.objective_ < 0.1

@@ -18,6 +18,9 @@ from calibrant.typing import FloatArray
 
 _FISTA_STEPS = 2_000
 
+#: Coefficients beyond this are no minimiser of a model but an overflow on its way.
+_LARGEST = 1e30
+
 
 class ProximalNewton(Solver):
     """Proximal Newton for any penalty; the dense Hessian bounds it to a few thousand parameters."""
@@ -46,7 +49,9 @@ class ProximalNewton(Solver):
             before = error
             # A gap may stay wide while hardly anything is gained any more: then the model must be minimised better.
             target = model.minimise(theta, state.u, min(error, max(gained, 1e-3 * tol)))
-            t, moved = _line_search(problem, penalty, theta, target, state)
+            t, moved = 0.0, None
+            if np.all(np.abs(target) < _LARGEST):  # a model without curvature may have no minimiser
+                t, moved = _line_search(problem, penalty, theta, target, state)
             if t <= SHORTEST and damping <= LARGEST_DAMPING and penalty.convex:  # saturated: hardly any curvature
                 damping, model, solution.n_iter = more_damping(damping), None, solution.n_iter + 1
                 continue

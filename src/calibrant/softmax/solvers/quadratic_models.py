@@ -127,7 +127,7 @@ def _descend_groups(  # type: ignore[no-untyped-def]
             product = change @ hessian[a:b]
             gradient += product
             decrease += np.dot(change, product[a:b].copy())
-        if decrease <= enough:
+        if decrease <= enough or not decrease < 1e60:  # or the model has no minimiser, which the caller notices
             break
         _smooth_step(x, gradient, hessian, bounds, strengths)
 
