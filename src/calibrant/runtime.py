@@ -146,6 +146,8 @@ class Map:
             classes, columns = value["classes"], value["columns"]
             if not isinstance(classes, list) or len(classes) < 2:
                 raise ValueError("classes should be a list of at least two labels")
+            if not all(isinstance(label, (str, int, float)) for label in classes) or len(set(classes)) < len(classes):
+                raise ValueError("classes should hold different texts or numbers")
             if value["input"] not in ("probabilities", "logits") or not isinstance(value["renormalize"], bool):
                 raise ValueError("input should be probabilities or logits, renormalize true or false")
             if columns is not None:
@@ -159,6 +161,10 @@ class Map:
         except (LookupError, TypeError, ValueError) as error:
             raise FileError(f"This file is damaged: {error!s:.300}.") from None
         return cls(classes, steps, logits, value["renormalize"], columns, method)
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
 
 
 def load(path: str | os.PathLike[str]) -> Map:
@@ -176,8 +182,8 @@ def load(path: str | os.PathLike[str]) -> Map:
     """
     with open(path, encoding="utf-8") as file:
         try:
-            document = json.load(file)
-        except ValueError as error:
+            document = json.load(file, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
             raise FileError(f"{os.fspath(path)}: This is not a file of calibrant.save ({error!s:.200}).") from None
     try:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
