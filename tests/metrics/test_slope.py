@@ -9,7 +9,7 @@ from scipy.special import log_softmax, logit, softmax
 from scipy.stats import kstest
 from sklearn.linear_model import LogisticRegression
 
-from calibrant.metrics import calibration_loss, calibration_slope, confidence_interval, miscalibration
+from calibrant.metrics import calibration_loss, calibration_slope, confidence_interval, log_loss, miscalibration
 from tests.samples import draw_labels, sharpened
 
 
@@ -150,3 +150,15 @@ def test_separable_labels_and_absent_classes_stay_finite() -> None:
     found = miscalibration([0, 1] * 20, p, recalibrated=p, classes=[0, 1, 2])
     assert np.isfinite(found.intercepts).all()
     assert 1 < found.fitted_slope.value < 1e3
+
+
+def test_impossible_labels_cost_no_more_than_the_log_loss_says() -> None:
+    """A label whose probability is exactly zero costs the floor of the log loss, in every part."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1.0, 1.0, 1.0], size=1000)
+    y = (p.cumsum(axis=1) < rng.random(1000)[:, None]).sum(axis=1)
+    p[:5, :] = np.eye(3)[(y[:5] + 1) % 3]
+    found = miscalibration(y, p)
+    saved = sum(part.gain for part in found.parts.values())
+    assert saved <= log_loss(y, p)
+    assert saved == pytest.approx(calibration_loss(y, p), abs=1e-6)

@@ -162,10 +162,10 @@ def calibration_test(
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Rows are independent observations; weights say how much each counts in the statistic.
     statistic : {"kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score", "omnibus"}
-        What to test with. The first four look at the scores of `kind`; Kuiper finds any deviation and needs no
-        setting. The last three look at all classes at once: "temperature" for over- or under-confidence alone, against
-        which nothing is more powerful, "score" for a wrong temperature and wrong class frequencies (for many classes
-        with few rows each, the frequencies drown the temperature), "omnibus" for whichever of both
+        What to test with, by default "kuiper". The first four look at the scores of `kind`; Kuiper finds any deviation
+        and needs no setting. The last three look at all classes at once: "temperature" for over- or under-confidence
+        alone, against which nothing is more powerful, "score" for a wrong temperature and wrong class frequencies (for
+        many classes with few rows each, the frequencies drown the temperature), "omnibus" for whichever of both
         is farther off; `kind` is not used by these.
     n_resamples : int, default=999
         Number of draws of labels; the smallest possible p-value is `1 / (n_resamples + 1)`.

@@ -22,10 +22,9 @@ from calibrant.docs import describe_parameters
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.intervals import Estimate
-from calibrant.metrics.losses import log_loss_rows
+from calibrant.metrics.losses import DEFAULT_FLOOR, log_loss_rows
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, scalar
-from calibrant.simplex import log_probabilities
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray
 
@@ -80,7 +79,8 @@ class LinearRecalibration:
     """Mean log loss of `softmax(b x + a)` with its derivatives; parameters are `(a_1, ..., a_k, b)`."""
 
     def __init__(self, data: Forecasts) -> None:
-        self.x = np.ascontiguousarray(log_probabilities(data.proba))
+        # The floor of the log loss: what is saved is then measured on one scale.
+        self.x = np.log(np.maximum(np.asarray(data.proba, dtype=np.float64), DEFAULT_FLOOR))
         self.y = data.y
         self.n_classes = data.n_classes
         self.weigh(data.weight)
@@ -239,7 +239,7 @@ def separate(data: Forecasts, after: Forecasts, level: float = 0.95) -> Miscalib
     )
     error = model.slope_error(tilted) * float(ndtri((1 + level) / 2))
     slope = float(tilted[-1])
-    rows = -np.log(np.maximum(model.evaluate(fits[best])[1][np.arange(data.n_rows), data.y], 1e-300))
+    rows = -np.log(np.maximum(model.evaluate(fits[best])[1][np.arange(data.n_rows), data.y], DEFAULT_FLOOR))
     saved = rows + (costs[best] - losses[best]) - log_loss_rows(after)
     gain = float(model.share @ saved)
     deviation = float(np.sqrt(model.share @ (saved - gain) ** 2 / n))
