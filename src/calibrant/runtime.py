@@ -24,6 +24,9 @@ BLOCK_ELEMENTS = 1 << 16
 #: So many more may be held between two steps.
 _WIDER = 32
 
+#: How far from one the rows of a map may sum: more than float32 rounds a thousand classes by.
+_OFF = 1e-3
+
 FORMAT = "calibrant calibrator"
 
 
@@ -112,7 +115,7 @@ class Map:
         columns = 1 if array.ndim == 1 else array.shape[1]
         if columns != self.k and not (columns == 1 and self.k == 2):
             raise ValueError(f"X has {columns} columns; this map was fitted to {self.k} classes, one column per class.")
-        return predict(
+        p = predict(
             self.steps,
             array,
             None if columns == 1 else self.columns,
@@ -121,6 +124,10 @@ class Map:
             renormalize=self.renormalize,
             rounding=rounding_of(X),
         )
+        # Steps that are valid one by one may still be put together to something else by a stranger.
+        if not (p.min() >= 0.0 and np.abs(p.sum(axis=1) - 1.0).max() <= _OFF):
+            raise FileError("This map does not give probabilities: its file was changed.")
+        return p
 
     def predict(self, X: Any) -> list[Any]:
         """The most probable label of each row after calibration."""

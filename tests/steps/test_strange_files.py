@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from calibrant import get_calibrator, runtime, save
+from calibrant.steps import Log, Scale, Softmax
 
 
 def _saved(path: Path) -> dict[str, Any]:
@@ -33,3 +34,9 @@ def test_json_that_python_cannot_or_should_not_read(tmp_path: Path, text: str) -
     path.write_text(text)
     with pytest.raises(runtime.FileError, match=r"cal\.json: This is not a file"):
         runtime.load(path)
+
+
+def test_steps_that_are_valid_but_give_no_probabilities_are_refused() -> None:
+    changed = runtime.Map(["no", "yes"], [Log(), Softmax(), Scale(1e9)])
+    with pytest.raises(runtime.FileError, match="does not give probabilities"):
+        changed.predict_proba([[0.4, 0.6]])
