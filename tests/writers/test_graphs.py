@@ -12,23 +12,24 @@ from calibrant import runtime
 from calibrant.steps import Log, Softmax
 from calibrant.writers.calls import NotSupportedError
 from calibrant.writers.exporting import export_with_proof
+from tests.needs import needs
 from tests.steps.maps import CASES, fitted
 from tests.writers.test_source import HOSTILE, boosted
+
+pytestmark = pytest.mark.export
 
 #: Together they use every step.
 SOME = [case for case in CASES if case[1] < 10 or case[0] in ("venn-abers", "auto", "sms", "spline")]
 
 
 def predict(model, rows):
-    session = pytest.importorskip("onnxruntime").InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    session = needs("onnxruntime").InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(None, {"predictions": rows})[0]
 
 
 @pytest.mark.parametrize(("name", "k"), SOME)
 def test_onnx_predicts_the_same(name, k):
-    pytest.importorskip("onnxruntime")
+    needs("onnxruntime")
     calibrator, _ = fitted(name, k)
     done = export_with_proof(calibrator, to="onnx")
     assert done.difference is not None
@@ -36,7 +37,7 @@ def test_onnx_predicts_the_same(name, k):
 
 
 def test_onnx_of_trees_single_precision_and_facts(tmp_path):
-    onnx = pytest.importorskip("onnx")
+    onnx = needs("onnx")
     from calibrant.writers.onnx_graph import write
 
     rows = np.random.default_rng(1).dirichlet(np.ones(3), size=200)
@@ -55,7 +56,7 @@ def test_onnx_of_trees_single_precision_and_facts(tmp_path):
 
 
 def test_onnx_of_hostile_names_and_reordered_columns():
-    pytest.importorskip("onnx")
+    needs("onnx")
     from calibrant.writers.onnx_graph import write
 
     map_ = runtime.Map(HOSTILE, [Log(), Softmax()], columns=np.array([5, 0, 1, 2, 4, 3]))
@@ -75,7 +76,7 @@ def test_torch_predicts_the_same(name, k):
 @pytest.mark.torch
 @pytest.mark.parametrize("name", ["auto, monotone", "isotonic, ovo", "venn-abers", "sqs, kernel", "spline", "logistic"])
 def test_torch_module_is_scripted_exported_and_saved(name, tmp_path):
-    torch = pytest.importorskip("torch")
+    torch = needs("torch")
     calibrator, rows = fitted(name, 3)
     module = calibrant.export(calibrator, tmp_path / "cal.pt2")
     x = torch.as_tensor(rows)
@@ -90,7 +91,7 @@ def test_torch_module_is_scripted_exported_and_saved(name, tmp_path):
 
 @pytest.mark.torch
 def test_torch_module_of_trees_gradients_and_precision():
-    torch = pytest.importorskip("torch")
+    torch = needs("torch")
     from calibrant.writers.torch_module import write
 
     rows = np.random.default_rng(1).dirichlet(np.ones(3), size=200)
