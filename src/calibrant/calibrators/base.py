@@ -169,7 +169,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         --------
         >>> from calibrant import get_calibrator
         >>> get_calibrator("ts", smoothing=False).fit([0.1, 0.2, 0.6, 0.9], [0, 1, 0, 1]).steps()
-        [Log(), Scale(factor=0.92..., shift=0.0), Softmax()]
+        [Log(), Scale(factor=0.478..., shift=0.0), Softmax()]
         """
         raise NotImplementedError(
             f"The map of {type(self).__name__} is not a list of steps, so it runs in Python with this class only."
