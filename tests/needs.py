@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from typing import Any
 
 import pytest
@@ -12,5 +13,7 @@ import pytest
 def needs(module: str) -> Any:
     """The module, or a skipped test; with `CI=true`, where every extra is installed, a missing one is a failure."""
     if os.environ.get("CI", "").lower() in ("1", "true"):
-        return importlib.import_module(module)
+        with warnings.catch_warnings():  # as importorskip does: what another package warns of is not ours
+            warnings.simplefilter("ignore")
+            return importlib.import_module(module)
     return pytest.importorskip(module)
