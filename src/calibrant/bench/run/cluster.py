@@ -28,6 +28,9 @@ ATTEMPTS = 4
 
 _here = threading.local()
 
+#: How often a batch is handed over before the cluster counts as gone.
+_TRIALS = 5
+
 
 class DaskPool:
     """Threads of a dask cluster, each with a working process.
@@ -86,12 +89,18 @@ class DaskPool:
             self._running.clear()
 
     def _submit(self, batch: Batch, attempt: int = 1) -> None:
-        try:
-            # Scattered, because a batch may bring arrays, which do not belong into the scheduler's messages.
-            calls = self._client.scatter(_Calls(batch.calls), hash=False)
-            future = self._client.submit(_make_calls, calls, self._time_limit, pure=False)
-        except Exception as error:
-            raise self._gone(self._trouble() or f"the dask cluster takes no more work ({error})") from error
+        for trial in range(_TRIALS):
+            try:
+                # Scattered, because a batch may bring arrays, which do not belong into the scheduler's messages.
+                calls = self._client.scatter(_Calls(batch.calls), hash=False)
+                future = self._client.submit(_make_calls, calls, self._time_limit, pure=False)
+                break
+            except Exception as error:
+                trouble = self._trouble()
+                if trouble is None and trial + 1 < _TRIALS:  # the worker it went to has just died: others are left
+                    time.sleep(0.5)
+                    continue
+                raise self._gone(trouble or f"the dask cluster takes no more work ({error})") from error
         self._running[future.key] = (future, batch, attempt)
         future.add_done_callback(self._done.put)
 
