@@ -47,7 +47,7 @@ def source() -> MemorySource:
 @pytest.fixture
 def cluster():
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs="CRITICAL"
     ) as cluster:
         yield cluster
 
@@ -97,7 +97,7 @@ def held(count: int) -> list[Batch]:
 
 
 def test_a_cluster_without_workers_is_told_and_given_up() -> None:
-    options = {"dashboard_address": None, "silence_logs": "CRITICAL"}
+    options = {"dashboard_address": ":0", "silence_logs": "CRITICAL"}
     with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, **options) as cluster:
         pool = DaskPool(cluster.scheduler_address, tell_after=0.5, give_up_after=3.0)
         answers = pool.run(held(2))
@@ -115,7 +115,7 @@ SCHEDULER = """
 import sys, distributed
 if __name__ == "__main__":
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=None
+        n_workers=1, threads_per_worker=2, processes=False, protocol="tcp", dashboard_address=":0"
     ) as cluster:
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
@@ -150,7 +150,7 @@ def test_a_killed_scheduler_ends_the_run_and_keeps_what_is_done(source: MemorySo
 
 
 def test_a_cluster_that_nobody_joins(tmp_path: Path) -> None:
-    options = {"n_workers": 0, "dashboard_address": None, "silence_logs": "CRITICAL"}
+    options = {"n_workers": 0, "dashboard_address": ":0", "silence_logs": "CRITICAL"}
     with (
         distributed.LocalCluster(**options) as cluster,
         pytest.raises(RuntimeError, match="no worker joined the dask cluster within 1 s"),
