@@ -218,7 +218,7 @@ def test_merging_keeps_what_finished(tmp_path: Path) -> None:
 
 
 def test_subsampling_is_seeded_and_counts_as_other_data(source: MemorySource, tmp_path: Path) -> None:
-    from calibrant.bench.run.evaluate import subsampled
+    from calibrant.bench.run.draws import subsampled
 
     e = source.experiments()[0]
     p = source.load(e)

@@ -8,25 +8,33 @@ from __future__ import annotations
 
 import time
 import warnings
-import zlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.bench.run.method_spec import MethodSpec
-from calibrant.files.predictions.source import Experiment, Predictions
+from calibrant.files.predictions.source import Predictions
 from calibrant.inputs.predictions import to_probabilities
 from calibrant.inputs.words import Words
 from calibrant.metrics import accuracy, brier, expected_calibration_error, log_loss
+from calibrant.metrics.expected import expected_losses
 
 WARM_UP_ROWS = 100
 
 Outcome = dict[str, Any]
 
 
-def evaluate(predictions: Predictions, spec: MethodSpec) -> Outcome:
+def evaluate(predictions: Predictions, spec: MethodSpec, *, expected: bool = False) -> Outcome:
     """Fit, predict and measure.
+
+    Parameters
+    ----------
+    predictions : Predictions
+    spec : MethodSpec
+    expected : bool
+        Whether the test predictions are the true probabilities, as they are where labels were drawn from them: losses
+        are then expected ones, not those of the test labels.
 
     Returns
     -------
@@ -52,7 +60,8 @@ def evaluate(predictions: Predictions, spec: MethodSpec) -> Outcome:
             fitted = time.perf_counter()
             probas = np.asarray(calibrator.predict_proba(test), dtype=np.float64)
             predicted = time.perf_counter()
-            losses = measure(probas, predictions.labels_test, predictions.n_classes)
+            truth = predictions.probas_test if expected else None
+            losses = measure(probas, predictions.labels_test, predictions.n_classes, truth)
             return {
                 "status": "ok",
                 "message": "",
@@ -81,11 +90,18 @@ def unfinished(status: str, message: str) -> Outcome:
     return {"status": status, "message": " ".join(message.split())[:500], **dict.fromkeys(numbers, float("nan"))}
 
 
-def measure(probas: NDArray[np.float64], labels: NDArray[np.int64], n_classes: int) -> dict[str, float]:
-    """Test losses of calibrated probabilities."""
+def measure(
+    probas: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    n_classes: int,
+    truth: NDArray[np.float64] | None = None,
+) -> dict[str, float]:
+    """Test losses of calibrated probabilities; expected ones where the true probabilities are known."""
     if probas.shape != (len(labels), n_classes):
         raise ValueError(f"predict_proba returned shape {probas.shape}, expected {(len(labels), n_classes)}")
     probas = np.asarray(to_probabilities(probas, words=Words("predict_proba's result")))
+    if truth is not None:
+        return {**expected_losses(truth, probas), "ece": float("nan")}
     names = range(n_classes)
     return {
         "logloss": log_loss(labels, probas, classes=names),
@@ -106,19 +122,3 @@ def warm_up(predictions: Predictions, spec: MethodSpec) -> None:
         except Exception:
             # What is wrong will be seen, and reported, in the fit that counts.
             return
-
-
-def subsampled(predictions: Predictions, experiment: Experiment, max_cal_rows: int | None, seed: int) -> Predictions:
-    """Calibration rows drawn without replacement when there are more than `max_cal_rows`.
-
-    The draw depends on the seed and on dataset and fold, not on the model: models keep the same rows.
-    """
-    n = len(predictions.labels_cal)
-    if max_cal_rows is None or n <= max_cal_rows:
-        return predictions
-    name = f"{experiment.dataset}/{experiment.fold}".encode()
-    rows = np.random.default_rng([seed, zlib.crc32(name)]).choice(n, size=max_cal_rows, replace=False)
-    rows.sort()
-    return Predictions(
-        predictions.probas_cal[rows], predictions.labels_cal[rows], predictions.probas_test, predictions.labels_test
-    )

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calibrant.bench.run.calls import Batch, Call, Pool
-from calibrant.bench.run.evaluate import Outcome, evaluate, subsampled, unfinished, warm_up
+from calibrant.bench.run.draws import subsampled
+from calibrant.bench.run.evaluate import Outcome, evaluate, unfinished, warm_up
 from calibrant.bench.run.method_spec import MethodSpec
 from calibrant.bench.run.plan import Done, Options, Unit
 from calibrant.files.predictions.opening import open_predictions

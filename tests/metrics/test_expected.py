@@ -1,0 +1,43 @@
+"""Expected losses against closed forms and against means over many drawn labels."""
+
+import numpy as np
+import pytest
+
+from calibrant.metrics import accuracy, brier, log_loss
+from calibrant.metrics.expected import expected_losses
+from calibrant.metrics.random import LabelSampler
+
+
+def test_excess_is_the_divergence_and_the_squared_distance():
+    rng = np.random.default_rng(1)
+    q, p = rng.dirichlet(np.ones(4), size=50), rng.dirichlet(np.ones(4), size=50)
+    best, found = expected_losses(q, q), expected_losses(q, p)
+    assert found["logloss"] - best["logloss"] == pytest.approx((q * np.log(q / p)).sum(axis=1).mean(), rel=1e-12)
+    assert found["brier"] - best["brier"] == pytest.approx(((p - q) ** 2).sum(axis=1).mean(), rel=1e-12)
+
+
+def test_mean_over_drawn_labels():
+    rng = np.random.default_rng(2)
+    q, p = rng.dirichlet(np.ones(3), size=40), rng.dirichlet(np.ones(3), size=40)
+    sampler, names = LabelSampler(q), range(3)
+    drawn = [sampler.draw(rng) for _ in range(4000)]
+    exact = expected_losses(q, p)
+    for name, loss in (
+        ("logloss", lambda y: log_loss(y, p, classes=names)),
+        ("brier", lambda y: brier(y, p, scale_by_half=False, classes=names)),
+        ("accuracy", lambda y: accuracy(y, p, classes=names)),
+    ):
+        values = np.array([loss(y) for y in drawn])
+        assert abs(values.mean() - exact[name]) < 5 * values.std() / np.sqrt(len(values))
+
+
+def test_impossible_classes():
+    q = np.array([[1.0, 0.0]])
+    assert expected_losses(q, q) == {"logloss": 0.0, "brier": 0.0, "accuracy": 1.0}
+    assert expected_losses(q, q[:, ::-1])["logloss"] == pytest.approx(-np.log(1e-15))
+    assert expected_losses(q, q[:, ::-1], floor=0.0)["logloss"] == np.inf
+
+
+def test_shapes_must_agree():
+    with pytest.raises(ValueError, match=r"truth has shape \(1, 2\), proba \(2, 2\)"):
+        expected_losses(np.full((1, 2), 0.5), np.full((2, 2), 0.5))
