@@ -21,7 +21,7 @@ from calibrant.calibrators.base import Calibrator
 from calibrant.metrics.scalars import SCALARS, scalar
 from calibrant.softmax import solvers
 from calibrant.softmax.penalties import Ridge
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 
 BLAS = ThreadpoolController().select(user_api="blas")
 pytestmark = pytest.mark.skipif(not BLAS.lib_controllers, reason="no BLAS library that threadpoolctl knows")
@@ -196,11 +196,11 @@ def test_large_products_use_the_free_cores(monkeypatch, large, expected):
     monkeypatch.setattr(threads, "free_cores", lambda: 2)
     monkeypatch.setattr(threads, "LARGE_PRODUCT", large)
     seen = []
-    evaluate = SoftmaxProblem.evaluate
-    monkeypatch.setattr(SoftmaxProblem, "evaluate", lambda *args: (seen.append(in_force()), evaluate(*args))[1])
+    at = ArrayProblem.at
+    monkeypatch.setattr(ArrayProblem, "at", lambda *args, **kw: (seen.append(in_force()), at(*args, **kw))[1])
     rng = np.random.default_rng(0)
     x = rng.normal(size=(5, 1000))
-    problem = SoftmaxProblem(rng.integers(5, size=1000), x, shared=x)
+    problem = ArrayProblem(rng.integers(5, size=1000), x, shared=x)
     with threads.limit():
         solvers.solve(problem, Ridge(np.ones(problem.shape)))
     assert set.union(*seen) == expected

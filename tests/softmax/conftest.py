@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 
 
-def make_problem(kind: str, n: int = 300, k: int = 4, seed: int = 0, weighted: bool = False) -> SoftmaxProblem:
+def make_problem(kind: str, n: int = 300, k: int = 4, seed: int = 0, weighted: bool = False) -> ArrayProblem:
     rng = np.random.default_rng(seed)
     k = 2 if kind == "binary" else k
     z = rng.normal(size=(n, k))
@@ -18,13 +18,13 @@ def make_problem(kind: str, n: int = 300, k: int = 4, seed: int = 0, weighted: b
     weight = rng.integers(1, 4, size=n).astype(float) if weighted else None
     if kind == "matrix":
         shared = np.vstack([x, np.ones(n)])
-        return SoftmaxProblem(y, shared[:k], shared=shared, weight=weight)
+        return ArrayProblem(y, shared[:k], shared=shared, weight=weight)
     if kind == "vector":
-        return SoftmaxProblem(y, x, shared=np.ones((1, n)), own=x[None], weight=weight)
+        return ArrayProblem(y, x, shared=np.ones((1, n)), own=x[None], weight=weight)
     if kind == "mixed":
-        return SoftmaxProblem(y, x, shared=np.vstack([x, np.ones(n)]), own=np.stack([x**2, np.exp(x)]), weight=weight)
+        return ArrayProblem(y, x, shared=np.vstack([x, np.ones(n)]), own=np.stack([x**2, np.exp(x)]), weight=weight)
     t = x[1] - x[0]
-    return SoftmaxProblem(y, np.zeros((2, n)), shared=np.vstack([t, np.ones(n), t * t]), weight=weight, first_free=1)
+    return ArrayProblem(y, np.zeros((2, n)), shared=np.vstack([t, np.ones(n), t * t]), weight=weight, first_free=1)
 
 
 KINDS = ("matrix", "vector", "mixed", "binary")

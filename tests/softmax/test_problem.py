@@ -5,12 +5,12 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.special import logsumexp, softmax
 
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 
 from .conftest import make_problem
 
 
-def plain_loss(problem: SoftmaxProblem, theta: np.ndarray) -> float:
+def plain_loss(problem: ArrayProblem, theta: np.ndarray) -> float:
     """The mean log loss written as in the formula, with loops over nothing but NumPy."""
     z = problem.offset.astype(float).copy()
     f = problem.first_free
@@ -27,26 +27,27 @@ def test_value_gradient_and_curvature_agree_with_finite_differences(kind: str, w
     problem = make_problem(kind, weighted=weighted)
     rng = np.random.default_rng(1)
     theta = 0.3 * rng.normal(size=problem.shape)
-    loss, p = problem.evaluate(problem.logits(theta))
+    point = problem.at(theta)
+    loss = point.loss
     assert loss == pytest.approx(plain_loss(problem, theta), rel=1e-13)
     numeric = approx_fprime(theta.ravel(), lambda t: plain_loss(problem, t.reshape(problem.shape)), 1e-7)
-    gradient = problem.gradient(p)
+    gradient = point.gradient()
     np.testing.assert_allclose(gradient.ravel(), numeric, atol=1e-6)
 
     direction = rng.normal(size=problem.shape)
 
     def gradient_at(t: np.ndarray) -> np.ndarray:
-        return problem.gradient(problem.evaluate(problem.logits(t))[1])
+        return problem.at(t).gradient()
 
     h = 1e-6
     numeric_product = (gradient_at(theta + h * direction) - gradient_at(theta - h * direction)) / (2 * h)
-    product = problem.hessian_vector_product(p, direction)
+    product = point.hessian_vector_product(direction)
     np.testing.assert_allclose(product, numeric_product, atol=1e-7)
-    np.testing.assert_allclose(problem.hessian(p) @ direction.ravel(), product.ravel(), atol=1e-12)
+    np.testing.assert_allclose(point.hessian() @ direction.ravel(), product.ravel(), atol=1e-12)
     fused = problem.derivatives(theta)
     assert fused[0] == pytest.approx(loss, rel=1e-13)
     np.testing.assert_allclose(fused[1], gradient, atol=1e-13)
-    np.testing.assert_allclose(fused[2], problem.hessian(p), atol=1e-13)
+    np.testing.assert_allclose(fused[2], point.hessian(), atol=1e-13)
 
 
 def test_derivatives_in_the_scale_are_those_of_the_mean_loss(kind: str) -> None:
@@ -74,7 +75,7 @@ def test_weight_two_equals_a_repeated_row(kind: str) -> None:
     problem = make_problem(kind, weighted=True)
     counts = np.rint(problem.row_weight * problem.total_weight).astype(int)
     rows = np.repeat(np.arange(problem.n_rows), counts)
-    repeated = SoftmaxProblem(
+    repeated = ArrayProblem(
         problem.y[rows],
         problem.offset[:, rows],
         shared=problem.shared[:, rows],
@@ -88,18 +89,52 @@ def test_weight_two_equals_a_repeated_row(kind: str) -> None:
 
 def test_extreme_logits_give_finite_losses_and_exact_probabilities() -> None:
     z = np.array([[0.0, -1000.0, 700.0], [-800.0, 0.0, 700.0], [-0.5, 1e4, -1e4]])
-    problem = SoftmaxProblem(np.array([0, 1, 2]), z)
-    loss, p = problem.evaluate(z.copy())
-    np.testing.assert_allclose(p, softmax(z, axis=0), rtol=1e-12, atol=1e-300)
-    assert loss == pytest.approx(np.mean(logsumexp(z, axis=0) - z[[0, 1, 2], [0, 1, 2]]), rel=1e-12)
+    problem = ArrayProblem(np.array([0, 1, 2]), z)
+    point = problem.at(np.zeros(problem.shape))
+    np.testing.assert_allclose(point.p, softmax(z, axis=0), rtol=1e-12, atol=1e-300)
+    assert point.loss == pytest.approx(np.mean(logsumexp(z, axis=0) - z[[0, 1, 2], [0, 1, 2]]), rel=1e-12)
 
 
 def test_single_precision_agrees_to_its_rounding(kind: str) -> None:
     problem = make_problem(kind)
     narrow = problem.astype(np.float32)
     theta = 0.1 * np.random.default_rng(5).normal(size=problem.shape)
-    loss, p = problem.evaluate(problem.logits(theta))
-    narrow_loss, narrow_p = narrow.evaluate(narrow.logits(theta))
-    assert narrow_p.dtype == np.float32
-    assert narrow_loss == pytest.approx(loss, rel=1e-5)
-    np.testing.assert_allclose(narrow.gradient(narrow_p), problem.gradient(p), atol=1e-5)
+    wide_point, narrow_point = problem.at(theta), narrow.at(theta)
+    assert narrow_point.p.dtype == np.float32
+    assert narrow_point.loss == pytest.approx(wide_point.loss, rel=1e-5)
+    np.testing.assert_allclose(narrow_point.gradient(), wide_point.gradient(), atol=1e-5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_the_preconditioners_are_parts_of_the_hessian(kind: str, weighted: bool) -> None:
+    problem = make_problem(kind, weighted=weighted)
+    (r, q), d = problem.shape, problem.n_shared
+    point = problem.at(0.3 * np.random.default_rng(6).normal(size=(r, q)))
+    hessian = point.hessian().reshape(r, q, r, q)
+    blocks = np.stack([hessian[j, :, j] for j in range(r)])
+    np.testing.assert_allclose(point.class_blocks(), blocks, atol=1e-13)
+    gram, scale, own = point.mean_curvature()
+    spread = (point.p * (1.0 - point.p)) * problem.row_weight
+    np.testing.assert_allclose(scale, spread[problem.first_free :].sum(axis=1), atol=1e-14)
+    np.testing.assert_allclose(own, np.einsum("jqq->jq", blocks)[:, d:], atol=1e-13)
+    if not problem.first_free:
+        np.testing.assert_allclose(gram * spread.sum(), blocks[:, :d, :d].sum(axis=0), atol=1e-12)
+
+
+def test_curvature_on_some_rows_is_unbiased(kind: str) -> None:
+    """Halves of the rows, many of them: their mean curvature is that of all rows, within sampling error."""
+    problem = make_problem(kind, weighted=False)
+    point = problem.at(np.zeros(problem.shape))
+    rng = np.random.default_rng(7)
+    halves = np.stack([point.thinned(0.5, rng).hessian() for _ in range(200)])
+    np.testing.assert_array_less(np.abs(halves.mean(axis=0) - point.hessian()), 6.0 * halves.std(axis=0) / 14 + 1e-9)
+    np.testing.assert_allclose(point.thinned(1.0, rng).hessian(), point.hessian(), atol=1e-13)
+
+
+def test_a_point_may_take_the_memory_of_another(kind: str) -> None:
+    problem = make_problem(kind)
+    theta = np.full(problem.shape, 0.1)
+    old = problem.at(np.zeros(problem.shape))
+    new = problem.at(theta, reuse=old)
+    assert new.p is old.p
+    assert new.loss == problem.at(theta).loss

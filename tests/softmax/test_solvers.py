@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from calibrant.softmax.certificate import duality_gap
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers import SOLVERS, choose, solve
 from calibrant.softmax.solvers.solution import evaluate
 
@@ -19,7 +19,7 @@ from .conftest import KINDS, make_problem
 from .test_problem import plain_loss
 
 
-def groups_of(problem: SoftmaxProblem) -> np.ndarray:
+def groups_of(problem: ArrayProblem) -> np.ndarray:
     r, q = problem.shape
     groups = np.tile(np.arange(q) % 2, (r, 1))
     if r > 1 and q > r:
@@ -27,7 +27,7 @@ def groups_of(problem: SoftmaxProblem) -> np.ndarray:
     return groups
 
 
-def make_penalty(name: str, problem: SoftmaxProblem) -> Penalty:
+def make_penalty(name: str, problem: ArrayProblem) -> Penalty:
     groups = groups_of(problem)
     strength = np.array([0.004, 0.01, 0.02])[groups]
     return {
@@ -39,7 +39,7 @@ def make_penalty(name: str, problem: SoftmaxProblem) -> Penalty:
     }[name]()
 
 
-def referee_smooth(problem: SoftmaxProblem, penalty: Penalty) -> float:
+def referee_smooth(problem: ArrayProblem, penalty: Penalty) -> float:
     """scipy's BFGS on the formula, polished by its trust-region method with an independent gradient."""
 
     def value(t: np.ndarray) -> float:
@@ -58,7 +58,7 @@ def referee_smooth(problem: SoftmaxProblem, penalty: Penalty) -> float:
     return float(result.fun)
 
 
-def referee_convex(problem: SoftmaxProblem, penalty: Penalty) -> float:
+def referee_convex(problem: ArrayProblem, penalty: Penalty) -> float:
     import cvxpy as cp
 
     theta = cp.Variable(problem.shape)
@@ -145,7 +145,7 @@ def test_gap_bounds_suboptimality_everywhere(name: str, kind: str) -> None:
     for scale in (0.0, 1e-3, 0.1, 1.0, 5.0):
         theta = scale * rng.normal(size=problem.shape)
         state = evaluate(problem, penalty, theta)
-        gap = duality_gap(problem, penalty, theta, state.p, state.u, state.objective)
+        gap = duality_gap(state.point, penalty, theta, state.u, state.objective)
         assert gap >= 0.0
         assert gap >= state.objective - best - 1e-12
 
@@ -153,7 +153,7 @@ def test_gap_bounds_suboptimality_everywhere(name: str, kind: str) -> None:
 def test_two_parameters_against_brute_force() -> None:
     """One intercept and one slope on a grid: what no solver can get wrong unnoticed, MCP included."""
     full = make_problem("binary")
-    problem = SoftmaxProblem(full.y, full.offset, shared=full.shared[:2], first_free=1)
+    problem = ArrayProblem(full.y, full.offset, shared=full.shared[:2], first_free=1)
     strength = np.array([[0.05, 0.02]])
     for penalty in (Ridge(strength), Lasso(strength), MCP(strength, 3.0), GroupLasso(strength, np.array([[0, 1]]))):
         solution = solve(problem, penalty)

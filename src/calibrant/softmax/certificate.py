@@ -9,26 +9,18 @@ scaled by the factor ``c`` that makes ``c·u`` feasible; the dual value is then 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.softmax.penalties import GroupLasso, Lasso, Penalty, Ridge
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.problem import Point
 from calibrant.typing import FloatArray
 
 
-def duality_gap(
-    problem: SoftmaxProblem,
-    penalty: Penalty,
-    theta: FloatArray,
-    p: NDArray[np.floating],
-    u: FloatArray,
-    objective: float,
-) -> float:
+def duality_gap(point: Point, penalty: Penalty, theta: FloatArray, u: FloatArray, objective: float) -> float:
     """An upper bound of the suboptimality of `theta`, or NaN where no feasible dual point is at hand.
 
     Parameters
     ----------
-    p, u : probabilities (k, n) and gradient of the loss at `theta`.
+    point, u : the problem at `theta`, and the gradient of the loss there.
     objective : loss plus penalty at `theta`.
     """
     if not penalty.certifies:
@@ -36,10 +28,7 @@ def duality_gap(
     if isinstance(penalty, Ridge):
         return penalty.conjugate(u + penalty.gradient(theta))
     if isinstance(penalty, (Lasso, GroupLasso)):
-        from calibrant.softmax.kernels import scaled_dual_value
-
-        dual = scaled_dual_value(p, problem.offset, problem.y, problem.row_weight, penalty.dual_scale(u))
-        return max(0.0, objective - float(dual))
+        return max(0.0, objective - point.dual_value(penalty.dual_scale(u)))
     return float("nan")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.typing import FloatArray
 
 #: When no row is classified wrongly the optimum is at infinity, when none is better than chance at zero.
@@ -42,7 +42,7 @@ def fit_inverse_temperature(
         some = slice(None, None, n // (_MANY_ROWS // 4))
         weight_of_some = None if weight is None else weight[some]
         start, _ = fit_inverse_temperature(np.ascontiguousarray(x[:, some]), y[some], weight_of_some, start)
-    problem = SoftmaxProblem(y, x, weight=weight)
+    problem = ArrayProblem(y, x, weight=weight)
     pull = prior / problem.total_weight
     if prior > 0.0:
         start = _start_with_prior(problem, fit_inverse_temperature(x, y, weight, start)[0], pull)
@@ -79,7 +79,7 @@ def fit_inverse_temperature(
     return alpha, loss
 
 
-def _start_with_prior(problem: SoftmaxProblem, free: float, pull: float) -> float:
+def _start_with_prior(problem: ArrayProblem, free: float, pull: float) -> float:
     """The best start between 1 and the optimum `free` without the prior, where the optimum with it lies."""
     steps = np.linspace(0.0, np.log(free), 1 + int(np.ceil(abs(np.log(free)))))[1:]
     if len(steps) < 2:

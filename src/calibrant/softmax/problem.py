@@ -1,273 +1,139 @@
-"""The softmax problem: value, gradient and curvature of the weighted mean log loss of
+"""What a solver may ask: the weighted mean log loss of a softmax model, and its derivatives, as sums over rows.
+
+The logits of row i and class j are
 
     Z_ij = X_ij + Σ_d F_id Θ_jd + Σ_m G_ijm Θ_j,d+m
 
-for logits ``Z`` (rows i, classes j), an offset ``X``, *shared* features ``F`` that every class weighs by its own
-coefficients, and *own-class* features ``G`` of which a class sees only its own. Temperature, vector and matrix
-scaling, Dirichlet calibration and the binary logistic family are all of this form; they differ in their features
-and penalties. Matrices are stored class-major, (k, n), as the kernels want them.
+for an offset ``X``, *shared* features ``F`` that every class weighs by its own coefficients, and *own-class* features
+``G`` of which a class sees only its own. Temperature, vector and matrix scaling, Dirichlet calibration and the binary
+logistic family are all of this form; they differ in their features and penalties.
+
+Where the rows live is the problem's business (`calibrant.softmax.rows`). A solver holds arrays of the size of the
+coefficients and asks for the problem *at* some of them; a point answers with sums over rows.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
 
 from calibrant.typing import FloatArray
 
-#: Numbers handled at a time when the dense Hessian is accumulated: they stay in the cache.
-_HESSIAN_ELEMENTS = 1 << 16
 
+class MeanCurvature(NamedTuple):
+    """The curvature of all classes in one matrix, with ``v_ij = p_ij (1 − p_ij)`` and ``ω_i = Σ_j v_ij``.
 
-class SoftmaxProblem:
-    """Mean log loss of a linear softmax model.
-
-    Parameters
+    Attributes
     ----------
-    y : ndarray of shape (n,)
-        Column numbers of the labels.
-    offset : ndarray of shape (k, n)
-        Logits at zero coefficients.
-    shared : ndarray of shape (d, n), default=None
-        Features every class weighs by its own coefficients.
-    own : ndarray of shape (m, k, n), default=None
-        Features of which class j sees only ``own[:, j]``.
-    weight : ndarray of shape (n,), default=None
-        Row weights, as counts; the loss is divided by their sum.
-    first_free : int, default=0
-        Classes before this one have no coefficients: 1 makes the first class the reference of a binary model.
-    dtype : dtype, default=float64
-        Precision of the large matrices; sums that make up the loss are float64 always.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> x = np.log(rng.dirichlet(np.ones(3), size=50)).T
-    >>> problem = SoftmaxProblem(rng.integers(3, size=50), x, shared=np.vstack([x, np.ones(50)]))
-    >>> problem.shape
-    (3, 4)
-    >>> loss, p = problem.evaluate(problem.logits(np.zeros((3, 4))))
-    >>> p.shape, problem.gradient(p).shape
-    ((3, 50), (3, 4))
+    gram : ndarray of shape (d, d), the mean ``Σ_i w_i ω_i F_i F_iᵀ / Σ_i w_i ω_i``.
+    scale : ndarray of shape (r,), the curvature ``Σ_i w_i v_ij`` of each class.
+    own : ndarray of shape (r, m), the diagonal ``Σ_i w_i v_ij G_ijm²``.
     """
 
-    def __init__(
-        self,
-        y: NDArray[np.int64],
-        offset: NDArray[Any],
-        *,
-        shared: NDArray[Any] | None = None,
-        own: NDArray[Any] | None = None,
-        weight: FloatArray | None = None,
-        first_free: int = 0,
-        dtype: DTypeLike = np.float64,
-    ) -> None:
-        k, n = offset.shape
-        self.dtype = np.dtype(dtype)
-        self.y = np.ascontiguousarray(y, dtype=np.int64)
-        self.offset = np.ascontiguousarray(offset, dtype=dtype)
-        self.shared = np.ascontiguousarray(np.empty((0, n)) if shared is None else shared, dtype=dtype)
-        self.own = np.ascontiguousarray(np.empty((0, k, n)) if own is None else own, dtype=dtype)
-        self.total_weight = float(n) if weight is None else float(weight.sum())
-        share = np.full(n, 1.0 / n) if weight is None else weight / self.total_weight
-        self.row_weight = share.astype(dtype)
-        #: The weight all rows have, if they have one: it then need not be multiplied into every matrix.
-        self.equal_weight = 1.0 / n if weight is None else None
-        self.first_free = first_free
-        self.n_shared, self.n_own = len(self.shared), len(self.own)
-        self.shape = (k - first_free, self.n_shared + self.n_own)
-        self._share = share
-        self._label_part: FloatArray | None = None
-        self._buffer: NDArray[Any] | None = None
-        self._squares: FloatArray | None = None
+    gram: FloatArray
+    scale: FloatArray
+    own: FloatArray
 
-    @property
-    def n_classes(self) -> int:
-        return int(self.offset.shape[0])
 
-    @property
-    def n_rows(self) -> int:
-        return int(self.offset.shape[1])
+class Point(ABC):
+    """The problem at certain coefficients: sums over rows, each computed when it is asked for.
+
+    Weights ``w_i`` are shares of the total weight, so that all sums are means.
+    """
+
+    #: The mean log loss.
+    loss: float
+
+    @abstractmethod
+    def gradient(self) -> FloatArray:
+        """Gradient of the loss, shaped like the coefficients."""
+
+    @abstractmethod
+    def hessian_vector_product(self, direction: FloatArray) -> FloatArray:
+        """``Σ_i w_i f_iᵀ (diag(p_i) − p_i p_iᵀ) f_i`` times a direction."""
+
+    @abstractmethod
+    def hessian(self) -> FloatArray:
+        """The dense Hessian, for problems with few parameters: square, in the order of ``theta.ravel()``."""
+
+    @abstractmethod
+    def class_blocks(self) -> FloatArray:
+        """Each class's own block of the Hessian, ``Σ_i w_i p_ij (1 − p_ij) f_ij f_ijᵀ``, of shape (r, q, q)."""
+
+    @abstractmethod
+    def mean_curvature(self) -> MeanCurvature:
+        """One Gram matrix of the shared features for all classes, and the curvature of each."""
+
+    @abstractmethod
+    def dual_value(self, scale: float) -> float:
+        """``Σ_i w_i (H(q_i) + (q_i − onehot(y_i)) · X_i)`` at ``q_i = onehot(y_i) + scale (p_i − onehot(y_i))``."""
+
+    @abstractmethod
+    def thinned(self, share: float, rng: np.random.Generator) -> Point:
+        """The same point on about this share of the rows, drawn at random: for curvature, not for loss or gradient.
+
+        The sums are unbiased estimates of those over all rows.
+        """
+
+
+class SoftmaxProblem(ABC):
+    """Mean log loss of a linear softmax model, wherever its rows are.
+
+    Attributes
+    ----------
+    shape : number of classes that have coefficients, and number of coefficients of each.
+    n_classes, n_rows : int
+    n_shared, n_own : number of shared and of own-class features.
+    total_weight : sum of the row weights as they were given.
+    precision : relative rounding of the loss.
+    curvature_share : the share of the rows that suffices for curvature; below one where passes over all are dear.
+    in_memory : whether the rows are arrays that a solver which visits single rows can have (`ArrayProblem`).
+    """
+
+    shape: tuple[int, int]
+    n_classes: int
+    n_rows: int
+    n_shared: int
+    n_own: int
+    total_weight: float
+    precision: float = float(np.finfo(np.float64).eps)
+    curvature_share: float = 1.0
+    in_memory: ClassVar[bool] = False
 
     @property
     def n_parameters(self) -> int:
         return self.shape[0] * self.shape[1]
 
-    @property
-    def second_moments(self) -> FloatArray:
-        """Mean squares of the features that each coefficient multiplies, shaped like the coefficients."""
-        if self._squares is None:
-            out = np.empty(self.shape)
-            out[:, : self.n_shared] = np.square(self.shared) @ self.row_weight
-            out[:, self.n_shared :] = (np.square(self.own[:, self.first_free :]) @ self.row_weight).T
-            self._squares = out
-        return self._squares
+    @abstractmethod
+    def at(self, theta: FloatArray, *, reuse: Point | None = None, dense: bool = False) -> Point:
+        """The problem at coefficients `theta`.
 
-    @property
-    def _target(self) -> FloatArray:
-        """The part of the gradient that the labels make, ``Σ_i w_i 1[y_i = j] f_i``: it never changes."""
-        if self._label_part is None:
-            self._label_part = self._label_sums()
-        return self._label_part
-
-    def _label_sums(self) -> FloatArray:
-        k, share = self.n_classes, self._share
-        sums = np.zeros((k, self.shape[1]))
-        for d, feature in enumerate(self.shared):
-            sums[:, d] = np.bincount(self.y, share * feature, minlength=k)
-        rows = np.arange(self.n_rows)
-        for m, feature in enumerate(self.own):
-            sums[:, self.n_shared + m] = np.bincount(self.y, share * feature[self.y, rows], minlength=k)
-        return sums[self.first_free :]
-
-    def _scratch(self) -> NDArray[Any]:
-        """A (k, n) matrix used and overwritten within one call: fresh memory for each would cost more than the sums."""
-        if self._buffer is None:
-            self._buffer = np.empty((self.n_classes, self.n_rows), dtype=self.dtype)
-        return self._buffer
-
-    def linear(self, theta: FloatArray, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """``F Θᵀ + G Θ``, shape (k, n): the change of the logits that coefficients `theta` make."""
-        theta = theta.astype(self.dtype, copy=False)
-        z = np.empty((self.n_classes, self.n_rows), dtype=self.dtype) if out is None else out
-        free = z[self.first_free :]
-        z[: self.first_free] = 0.0
-        if self.n_shared > 1 or not self.n_own:
-            np.matmul(theta[:, : self.n_shared], self.shared, out=free)
-        elif self.n_shared:
-            np.multiply(theta[:, :1], self.shared[0], out=free)
-        else:
-            free[:] = 0.0
-        if self.n_own:
-            from calibrant.softmax.kernels import add_own
-
-            add_own(free, theta[:, self.n_shared :], self.own[:, self.first_free :])
-        return z
-
-    def adjoint(self, residual: NDArray[Any]) -> FloatArray:
-        """Sums over rows of residuals (k, n) times features: the transpose of `linear`."""
-        residual = residual[self.first_free :]
-        out = np.empty(self.shape)
-        if self.n_shared:
-            out[:, : self.n_shared] = residual @ self.shared.T
-        if self.n_own:
-            from calibrant.softmax.kernels import own_sums
-
-            own_sums(residual, self.own[:, self.first_free :], out[:, self.n_shared :])
-        return out
-
-    def logits(self, theta: FloatArray, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Logits (k, n) at coefficients `theta`."""
-        if out is None and not theta.any():
-            return self.offset.copy()
-        z = self.linear(theta, out=out)
-        z += self.offset
-        return z
-
-    def largest_change(self, theta: FloatArray) -> float:
-        """The largest change of a logit that coefficients `theta` make."""
-        change = self.linear(theta, out=self._scratch())
-        return max(float(change.max()), -float(change.min()))
-
-    def evaluate(self, z: NDArray[Any]) -> tuple[float, NDArray[Any]]:
-        """Mean log loss at logits `z` (k, n), and the probabilities, which overwrite `z`."""
-        from calibrant.softmax.kernels import softmax_loss
-
-        loss = softmax_loss(z, self.y, self.row_weight)
-        return float(loss), z
-
-    def gradient(self, p: NDArray[Any]) -> FloatArray:
-        """Gradient of the mean log loss where the model predicts `p` (k, n)."""
-        if self.equal_weight is not None:
-            return self.equal_weight * self.adjoint(p) - self._target
-        return self.adjoint(np.multiply(p, self.row_weight, out=self._scratch())) - self._target
-
-    def hessian_vector_product(self, p: NDArray[Any], direction: FloatArray) -> FloatArray:
-        """``(1/n) Σ_i w_i f_iᵀ (diag(p_i) − p_i p_iᵀ) f_i`` times a direction."""
-        from calibrant.softmax.kernels import apply_curvature, own_curvature
-
-        if self.n_own and self.n_shared <= 1 and not self.first_free:  # no matrix product that BLAS could do better
-            return own_curvature(p, self.shared, self.own, direction.astype(self.dtype, copy=False), self.row_weight)
-        d = self.linear(direction, out=self._scratch())
-        apply_curvature(p, d, self.row_weight)
-        return self.adjoint(d)
-
-    def scaled(self, alpha: float) -> tuple[float, float, float]:
-        """Mean log loss at `alpha` > 0 times the offset, and its first two derivatives in `alpha`."""
-        from calibrant.softmax.kernels import logistic_derivatives, scaled_derivatives
-
-        if self.n_classes == 2:  # by the kernel that binary methods need anyway: one less to compile
-            odds = self.offset[1:] - self.offset[:1]
-            scale = np.array([float(alpha)])
-            loss, slope, bend = logistic_derivatives(np.zeros_like(self.offset), odds, scale, self.y, self.row_weight)
-            return loss, float(slope[0]), float(bend[0, 0])
-        return scaled_derivatives(self.offset, float(alpha), self.y, self.row_weight)
-
-    def scalar(self, t: float) -> Any:
-        """A number in the precision of the matrices, so that products with them do not widen."""
-        return np.asarray(t, dtype=self.dtype)[()]
-
-    def class_features(self, j: int, rows: slice = slice(None)) -> NDArray[Any]:
-        """All features that class `j` sees, (n_shared + n_own, rows)."""
-        if not self.n_own:
-            return self.shared[:, rows]
-        return np.concatenate([self.shared[:, rows], self.own[:, j, rows]])
-
-    def hessian(self, p: NDArray[Any]) -> FloatArray:
-        """The dense Hessian, for problems with few parameters: square, in the order of ``theta.ravel()``.
-
-        With ``a_i = p_i ⊗ f_i`` it is ``blockdiag(Σ_i w_i p_ij f_i f_iᵀ) − Σ_i w_i a_i a_iᵀ``: one symmetric
-        product of the size of the problem, instead of one for each pair of classes.
+        Parameters
+        ----------
+        theta : ndarray, shaped like `shape`.
+        reuse : Point, default=None
+            A point of this problem that is not needed any more: its memory may be taken.
+        dense : bool, default=False
+            Whether the dense Hessian will be asked for: homes where a pass over the rows is dear make it in the pass
+            that makes the loss.
         """
-        r, q = self.shape
-        d, first = self.n_shared, self.first_free
-        out = np.zeros((r * q, r * q))
-        blocks = np.zeros((r, q, q))
-        at_once = min(max(_HESSIAN_ELEMENTS // (r * q), 256), self.n_rows)
-        buffer = np.empty((r, q, at_once), dtype=self.dtype)
-        for start in range(0, self.n_rows, at_once):
-            rows = slice(start, min(start + at_once, self.n_rows))
-            root = np.sqrt(self.row_weight[rows])
-            shared, own = self.shared[:, rows] * root, self.own[:, first:, rows] * root
-            a = buffer[:, :, : len(root)]
-            np.multiply(p[first:, None, rows], shared, out=a[:, :d])
-            np.multiply(p[first:, rows], own, out=a[:, d:].transpose(1, 0, 2))
-            flat = a.reshape(r * q, -1)
-            if d:
-                blocks[:, :, :d] += (flat @ shared.T).reshape(r, q, d)
-            for m in range(q - d):
-                blocks[:, :, d + m] += np.einsum("jqn,jn->jq", a, own[m])
-            out -= flat @ flat.T
-        for j in range(r):
-            here = slice(j * q, (j + 1) * q)
-            out[here, here] += blocks[j]
-        return out
 
     def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Mean log loss at `theta`, its gradient and its dense Hessian: for the smallest problems."""
-        if self.n_classes == 2 and self.first_free == 1 and not self.n_own:
-            from calibrant.softmax.kernels import logistic_derivatives
+        point = self.at(theta, dense=True)
+        return point.loss, point.gradient(), point.hessian()
 
-            loss, gradient, hessian = logistic_derivatives(self.offset, self.shared, theta[0], self.y, self.row_weight)
-            return float(loss), gradient[None], hessian
-        loss, p = self.evaluate(self.logits(theta))
-        return loss, self.gradient(p), self.hessian(p)
+    @property
+    @abstractmethod
+    def second_moments(self) -> FloatArray:
+        """Mean squares of the features that each coefficient multiplies, shaped like the coefficients."""
 
-    def astype(self, dtype: DTypeLike) -> SoftmaxProblem:
-        """The same problem with its matrices in another precision."""
-        other = object.__new__(SoftmaxProblem)
-        other.__dict__.update(self.__dict__)
-        other._label_part = self._target  # sums of the exact features
-        other.dtype = np.dtype(dtype)
-        other.own = self.own.astype(dtype)
-        other.row_weight = self.row_weight.astype(dtype)
-        other._buffer = None
-        other.shared = self.shared.astype(dtype)
-        # In matrix scaling the offset is the first rows of the shared features: keep one copy.
-        if np.shares_memory(self.offset, self.shared) and self.offset.shape[0] <= self.n_shared:
-            other.offset = other.shared[: self.n_classes]
-        else:
-            other.offset = self.offset.astype(dtype)
-        return other
+    @abstractmethod
+    def largest_change(self, theta: FloatArray) -> float:
+        """The largest change of a logit that coefficients `theta` make, or a bound of it."""
+
+    def single_precision(self) -> SoftmaxProblem | None:
+        """The same problem with its matrices in float32, if that is faster and this one is not; its loss is rounded."""
+        return None

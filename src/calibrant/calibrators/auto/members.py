@@ -23,7 +23,7 @@ from calibrant.calibrators.auto.additive import (
 )
 from calibrant.calibrators.auto.blend import likelihood_weights, log_losses
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions, TreeLayer, cross_fit_trees
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.typing import FloatArray, IntArray
 
 #: (factor of the additive part, strength of the kernel part) along the kernel member's path.
@@ -126,7 +126,7 @@ class CrossFit:
         shared = self.shared[: narrow.n_shared]
         path = [narrow.strengths(factor, lambdas=lambdas) for factor in factors]
         fitted = self.path(shared, self.curves, path, factors)
-        everything = SoftmaxProblem(self.y, self.x, shared=shared, own=self.curves)
+        everything = ArrayProblem(self.y, self.x, shared=shared, own=self.curves)
         starts = [everything.logits(theta) for theta in fitted.thetas]
         return self._member("additive", fitted, self.layout.from_additive(fitted.mean)), starts
 
@@ -159,10 +159,10 @@ class CrossFit:
         averaged = [np.tensordot(weights, theta, axes=1) for theta in thetas]
         return PathFit(held_logits, averaged, labels, losses, weights)
 
-    def problem(self, shared: FloatArray, own: FloatArray, rows: IntArray) -> SoftmaxProblem:
+    def problem(self, shared: FloatArray, own: FloatArray, rows: IntArray) -> ArrayProblem:
         """The softmax problem of some of the rows."""
         part = None if self.weight is None else self.weight[rows]
-        return SoftmaxProblem(self.y[rows], self.x[:, rows], shared=shared[:, rows], own=own[:, :, rows], weight=part)
+        return ArrayProblem(self.y[rows], self.x[:, rows], shared=shared[:, rows], own=own[:, :, rows], weight=part)
 
     def boosted(
         self, name: str, starts: list[FloatArray], theta: FloatArray, options: BoostingOptions, seed: int

@@ -28,7 +28,7 @@ from calibrant.calibrators.scaling.temperature import (
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import LOG_FLOOR
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.steps import Clip, LogOdds, Polynomial, Sigmoid, Step
 from calibrant.typing import FloatArray, IntArray
 
@@ -134,7 +134,7 @@ class BinaryLogisticCalibrator(Calibrator):
         features = np.vstack([t, np.ones_like(t), t * t])[:size]
         lambdas = (self.lambda_linear, self.lambda_intercept, self.lambda_quadratic)
         penalty = make_penalty(self.penalty, np.array([lambdas[:size]]), mcp_gamma=self.mcp_gamma)
-        problem = SoftmaxProblem(y, np.zeros((2, len(t))), shared=features, weight=weight, first_free=1)
+        problem = ArrayProblem(y, np.zeros((2, len(t))), shared=features, weight=weight, first_free=1)
         theta = np.zeros(3)
         theta[:size] = fit_coefficients(self, problem, penalty)[0]
         self.coef_, self.intercept_, self.quadratic_ = (float(value) for value in theta)

@@ -19,7 +19,7 @@ from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
 from calibrant.softmax.penalties import Ridge
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers import solve
 from calibrant.steps import Linear, Log, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
@@ -123,7 +123,7 @@ class DirichletCalibrator(Calibrator):
             strength[:] = lam / (k * (k + 1) if mean else 1)
             start = np.zeros((k, k))
         # Coefficients are deviations from `start`, which decides what L2 shrinks to and where ODIR begins.
-        problem = SoftmaxProblem(y, np.ascontiguousarray(start @ shared[:k]), shared=shared, weight=weight)
+        problem = ArrayProblem(y, np.ascontiguousarray(start @ shared[:k]), shared=shared, weight=weight)
         solution = solve(problem, Ridge(strength), tol=tol, theta=theta)
         self.coef_ = start + solution.theta[:, :k]
         self.intercept_ = solution.theta[:, k].copy()

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.state import StateCheck
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.steps import Log, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
 
@@ -81,7 +81,7 @@ class GuoTemperatureScalingCalibrator(Calibrator):
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        problem = SoftmaxProblem(y, np.ascontiguousarray(x.T), weight=weight)
+        problem = ArrayProblem(y, np.ascontiguousarray(x.T), weight=weight)
 
         def evaluate(temperature: float) -> tuple[float, float]:
             """Mean log loss and its derivative."""

@@ -35,7 +35,7 @@ from calibrant.calibrators.scaling.temperature import (
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import laplace_weight
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers.solution import evaluate
 from calibrant.steps import Linear, Scale, Softmax, Step, run_from_logs
 from calibrant.typing import FloatArray, IntArray
@@ -129,7 +129,7 @@ class StructuredCalibrator(Calibrator):
     @abstractmethod
     def _problem(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, n: float
-    ) -> tuple[SoftmaxProblem, FloatArray, Any]:
+    ) -> tuple[ArrayProblem, FloatArray, Any]:
         """The softmax problem, the strength of every coefficient, and the group each belongs to."""
 
     @abstractmethod
@@ -226,10 +226,10 @@ class SVSCalibrator(StructuredCalibrator):
 
     def _problem(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, n: float
-    ) -> tuple[SoftmaxProblem, FloatArray, Any]:
+    ) -> tuple[ArrayProblem, FloatArray, Any]:
         k = x.shape[1]
         logits = np.ascontiguousarray(x.T)
-        problem = SoftmaxProblem(y, logits, shared=np.ones((1, len(x))), own=logits[None], weight=weight)
+        problem = ArrayProblem(y, logits, shared=np.ones((1, len(x))), own=logits[None], weight=weight)
         strength = np.empty((k, 2))
         strength[:, 0] = self._strength(self.lambda_intercept, k, n)
         strength[:, 1] = self._strength(self.lambda_diagonal, k, n)
@@ -340,12 +340,12 @@ class SMSCalibrator(StructuredCalibrator):
 
     def _problem(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, n: float
-    ) -> tuple[SoftmaxProblem, FloatArray, Any]:
+    ) -> tuple[ArrayProblem, FloatArray, Any]:
         k = x.shape[1]
         shared = np.empty((k + 1, len(x)))
         shared[:k] = x.T
         shared[k] = 1.0
-        problem = SoftmaxProblem(y, shared[:k], shared=shared, weight=weight)
+        problem = ArrayProblem(y, shared[:k], shared=shared, weight=weight)
         groups = np.full((k, k + 1), 2)
         groups[:, k] = 0
         np.fill_diagonal(groups, 1)

@@ -32,10 +32,10 @@ _FASTEST_FIRST = ("newton", "proximal-newton", "fista")
 
 
 def choose(opt: str, problem: SoftmaxProblem, penalty: Penalty) -> Solver:
-    """The solver that `opt` names for this problem; ValueError if it cannot handle the penalty."""
+    """The solver that `opt` names for this problem; ValueError if penalty or rows are beyond it."""
 
     def able(solver: Solver) -> bool:
-        return penalty.smooth or not solver.needs_smooth
+        return (penalty.smooth or not solver.needs_smooth) and (problem.in_memory or not solver.needs_arrays)
 
     if opt == "auto":
         fastest = (SOLVERS[name] for name in _FASTEST_FIRST)
@@ -43,10 +43,12 @@ def choose(opt: str, problem: SoftmaxProblem, penalty: Penalty) -> Solver:
     solver = SOLVERS[ALIASES.get(opt, opt)]
     if not able(solver):
         others = [name for name, other in SOLVERS.items() if able(other)]
-        raise ValueError(
-            f"opt={opt!r} needs a smooth penalty (ridge or none), not {type(penalty).__name__}; "
-            f"use opt='auto' or one of {others}."
+        lacking = (
+            f"a smooth penalty (ridge or none), not {type(penalty).__name__}"
+            if solver.needs_smooth and not penalty.smooth
+            else "all rows in memory"
         )
+        raise ValueError(f"opt={opt!r} needs {lacking}; use opt='auto' or one of {others}.")
     return solver
 
 

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.solution import Solution
 from calibrant.typing import FloatArray
 
@@ -22,6 +21,7 @@ class Solver(ABC):
     needs_smooth : whether it asks a penalty for its gradient and curvature, not only for its prox.
     most_parameters : beyond so many it would be slow or need too much memory; it is then not chosen by itself.
     draws_rows : whether it takes a random state.
+    needs_arrays : whether it visits single rows, so that they have to be in memory (`ArrayProblem`).
     """
 
     name: ClassVar[str]
@@ -30,9 +30,10 @@ class Solver(ABC):
     needs_smooth: ClassVar[bool] = False
     most_parameters: ClassVar[float] = np.inf
     draws_rows: ClassVar[bool] = False
+    needs_arrays: ClassVar[bool] = False
 
     @abstractmethod
     def minimise(
-        self, problem: SoftmaxProblem, penalty: Any, *, tol: float, max_iter: int, theta: FloatArray | None = None
+        self, problem: Any, penalty: Any, *, tol: float, max_iter: int, theta: FloatArray | None = None
     ) -> Solution:
         """Minimise the mean log loss plus the penalty, starting at `theta` (default: zero)."""

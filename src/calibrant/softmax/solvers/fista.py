@@ -53,7 +53,7 @@ class FISTA(Solver):
             at_ahead = evaluate(problem, penalty, ahead)
             lipschitz *= 0.95
             if n_iter % _ITERATIONS_PER_CHECK == 0:
-                solution = judge(problem, penalty, theta, best, n_iter, tol)
+                solution = judge(penalty, theta, best, n_iter, tol)
                 if solution.converged:
                     return solution
-        return judge(problem, penalty, theta, best, n_iter, tol)
+        return judge(penalty, theta, best, n_iter, tol)

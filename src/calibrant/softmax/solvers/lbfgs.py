@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from calibrant.softmax.penalties import Ridge
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.problem import Point, SoftmaxProblem
 from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.solution import Solution, certify
 from calibrant.typing import FloatArray
@@ -24,12 +24,14 @@ class LBFGS(Solver):
     ) -> Solution:
         start = np.zeros(problem.shape) if theta is None else theta
         latest = {"gap": np.inf, "objective": np.inf}
+        spare: Point | None = None
 
         def objective(flat: FloatArray) -> tuple[float, FloatArray]:
+            nonlocal spare
             coefficients = flat.reshape(problem.shape)
-            loss, p = problem.evaluate(problem.logits(coefficients))
-            gradient = problem.gradient(p) + penalty.gradient(coefficients)
-            value = loss + penalty.value(coefficients)
+            spare = point = problem.at(coefficients, reuse=spare)
+            gradient = point.gradient() + penalty.gradient(coefficients)
+            value = point.loss + penalty.value(coefficients)
             latest["gap"] = penalty.conjugate(gradient) if penalty.certifies else np.nan
             latest["objective"] = value
             return value, gradient.ravel()

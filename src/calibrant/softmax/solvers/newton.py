@@ -8,10 +8,9 @@ and the result certified in float64.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.softmax.penalties import Ridge
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.problem import Point, SoftmaxProblem
 from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.damped_newton import (
     ARMIJO,
@@ -58,8 +57,9 @@ class Newton(Solver):
         if problem.n_parameters <= _TINY:
             return _few_parameters(problem, penalty, start, tol, max_iter)
         n_iter = 0
-        if problem.n_shared >= _FLOAT32_FEATURES and problem.dtype == np.float64:
-            rough = _iterate(problem.astype(np.float32), penalty, start, tol, max_iter)
+        narrow = problem.single_precision() if problem.n_shared >= _FLOAT32_FEATURES else None
+        if narrow is not None:
+            rough = _iterate(narrow, penalty, start, tol, max_iter)
             start, n_iter = rough.theta, rough.n_iter
         return _iterate(problem, penalty, start, tol, max_iter, n_iter)
 
@@ -69,12 +69,11 @@ def _iterate(
 ) -> Solution:
     """Newton steps until the gap (the decrement, if a direction is not penalised) is below `tol`.
 
-    Logits are those of the coefficients themselves at every step, never sums of what single steps added: what is
-    judged is what is returned.
+    Every point is that of the coefficients themselves, never a sum of what single steps added: what is judged is what
+    is returned.
     """
-    loss, p = problem.evaluate(problem.logits(theta))
-    p_trial = np.empty_like(p)
-    objective = loss + penalty.value(theta)
+    point, spare = problem.at(theta), None
+    objective = point.loss + penalty.value(theta)
     decrement = np.inf
     # Newton starts near the optimum, where curvature changes little: a preconditioner serves until it needs patience.
     preconditioner: Preconditioner | None = None
@@ -83,7 +82,7 @@ def _iterate(
     least = 0.0 if penalty.certifies else ROUNDING
     gap, converged = np.nan, False
     while True:
-        gradient = problem.gradient(p) + penalty.gradient(theta)
+        gradient = point.gradient() + penalty.gradient(theta)
         goal = tol * max(1.0, objective)
         if penalty.certifies:
             gap = penalty.conjugate(gradient)
@@ -95,11 +94,11 @@ def _iterate(
         before, fresh = decrement, False
         while True:
             if preconditioner is None or steps > preconditioner.patience:
-                preconditioner, fresh = _preconditioner(problem, p, curvature), True
+                preconditioner, fresh = _preconditioner(problem, point, curvature), True
             if fresh and isinstance(preconditioner, Factored):
                 step, steps = preconditioner.solve(-gradient), 0
             else:
-                step, steps = _conjugate_gradients(problem, penalty, p, gradient, preconditioner, goal, curvature)
+                step, steps = _conjugate_gradients(point, penalty, gradient, preconditioner, goal, curvature)
             slope = float(np.sum(gradient * step))
             decrement = -slope / 2.0
             # One made where there was more curvature stops the conjugate gradients too early, and flatters.
@@ -115,10 +114,10 @@ def _iterate(
         t = longest if decrement < 1.0 else min(1.0, _LARGEST_MOVE / max(problem.largest_change(step), 1e-300))
         while t > SHORTEST:
             moved = theta + t * step
-            loss, _ = problem.evaluate(problem.logits(moved, out=p_trial))
-            value = loss + penalty.value(moved)
+            trial = problem.at(moved, reuse=spare)
+            spare, value = trial, trial.loss + penalty.value(moved)
             # Rounding of the loss is forgiven: at the optimum no step decreases it measurably.
-            if value <= objective + ARMIJO * t * slope + np.finfo(problem.dtype).eps * abs(objective):
+            if value <= objective + ARMIJO * t * slope + problem.precision * abs(objective):
                 break
             t /= 2.0
         n_iter += 1
@@ -129,7 +128,7 @@ def _iterate(
             continue
         damping = less_damping(damping)
         theta, objective = moved, value
-        p, p_trial = p_trial, p
+        point, spare = trial, point
     return Solution(theta, objective, gap, np.nan if penalty.certifies else decrement, n_iter, converged)
 
 
@@ -153,18 +152,17 @@ def _few_parameters(problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, 
     return Solution(end.theta, end.objective, gap, residual, end.n_iter, end.converged)
 
 
-def _preconditioner(problem: SoftmaxProblem, p: NDArray[np.floating], curvature: FloatArray) -> Preconditioner:
+def _preconditioner(problem: SoftmaxProblem, point: Point, curvature: FloatArray) -> Preconditioner:
     limit = _DENSE if problem.n_shared > 1 else _DENSE_OWN
     if problem.n_parameters <= limit:
-        return Factored(problem.hessian(p), curvature)
+        return Factored(point.hessian(), curvature)
     many = problem.n_shared >= _MANY_FEATURES
-    return (SharedGram if many else ClassBlocks)(problem, p, curvature)
+    return (SharedGram if many else ClassBlocks)(point, curvature)
 
 
 def _conjugate_gradients(
-    problem: SoftmaxProblem,
+    point: Point,
     penalty: Ridge,
-    p: NDArray[np.floating],
     gradient: FloatArray,
     preconditioner: Preconditioner,
     goal: float,
@@ -181,9 +179,9 @@ def _conjugate_gradients(
     size = first = float(np.sum(residual * solved))
     enough = first * min(0.2, np.sqrt(first)) ** 2
     steps = 0
-    while steps < 20 + 2 * problem.n_parameters:
+    while steps < 20 + 2 * gradient.size:
         steps += 1
-        product = problem.hessian_vector_product(p, direction) + curvature * direction
+        product = point.hessian_vector_product(direction) + curvature * direction
         bend = float(np.sum(direction * product))
         if bend <= 0.0:  # rounding, at a residual that is rounding too
             break

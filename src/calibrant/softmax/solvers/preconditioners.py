@@ -8,11 +8,10 @@ leaving the coupling between classes to the iteration.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.problem import Point
 from calibrant.typing import FloatArray
 
 #: Relative size of what is added to a block's diagonal so that directions without curvature can be inverted.
@@ -50,13 +49,8 @@ class ClassBlocks:
 
     patience = 15
 
-    def __init__(self, problem: SoftmaxProblem, p: NDArray[np.floating], curvature: FloatArray) -> None:
-        r, q = problem.shape
-        blocks = np.empty((r, q, q))
-        for j in range(r):
-            row = p[problem.first_free + j]
-            features = problem.class_features(problem.first_free + j)
-            blocks[j] = (features * (problem.row_weight * row * (1.0 - row))) @ features.T
+    def __init__(self, point: Point, curvature: FloatArray) -> None:
+        blocks = point.class_blocks()
         diagonal = np.einsum("jqq->jq", blocks)
         diagonal += curvature + _FLOOR * diagonal.max(axis=1, keepdims=True) + np.finfo(np.float64).tiny
         self._inverse = np.linalg.inv(blocks)
@@ -74,13 +68,9 @@ class SharedGram:
 
     patience = 25
 
-    def __init__(self, problem: SoftmaxProblem, p: NDArray[np.floating], curvature: FloatArray) -> None:
-        d = problem.n_shared
-        spread = p * (1.0 - p)
-        omega = spread.sum(axis=0) * problem.row_weight
-        total = float(omega.sum())
-        gram = ((problem.shared * omega) @ problem.shared.T).astype(np.float64) / max(total, np.finfo(np.float32).tiny)
-        scale = (spread @ problem.row_weight)[problem.first_free :].astype(np.float64)
+    def __init__(self, point: Point, curvature: FloatArray) -> None:
+        gram, scale, own = point.mean_curvature()
+        d = len(gram)
         shared = curvature[:, :d]
         base = np.median(shared, axis=0)
         base += _FLOOR * scale.mean() * np.diag(gram) + np.finfo(np.float64).tiny
@@ -93,11 +83,7 @@ class SharedGram:
         delta = shared[rows, self._odd] - base[self._odd]
         self._column = (self._basis[self._odd] * self._damping) @ self._basis.T
         self._factor = delta / (1.0 + delta * self._column[rows, self._odd])
-        self._own = np.empty((len(rows), problem.n_own))
-        for m in range(problem.n_own):
-            squares = problem.own[m, problem.first_free :] ** 2
-            self._own[:, m] = np.einsum("kn,kn,n->k", squares, spread[problem.first_free :], problem.row_weight)
-        self._own += curvature[:, d:] + np.finfo(np.float64).tiny
+        self._own = own + curvature[:, d:] + np.finfo(np.float64).tiny
         self._rows = rows
 
     def solve(self, residual: FloatArray) -> FloatArray:

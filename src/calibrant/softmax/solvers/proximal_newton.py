@@ -34,15 +34,15 @@ class ProximalNewton(Solver):
         from calibrant.softmax.solvers.quadratic_models import GroupModel, SeparableModel, quadratic_model
 
         theta = np.zeros(problem.shape) if theta is None else theta
-        state = evaluate(problem, penalty, theta)
+        state = evaluate(problem, penalty, theta, dense=True)
         # The curvature changes little near the optimum: a model serves as long as it brings the error down fast.
         model: SeparableModel | GroupModel | None = None
         before, damping, gained = np.inf, 0.0, np.inf
-        solution = judge(problem, penalty, theta, state, 0, tol)
+        solution = judge(penalty, theta, state, 0, tol)
         while not solution.converged and solution.n_iter < max_iter:
             error = solution.error
             if model is None or error > model.keep * before:
-                hessian = problem.hessian(state.p)
+                hessian = state.point.hessian()
                 if damping:
                     hessian[np.diag_indices(problem.n_parameters)] += damping * problem.second_moments.ravel()
                 model = quadratic_model(hessian, penalty)
@@ -61,7 +61,7 @@ class ProximalNewton(Solver):
                 return rest
             damping, gained = less_damping(damping), state.objective - moved[1].objective
             theta, state = moved
-            solution = judge(problem, penalty, theta, state, solution.n_iter + 1, tol)
+            solution = judge(penalty, theta, state, solution.n_iter + 1, tol)
         return solution
 
 
@@ -74,7 +74,7 @@ def _line_search(
     t = 1.0
     while t > 1e-8:
         moved = target if t == 1.0 else theta + t * step
-        there = evaluate(problem, penalty, moved)
+        there = evaluate(problem, penalty, moved, dense=True)
         if there.objective <= state.objective + ARMIJO * t * min(predicted, 0.0) + 1e-14 * abs(state.objective):
             return t, (moved, there)
         t /= 2.0

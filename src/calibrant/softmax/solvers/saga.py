@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from calibrant.softmax.penalties import Penalty
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.solution import Solution, certify
 from calibrant.typing import FloatArray
@@ -29,10 +29,11 @@ class SAGA(Solver):
     tol = 1e-5
     max_iter = 2000
     draws_rows = True
+    needs_arrays = True
 
     def minimise(
         self,
-        problem: SoftmaxProblem,
+        problem: ArrayProblem,
         penalty: Penalty,
         *,
         tol: float,
@@ -47,9 +48,9 @@ class SAGA(Solver):
         offset = np.ascontiguousarray(problem.offset.T)
         shared = np.ascontiguousarray(problem.shared.T)
         own = np.ascontiguousarray(problem.own.transpose(2, 1, 0))
-        _, p = problem.evaluate(problem.logits(theta))
-        mean = problem.gradient(p)
-        table = np.ascontiguousarray(p[problem.first_free :].T)
+        point = problem.at(theta)
+        mean = point.gradient()
+        table = np.ascontiguousarray(point.p[problem.first_free :].T)
         rows = np.arange(problem.n_rows)
         free = problem.y >= problem.first_free
         table[rows[free], problem.y[free] - problem.first_free] -= 1.0

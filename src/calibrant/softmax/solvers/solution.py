@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.softmax.certificate import duality_gap, prox_residual
 from calibrant.softmax.penalties import Penalty
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.problem import Point, SoftmaxProblem
 from calibrant.typing import FloatArray
 
 
@@ -43,28 +42,26 @@ class Solution:
 
 @dataclass
 class State:
-    """The problem at one point: probabilities, gradient of the loss, objective."""
+    """The problem at one point, with gradient of the loss and objective."""
 
-    p: NDArray[np.floating]
+    point: Point
     u: FloatArray
     objective: float
 
 
-def evaluate(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray) -> State:
-    """Probabilities, loss gradient and objective at `theta`."""
-    loss, p = problem.evaluate(problem.logits(theta))
-    return State(p, problem.gradient(p), loss + penalty.value(theta))
+def evaluate(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, *, dense: bool = False) -> State:
+    """Point, loss gradient and objective at `theta`; `dense` as in `SoftmaxProblem.at`."""
+    point = problem.at(theta, dense=dense)
+    return State(point, point.gradient(), point.loss + penalty.value(theta))
 
 
-def judge(
-    problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, state: State, n_iter: int, tol: float
-) -> Solution:
+def judge(penalty: Penalty, theta: FloatArray, state: State, n_iter: int, tol: float) -> Solution:
     """The solution at `theta` with its gap, or its residual where there is none.
 
     `tol` bounds the gap relative to ``max(1, objective)``, or the residual as it is; an objective below it needs no
     other proof, since neither loss nor penalty can be negative.
     """
-    gap = duality_gap(problem, penalty, theta, state.p, state.u, state.objective)
+    gap = duality_gap(state.point, penalty, theta, state.u, state.objective)
     if not np.isnan(gap):
         return Solution(theta, state.objective, gap, np.nan, n_iter, gap <= tol * max(1.0, state.objective))
     residual = prox_residual(penalty, theta, state.u)
@@ -73,4 +70,4 @@ def judge(
 
 def certify(problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, n_iter: int, tol: float) -> Solution:
     """Evaluate the problem at `theta` and judge it."""
-    return judge(problem, penalty, theta, evaluate(problem, penalty, theta), n_iter, tol)
+    return judge(penalty, theta, evaluate(problem, penalty, theta), n_iter, tol)

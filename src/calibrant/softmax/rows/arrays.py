@@ -1,0 +1,318 @@
+"""Rows in memory: the softmax problem on NumPy arrays, summed by fused kernels.
+
+Matrices are stored class-major, (k, n), as the kernels want them. A point holds the probabilities of all rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from calibrant.softmax.problem import MeanCurvature, Point, SoftmaxProblem
+from calibrant.typing import FloatArray, IntArray
+
+#: Numbers handled at a time when the dense Hessian is accumulated: they stay in the cache.
+_HESSIAN_ELEMENTS = 1 << 16
+
+
+class ArrayProblem(SoftmaxProblem):
+    """Mean log loss of a linear softmax model on arrays.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Column numbers of the labels.
+    offset : ndarray of shape (k, n)
+        Logits at zero coefficients.
+    shared : ndarray of shape (d, n), default=None
+        Features every class weighs by its own coefficients.
+    own : ndarray of shape (m, k, n), default=None
+        Features of which class j sees only ``own[:, j]``.
+    weight : ndarray of shape (n,), default=None
+        Row weights, as counts; the loss is divided by their sum.
+    first_free : int, default=0
+        Classes before this one have no coefficients: 1 makes the first class the reference of a binary model.
+    dtype : dtype, default=float64
+        Precision of the large matrices; sums that make up the loss are float64 always.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.log(rng.dirichlet(np.ones(3), size=50)).T
+    >>> problem = ArrayProblem(rng.integers(3, size=50), x, shared=np.vstack([x, np.ones(50)]))
+    >>> problem.shape
+    (3, 4)
+    >>> point = problem.at(np.zeros((3, 4)))
+    >>> point.gradient().shape, point.hessian().shape
+    ((3, 4), (12, 12))
+    """
+
+    in_memory = True
+
+    def __init__(
+        self,
+        y: NDArray[np.int64],
+        offset: NDArray[Any],
+        *,
+        shared: NDArray[Any] | None = None,
+        own: NDArray[Any] | None = None,
+        weight: FloatArray | None = None,
+        first_free: int = 0,
+        dtype: DTypeLike = np.float64,
+    ) -> None:
+        k, n = offset.shape
+        self.n_classes, self.n_rows = k, n
+        self.dtype = np.dtype(dtype)
+        self.precision = float(np.finfo(self.dtype).eps)
+        self.y = np.ascontiguousarray(y, dtype=np.int64)
+        self.offset = np.ascontiguousarray(offset, dtype=dtype)
+        self.shared = np.ascontiguousarray(np.empty((0, n)) if shared is None else shared, dtype=dtype)
+        self.own = np.ascontiguousarray(np.empty((0, k, n)) if own is None else own, dtype=dtype)
+        self.total_weight = float(n) if weight is None else float(weight.sum())
+        share = np.full(n, 1.0 / n) if weight is None else weight / self.total_weight
+        self.row_weight = share.astype(dtype)
+        #: The weight all rows have, if they have one: it then need not be multiplied into every matrix.
+        self.equal_weight = 1.0 / n if weight is None else None
+        self.first_free = first_free
+        self.n_shared, self.n_own = len(self.shared), len(self.own)
+        self.shape = (k - first_free, self.n_shared + self.n_own)
+        self._share = share
+        self._label_part: FloatArray | None = None
+        self._buffer: NDArray[Any] | None = None
+        self._squares: FloatArray | None = None
+
+    @property
+    def second_moments(self) -> FloatArray:
+        """Mean squares of the features that each coefficient multiplies, shaped like the coefficients."""
+        if self._squares is None:
+            out = np.empty(self.shape)
+            out[:, : self.n_shared] = np.square(self.shared) @ self.row_weight
+            out[:, self.n_shared :] = (np.square(self.own[:, self.first_free :]) @ self.row_weight).T
+            self._squares = out
+        return self._squares
+
+    @property
+    def target(self) -> FloatArray:
+        """The part of the gradient that the labels make, ``Σ_i w_i 1[y_i = j] f_i``: it never changes."""
+        if self._label_part is None:
+            self._label_part = self._label_sums()
+        return self._label_part
+
+    def _label_sums(self) -> FloatArray:
+        k, share = self.n_classes, self._share
+        sums = np.zeros((k, self.shape[1]))
+        for d, feature in enumerate(self.shared):
+            sums[:, d] = np.bincount(self.y, share * feature, minlength=k)
+        rows = np.arange(self.n_rows)
+        for m, feature in enumerate(self.own):
+            sums[:, self.n_shared + m] = np.bincount(self.y, share * feature[self.y, rows], minlength=k)
+        return sums[self.first_free :]
+
+    def scratch(self) -> NDArray[Any]:
+        """A (k, n) matrix used and overwritten within one call: fresh memory for each would cost more than the sums."""
+        if self._buffer is None:
+            self._buffer = np.empty((self.n_classes, self.n_rows), dtype=self.dtype)
+        return self._buffer
+
+    def linear(self, theta: FloatArray, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """``F Θᵀ + G Θ``, shape (k, n): the change of the logits that coefficients `theta` make."""
+        theta = theta.astype(self.dtype, copy=False)
+        z = np.empty((self.n_classes, self.n_rows), dtype=self.dtype) if out is None else out
+        free = z[self.first_free :]
+        z[: self.first_free] = 0.0
+        if self.n_shared > 1 or not self.n_own:
+            np.matmul(theta[:, : self.n_shared], self.shared, out=free)
+        elif self.n_shared:
+            np.multiply(theta[:, :1], self.shared[0], out=free)
+        else:
+            free[:] = 0.0
+        if self.n_own:
+            from calibrant.softmax.kernels import add_own
+
+            add_own(free, theta[:, self.n_shared :], self.own[:, self.first_free :])
+        return z
+
+    def adjoint(self, residual: NDArray[Any]) -> FloatArray:
+        """Sums over rows of residuals (k, n) times features: the transpose of `linear`."""
+        residual = residual[self.first_free :]
+        out = np.empty(self.shape)
+        if self.n_shared:
+            out[:, : self.n_shared] = residual @ self.shared.T
+        if self.n_own:
+            from calibrant.softmax.kernels import own_sums
+
+            own_sums(residual, self.own[:, self.first_free :], out[:, self.n_shared :])
+        return out
+
+    def logits(self, theta: FloatArray, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Logits (k, n) at coefficients `theta`."""
+        if out is None and not theta.any():
+            return self.offset.copy()
+        z = self.linear(theta, out=out)
+        z += self.offset
+        return z
+
+    def largest_change(self, theta: FloatArray) -> float:
+        """The largest change of a logit that coefficients `theta` make."""
+        change = self.linear(theta, out=self.scratch())
+        return max(float(change.max()), -float(change.min()))
+
+    def at(self, theta: FloatArray, *, reuse: Point | None = None, dense: bool = False) -> ArrayPoint:
+        from calibrant.softmax.kernels import softmax_loss
+
+        z = self.logits(theta, out=reuse.p if isinstance(reuse, ArrayPoint) else None)
+        loss = softmax_loss(z, self.y, self.row_weight)
+        return ArrayPoint(self, z, float(loss))
+
+    def scaled(self, alpha: float) -> tuple[float, float, float]:
+        """Mean log loss at `alpha` > 0 times the offset, and its first two derivatives in `alpha`."""
+        from calibrant.softmax.kernels import logistic_derivatives, scaled_derivatives
+
+        if self.n_classes == 2:  # by the kernel that binary methods need anyway: one less to compile
+            odds = self.offset[1:] - self.offset[:1]
+            scale = np.array([float(alpha)])
+            loss, slope, bend = logistic_derivatives(np.zeros_like(self.offset), odds, scale, self.y, self.row_weight)
+            return loss, float(slope[0]), float(bend[0, 0])
+        return scaled_derivatives(self.offset, float(alpha), self.y, self.row_weight)
+
+    def class_features(self, j: int, rows: slice = slice(None)) -> NDArray[Any]:
+        """All features that class `j` sees, (n_shared + n_own, rows)."""
+        if not self.n_own:
+            return self.shared[:, rows]
+        return np.concatenate([self.shared[:, rows], self.own[:, j, rows]])
+
+    def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        if self.n_classes == 2 and self.first_free == 1 and not self.n_own:
+            from calibrant.softmax.kernels import logistic_derivatives
+
+            loss, gradient, hessian = logistic_derivatives(self.offset, self.shared, theta[0], self.y, self.row_weight)
+            return float(loss), gradient[None], hessian
+        return super().derivatives(theta)
+
+    def single_precision(self) -> ArrayProblem | None:
+        return self.astype(np.float32) if self.dtype == np.float64 else None
+
+    def some(self, rows: IntArray) -> ArrayProblem:
+        """The problem of some of the rows, whose weights stand for those of all."""
+        weight = self._share[rows]
+        return ArrayProblem(
+            self.y[rows],
+            self.offset[:, rows],
+            shared=self.shared[:, rows],
+            own=self.own[:, :, rows],
+            weight=None if self.equal_weight is not None else weight * (self.total_weight / weight.sum()),
+            first_free=self.first_free,
+            dtype=self.dtype,
+        )
+
+    def astype(self, dtype: DTypeLike) -> ArrayProblem:
+        """The same problem with its matrices in another precision."""
+        other = object.__new__(ArrayProblem)
+        other.__dict__.update(self.__dict__)
+        other._label_part = self.target  # sums of the exact features
+        other.dtype = np.dtype(dtype)
+        other.precision = float(np.finfo(other.dtype).eps)
+        other.own = self.own.astype(dtype)
+        other.row_weight = self.row_weight.astype(dtype)
+        other._buffer = None
+        other.shared = self.shared.astype(dtype)
+        # In matrix scaling the offset is the first rows of the shared features: keep one copy.
+        if np.shares_memory(self.offset, self.shared) and self.offset.shape[0] <= self.n_shared:
+            other.offset = other.shared[: self.n_classes]
+        else:
+            other.offset = self.offset.astype(dtype)
+        return other
+
+
+class ArrayPoint(Point):
+    """Mean log loss at certain coefficients, with the probabilities `p` (k, n) of all rows."""
+
+    def __init__(self, problem: ArrayProblem, p: NDArray[Any], loss: float) -> None:
+        self.problem = problem
+        self.p = p
+        self.loss = loss
+
+    def gradient(self) -> FloatArray:
+        problem = self.problem
+        if problem.equal_weight is not None:
+            return problem.equal_weight * problem.adjoint(self.p) - problem.target
+        return problem.adjoint(np.multiply(self.p, problem.row_weight, out=problem.scratch())) - problem.target
+
+    def hessian_vector_product(self, direction: FloatArray) -> FloatArray:
+        from calibrant.softmax.kernels import apply_curvature, own_curvature
+
+        problem, p = self.problem, self.p
+        if problem.n_own and problem.n_shared <= 1 and not problem.first_free:  # no product that BLAS could do better
+            narrow = direction.astype(problem.dtype, copy=False)
+            return own_curvature(p, problem.shared, problem.own, narrow, problem.row_weight)
+        d = problem.linear(direction, out=problem.scratch())
+        apply_curvature(p, d, problem.row_weight)
+        return problem.adjoint(d)
+
+    def hessian(self) -> FloatArray:
+        """The dense Hessian, for problems with few parameters: square, in the order of ``theta.ravel()``.
+
+        With ``a_i = p_i ⊗ f_i`` it is ``blockdiag(Σ_i w_i p_ij f_i f_iᵀ) − Σ_i w_i a_i a_iᵀ``: one symmetric
+        product of the size of the problem, instead of one for each pair of classes.
+        """
+        problem, p = self.problem, self.p
+        r, q = problem.shape
+        d, first = problem.n_shared, problem.first_free
+        out = np.zeros((r * q, r * q))
+        blocks = np.zeros((r, q, q))
+        at_once = min(max(_HESSIAN_ELEMENTS // (r * q), 256), problem.n_rows)
+        buffer = np.empty((r, q, at_once), dtype=problem.dtype)
+        for start in range(0, problem.n_rows, at_once):
+            rows = slice(start, min(start + at_once, problem.n_rows))
+            root = np.sqrt(problem.row_weight[rows])
+            shared, own = problem.shared[:, rows] * root, problem.own[:, first:, rows] * root
+            a = buffer[:, :, : len(root)]
+            np.multiply(p[first:, None, rows], shared, out=a[:, :d])
+            np.multiply(p[first:, rows], own, out=a[:, d:].transpose(1, 0, 2))
+            flat = a.reshape(r * q, -1)
+            if d:
+                blocks[:, :, :d] += (flat @ shared.T).reshape(r, q, d)
+            for m in range(q - d):
+                blocks[:, :, d + m] += np.einsum("jqn,jn->jq", a, own[m])
+            out -= flat @ flat.T
+        for j in range(r):
+            here = slice(j * q, (j + 1) * q)
+            out[here, here] += blocks[j]
+        return out
+
+    def class_blocks(self) -> FloatArray:
+        problem = self.problem
+        r, q = problem.shape
+        blocks = np.empty((r, q, q))
+        for j in range(r):
+            row = self.p[problem.first_free + j]
+            features = problem.class_features(problem.first_free + j)
+            blocks[j] = (features * (problem.row_weight * row * (1.0 - row))) @ features.T
+        return blocks
+
+    def mean_curvature(self) -> MeanCurvature:
+        problem = self.problem
+        spread = self.p * (1.0 - self.p)
+        omega = spread.sum(axis=0) * problem.row_weight
+        total = float(omega.sum())
+        gram = ((problem.shared * omega) @ problem.shared.T).astype(np.float64) / max(total, np.finfo(np.float32).tiny)
+        free = spread[problem.first_free :]
+        own = np.empty((len(free), problem.n_own))
+        for m in range(problem.n_own):
+            squares = problem.own[m, problem.first_free :] ** 2
+            own[:, m] = np.einsum("kn,kn,n->k", squares, free, problem.row_weight)
+        scale = (spread @ problem.row_weight)[problem.first_free :].astype(np.float64)
+        return MeanCurvature(gram, scale, own)
+
+    def dual_value(self, scale: float) -> float:
+        from calibrant.softmax.kernels import scaled_dual_value
+
+        problem = self.problem
+        return float(scaled_dual_value(self.p, problem.offset, problem.y, problem.row_weight, scale))
+
+    def thinned(self, share: float, rng: np.random.Generator) -> ArrayPoint:
+        n = self.problem.n_rows
+        rows = np.sort(rng.choice(n, max(1, round(share * n)), replace=False))
+        return ArrayPoint(self.problem.some(rows), self.p[:, rows], np.nan)
