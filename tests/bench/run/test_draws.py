@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from calibrant import get_calibrator
 from calibrant.bench.run.draws import MIN_OTHERS, SPLIT, Draw, DrawnSource, drawn, with_drawn_labels
 from calibrant.bench.run.evaluate import evaluate
 from calibrant.bench.run.method_spec import MethodSpec, make_spec
+from calibrant.bench.run.plan import Options
+from calibrant.bench.run.runner import run_benchmark
 from calibrant.files.predictions.source import MemorySource, Predictions
+from tests.needs import needs
 
 N = 1200
 
@@ -75,14 +79,20 @@ def test_pooled_split_is_redrawn(source):
     part = both.load(e)
     everything = np.sort(np.concatenate([part.probas_cal[:, 0], part.probas_test[:, 0]]))
     np.testing.assert_array_equal(everything, np.linspace(0.01, 0.4, N + 300))
-    assert DrawnSource(source, Draw((SPLIT,))).experiments() == []
+    with pytest.raises(ValueError, match="only from the rows of both parts"):
+        Draw((SPLIT,))
     assert both.name == "numbered, all rows"
 
 
 def test_draws_from_the_test_part(source):
-    found = DrawnSource(source, Draw((10,), rows="test")).experiments()
-    # 300 test rows are too few to draw from.
-    assert found == []
+    with pytest.raises(ValueError, match="no experiment of numbered has enough rows: a draw of 10 must leave 500"):
+        DrawnSource(source, Draw((10,), rows="test")).experiments()
+    p = np.linspace(0.01, 0.4, 600)
+    long = Predictions.checked(p[:1], [0], p, np.arange(600) % 2)
+    tested = DrawnSource(MemorySource({("d", "m", 0): long}, name="long"), Draw((20,), repeats=1, rows="test"))
+    part = tested.load(tested.experiments()[0])
+    np.testing.assert_array_equal(np.sort(np.concatenate([part.probas_cal[:, 1], part.probas_test[:, 1]])), p)
+    assert tested.name == "long, test rows"
 
 
 def test_drawn_labels_follow_the_predictions():
@@ -120,3 +130,35 @@ def test_what_cannot_be_drawn(source):
         drawn(source.load(e), e, N, seed=0)
     with pytest.raises(TypeError, match="rows/one/0 is no draw"):
         DrawnSource(source, Draw((10,))).load(e)
+
+
+@pytest.mark.bench
+def test_a_run_with_draws_is_tidy_and_continues(source, tmp_path):
+    pd = needs("pandas")
+    needs("pyarrow")
+
+    def run(draw):
+        run_benchmark(source, ["ts"], tmp_path, options=Options(draw=draw), n_jobs=1, progress=False)
+        table = pd.read_parquet(tmp_path / "results.parquet")
+        return table, (tmp_path / "log.jsonl").read_text().count("\n")
+
+    table, fits = run(Draw((50, 100), repeats=2))
+    assert fits == len(table) == 2 * 2 * 2 * 2
+    assert table.groupby("draw")[["n_cal", "n_test"]].first().to_numpy().tolist() == [[50, 1150], [100, 1100]]
+    assert set(table["fold"]) == {f"0-n{n}-r{r}" for n in (50, 100) for r in (0, 1)}
+    # Only what is new is fitted: another size, then harm beside what was there.
+    assert run(Draw((50, 100, 200), repeats=2))[1] == fits + 8
+    table, _ = run(Draw((100,), repeats=1, labels="drawn"))
+    harm = table[table["labels"] == "drawn"].set_index(["model", "method"])["logloss"]
+    assert set(table["benchmark"]) == {"numbered", "numbered, drawn labels"}
+    assert (harm.xs("ts", level="method") > harm.xs("none", level="method")).all()
+    drawn_source = DrawnSource(source, Draw((100,), repeats=1, labels="drawn"))
+    part = drawn_source.load(drawn_source.experiments()[0])
+    q, p = part.probas_test, get_calibrator("ts").fit(part.probas_cal, part.labels_cal).predict_proba(part.probas_test)
+    expected = (q * np.log(q / p)).sum(axis=1).mean()
+    assert harm["one", "ts"] - harm["one", "none"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_options_take_draws_or_a_limit():
+    with pytest.raises(ValueError, match="draws have the size they are asked for"):
+        Options(max_cal_rows=10, draw=Draw((10,)))

@@ -64,7 +64,7 @@ def test_results_are_tidy_and_right(source: MemorySource, file: Path, tmp_path: 
     assert set(table["method"]) == {"none", "tests.bench.odd_methods:Shrink(weight=0.25)"}
     assert (table["status"] == "ok").all()
     pd.testing.assert_frame_equal(
-        pd.read_csv(tmp_path / "results.csv", keep_default_na=False), table, check_dtype=False
+        pd.read_csv(tmp_path / "results.csv", keep_default_na=False, na_values={"draw": [""]}), table, check_dtype=False
     )
     for e in source.experiments():
         p = source.load(e)

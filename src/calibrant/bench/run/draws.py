@@ -56,6 +56,8 @@ class Draw:
     def __post_init__(self) -> None:
         if not self.sizes or any(size < 0 for size in self.sizes):
             raise ValueError(f"sizes of draws are positive numbers of rows, got {list(self.sizes)}")
+        if SPLIT in self.sizes and self.rows != "both":
+            raise ValueError("a split can be redrawn only from the rows of both parts")
         if self.repeats < 1:
             raise ValueError(f"repeats must be at least 1, got {self.repeats}")
 
@@ -67,8 +69,22 @@ class Draw:
     def n_drawn(self, experiment: Experiment, size: int) -> int:
         """Rows that a draw takes from an experiment; 0 when it has too few."""
         if size == SPLIT:
-            return experiment.n_cal if self.rows == "both" else 0
+            return experiment.n_cal
         return size if self.n_rows(experiment) - size >= MIN_OTHERS else 0
+
+
+def draw_sizes(text: str) -> tuple[int, ...]:
+    """Sizes as they are written on the command line.
+
+    Examples
+    --------
+    >>> draw_sizes("30, 100"), draw_sizes("split")
+    ((30, 100), (0,))
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if wrong := [name for name in names if name != "split" and not (name.isdecimal() and int(name) > 0)]:
+        raise ValueError(f"a draw is a number of rows or 'split', not {', '.join(map(repr, wrong))}")
+    return tuple(sorted({SPLIT if name == "split" else int(name) for name in names}))
 
 
 @dataclass(frozen=True)
@@ -130,8 +146,8 @@ class DrawnSource:
         return self.of(self._source.experiments())
 
     def of(self, experiments: Iterable[Experiment]) -> list[Experiment]:
-        """Draws from these experiments."""
-        return [
+        """Draws from these experiments; an error if none has rows enough."""
+        found: list[Experiment] = [
             DrawnExperiment(
                 base.dataset,
                 base.model,
@@ -148,6 +164,12 @@ class DrawnSource:
             if (n_drawn := self._draw.n_drawn(base, size))
             for repeat in range(self._draw.repeats)
         ]
+        if not found:
+            raise ValueError(
+                f"no experiment of {self._source.name} has enough rows: a draw of {min(self._draw.sizes)} must leave "
+                f"{MIN_OTHERS} to test on"
+            )
+        return found
 
     def load(self, experiment: Experiment) -> Predictions:
         """Draw the rows of one experiment."""

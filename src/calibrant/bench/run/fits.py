@@ -59,7 +59,7 @@ def fit_method(setting: Setting, spec: MethodSpec) -> Outcome:
         warm_up(predictions, spec)
         _memory.warm.add(kind)
     warm = time.perf_counter() - start
-    return {**evaluate(predictions, spec), "warm_up_seconds": warm}
+    return {**evaluate(predictions, spec, expected=setting.options.expected), "warm_up_seconds": warm}
 
 
 class _Memory:

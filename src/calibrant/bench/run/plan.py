@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from calibrant.bench.run.draws import Draw, DrawnExperiment
 from calibrant.bench.run.evaluate import Outcome
 from calibrant.bench.run.method_spec import MethodSpec
 from calibrant.bench.run.store import Key, Row
@@ -30,11 +31,23 @@ class Options:
         Subsample larger calibration sets to this many rows.
     seed : int
         Seed of the subsamples.
+    draw : Draw or None
+        Draw calibration rows and test on the others, instead of the experiments as they are.
     """
 
     time_limit: float | None = 600.0
     max_cal_rows: int | None = None
     seed: int = 0
+    draw: Draw | None = None
+
+    def __post_init__(self) -> None:
+        if self.draw is not None and self.max_cal_rows is not None:
+            raise ValueError("draws have the size they are asked for: leave the limit of calibration rows out")
+
+    @property
+    def expected(self) -> bool:
+        """Whether test predictions are the true probabilities."""
+        return self.draw is not None and self.draw.labels == "drawn"
 
     def n_cal(self, experiment: Experiment) -> int:
         """Calibration rows used of an experiment."""
@@ -110,6 +123,8 @@ def result_row(
         "model": experiment.model,
         "fold": experiment.fold,
         "method": spec.label,
+        "draw": experiment.size if isinstance(experiment, DrawnExperiment) else None,
+        "labels": options.draw.labels if options.draw is not None else "real",
         "n_cal": options.n_cal(experiment),
         "n_test": experiment.n_test,
         "n_classes": experiment.n_classes,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.bench.run.calls import Pool
+from calibrant.bench.run.draws import DrawnSource
 from calibrant.bench.run.fits import run_fits
 from calibrant.bench.run.method_spec import MethodSpec, parse_method, with_baseline
 from calibrant.bench.run.plan import UNITS_PER_WORKER, Options, plan, result_row, split
@@ -49,7 +50,7 @@ def run_benchmark(
     experiments : sequence of Experiment, optional
         Only these.
     options : Options, optional
-        Time limit and subsampling.
+        Time limit, subsampling and draws of calibration rows.
     n_jobs : int, optional
         Fitting processes, by default one for each core.
     dask : str or distributed.Client, optional
@@ -66,11 +67,15 @@ def run_benchmark(
     source = open_predictions(predictions) if isinstance(predictions, str | Path) else predictions
     options = options or Options()
     specs = with_baseline(m if isinstance(m, MethodSpec) else parse_method(m) for m in methods)
+    listed, origin = source.experiments() if experiments is None else experiments, source.path
+    if options.draw is not None:
+        source = DrawnSource(source, options.draw)
+        listed = source.of(listed)
     # Rows of an earlier run count only if they were made from the same numbers, whatever the file is called.
-    chosen = [with_digest(source, e) for e in (source.experiments() if experiments is None else experiments)]
+    chosen = [with_digest(source, e) for e in listed]
     folder = ResultFolder(out)
     with folder.locked():
-        settings = {"benchmark": source.name, "predictions": str(source.path), "options": asdict(options)}
+        settings = {"benchmark": source.name, "predictions": str(origin), "options": asdict(options)}
         folder.describe_run({**settings, "methods": [asdict(s) for s in specs], "n_jobs": n_jobs, "dask": bool(dask)})
         todo = plan(source.name, chosen, specs, options, folder.rows(), retry)
         total = sum(len(specs) for _, specs in todo)

@@ -20,7 +20,7 @@ from typing import Any
 
 from calibrant import __version__
 from calibrant.bench.csv_files import write_csv
-from calibrant.bench.schema import COLUMNS, KEY
+from calibrant.bench.schema import COLUMNS, KEY, LABELS
 from calibrant.files.atomic import atomic_path, write_text
 from calibrant.optional import require
 from calibrant.text_table import encodable
@@ -116,6 +116,9 @@ class ResultFolder:
         table = pandas.DataFrame([rows[key] for key in sorted(rows)], columns=COLUMNS)
         if table["fold"].dtype.kind not in "iu":
             table["fold"] = table["fold"].astype(str)
+        # Empty unless rows were drawn, and results of earlier versions know neither column.
+        table["draw"] = pandas.to_numeric(table["draw"])
+        table["labels"] = table["labels"].fillna(LABELS[0])
         check_table_packages()
         with atomic_path(self.path / "results.parquet") as part:
             table.to_parquet(part, index=False)

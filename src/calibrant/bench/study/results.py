@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from calibrant.bench.csv_files import read_csv
-from calibrant.bench.schema import EXPERIMENT, KEY, METRICS, OPTIONAL_NUMBERS, REQUIRED, REQUIRED_NUMBERS, TEXT
+from calibrant.bench.schema import EXPERIMENT, KEY, LABELS, METRICS, OPTIONAL_NUMBERS, REQUIRED, REQUIRED_NUMBERS, TEXT
 from calibrant.calibrators.registry import BASELINE
 
 
@@ -70,6 +70,9 @@ def check_results(results: pd.DataFrame) -> pd.DataFrame:
             frame[name] = float("nan")
     if "message" not in frame:
         frame["message"] = ""
+    frame["labels"] = frame["labels"].fillna(LABELS[0]).astype(str) if "labels" in frame else LABELS[0]
+    if (unknown := ~frame["labels"].isin(LABELS)).any():
+        raise ValueError(f"column 'labels' holds {frame['labels'].iloc[_first(unknown)]!r}, not {' or '.join(LABELS)}")
     for name in [*KEY, "status"]:
         missing = frame[name].isna()
         if missing.any():

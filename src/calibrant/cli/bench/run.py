@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,21 @@ from calibrant.cli.mistakes import asked, explained
 from calibrant.cli.options import split_names
 
 app = typer.Typer(rich_markup_mode=None)
+
+
+class Rows(str, Enum):
+    """Part of an experiment that calibration rows are drawn from."""
+
+    cal = "cal"
+    test = "test"
+    both = "both"
+
+
+class Labels(str, Enum):
+    """Where labels come from."""
+
+    real = "real"
+    drawn = "drawn"
 
 
 @app.command()
@@ -34,7 +50,19 @@ def run(
     folds: options.Folds = None,
     time_limit: options.TimeLimit = 600,
     max_cal_rows: options.MaxCalRows = None,
-    seed: Annotated[int, typer.Option(help="Seed of subsamples.")] = 0,
+    draw: Annotated[
+        str | None,
+        typer.Option(
+            help="Draw so many calibration rows from each experiment, as in 30,100,300, and test on the others; "
+            "'split' redraws the split (with --rows both)."
+        ),
+    ] = None,
+    repeats: Annotated[int, typer.Option(help="Draws of each size.", min=1)] = 3,
+    rows: Annotated[Rows, typer.Option(help="Part to draw from and to test on; both pools the two.")] = Rows.cal,
+    labels: Annotated[
+        Labels, typer.Option(help="drawn: labels drawn from the predictions, so that any change is harm.")
+    ] = Labels.real,
+    seed: Annotated[int, typer.Option(help="Seed of subsamples and draws.")] = 0,
     retry: Annotated[bool, typer.Option("--retry", help="Run failed and timed-out fits again.")] = False,
     jobs: options.Jobs = None,
     dask: Annotated[str | None, typer.Option(help="Address of a dask scheduler to run on.")] = None,
@@ -46,6 +74,7 @@ def run(
     """
     with explained(kept=f"What is done is kept in {out}; the same command continues"):
         from calibrant.bench.data.embedded import embedded_predictions
+        from calibrant.bench.run.draws import Draw, draw_sizes
         from calibrant.bench.run.method_spec import parse_methods
         from calibrant.bench.run.plan import Options
         from calibrant.bench.run.runner import run_benchmark
@@ -66,11 +95,14 @@ def run(
         experiments = source.experiments()
         with asked():
             chosen = select(experiments, split_names(datasets), split_names(models), split_names(folds))
-        settings = Options(time_limit or None, max_cal_rows, seed)
+            if draw is None and (labels is not Labels.real or rows is not Rows.cal):
+                raise ValueError("--labels and --rows are for draws: name their sizes, as in --draw 30,100,300,1000")
+            ruler = None if draw is None else Draw(draw_sizes(draw), repeats, rows.value, labels.value, seed)
+            settings = Options(time_limit or None, max_cal_rows, seed, ruler)
         run_benchmark(source, specs, out, experiments=chosen, options=settings, n_jobs=jobs, dask=dask, retry=retry)
-        rows = list(ResultFolder(out).rows().values())
-        typer.echo(describe(rows))
-        typer.echo(options.result_lines(out, [row["status"] for row in rows]))
-        fitted = [row["status"] for row in rows if row["method"] != BASELINE]
+        found = list(ResultFolder(out).rows().values())
+        typer.echo(describe(found))
+        typer.echo(options.result_lines(out, [row["status"] for row in found]))
+        fitted = [row["status"] for row in found if row["method"] != BASELINE]
         if fitted and "ok" not in fitted:
             raise RuntimeError("no fit succeeded; the column `message` of the results says why")
