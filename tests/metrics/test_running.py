@@ -1,16 +1,34 @@
-"""Metrics of chunks equal the metrics of the whole, and their intervals those of the bootstrap."""
+"""Metrics of parts equal those of the whole however rows are parted, and their intervals those of the bootstrap."""
 
 from __future__ import annotations
+
+import pickle
+from typing import Any
 
 import numpy as np
 import pytest
 
-from calibrant.metrics import evaluate
+import calibrant.metrics
+from calibrant.metrics import Running, RunningMetrics, evaluate
 from calibrant.metrics.inputs import Forecasts
-from calibrant.metrics.running import RunningMean, RunningMetrics
+from calibrant.metrics.running import Sums
+from calibrant.metrics.scalars import SCALARS, TABLES
+from calibrant.metrics.sums import Summed, summed_mean
 from tests.samples import sharpened
 
 NAMES = ("log_loss", "brier", "accuracy", "confidence_gap", "ece", "smooth_ece")
+OF_SUMS = sorted(name for name, entry in SCALARS.items() if entry.of_sums)
+WITH_CALIBRATOR = {"lp_calibration_error", "calibration_loss", "refinement_loss", "calibration_slope"}
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "log_loss": [{"floor": 1e-3}],
+    "brier": [{"scale_by_half": False}],
+    "positive_gap": [{"positive": 0}],
+    "ece": [{"kind": "class-wise", "n_bins": 7}, {"debias": True}],
+    "rms_calibration_error": [{"kind": "class-wise", "debias": True}],
+    "maximum_calibration_error": [{"kind": "class-wise"}],
+    "smooth_ece": [{"kind": "class-wise"}],
+    "reliability_table": [{"n_bins": 6, "level": 0.8}, {"label": 1}],
+}
 
 
 def forecasts(n: int, k: int, power: float) -> Forecasts:
@@ -18,26 +36,66 @@ def forecasts(n: int, k: int, power: float) -> Forecasts:
     return Forecasts(p, y, None, np.arange(k))
 
 
+def merged(name: str, y: Any, p: Any, weight: Any, options: dict[str, Any], seed: int, **known: Any) -> Running:
+    """Rows in random order, in random parts (some empty), taken in by four instances and merged in random order."""
+    rng = np.random.default_rng(seed)
+    parts = np.split(rng.permutation(len(y)), np.sort(rng.integers(0, len(y), 11)))
+    workers = [Running(name, **known, **options) for _ in range(4)]
+    for part in parts:
+        workers[rng.integers(3)].update(y[part], p[part], None if weight is None else weight[part])
+    workers = [pickle.loads(pickle.dumps(workers[i])) for i in rng.permutation(4)]
+    return workers[0].merge(workers[1]).merge(workers[2].merge(workers[3]))
+
+
+def numbers(result: Any) -> list[float]:
+    """All numbers of a result, be it one number, a table, or a table for every class."""
+    if isinstance(result, dict):
+        return [number for table in result.values() for number in numbers(table)]
+    if hasattr(result, "to_dict"):
+        columns = {name: column for name, column in result.to_dict().items() if name != "class"}
+        return [float(number) for column in columns.values() for number in column]
+    return [float(result)]
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_chunks_give_the_metrics_of_the_whole(n_classes: int, weighted: bool) -> None:
-    data = forecasts(3000, n_classes, 1.7)
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("name", [*OF_SUMS, *TABLES])
+def test_any_split_and_order_of_merging_gives_the_metric_of_the_whole(
+    name: str, n_classes: int, weighted: bool
+) -> None:
+    p, y = sharpened(1500, n_classes, 1.7)
+    weight = np.random.default_rng(1).uniform(0, 3, 1500) * (y != 3) if weighted else None
+    function = getattr(calibrant.metrics, name) if name in TABLES else SCALARS[name].function
+    for seed, options in enumerate([{}, *OPTIONS.get(name, [])]):
+        found = merged(name, y, p, weight, options, seed, classes=range(n_classes))
+        assert found.rows == (1500 if weight is None else np.count_nonzero(weight))
+        expected = function(y, p, sample_weight=weight, classes=range(n_classes), **options)
+        assert type(found.result()) is type(expected)
+        assert numbers(found.result()) == pytest.approx(numbers(expected), rel=1e-12, abs=1e-12), options
+
+
+def test_the_registry_says_which_metrics_are_sums() -> None:
+    data = forecasts(60, 3, 1.5)
+    for name in set(SCALARS) - WITH_CALIBRATOR:
+        assert isinstance(SCALARS[name].prepare(data), Summed) == SCALARS[name].of_sums, name
+    for name in WITH_CALIBRATOR:
+        assert not SCALARS[name].of_sums
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_chunks_give_the_metrics_of_evaluate(weighted: bool) -> None:
+    data = forecasts(3000, 5, 1.7)
     weight = np.random.default_rng(1).uniform(0.5, 3, 3000) if weighted else None
-    running = RunningMetrics()
+    running = RunningMetrics(NAMES)
     for rows in np.array_split(np.arange(3000), 7):
         part = None if weight is None else weight[rows]
         running.add(Forecasts(data.proba[rows], data.y[rows], part, data.classes))
-    found = running.result(0.95)
-    expected = evaluate(data.y, data.proba, NAMES, sample_weight=weight)
-    for name in NAMES:
-        assert found[name].value == pytest.approx(expected[name], rel=1e-9), name
+    assert running.result() == pytest.approx(evaluate(data.y, data.proba, NAMES, sample_weight=weight), rel=1e-12)
 
 
 def test_intervals_agree_with_the_bootstrap() -> None:
     data = forecasts(4000, 3, 1.6)
-    running = RunningMetrics()
-    running.add(data)
-    found = running.result(0.95)
+    found = RunningMetrics(NAMES).add(data).result(0.95)
     expected = evaluate(data.y, data.proba, NAMES, level=0.95, n_resamples=600)
     for name in NAMES:
         width = expected[name].high - expected[name].low
@@ -48,9 +106,7 @@ def test_intervals_agree_with_the_bootstrap() -> None:
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_intervals_on_calibrated_data_agree_with_the_bootstrap_at_both_ends(n_classes: int) -> None:
     data = forecasts(3000, n_classes, 1.0)
-    running = RunningMetrics()
-    running.add(data)
-    found = running.result(0.95)
+    found = RunningMetrics(NAMES).add(data).result(0.95)
     expected = evaluate(data.y, data.proba, ("ece", "smooth_ece"), level=0.95, n_resamples=600)
     for name, estimate in expected.items():
         width = estimate.high - estimate.low
@@ -58,31 +114,55 @@ def test_intervals_on_calibrated_data_agree_with_the_bootstrap_at_both_ends(n_cl
         assert found[name].high == pytest.approx(estimate.high, abs=0.15 * width), name
 
 
-def test_merged_parts_give_the_metrics_of_the_whole() -> None:
-    data = forecasts(900, 3, 1.5)
-    whole, merged = RunningMetrics(), RunningMetrics()
-    whole.add(data)
-    for rows in np.array_split(np.arange(900), 3):
-        part = RunningMetrics(classes=range(3))
-        part.update(data.y[rows], data.proba[rows])
-        merged.merge(part)
-    assert merged.rows == 900
-    for name, estimate in whole.result().items():
-        found = merged.result()[name]
-        assert [found.value, found.low, found.high] == pytest.approx([estimate.value, estimate.low, estimate.high])
+@pytest.mark.parametrize("options", [{"kind": "class-wise"}, {"n_bins": 8}])
+@pytest.mark.parametrize("name", ["ece", "rms_calibration_error"])
+def test_intervals_of_other_binned_errors_agree_with_the_bootstrap(name: str, options: dict[str, Any]) -> None:
+    data = forecasts(3000, 3, 1.5)
+    found = Running(name, **options).add(data).result(0.95)
+    expected = evaluate(data.y, data.proba, [name], level=0.95, n_resamples=300, options={name: options})[name]
+    width = expected.high - expected.low
+    assert found.low == pytest.approx(expected.low, abs=0.25 * width)
+    assert found.high == pytest.approx(expected.high, abs=0.25 * width)
+
+
+def test_columns_are_named_by_the_first_part() -> None:
+    running = Running("log_loss").update(["a", "b", "c"], np.full((3, 3), 1 / 3))
+    running.update(["b"], [[0.2, 0.5, 0.3]])
+    assert running.result() == pytest.approx((3 * np.log(3) + np.log(2)) / 4)
+    with pytest.raises(ValueError, match="label 'd'"):
+        running.update(["d"], [[0.2, 0.5, 0.3]])
+    with pytest.raises(ValueError, match="the parts name their columns"):
+        running.merge(Running("log_loss").update([0, 1, 2], np.full((3, 3), 1 / 3)))
+
+
+def test_what_is_no_sum_is_refused_with_what_is() -> None:
+    with pytest.raises(ValueError, match=r"kuiper needs all rows at once; .*accuracy, brier"):
+        Running("kuiper")
+    with pytest.raises(ValueError, match="needs all rows at once: bins of equal width do not"):
+        Running("ece", strategy="quantile").update([0, 1], [0.2, 0.7])
+    with pytest.raises(ValueError, match="no telling how its parts add up"):
+        Running(lambda y, p: 0.0)
+    with pytest.raises(ValueError, match="measure different things"):
+        Running("ece").merge(Running("ece", n_bins=3))
+    with pytest.raises(ValueError, match="cannot be merged"):
+        RunningMetrics(["ece"]).merge(RunningMetrics(["brier"]))
+    with pytest.raises(ValueError, match="its own intervals"):
+        Running("reliability_table").update([0, 1], [0.2, 0.7]).result(level=0.9)
 
 
 def test_no_rows_are_an_error() -> None:
     with pytest.raises(ValueError, match="no row was taken in"):
         RunningMetrics().result()
+    with pytest.raises(ValueError, match="no row was taken in"):
+        Running("ece").update([], np.empty((0, 3))).result()
 
 
 def test_weighted_mean_has_the_sandwich_standard_error() -> None:
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal(500), rng.uniform(0, 2, 500)
-    mean = RunningMean()
-    mean.add(x[:200], w[:200])
-    mean.add(x[200:], w[200:])
+    mean = Sums()
+    mean.add(summed_mean(x[:200]), w[:200])
+    mean.add(summed_mean(x[200:]), w[200:])
     centre = np.average(x, weights=w)
     error = np.sqrt((w**2 * (x - centre) ** 2).sum()) / w.sum()
     found = mean.estimate(0.95)

@@ -22,7 +22,7 @@ from calibrant.metrics.lp import lp_calibration_error
 from calibrant.metrics.maps import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
 from calibrant.metrics.ranking import auroc
 from calibrant.metrics.reliability import ReliabilityTable, classwise_reliability_tables, reliability_table
-from calibrant.metrics.running import RunningMetrics
+from calibrant.metrics.running import Running, RunningMetrics
 from calibrant.metrics.slope import Miscalibration, calibration_slope, miscalibration
 from calibrant.metrics.smooth import smooth_ece
 
@@ -35,6 +35,7 @@ __all__ = [
     "Estimate",
     "Miscalibration",
     "ReliabilityTable",
+    "Running",
     "RunningMetrics",
     "accuracy",
     "auroc",

@@ -8,16 +8,27 @@ alone moves `o_b`; debiasing subtracts what chance contributes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from scipy.special import ndtr
 
-from calibrant.bins import BinSums, Strategy, bin_sums, check_bins, quantile_index, uniform_edges, uniform_index
+from calibrant.bins import (
+    BinSums,
+    Strategy,
+    bin_sums,
+    check_bins,
+    quantile_index,
+    sum_by,
+    uniform_edges,
+    uniform_index,
+)
 from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic, scalar
+from calibrant.metrics.sums import Summed
 from calibrant.metrics.views import Kind, View, sort_view, view_statistic
-from calibrant.typing import AnyFloatArray
+from calibrant.typing import AnyFloatArray, FloatArray
 
 
 class Binner:
@@ -41,6 +52,11 @@ class Binner:
         index = quantile_index(ordered.starts, len(ordered.score), self.n_bins, moved)
         return bin_sums(index, ordered.score, ordered.hit, moved, self.n_bins)
 
+    def spread(self, weight: AnyFloatArray | None) -> FloatArray:
+        """`Σ w² (hit - score)²` over equal-width bins."""
+        difference = self.view.hit - self.view.score
+        return sum_by(self._index, (difference if weight is None else weight * difference) ** 2, self.n_bins)
+
     def edges(self, weight: AnyFloatArray | None) -> AnyFloatArray:
         """Ends of all equal-width bins, or of the occupied equal-mass bins, which part half-way between scores."""
         if self.strategy == "uniform":
@@ -49,6 +65,20 @@ class Binner:
         moved = None if weight is None else weight[ordered.order]
         last = np.flatnonzero(np.diff(quantile_index(ordered.starts, len(score), self.n_bins, moved)))
         return np.concatenate([[0.0], (score[last] + score[last + 1]) / 2, [1.0]])
+
+
+@dataclass(frozen=True)
+class BinError:
+    """An error made of the sums over bins: rows of weights, scores and hits."""
+
+    error: Callable[[BinSums], float]
+
+    def value(self, sums: FloatArray) -> float:
+        return self.error(BinSums(*sums))
+
+    def moved(self, sums: FloatArray, by: FloatArray) -> FloatArray:
+        weight, score, hit = sums
+        return np.stack([weight, score, hit + by])
 
 
 def _folded_normal_mean(mean: AnyFloatArray, deviation: AnyFloatArray) -> AnyFloatArray:
@@ -105,7 +135,9 @@ def _over_bins(
 ) -> Statistic:
     def of_view(view: View) -> Statistic:
         binner = Binner(view, n_bins, strategy)
-        return lambda weight: error(binner.sums(weight))
+        if strategy != "uniform":  # which bin a row is in depends on all rows
+            return lambda weight: error(binner.sums(weight))
+        return Summed(BinError(error), lambda weight: np.stack(binner.sums(weight)), binner.spread)
 
     return view_statistic(data, kind, of_view, combine)
 
@@ -114,7 +146,7 @@ def _root_mean_square(values: AnyFloatArray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-@scalar("ece", upper=1.0, plug_in_bias=True)
+@scalar("ece", upper=1.0, plug_in_bias=True, of_sums=True)
 def expected_calibration_error(
     data: Forecasts, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform", debias: bool = False
 ) -> Statistic:
@@ -136,7 +168,7 @@ def expected_calibration_error(
     return _over_bins(partial(expected_error, debias=debias), data, kind, n_bins, strategy)
 
 
-@scalar("rms_calibration_error", upper=1.0, plug_in_bias=True)
+@scalar("rms_calibration_error", upper=1.0, plug_in_bias=True, of_sums=True)
 def rms_calibration_error(
     data: Forecasts, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform", debias: bool = False
 ) -> Statistic:
@@ -158,7 +190,7 @@ def rms_calibration_error(
     return _over_bins(partial(rms_error, debias=debias), data, kind, n_bins, strategy, _root_mean_square)
 
 
-@scalar("maximum_calibration_error", upper=1.0, plug_in_bias=True)
+@scalar("maximum_calibration_error", upper=1.0, plug_in_bias=True, of_sums=True)
 def maximum_calibration_error(
     data: Forecasts, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform"
 ) -> Statistic:

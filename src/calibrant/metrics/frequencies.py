@@ -7,21 +7,19 @@ observed share, which is honest for a handful of cases and for none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import erfc
 
-from calibrant.docs import describe_parameters
-from calibrant.metrics.inputs import Forecasts, check_predictions
+from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.reliability import wilson_interval
-from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
+from calibrant.metrics.scalars import Statistic, scalar, table
+from calibrant.metrics.sums import Summed, no_spread, summed_mean
 from calibrant.optional import require
-from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray
+from calibrant.typing import AnyFloatArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -70,35 +68,49 @@ class ClassFrequencies:
         return require("pandas", extra="bench").DataFrame(self.to_dict())
 
 
+@dataclass(frozen=True)
+class FrequencyTable:
+    """The table from `Σ w p`, `Σ w 1[y = j]` and `Σ w p²` of every class."""
+
+    labels: tuple[Any, ...]
+    level: float
+
+    def value(self, sums: FloatArray) -> ClassFrequencies:
+        expected, observed, squares = sums
+        total = float(observed.sum())
+        low, high = wilson_interval(observed / total, np.full(len(observed), total), self.level)
+        # If the predictions are calibrated, a count is a sum of independent coins. Weights count rows: no square.
+        spread = np.sqrt(np.maximum(expected - squares, 0.0))
+        difference = np.abs(observed - expected)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # Certain predictions leave no room for chance: a difference is impossible, none is what was expected.
+            z = np.where(difference <= 1e-9 * total, 0.0, difference / spread)
+            ratios = [expected / count for count in (observed, high * total, low * total)]
+        ratio, smallest, largest = (np.where(np.isnan(part), 1.0, part) for part in ratios)
+        p_value = erfc(z / np.sqrt(2))
+        return ClassFrequencies(self.labels, expected, observed, ratio, smallest, largest, p_value, self.level)
+
+
+def _summed_frequencies(data: Forecasts, level: float) -> Summed:
+    def sums(weight: AnyFloatArray | None) -> FloatArray:
+        weight = np.ones(data.n_rows) if weight is None else weight
+        expected = weight @ data.proba.astype(np.float64, copy=False)
+        observed = np.bincount(data.y, weights=weight, minlength=data.n_classes)
+        return np.stack([expected, observed, weight @ np.square(data.proba, dtype=np.float64)])
+
+    return Summed(FrequencyTable(tuple(data.classes.tolist()), level), sums, no_spread)
+
+
 def class_frequencies(data: Forecasts, level: float = 0.95) -> ClassFrequencies:
     """The table of validated predictions."""
-    weight = np.ones(data.n_rows) if data.weight is None else data.weight
-    expected = weight @ data.proba.astype(np.float64, copy=False)
-    observed: AnyFloatArray = np.bincount(data.y, weights=weight, minlength=data.n_classes).astype(np.float64)
-    total = float(weight.sum())
-    low, high = wilson_interval(observed / total, np.full(data.n_classes, total), level)
-    # If the predictions are calibrated, a count is a sum of independent coins. Weights count rows: no square.
-    spread = np.sqrt(np.maximum(expected - weight @ np.square(data.proba, dtype=np.float64), 0.0))
-    difference = np.abs(observed - expected)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # Certain predictions leave no room for chance: a difference is impossible, none is what was expected.
-        z = np.where(difference <= 1e-9 * total, 0.0, difference / spread)
-        ratios = [expected / count for count in (observed, high * total, low * total)]
-    ratio, smallest, largest = (np.where(np.isnan(part), 1.0, part) for part in ratios)
-    labels = tuple(data.classes.tolist())
-    return ClassFrequencies(labels, expected, observed, ratio, smallest, largest, erfc(z / np.sqrt(2)), level)
+    found: ClassFrequencies = _summed_frequencies(data, level)(data.weight)
+    return found
 
 
-@limited
-@describe_parameters
+@table
 def calibration_in_the_large(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> ClassFrequencies:
+    data: Forecasts, *, level: float = 0.95
+) -> Callable[[AnyFloatArray | None], ClassFrequencies]:
     """Expected and observed count of every class.
 
     Parameters
@@ -118,10 +130,10 @@ def calibration_in_the_large(
     >>> table.expected.round(1).tolist(), table.observed.tolist(), table.ratio.round(2).tolist()
     ([80.0, 20.0], [95.0, 5.0], [0.84, 4.0])
     """
-    return class_frequencies(check_predictions(y_true, y_prob, sample_weight, classes), level)
+    return _summed_frequencies(data, level)
 
 
-@scalar("positive_gap", lower=-1.0, upper=1.0)
+@scalar("positive_gap", lower=-1.0, upper=1.0, of_sums=True)
 def positive_gap(data: Forecasts, *, positive: Any = None) -> Statistic:
     """Mean predicted probability of one class minus its frequency: positive if it is predicted too often.
 
@@ -140,4 +152,4 @@ def positive_gap(data: Forecasts, *, positive: Any = None) -> Statistic:
     if positive is not None and positive not in labels:
         raise ValueError(f"positive={positive!r} is none of the classes {labels}")
     column = len(labels) - 1 if positive is None else labels.index(positive)
-    return mean_statistic(data.proba[:, column] - (data.y == column))
+    return summed_mean(data.proba[:, column] - (data.y == column))

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant.metrics.inputs import Forecasts
-from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
+from calibrant.metrics.scalars import Statistic, scalar
+from calibrant.metrics.sums import summed_mean
 from calibrant.typing import AnyFloatArray
 
 DEFAULT_FLOOR = 1e-15
@@ -62,7 +63,7 @@ def row_losses(data: Forecasts, loss: str, **options: Any) -> AnyFloatArray:
     raise ValueError(f"loss must be 'log_loss' or 'brier', got {loss!r}")
 
 
-@scalar("log_loss")
+@scalar("log_loss", of_sums=True)
 def log_loss(data: Forecasts, *, floor: float = DEFAULT_FLOOR) -> Statistic:
     """Mean negative log-probability of the observed class.
 
@@ -80,10 +81,10 @@ def log_loss(data: Forecasts, *, floor: float = DEFAULT_FLOOR) -> Statistic:
     >>> round(log_loss(["no", "yes"], [0.2, 0.6]), 4)
     0.367
     """
-    return mean_statistic(log_loss_rows(data, floor=floor))
+    return summed_mean(log_loss_rows(data, floor=floor))
 
 
-@scalar("brier", upper=2.0)
+@scalar("brier", upper=2.0, of_sums=True)
 def brier(data: Forecasts, *, scale_by_half: bool | Literal["auto"] = "auto") -> Statistic:
     """Brier score: mean squared distance between the probabilities and the outcome.
 
@@ -99,10 +100,10 @@ def brier(data: Forecasts, *, scale_by_half: bool | Literal["auto"] = "auto") ->
     >>> round(brier([0, 1], [0.2, 0.6]), 3), round(brier([0, 1], [0.2, 0.6], scale_by_half=False), 3)
     (0.1, 0.2)
     """
-    return mean_statistic(brier_rows(data, scale_by_half=scale_by_half))
+    return summed_mean(brier_rows(data, scale_by_half=scale_by_half))
 
 
-@scalar("accuracy", upper=1.0, greater_is_better=True)
+@scalar("accuracy", upper=1.0, greater_is_better=True, of_sums=True)
 def accuracy(data: Forecasts) -> Statistic:
     """Share of rows whose most probable class was observed; the first column wins ties.
 
@@ -112,10 +113,10 @@ def accuracy(data: Forecasts) -> Statistic:
     >>> accuracy([0, 1, 1], [0.2, 0.6, 0.4])
     0.6666666666666666
     """
-    return mean_statistic(accuracy_rows(data))
+    return summed_mean(accuracy_rows(data))
 
 
-@scalar("confidence_gap", lower=-1.0, upper=1.0)
+@scalar("confidence_gap", lower=-1.0, upper=1.0, of_sums=True)
 def confidence_gap(data: Forecasts) -> Statistic:
     """Mean confidence minus accuracy: positive for over-confident predictions, negative for timid ones.
 
@@ -125,4 +126,4 @@ def confidence_gap(data: Forecasts) -> Statistic:
     >>> round(confidence_gap([0, 1], [[0.9, 0.1], [0.7, 0.3]]), 3)
     0.3
     """
-    return mean_statistic(data.confidence - accuracy_rows(data))
+    return summed_mean(data.confidence - accuracy_rows(data))

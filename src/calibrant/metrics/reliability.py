@@ -7,22 +7,21 @@ are honest for small bins and for frequencies of 0 and 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from calibrant.bins import BinSums, Strategy, sum_by, uniform_index
-from calibrant.docs import describe_parameters
+from calibrant.bins import BinSums, Strategy, sum_by, uniform_edges, uniform_index
 from calibrant.metrics.binned import Binner, expected_error
-from calibrant.metrics.inputs import check_predictions
+from calibrant.metrics.inputs import Forecasts
+from calibrant.metrics.scalars import table
+from calibrant.metrics.sums import Summed, no_spread
 from calibrant.metrics.views import Kind, View, class_view, column_of, resolve_kind, single_view
 from calibrant.optional import require
-from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray
+from calibrant.typing import AnyFloatArray, FloatArray
 
 HISTOGRAM_BINS = 25
 
@@ -103,53 +102,81 @@ def wilson_interval(
     return np.clip(centre - half, 0, frequency), np.clip(centre + half, frequency, 1)
 
 
-def _table(
-    view: View, weight: AnyFloatArray | None, n_bins: int, strategy: str, level: float, kind: str, label: Any
-) -> ReliabilityTable:
-    binner = Binner(view, n_bins, strategy)
-    sums = binner.sums(weight)
-    edges = binner.edges(weight)
-    full = sums.weight > 0
-    lower, upper = edges[:-1], edges[1:]
-    if strategy == "uniform":
-        lower, upper = lower[full], upper[full]
-    count = sums.weight[full]
-    frequency = np.clip(sums.hit[full] / count, 0, 1)
-    low, high = wilson_interval(frequency, count, level)
-    return ReliabilityTable(
-        lower=lower,
-        upper=upper,
-        weight=count,
-        score=sums.score[full] / count,
-        frequency=frequency,
-        low=low,
-        high=high,
-        histogram=_histogram(view.score, weight),
-        kind=kind,
-        label=label,
-        level=level,
-    )
+@dataclass(frozen=True)
+class TableOptions:
+    """What a table shows besides its sums."""
+
+    n_bins: int
+    strategy: str
+    level: float
+    kind: str
+    label: Any
+
+    def table(self, sums: BinSums, edges: AnyFloatArray, histogram: AnyFloatArray) -> ReliabilityTable:
+        """The occupied bins; equal-mass bins all are."""
+        full = sums.weight > 0
+        lower, upper = edges[:-1], edges[1:]
+        if self.strategy == "uniform":
+            lower, upper = lower[full], upper[full]
+        count = sums.weight[full]
+        frequency = np.clip(sums.hit[full] / count, 0, 1)
+        low, high = wilson_interval(frequency, count, self.level)
+        return ReliabilityTable(
+            lower=lower,
+            upper=upper,
+            weight=count,
+            score=sums.score[full] / count,
+            frequency=frequency,
+            low=low,
+            high=high,
+            histogram=histogram,
+            kind=self.kind,
+            label=self.label,
+            level=self.level,
+        )
+
+    def value(self, sums: FloatArray) -> ReliabilityTable:
+        """The table from sums over equal-width bins (weights, scores, hits), followed by the histogram."""
+        bins, histogram = np.split(sums, [3 * self.n_bins])
+        return self.table(BinSums(*bins.reshape(3, -1)), uniform_edges(self.n_bins), histogram)
 
 
-def _histogram(score: AnyFloatArray, weight: AnyFloatArray | None) -> AnyFloatArray:
+@dataclass(frozen=True)
+class TablesByLabel:
+    """A table for every class against the rest."""
+
+    tables: tuple[TableOptions, ...]
+
+    def value(self, sums: FloatArray) -> dict[Any, ReliabilityTable]:
+        return {options.label: options.value(part) for options, part in zip(self.tables, sums)}
+
+
+def _prepare_table(view: View, options: TableOptions) -> Callable[[AnyFloatArray | None], ReliabilityTable]:
+    binner = Binner(view, options.n_bins, options.strategy)
+    if options.strategy != "uniform":
+        return lambda weight: options.table(binner.sums(weight), binner.edges(weight), _histogram(view.score, weight))
+
+    def sums(weight: AnyFloatArray | None) -> FloatArray:
+        return np.concatenate([*binner.sums(weight), _histogram(view.score, weight)])
+
+    return Summed(options, sums, no_spread)
+
+
+def _histogram(score: AnyFloatArray, weight: AnyFloatArray | None) -> FloatArray:
     index = uniform_index(score, HISTOGRAM_BINS)
     return sum_by(index, np.ones(len(score)) if weight is None else weight, HISTOGRAM_BINS)
 
 
-@limited
-@describe_parameters
+@table
 def reliability_table(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    data: Forecasts,
     *,
     kind: Kind = "auto",
     label: Any = None,
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> ReliabilityTable:
+) -> Callable[[AnyFloatArray | None], ReliabilityTable]:
     """Score and observed frequency in bins of the score.
 
     Parameters
@@ -169,29 +196,24 @@ def reliability_table(
     >>> table.score.round(2).tolist(), table.frequency.tolist()
     ([0.15, 0.8], [0.0, 1.0])
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
     if label is not None:
         view = class_view(data, column_of(data, label))
-        return _table(view, data.weight, n_bins, strategy, level, "class-wise", label)
+        return _prepare_table(view, TableOptions(n_bins, strategy, level, "class-wise", label))
     resolved = resolve_kind(data, kind)
     if resolved == "class-wise":
         raise ValueError("kind='class-wise' has a table per class: call classwise_reliability_tables, or give label=")
     positive = data.classes.tolist()[1] if resolved == "binary" else None
-    return _table(single_view(data, resolved), data.weight, n_bins, strategy, level, resolved, positive)
+    return _prepare_table(single_view(data, resolved), TableOptions(n_bins, strategy, level, resolved, positive))
 
 
-@limited
-@describe_parameters
+@table
 def classwise_reliability_tables(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    data: Forecasts,
     *,
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-) -> dict[Any, ReliabilityTable]:
+) -> Callable[[AnyFloatArray | None], dict[Any, ReliabilityTable]]:
     """Reliability table of every class against the rest, by label.
 
     Parameters
@@ -206,8 +228,16 @@ def classwise_reliability_tables(
     >>> list(tables), len(tables["a"])
     (['a', 'b', 'c'], 3)
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    return {
-        label: _table(class_view(data, column), data.weight, n_bins, strategy, level, "class-wise", label)
-        for column, label in enumerate(data.classes.tolist())
-    }
+    labels = data.classes.tolist()
+    options = tuple(TableOptions(n_bins, strategy, level, "class-wise", label) for label in labels)
+
+    def prepared(column: int) -> Callable[[AnyFloatArray | None], ReliabilityTable]:
+        return _prepare_table(class_view(data, column), options[column])
+
+    if strategy != "uniform":
+        return lambda weight: {label: prepared(column)(weight) for column, label in enumerate(labels)}
+
+    def sums(weight: AnyFloatArray | None) -> FloatArray:
+        return np.stack([cast(Summed, prepared(column)).sums(weight) for column in range(len(labels))])
+
+    return Summed(TablesByLabel(options), sums, no_spread)

@@ -15,8 +15,9 @@ from scipy.optimize import brentq
 from calibrant.bins import sum_by
 from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic, scalar
+from calibrant.metrics.sums import Summed
 from calibrant.metrics.views import Kind, View, view_statistic
-from calibrant.typing import AnyFloatArray
+from calibrant.typing import AnyFloatArray, FloatArray
 
 GRID_CELLS = 1 << 14
 SMALLEST_BANDWIDTH = 1e-6
@@ -32,7 +33,7 @@ class Grid:
         self._left = np.minimum(place.astype(np.intp), n_cells - 2)
         self._share = place - self._left
 
-    def sums(self, values: AnyFloatArray) -> AnyFloatArray:
+    def sums(self, values: AnyFloatArray) -> FloatArray:
         right = sum_by(self._left, values * self._share, self.n_cells)
         left = sum_by(self._left, values * (1 - self._share), self.n_cells)
         left[1:] += right[:-1]
@@ -65,19 +66,32 @@ def smooth_error(cells: AnyFloatArray) -> float:
     return float(brentq(excess, SMALLEST_BANDWIDTH, 1.0, xtol=1e-8, rtol=1e-7))
 
 
+class SmoothError:
+    """Smooth ECE from the total weight, followed by `Σ w (hit - score)` over the cells of the grid."""
+
+    def value(self, sums: FloatArray) -> float:
+        return smooth_error(sums[1:] / sums[0])
+
+    def moved(self, sums: FloatArray, by: FloatArray) -> FloatArray:
+        return np.append(sums[0], sums[1:] + by)
+
+
 def _prepare_view(view: View) -> Statistic:
     grid = Grid(view.score)
     difference = view.hit - view.score
 
-    def error(weight: AnyFloatArray | None) -> float:
+    def sums(weight: AnyFloatArray | None) -> FloatArray:
         if weight is None:
-            return smooth_error(grid.sums(difference / len(difference)))
-        return smooth_error(grid.sums(weight * difference / weight.sum()))
+            return np.append(float(len(difference)), grid.sums(difference))
+        return np.append(weight.sum(), grid.sums(weight * difference))
 
-    return error
+    def spread(weight: AnyFloatArray | None) -> FloatArray:
+        return grid.sums((difference if weight is None else weight * difference) ** 2)
+
+    return Summed(SmoothError(), sums, spread)
 
 
-@scalar("smooth_ece", upper=1.0, plug_in_bias=True)
+@scalar("smooth_ece", upper=1.0, plug_in_bias=True, of_sums=True)
 def smooth_ece(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
     """Smooth expected calibration error, which needs no bins and no bandwidth.
 

@@ -7,13 +7,15 @@ Calibration of a k-vector is judged through such pairs: the positive class of tw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic
-from calibrant.typing import AnyFloatArray, AnyIntArray
+from calibrant.metrics.sums import Distance, OverClasses, Summed
+from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 
 Kind = Literal["auto", "binary", "top-label", "class-wise"]
 # Prepared class-wise statistics are kept for reuse up to this many entries (n × k), else made again at each call.
@@ -78,10 +80,15 @@ def view_statistic(
     def each_class() -> Iterator[Statistic]:
         return iter(kept) if kept is not None else (prepare(class_view(data, column)) for column in columns)
 
-    def class_wise(weight: AnyFloatArray | None) -> float:
-        return float(combine(np.array([statistic(weight) for statistic in each_class()])))
+    first = next(each_class())
+    if not isinstance(first, Summed):
+        return lambda weight: float(combine(np.array([statistic(weight) for statistic in each_class()])))
 
-    return class_wise
+    def stacked(part: str, weight: AnyFloatArray | None) -> FloatArray:
+        return np.stack([getattr(statistic, part)(weight) for statistic in each_class()])
+
+    form = OverClasses(cast(Distance, first.form), combine)
+    return Summed(form, partial(stacked, "sums"), partial(stacked, "spread"))
 
 
 class SortedView(NamedTuple):

@@ -22,8 +22,9 @@ from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.recalibration import fit_clone
-from calibrant.metrics.running import RunningMean, RunningMetrics
+from calibrant.metrics.running import RunningMetrics, Sums
 from calibrant.metrics.slope import Miscalibration, separate
+from calibrant.metrics.sums import summed_mean
 from calibrant.metrics.views import single_view
 from calibrant.report.comparison import choose, compare, cross_validate, default_methods, n_folds, paired_intervals
 from calibrant.report.data import BinaryMap, ClassRow, Correction, Count, GroupRow, MetricRow, Parts, Report
@@ -172,8 +173,8 @@ def _table(data: Forecasts) -> Any:
 def _gap(data: Forecasts, level: float, *, top_label: bool = False) -> Estimate:
     """Mean predicted probability minus frequency: of the second of two classes, else of the predicted class."""
     view = single_view(data, "top-label" if top_label else "auto")
-    mean = RunningMean()
-    mean.add(view.score - view.hit, np.ones(data.n_rows) if data.weight is None else data.weight)
+    mean = Sums()
+    mean.add(summed_mean(view.score - view.hit), data.weight)
     return mean.estimate(level)
 
 
@@ -211,10 +212,9 @@ def _group_rows(before: Forecasts, after: Forecasts, group: Any, level: float) -
     groups = sorted(split_groups(group), key=lambda item: -len(item[1]))
     rows = []
     for name, members in groups[:MOST_GROUPS]:
-        was, now = RunningMetrics(), RunningMetrics()
-        was.add(before.take(members))
-        now.add(after.take(members))
-        first, second = was.means(level), now.means(level)
+        first, second = (
+            RunningMetrics(("accuracy", "log_loss")).add(data.take(members)).result(level) for data in (before, after)
+        )
         rows.append(
             GroupRow(
                 name,

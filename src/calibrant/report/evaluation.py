@@ -56,6 +56,11 @@ def metric_names(n_classes: int) -> list[str]:
     return [name for name in METRICS if name != ("confidence_gap" if n_classes == 2 else "positive_gap")]
 
 
+def running_names(n_classes: int) -> list[str]:
+    """The metrics of `metric_names` that can be taken in chunk by chunk."""
+    return [name for name in metric_names(n_classes) if name != "auroc"]
+
+
 def omnibus_test(data: Forecasts) -> CalibrationTest:
     """The score test of calibration, with as many draws of labels as the size allows."""
     draws = int(np.clip(200_000_000 // max(data.proba.size, 1), 199, 999))
@@ -118,10 +123,13 @@ def as_predictions(proba: AnyFloatArray, rows: Rows | Labelled) -> tuple[Forecas
 
 
 def _take_in(running: dict[str | None, RunningMetrics], part: Forecasts, group: Any) -> None:
-    running.setdefault(None, RunningMetrics()).add(part)
+    names = running_names(part.n_classes)
+    running.setdefault(None, RunningMetrics(names)).add(part)
     if group is not None:
+        # Smooth ECE takes time and needs more rows than most groups have.
+        few = [name for name in names if name != "smooth_ece"]
         for name, rows in split_groups(group):
-            running.setdefault(name, RunningMetrics()).add(part.take(rows))
+            running.setdefault(name, RunningMetrics(few)).add(part.take(rows))
             if len(running) > MOST_GROUPS:
                 raise TableError(
                     f"there are more than {MOST_GROUPS} groups; the column of groups should hold a few segments"
@@ -145,12 +153,8 @@ def _from_chunks(
     whole = running.pop(None)
 
     def one(metrics: RunningMetrics, groups: dict[str, Evaluation]) -> Evaluation:
-        found = metrics.result(0.95 if level is None else level, smooth=metrics is whole)
-        estimates = {
-            name: _plain(found[name].value) if level is None else found[name]
-            for name in metric_names(len(columns.classes))
-            if name in found
-        }
+        found = metrics.result(level)
+        estimates = {name: _plain(value) for name, value in found.items()} if level is None else found
         return Evaluation(metrics.rows, columns.classes, columns.names, estimates, None, True, groups)
 
     return one(
@@ -186,12 +190,8 @@ def metrics_in_memory(data: Forecasts, level: float | None, names: Sequence[str]
     values = evaluate(data.y, data.proba, names, **wanted)
     if level is None:
         return {name: _plain(value) for name, value in values.items()}
-    running = RunningMetrics()
-    running.add(data)
-    found = {
-        **{name: _plain(value) for name, value in values.items()},
-        **running.result(level, smooth="smooth_ece" in names),
-    }
+    running = RunningMetrics([name for name in running_names(data.n_classes) if name in names])
+    found = {**{name: _plain(value) for name, value in values.items()}, **running.add(data).result(level)}
     if data.proba.size <= BOOTSTRAP_CELLS:
         # A replicate of smooth ECE costs as much as all others together, and its cells give the same interval.
         resampled = [name for name in names if name != "smooth_ece"]
