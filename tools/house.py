@@ -25,6 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("calibrators",),
     ("classifier",),
     ("metrics",),
+    ("deployment",),
     ("plots",),
     ("files",),
     ("report", "writers"),

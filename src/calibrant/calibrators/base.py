@@ -43,6 +43,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     ----------
     classes_ : ndarray of shape (k,)
         The labels, in the order of the columns that `predict_proba` returns.
+    class_counts_ : ndarray of shape (k,)
+        How often each label occurred in `fit`, counting weights.
     n_features_in_ : int
         Number of columns of the predictions seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -104,6 +106,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if self._column_order is not None:
             x = np.ascontiguousarray(x[:, self._column_order])
         codes = encode(labels, self.classes_)
+        self.class_counts_ = np.bincount(codes, weight, minlength=len(self.classes_)).astype(np.float64)
         self._warn_of_missing_information(x, codes)
         with limit():
             self._fit(x, codes, weight)

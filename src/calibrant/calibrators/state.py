@@ -114,7 +114,7 @@ class StateCheck:
             order = self.array("_column_order", self.k, integer=True)
             self.require(np.array_equal(np.sort(order), np.arange(self.k)), "_column_order is not a permutation")
         names = self._state.get("_column_names")
-        self.information("_column_names", "feature_names_in_")
+        self.information("_column_names", "feature_names_in_", "class_counts_")
         self.require(names is None or (isinstance(names, list) and len(names) == n_columns), "_column_names do not fit")
         if "feature_names_in_" in self._state:
             listed = np.asarray(self._state["feature_names_in_"]).tolist()

@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("calibrant.cli.report:app", "Is it calibrated? What would each method gain? One HTML page."),
     "fit": ("calibrant.cli.fit:app", "Learn a calibrator from predictions with labels, stored as JSON."),
     "apply": ("calibrant.cli.apply:app", "Replace the probabilities in a file by calibrated ones."),
+    "adapt": ("calibrant.cli.adapt:app", "Adapt a calibrator to new class frequencies, known or estimated."),
     "export": (
         "calibrant.cli.export:app",
         "Write a calibrator in another language, proven to predict the same.",

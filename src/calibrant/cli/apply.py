@@ -17,7 +17,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command()
 def apply(
-    calibrator: Annotated[str, typer.Argument(metavar="CALIBRATOR", help="JSON file that `calibrant fit` wrote.")],
+    calibrator: options.Calibrator,
     file: options.Input,
     output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")],
     probs: options.Probs = None,

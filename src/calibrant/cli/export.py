@@ -15,7 +15,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command()
 def export(
-    calibrator: Annotated[str, typer.Argument(metavar="CALIBRATOR", help="JSON file that `calibrant fit` wrote.")],
+    calibrator: options.Calibrator,
     output: Annotated[str, typer.Option("--output", "-o", help="File to write.")],
     to: Annotated[
         str | None,

@@ -39,6 +39,9 @@ def _check_decimal(mark: str | None) -> str | None:
     return mark
 
 
+Calibrator = Annotated[
+    str, typer.Argument(metavar="CALIBRATOR", help="JSON file that `calibrant fit` or `calibrant adapt` wrote.")
+]
 Input = Annotated[
     str,
     typer.Argument(

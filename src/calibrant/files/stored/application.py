@@ -126,6 +126,40 @@ def apply_to_table(
     return Applied(written, columns.names, columns.classes if len(columns.names) == 1 else tuple(classes))
 
 
+def _as_fitted(calibrator: Any, values: NDArray[Any], place: list[int]) -> Any:
+    """Predictions in the form that the calibrator expects."""
+    if place == [0]:  # a single column of the first class: that of the second is expected
+        return -values if getattr(calibrator, "input", "") == "logits" else 1.0 - np.minimum(values, 1.0)
+    fitted = list(getattr(calibrator, "feature_names_in_", []))
+    return NamedColumns(fitted, values) if len(fitted) == values.shape[1] else values
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions of a table as the calibrator takes them, with labels and groups if the layout names them."""
+
+    values: Any
+    labels: NDArray[Any] | None
+    group: NDArray[Any] | None
+    rows: int
+
+
+def read_predictions(calibrator: Any, reader: RowReader) -> Predictions:
+    """All usable rows of a table for a fitted calibrator."""
+    columns, place = calibrator_columns(calibrator, reader)
+    parts = list(reader.read(columns))
+    values = np.concatenate([part.values for part in parts]) if parts else np.empty((0, 1))
+    if not len(values):
+        raise TableError(f"{reader.table.name} has no usable rows")
+    codes, group = ([getattr(part, name) for part in parts] for name in ("codes", "group"))
+    return Predictions(
+        _as_fitted(calibrator, values, place),
+        None if codes[0] is None else np.array(columns.classes)[np.concatenate(codes)],
+        None if group[0] is None else np.concatenate(group),
+        len(values),
+    )
+
+
 def _replaced(
     calibrator: Any, rows: Rows, columns: ProbabilityColumns, place: list[int], suffix: str, *, as_text: bool
 ) -> Any:
@@ -133,17 +167,10 @@ def _replaced(
     pa = require("pyarrow", extra="cli")
     names, style = columns.names, columns.style
     data = take_rows(rows)
-    values = rows.values
-    if not len(values):
-        calibrated = np.empty((0, len(calibrator.classes_)), dtype=values.dtype)
-    elif len(names) == 1 and place == [0]:
-        # A single column of the first class: the calibrator expects that of the second.
-        flipped = -values if getattr(calibrator, "input", "") == "logits" else 1.0 - np.minimum(values, 1.0)
-        calibrated = calibrator.predict_proba(flipped)
+    if len(rows.values):
+        calibrated = calibrator.predict_proba(_as_fitted(calibrator, rows.values, place))
     else:
-        fitted = list(getattr(calibrator, "feature_names_in_", []))
-        named = len(fitted) == len(names)
-        calibrated = calibrator.predict_proba(NamedColumns(fitted, values) if named else values)
+        calibrated = np.empty((0, len(calibrator.classes_)), dtype=rows.values.dtype)
     cells = dict(zip(data.schema.names, data.columns))
     fields = {field.name: field for field in data.schema}
     for name, number in zip(names, place):

@@ -16,6 +16,7 @@ import numpy as np
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.lifting import OneVsOneCalibrator, OneVsRestCalibrator
 from calibrant.calibrators.registry import list_calibrators
+from calibrant.deployment.adaptation import AdaptedCalibrator
 
 #: Sizes that a file may claim without holding as many values: empty arrays, and texts shorter than their type.
 _MOST_UNFILLED = 1_000_000
@@ -182,8 +183,8 @@ def _decode_object(value: dict[str, Any]) -> Calibrator:
 
 
 def _find_class(name: str) -> type[Calibrator] | None:
-    """The storable calibrator of this name: those of registered methods that can be stored, and the two wrappers."""
-    for cls in (OneVsRestCalibrator, OneVsOneCalibrator):
+    """The storable calibrator of this name: those of registered methods that can be stored, and the wrappers."""
+    for cls in (OneVsRestCalibrator, OneVsOneCalibrator, AdaptedCalibrator):
         if cls.__name__ == name:
             return cls
     for info in list_calibrators():

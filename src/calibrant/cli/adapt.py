@@ -1,0 +1,124 @@
+"""`calibrant adapt`: a stored calibrator for new class frequencies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calibrant.cli import options
+from calibrant.cli.mistakes import CommandError, asked, explained
+from calibrant.cli.printing import print_json
+from calibrant.cli.reading import reading
+
+if TYPE_CHECKING:
+    from calibrant.files.stored.application import Predictions
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def adapt(
+    calibrator: options.Calibrator,
+    output: Annotated[str, typer.Option("--output", "-o", help="JSON file to write; - is standard output.")],
+    prior: Annotated[
+        str | None, typer.Option("--prior", help="Share of each class now, as in fraud=0.002,ok=0.998.")
+    ] = None,
+    unlabelled: Annotated[
+        str | None, typer.Option("--from", help="File of predictions without labels, to estimate the shares from.")
+    ] = None,
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="How to estimate: em (maximum likelihood) or bbse (needs --labelled).")
+    ] = "em",
+    labelled: Annotated[
+        str | None, typer.Option("--labelled", help="File of predictions and labels from the time of calibration.")
+    ] = None,
+    label: Annotated[str | None, typer.Option("--label", "-y", help="Column of the labels in --labelled.")] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", help="Share of each class at calibration, if the calibrator lacks it.")
+    ] = None,
+    probs: options.Probs = None,
+    decimal: options.Decimal = None,
+    on_error: options.OnErrorOption = options.OnError.stop,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Adapt a calibrator to new class frequencies, known or estimated from predictions without labels.
+
+    Right if nothing but the frequencies has changed. Give --prior or --from.
+    """
+    with explained():
+        from calibrant.deployment import adapt as adapt_calibrator
+        from calibrant.files.stored.application import load_calibrator
+        from calibrant.files.tables.writers import check_output
+        from calibrant.report.fitting import store
+
+        if as_json and output == "-":
+            raise CommandError("--json and the calibrator cannot share standard output; name an --output file")
+        if (prior is None) == (unlabelled is None):
+            raise CommandError("give either --prior, the share of each class now, or --from, a file of predictions")
+        if (labelled is None) != (label is None):
+            raise CommandError("--labelled and --label, the column of its labels, belong together")
+        check_output(output, force=force)
+        fitted = load_calibrator(calibrator)
+        now = None if unlabelled is None else _read(fitted, unlabelled, None, probs, decimal, on_error)
+        then = None if labelled is None else _read(fitted, labelled, label, probs, decimal, on_error)
+        with asked():
+            adapted = adapt_calibrator(
+                fitted,
+                prior=_shares(prior, fitted),
+                unlabelled=None if now is None else now.values,
+                method=method,
+                labelled=None if then is None else (then.values, then.labels),
+                source=_shares(source, fitted),
+            )
+        store(adapted, output, force=force)
+        if as_json:
+            print_json(
+                {
+                    "output": output,
+                    "method": adapted.method_,
+                    "classes": adapted.classes_,
+                    "source_prior": adapted.source_prior_,
+                    "prior": adapted.prior_,
+                    "interval": getattr(adapted, "interval_", None),
+                    "rows": None if now is None else now.rows,
+                }
+            )
+        elif output != "-":
+            typer.echo(adapted.summary())
+            typer.echo(f"Calibrator: {output}")
+
+
+def _read(
+    fitted: Any, file: str, label: str | None, probs: list[str] | None, decimal: str | None, on_error: options.OnError
+) -> Predictions:
+    from calibrant.files.stored.application import read_predictions
+
+    with reading(
+        file,
+        label,
+        probs=probs,
+        logits=fitted.input == "logits",
+        renormalize=fitted.renormalize,
+        decimal=decimal,
+        on_error=on_error,
+    ) as reader:
+        return read_predictions(fitted, reader)
+
+
+def _shares(text: str | None, fitted: Any) -> dict[Any, float] | None:
+    """Shares by label, from ``label=share`` pairs."""
+    if text is None:
+        return None
+    labels = {str(label): label for label in fitted.classes_.tolist()}
+    shares = {}
+    for pair in options.split_names(text) or []:
+        name, sign, number = pair.rpartition("=")
+        try:
+            shares[labels.get(name, name)] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign:
+            raise CommandError(f"shares are given as label=share, as in fraud=0.002,ok=0.998, not as {pair!r}")
+    return shares

@@ -1,0 +1,76 @@
+"""What the functions of this room are given beside predictions: a fitted calibrator, its labels, shares of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.calibrators.base import Calibrator
+from calibrant.inputs.labels import check_labels, encode
+from calibrant.typing import FloatArray, IntArray
+
+#: Shares of classes may miss one by so much: three decimals of a few classes.
+_ROUNDING = 1.5e-3
+
+
+def check_calibrator(calibrator: Any) -> Calibrator:
+    """A fitted calibrator of this package."""
+    if not isinstance(calibrator, Calibrator):
+        hint = " Take one of its calibrators_." if hasattr(calibrator, "calibrators_") else ""
+        raise TypeError(f"A fitted calibrator is needed, got {type(calibrator).__name__}.{hint}")
+    check_is_fitted(calibrator, "classes_")
+    return calibrator
+
+
+def column_codes(y: Any, n: int, classes: NDArray[Any]) -> IntArray:
+    """Column numbers of labels that a fitted calibrator knows.
+
+    Examples
+    --------
+    >>> column_codes(["no", "yes"], 2, np.array(["no", "yes"]))
+    array([0, 1])
+    """
+    labels, _ = check_labels(y, n)
+    known = classes.tolist()
+    unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in known]
+    if unknown:
+        raise ValueError(f"y holds the label {unknown[0]!r}, which the calibrator does not know: it knows {known}.")
+    return encode(labels.astype(classes.dtype) if labels.dtype.kind in "iuf" else labels, classes)
+
+
+def class_shares(shares: Any, classes: NDArray[Any], name: str = "prior") -> FloatArray:
+    """Positive shares that sum to one, in the order of `classes`, from a mapping of labels or an array.
+
+    Examples
+    --------
+    >>> class_shares({"yes": 0.1, "no": 0.9}, np.array(["no", "yes"]))
+    array([0.9, 0.1])
+    """
+    labels = classes.tolist()
+    if isinstance(shares, Mapping):
+        unknown = [label for label in shares if label not in labels]
+        if unknown:
+            raise ValueError(f"{name} names the class {unknown[0]!r}, which is none of {labels}.")
+        absent = [label for label in labels if label not in shares]
+        if absent:
+            raise ValueError(f"{name} lacks the class {absent[0]!r}: name the share of each class.")
+        shares = [shares[label] for label in labels]
+    values = np.asarray(shares, dtype=np.float64)
+    if values.shape != (len(labels),):
+        raise ValueError(f"{name} has shape {values.shape}, expected ({len(labels)},): one share per class.")
+    for label, share in zip(labels, values.tolist()):
+        if share == 0.0:
+            raise ValueError(
+                f"{name} gives the class {label!r} the share 0, but the calibrator predicts it. If it cannot occur, "
+                "leave its column out of the predictions and fit again; if it is rare, say how rare."
+            )
+        if not 0.0 < share < 1.0:
+            raise ValueError(f"{name} gives the class {label!r} the share {share:g}: shares lie between 0 and 1.")
+    total = float(values.sum())
+    if abs(total - 1.0) > _ROUNDING:
+        raise ValueError(f"The shares in {name} sum to {total:.6g}, not to 1.")
+    return values / total

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import softmax
+from scipy.stats import norm
+
+import calibrant
+from calibrant import CalibrationWarning, get_calibrator, runtime
+from calibrant.deployment import AdaptedCalibrator, adapt
+from calibrant.deployment.prior_estimation import bbse_shares, em_shares, soft_confusion
+from calibrant.runtime import canonical, checksum
+from tests.samples import calibrated, sharpened
+
+
+def shifted(p, y, prior, n, seed=0):
+    """Rows drawn so that classes occur as in `prior`."""
+    rng = np.random.default_rng(seed)
+    rows = [rng.choice(np.flatnonzero(y == j), round(n * share)) for j, share in enumerate(prior)]
+    return np.concatenate(rows)
+
+
+def posterior(x, prior):
+    """Of two normal distributions with means -1 and 1."""
+    density = prior * norm.pdf(x[:, None], loc=[-1.0, 1.0])
+    return density / density.sum(axis=1, keepdims=True)
+
+
+def test_a_known_prior_gives_the_posterior_of_that_prior():
+    x = np.linspace(-3, 3, 13)
+    half = get_calibrator("none").fit(posterior(x, np.array([0.5, 0.5])), np.arange(13) % 2)
+    adapted = adapt(half, prior=[0.98, 0.02], source=[0.5, 0.5])
+    found = adapted.predict_proba(posterior(x, np.array([0.5, 0.5])))
+    np.testing.assert_allclose(found, posterior(x, np.array([0.98, 0.02])), rtol=1e-12)
+
+
+def test_fitting_and_adapting_is_the_same_as_adapting_what_was_fitted():
+    p, y = sharpened(300, 3)
+    prior = {0: 0.7, 1: 0.2, 2: 0.1}
+    both = AdaptedCalibrator("ts", prior).fit(p, y).predict_proba(p)
+    np.testing.assert_array_equal(both, adapt(get_calibrator("ts").fit(p, y), prior=prior).predict_proba(p))
+
+
+def test_the_shares_of_the_calibration_data_change_nothing():
+    p, y = sharpened(300, 3)
+    ts = get_calibrator("ts").fit(p, y)
+    unchanged = adapt(ts, prior=np.bincount(y) / len(y)).predict_proba(p)
+    np.testing.assert_allclose(unchanged, ts.predict_proba(p), rtol=1e-13)
+    assert AdaptedCalibrator("ts").fit(p, y).predict_proba(p).shape == p.shape
+
+
+def test_maximum_likelihood_reaches_the_optimum_of_another_solver():
+    p, _ = calibrated(400, 4, seed=1)
+    source = np.array([0.4, 0.3, 0.2, 0.1])
+
+    def negative(q):
+        return -(np.log(p @ (q / source)).sum() + source @ np.log(q))
+
+    reference = softmax(minimize(lambda b: negative(softmax(b)), np.zeros(4), method="Nelder-Mead", tol=1e-10).x)
+    found = em_shares(p, source)
+    assert negative(found) <= negative(reference) + 1e-4
+    np.testing.assert_allclose(found, reference, atol=1e-3)
+    counts = np.random.default_rng(0).integers(0, 3, len(p)).astype(float)
+    np.testing.assert_allclose(
+        em_shares(p, source, counts), em_shares(np.repeat(p, counts.astype(int), axis=0), source), atol=1e-9
+    )
+
+
+def test_the_inverted_confusion_is_the_solution_of_the_linear_system_where_rows_are_many():
+    p, y = calibrated(2000, 3)
+    confusion = soft_confusion(p, y)
+    np.testing.assert_allclose(confusion.sum(axis=0), np.bincount(y) / len(y))
+    mean = p[shifted(p, y, [0.6, 0.3, 0.1], 1000)].mean(axis=0)
+    expected = np.linalg.solve(confusion / confusion.sum(axis=0), mean)
+    np.testing.assert_allclose(bbse_shares(confusion, mean, 10**9, 10**9), expected, atol=1e-6)
+
+
+def test_an_ill_conditioned_confusion_stays_near_the_shares_of_the_calibration():
+    rng = np.random.default_rng(0)
+    p = 0.25 + 1e-4 * rng.normal(size=(200, 4))
+    p /= p.sum(axis=1, keepdims=True)
+    shares = bbse_shares(soft_confusion(p, np.arange(200) % 4), p[:50].mean(axis=0), 200, 50)
+    np.testing.assert_allclose(shares, 0.25, atol=0.01)
+
+
+@pytest.mark.parametrize("method", ["em", "bbse"])
+def test_shifted_frequencies_are_found_and_log_loss_falls(method):
+    p, y = sharpened(9000, 4)
+    cal = get_calibrator("ts").fit(p[:3000], y[:3000])
+    prior = np.array([0.6, 0.25, 0.1, 0.05])
+    rows = shifted(p[3000:], y[3000:], prior, 2000)
+    p_now, y_now = p[3000:][rows], y[3000:][rows]
+    labelled = (p[:3000], y[:3000])
+    adapted = adapt(cal, unlabelled=p_now, method=method, labelled=labelled)
+    assert np.abs(adapted.prior_ - prior).sum() < 0.1
+    assert np.all((adapted.interval_[:, 0] < prior) & (prior < adapted.interval_[:, 1]))
+    losses = [-np.log(c.predict_proba(p_now)[np.arange(len(y_now)), y_now]).mean() for c in (cal, adapted)]
+    assert losses[1] < losses[0] - 0.1
+    again = adapt(adapted, unlabelled=p_now, method=method, labelled=labelled)
+    np.testing.assert_array_equal(again.prior_, adapted.prior_)
+    assert "2,000 unlabelled rows" in adapted.summary()
+
+
+def test_intervals_cover_as_often_as_they_say():
+    p, y = calibrated(4000, 3, seed=3)
+    prior = np.array([0.7, 0.2, 0.1])
+    hits = []
+    for seed in range(25):
+        rows = np.random.default_rng(seed).permutation(4000)
+        cal = get_calibrator("none").fit(p[rows[:1000]], y[rows[:1000]])
+        now = rows[1000:][shifted(p[rows[1000:]], y[rows[1000:]], prior, 300, seed)]
+        low, high = adapt(cal, unlabelled=p[now], level=0.8, n_resamples=60).interval_.T
+        hits.append((low <= prior) & (prior <= high))
+    assert 0.65 < np.mean(hits) < 0.95
+
+
+def test_stored_and_exported_it_predicts_the_same(tmp_path):
+    p, y = sharpened(300, 3)
+    cal = get_calibrator("sms", classes=np.array(["a", "b", "c"])).fit(p, np.array(["a", "b", "c"])[y])
+    adapted = adapt(cal, unlabelled=p[np.argsort(-p[:, 0])[:150]], n_resamples=20)
+    expected = adapted.predict_proba(p)
+    calibrant.save(adapted, tmp_path / "new.json")
+    loaded = calibrant.load(tmp_path / "new.json")
+    np.testing.assert_array_equal(loaded.predict_proba(p), expected)
+    np.testing.assert_array_equal(runtime.load(tmp_path / "new.json").predict_proba(p), expected)
+    np.testing.assert_array_equal(loaded.interval_, adapted.interval_)
+    assert loaded.summary() == adapted.summary()
+    scope = {}
+    exec(calibrant.export(adapted, to="python"), scope)
+    np.testing.assert_allclose(scope["calibrate"](p[0].tolist()), expected[0], rtol=1e-12)
+
+
+def test_a_file_with_impossible_shares_is_refused(tmp_path):
+    p, y = sharpened(100, 2)
+    path = tmp_path / "new.json"
+    calibrant.save(adapt(get_calibrator("ts").fit(p, y), prior=[0.9, 0.1]), path)
+    document = json.loads(path.read_text())
+    document["content"]["state"]["prior_"]["data"] = [1.0, 0.0]
+    document["sha256"] = checksum(canonical(document["content"]))
+    path.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match="prior_ holds numbers outside"):
+        calibrant.load(path)
+
+
+def test_too_few_rows_are_warned_of():
+    p, y = sharpened(500, 5)
+    cal = get_calibrator("ts").fit(p, y)
+    with pytest.warns(CalibrationWarning, match="too uncertain to adapt to"):
+        adapt(cal, unlabelled=p[:15])
+
+
+def test_predictions_of_no_mixture_are_warned_of():
+    p, y = calibrated(2000, 3)
+    cal = get_calibrator("ts").fit(p, y)
+    bold = p**2 / (p**2).sum(axis=1, keepdims=True)
+    with pytest.warns(CalibrationWarning, match="no mixture of the classes"):
+        adapt(cal, unlabelled=bold, labelled=(p, y))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "either prior="),
+        ({"prior": [0.5, 0.5], "unlabelled": [[0.5, 0.5]]}, "either prior="),
+        ({"prior": [0.5, 0.6]}, "sum to 1.1, not to 1"),
+        ({"prior": {"no": 0.5, "maybe": 0.5}}, "'maybe', which is none of"),
+        ({"prior": {"no": 1.0}}, "lacks the class 'yes'"),
+        ({"prior": [1.0, 0.0]}, "share 1: shares lie|the share 0"),
+        ({"prior": {"no": 0.0, "yes": 1.0}}, "'no' the share 0, but the calibrator predicts it"),
+        ({"prior": [0.2, 0.3, 0.5]}, r"shape \(3,\)"),
+        ({"unlabelled": [[0.5, 0.5]], "method": "magic"}, "method='magic' is none of 'em', 'bbse'"),
+        ({"unlabelled": [[0.5, 0.5]], "method": "bbse"}, "needs labelled="),
+        ({"unlabelled": [[0.5, 0.5]], "labelled": ([[0.5, 0.5]], ["huh"])}, "label 'huh', which the calibrator does"),
+        ({"unlabelled": [[0.2, 0.3, 0.5]]}, "3 features"),
+    ],
+)
+def test_bad_input_is_explained(options, message):
+    cal = get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], ["no", "no", "yes", "yes"])
+    with pytest.raises(ValueError, match=message):
+        adapt(cal, **options)
+
+
+def test_calibrators_that_cannot_be_adapted_say_why():
+    with pytest.raises(TypeError, match="A fitted calibrator is needed, got str"):
+        adapt("ts", prior=[0.5, 0.5])
+    cal = get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], [0, 0, 1, 1])
+    del cal.class_counts_
+    with pytest.raises(ValueError, match="Pass source="):
+        adapt(cal, prior=[0.5, 0.5])
+    one_sided = get_calibrator("ts", classes=[0, 1, 2]).fit(*calibrated(20, 3)).set_params()
+    one_sided.class_counts_ = np.array([10.0, 10.0, 0.0])
+    with pytest.raises(ValueError, match="No calibration row has the label 2"):
+        adapt(one_sided, prior=[0.4, 0.4, 0.2])
