@@ -17,7 +17,7 @@ PACKAGE = "calibrant"
 #: The floors of the house, from the ground up. A room may import from floors below and from its own floor, but rooms
 #: that share a floor do not import each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("typing", "optional", "lazy", "moved", "threads", "compiling", "docs"),
+    ("typing", "optional", "lazy", "moved", "threads", "compiling", "docs", "progress"),
     ("rowwise", "bins", "numerals", "text_table"),
     ("simplex",),
     ("inputs", "folds", "gaussian", "steps"),

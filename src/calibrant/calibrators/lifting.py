@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +23,67 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.steps import Columns, Normalize, OneVsOne, OneVsRest, Step
 from calibrant.steps.branches import pair, rest
 from calibrant.typing import FloatArray, IntArray
+
+
+def log_rest(x: FloatArray) -> FloatArray:
+    """``log(1 - p_j)`` for every column, without cancellation next to ``p_j = 1``."""
+    return np.log(rest(np.exp(x)))
+
+
+def fit_columns(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> Any:
+    """A clone of `prototype` fitted to log-probabilities and column numbers, without validating them again."""
+    estimator = clone(prototype)
+    if isinstance(estimator, Calibrator):
+        estimator.fit_log_probabilities(x, y, weight, np.arange(x.shape[1]))
+    elif weight is None:
+        estimator.fit(np.exp(x), y)
+    else:
+        estimator.fit(np.exp(x), y, sample_weight=weight)
+    return estimator
+
+
+def fit_one_vs_rest(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> list[Any]:
+    """One clone of `prototype` for each class against the rest."""
+    rest = log_rest(x)
+    return [
+        fit_columns(prototype, np.column_stack([rest[:, j], x[:, j]]), (y == j).astype(np.int64), weight)
+        for j in range(x.shape[1])
+    ]
+
+
+def fit_one_vs_one(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> list[Any]:
+    """One clone of `prototype` for each pair of classes, fitted to the rows of these two."""
+    estimators = []
+    for i, j in itertools.combinations(range(x.shape[1]), 2):
+        rows = np.flatnonzero((y == i) | (y == j))
+        two = np.log(pair(np.exp(x[rows]), i, j))
+        pair_weight = None if weight is None else weight[rows]
+        chosen = prototype if rows.size else NoCalibrator()
+        estimators.append(fit_columns(chosen, two, (y[rows] == j).astype(np.int64), pair_weight))
+    return estimators
+
+
+@dataclass(frozen=True)
+class Lift:
+    """A way to lift a binary method: how its calibrators are fitted, how many they are, how they are put together."""
+
+    fit: Callable[[Any, FloatArray, IntArray, FloatArray | None], list[Any]]
+    count: Callable[[int], int]
+    assembly: Callable[[tuple[list[Step], ...]], Step]
+
+    def steps(self, estimators: list[Any]) -> list[Step]:
+        """The steps of the whole map."""
+        return [self.assembly(tuple(steps_of(estimator) for estimator in estimators)), Normalize()]
+
+    def check(self, state: StateCheck) -> None:
+        """Check the stored binary calibrators."""
+        state.calibrators("estimators_", self.count(state.k), n_classes=2)
+
+
+LIFTS = {
+    "ovr": Lift(fit_one_vs_rest, lambda k: k, OneVsRest),
+    "ovo": Lift(fit_one_vs_one, lambda k: k * (k - 1) // 2, OneVsOne),
+}
 
 
 class BinaryMethod(Calibrator):
@@ -53,20 +116,17 @@ class BinaryMethod(Calibrator):
             self.__dict__.pop("estimators_", None)
             self._fit_binary(x, y, weight)
         else:
-            fit = fit_one_vs_rest if self.multiclass == "ovr" else fit_one_vs_one
-            self.estimators_ = fit(self, x, y, weight)
+            self.estimators_ = LIFTS[self.multiclass].fit(self, x, y, weight)
 
     def steps(self) -> list[Step]:
-        if len(self.classes_) == 2:
-            return self._binary_steps()
-        return (_one_vs_rest if self.multiclass == "ovr" else _one_vs_one)(self.estimators_)
+        return self._binary_steps() if len(self.classes_) == 2 else LIFTS[self.multiclass].steps(self.estimators_)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
         if state.k == 2:
             self._check_binary_state(state)
         else:
-            check_estimators(state, state.k if self.multiclass == "ovr" else state.k * (state.k - 1) // 2)
+            LIFTS[self.multiclass].check(state)
 
     @abstractmethod
     def _check_binary_state(self, state: StateCheck) -> None:
@@ -84,6 +144,8 @@ class BinaryMethod(Calibrator):
 class _Lifted(Calibrator):
     """Base of the two wrappers: a binary calibrator and how it is lifted."""
 
+    _lift: ClassVar[Lift]
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Calibrator._parameter_constraints,
         "calibrator": [HasMethods(["fit", "predict_proba"])],
@@ -94,6 +156,23 @@ class _Lifted(Calibrator):
     ) -> None:
         self.calibrator = calibrator
         super().__init__(input=input, classes=classes, renormalize=renormalize)
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        single = x.shape[1] == 2
+        fitted = (
+            [fit_columns(self.calibrator, x, y, weight)] if single else self._lift.fit(self.calibrator, x, y, weight)
+        )
+        self.estimators_ = fitted
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        if state.k == 2:
+            state.calibrators("estimators_", 1, n_classes=2)
+        else:
+            self._lift.check(state)
+
+    def steps(self) -> list[Step]:
+        return steps_of(self.estimators_[0]) if len(self.classes_) == 2 else self._lift.steps(self.estimators_)
 
 
 class OneVsRestCalibrator(_Lifted):
@@ -120,16 +199,7 @@ class OneVsRestCalibrator(_Lifted):
     array([[0., 0., 1.]])
     """
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        fit = fit_one_vs_rest if x.shape[1] > 2 else _fit_single
-        self.estimators_ = fit(self.calibrator, x, y, weight)
-
-    def _check_state(self, state: StateCheck) -> None:
-        super()._check_state(state)
-        check_estimators(state, 1 if state.k == 2 else state.k)
-
-    def steps(self) -> list[Step]:
-        return steps_of(self.estimators_[0]) if len(self.classes_) == 2 else _one_vs_rest(self.estimators_)
+    _lift = LIFTS["ovr"]
 
 
 class OneVsOneCalibrator(_Lifted):
@@ -157,73 +227,7 @@ class OneVsOneCalibrator(_Lifted):
     array([[0., 0., 1.]])
     """
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        fit = fit_one_vs_one if x.shape[1] > 2 else _fit_single
-        self.estimators_ = fit(self.calibrator, x, y, weight)
-
-    def _check_state(self, state: StateCheck) -> None:
-        super()._check_state(state)
-        check_estimators(state, state.k * (state.k - 1) // 2)
-
-    def steps(self) -> list[Step]:
-        return steps_of(self.estimators_[0]) if len(self.classes_) == 2 else _one_vs_one(self.estimators_)
-
-
-def check_estimators(state: StateCheck, count: int) -> None:
-    """Check the binary calibrators of a lifted one."""
-    state.calibrators("estimators_", count, n_classes=2)
-
-
-def fit_columns(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> Any:
-    """A clone of `prototype` fitted to log-probabilities and column numbers, without validating them again."""
-    estimator = clone(prototype)
-    if isinstance(estimator, Calibrator):
-        estimator.fit_log_probabilities(x, y, weight, np.arange(x.shape[1]))
-    elif weight is None:
-        estimator.fit(np.exp(x), y)
-    else:
-        estimator.fit(np.exp(x), y, sample_weight=weight)
-    return estimator
-
-
-def _fit_single(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> list[Any]:
-    return [fit_columns(prototype, x, y, weight)]
-
-
-def fit_one_vs_rest(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> list[Any]:
-    """One clone of `prototype` for each class against the rest."""
-    rest = log_rest(x)
-    return [
-        fit_columns(prototype, np.column_stack([rest[:, j], x[:, j]]), (y == j).astype(np.int64), weight)
-        for j in range(x.shape[1])
-    ]
-
-
-def _one_vs_rest(estimators: list[Any]) -> list[Step]:
-    """The steps of `fit_one_vs_rest`."""
-    return [OneVsRest(tuple(steps_of(estimator) for estimator in estimators)), Normalize()]
-
-
-def fit_one_vs_one(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> list[Any]:
-    """One clone of `prototype` for each pair of classes, fitted to the rows of these two."""
-    estimators = []
-    for i, j in itertools.combinations(range(x.shape[1]), 2):
-        rows = np.flatnonzero((y == i) | (y == j))
-        two = np.log(pair(np.exp(x[rows]), i, j))
-        pair_weight = None if weight is None else weight[rows]
-        chosen = prototype if rows.size else NoCalibrator()
-        estimators.append(fit_columns(chosen, two, (y[rows] == j).astype(np.int64), pair_weight))
-    return estimators
-
-
-def _one_vs_one(estimators: list[Any]) -> list[Step]:
-    """The steps of `fit_one_vs_one`."""
-    return [OneVsOne(tuple(steps_of(estimator) for estimator in estimators)), Normalize()]
-
-
-def log_rest(x: FloatArray) -> FloatArray:
-    """``log(1 - p_j)`` for every column, without cancellation next to ``p_j = 1``."""
-    return np.log(rest(np.exp(x)))
+    _lift = LIFTS["ovo"]
 
 
 def positive_probability(x: FloatArray) -> FloatArray:

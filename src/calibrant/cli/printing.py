@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import typer
 
+from calibrant.files.json_values import plain
+
 
 def print_json(value: Any) -> None:
     """Print as JSON; numbers that JSON lacks (NaN, infinity) become null."""
     typer.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
-
-
-def plain(value: Any) -> Any:
-    """A value made of what JSON knows."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def class_columns(names: Sequence[str], classes: Sequence[Any], limit: int = 12) -> str:

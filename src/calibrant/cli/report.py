@@ -11,8 +11,8 @@ import typer
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked, explained
 from calibrant.cli.printing import class_columns, print_json
-from calibrant.cli.progress import bar
 from calibrant.cli.reading import reading
+from calibrant.progress import ProgressBar
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -75,7 +75,7 @@ def report(
             title or ("standard input" if file == "-" else Path(file).name), tuple(words), command, reader.skipped.count
         )
         total = len(wanted or default_methods(data.n_classes)) + 1
-        with bar("report") as update:
+        with ProgressBar(total, "report") as bar:
             done = iter(range(total + 1))
             contents = analyse(
                 data,
@@ -86,7 +86,7 @@ def report(
                 methods=wanted,
                 method=method,
                 level=level,
-                progress=lambda name: update(next(done, total) / total, name),
+                progress=lambda name: bar.move(next(done, total), name),
             )
         with atomic_output(output, force=force) as stream:
             stream.write(render(contents).encode())

@@ -21,12 +21,12 @@ from calibrant.bench.data.models import MODELS
 from calibrant.bench.data.protocol import predict_experiment
 from calibrant.bench.run.calls import Batch, Call
 from calibrant.bench.run.pool import ProcessPool
-from calibrant.bench.run.progress import ProgressBar
 from calibrant.bench.run.store import installed_versions, read_json
 from calibrant.files.atomic import atomic_stream, write_text
 from calibrant.files.predictions.hdf5 import write_hdf5
 from calibrant.files.predictions.opening import open_predictions
 from calibrant.files.predictions.source import PARTS, Experiment, Predictions, as_fold
+from calibrant.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
 

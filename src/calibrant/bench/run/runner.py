@@ -19,10 +19,10 @@ from calibrant.bench.run.fits import run_fits
 from calibrant.bench.run.method_spec import MethodSpec, parse_method, with_baseline
 from calibrant.bench.run.plan import UNITS_PER_WORKER, Options, plan, result_row, split
 from calibrant.bench.run.pool import ProcessPool
-from calibrant.bench.run.progress import ProgressBar
 from calibrant.bench.run.store import ResultFolder, check_table_packages
 from calibrant.files.predictions.opening import open_predictions
 from calibrant.files.predictions.source import Experiment, PredictionSource, with_digest
+from calibrant.progress import ProgressBar
 
 
 def run_benchmark(

@@ -25,12 +25,12 @@ from calibrant.bench.run.fits import run_fits
 from calibrant.bench.run.method_spec import MethodSpec, make_spec
 from calibrant.bench.run.plan import Options, Unit
 from calibrant.bench.run.pool import ProcessPool
-from calibrant.bench.run.progress import ProgressBar
 from calibrant.bench.run.store import ResultFolder
 from calibrant.bench.search.report import SearchResult, compare_on_control, write_search
 from calibrant.files.predictions.opening import open_predictions
 from calibrant.files.predictions.source import Experiment, PredictionSource, with_digest
 from calibrant.optional import require
+from calibrant.progress import ProgressBar
 
 RHO = (-1.0, -0.5, 0.0, 0.5, 1.0)
 TAU = (0.5, 1.0, 1.5, 2.0)

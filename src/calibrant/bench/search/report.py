@@ -20,6 +20,7 @@ from calibrant.bench.run.store import installed_versions
 from calibrant.bench.study.render import Table
 from calibrant.bench.study.statistics import signed_rank_p
 from calibrant.files.atomic import write_text
+from calibrant.files.json_values import plain
 from calibrant.optional import require
 from calibrant.plots.study import save, search_figure
 
@@ -113,7 +114,7 @@ def write_search(result: SearchResult, directory: Path) -> None:
     figure = search_figure(tables["search_trials"].frame, tables["search_control"].frame)
     save(figure, directory / "figures", "search")
     about = {"command": shlex.join(sys.argv), "versions": installed_versions(("optuna",))}
-    content = {**_plain(asdict(result)), "conclusion": result.comparison.sentence(), **about}
+    content = {**plain(asdict(result)), "conclusion": result.comparison.sentence(), **about}
     write_text(directory / "search.json", json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
@@ -169,12 +170,3 @@ def search_tables(result: SearchResult) -> dict[str, Table]:
 
 def _same(row: Mapping[str, Any], parameters: Mapping[str, float]) -> bool:
     return row["state"] == "complete" and all(row.get(name) == value for name, value in parameters.items())
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold: no nan."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -124,15 +124,3 @@ def _spline_logistic(starts, coefficients, target, weight, extended, buffer, hes
                         total += curvature[i] * coefficients[a, start + i] * coefficients[b, start + i]
                     hessian[j, a, b] += total
     return loss
-
-
-@jit()
-def spline_loss(starts, coefficients, target, weight, extended):  # type: ignore[no-untyped-def]
-    """Log loss of a spline's log-odds, for rows as in `spline_logistic`."""
-    loss = 0.0
-    for j in range(len(starts) - 1):
-        for i in range(starts[j], starts[j + 1]):
-            z = coefficients[0, i] * extended[j, 0] + coefficients[1, i] * extended[j, 1]
-            z += coefficients[2, i] * extended[j, 2] + coefficients[3, i] * extended[j, 3]
-            loss += weight[i] * (max(z, 0.0) + log(1.0 + exp(-abs(z))) - target[i] * z)
-    return loss

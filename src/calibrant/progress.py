@@ -1,0 +1,60 @@
+"""The progress bar of long work: on standard error, silent where nobody watches."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+class ProgressBar:
+    """A bar with the time spent and left, and failures so far.
+
+    Parameters
+    ----------
+    total : float
+        What the bar is full at: a number of steps, or 1.0 for a share.
+    what : str
+        Word before the bar.
+    show : bool, default=None
+        Whether to show it; by default when standard error is a terminal.
+
+    Examples
+    --------
+    >>> with ProgressBar(2, "fits", show=False) as bar:
+    ...     bar.advance(failed=True)
+    >>> bar.failed
+    1
+    """
+
+    def __init__(self, total: float, what: str, show: bool | None = None) -> None:
+        self._bar: Any = None
+        self.failed = 0
+        if sys.stderr.isatty() if show is None else show:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
+            times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+            self._bar = Progress(*columns, *times, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task(what, total=total, text="")
+        self._total, self._done = total, 0
+
+    def advance(self, failed: bool = False) -> None:
+        """Count one more step as done."""
+        self._done += 1
+        self.failed += failed
+        self.move(self._done, f"{self._done}/{self._total}" + (f", {self.failed} failed" if self.failed else ""))
+
+    def move(self, done: float, text: str = "") -> None:
+        """Fill the bar up to `done` of the total, with a few words beside it."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, text=text)
+
+    def __enter__(self) -> ProgressBar:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._bar is not None:
+            self._bar.stop()
