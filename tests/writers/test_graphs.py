@@ -10,7 +10,6 @@ import pytest
 import calibrant
 from calibrant import runtime
 from calibrant.steps import Log, Softmax
-from calibrant.writers.calls import NotSupportedError
 from calibrant.writers.exporting import export_with_proof
 from tests.needs import needs
 from tests.steps.maps import CASES, fitted
@@ -53,6 +52,26 @@ def test_onnx_of_trees_single_precision_and_facts(tmp_path):
     assert facts["classes"] == "[0, 1, 2]"
     assert facts["method"] == "SMSCalibrator"
     assert "largest difference" in facts["parity"]
+
+
+@pytest.mark.parametrize("target", ["onnx", pytest.param("torch", marks=pytest.mark.torch)])
+def test_single_precision_answers_questions_as_double_does(target):
+    needs(target)
+    trees = boosted()
+    rng = np.random.default_rng(5)
+    rows = rng.dirichlet(np.ones(3), size=2000).astype(np.float32)
+    # Rows on the thresholds, as near as single precision gets: there rounded logarithms would decide otherwise.
+    step = trees.steps[1]
+    odds = np.exp(step.thresholds[(step.features == 1) & (step.subtracted == 0)])
+    rows[: len(odds)] = np.column_stack([0.5 / (1 + odds), 0.5 * odds / (1 + odds), np.full(len(odds), 0.5)])
+    for map_ in (trees, fitted("isotonic", 3)[0].to_map(), fitted("sms", 3)[0].to_map()):
+        written = calibrant.export(map_, to=target, dtype="float32")
+        if target == "onnx":
+            found = predict(written, rows)
+        else:
+            found = written(needs("torch").as_tensor(rows)).detach().numpy()
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, map_.predict_proba(rows.astype(np.float64)), rtol=0, atol=2e-6)
 
 
 def test_onnx_of_hostile_names_and_reordered_columns():
@@ -104,5 +123,8 @@ def test_torch_module_of_trees_gradients_and_precision():
     single = module.to(torch.float32)(torch.as_tensor(rows, dtype=torch.float32))
     assert single.dtype == torch.float32
     np.testing.assert_allclose(single.detach().numpy(), calibrator.predict_proba(rows), rtol=0, atol=2e-6)
-    with pytest.raises(NotSupportedError, match="rescale"):
-        write(runtime.Map([0, 1], [Log(), Softmax()], renormalize=True))
+    rescaling = runtime.Map([0, 1], [Log(), Softmax()], renormalize=True)
+    rows = np.array([[3.0, 1.0], [0.2, 0.2], [1e300, 3e300]])
+    np.testing.assert_allclose(
+        write(rescaling)(torch.as_tensor(rows)).numpy(), rescaling.predict_proba(rows), atol=1e-15
+    )

@@ -19,7 +19,25 @@ def export(
     output: Annotated[str, typer.Option("--output", "-o", help="File to write.")],
     to: Annotated[
         str | None,
-        typer.Option("--to", help="python, js, c, onnx or torch; by default what the file's name ends with."),
+        typer.Option("--to", help="python, js, c, onnx, torch or sql; by default what the file's name ends with."),
+    ] = None,
+    float32: Annotated[
+        bool, typer.Option("--float32", help="Single precision in and out (onnx, torch); double is the default.")
+    ] = False,
+    dialect: Annotated[
+        str | None,
+        typer.Option("--dialect", help="Of sql: ansi (default), duckdb, postgres, bigquery, snowflake or spark."),
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", help="Of sql: table of the predictions, as in schema.table.")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option("--columns", help="Of sql: columns of the predictions, as in a,b,c. Default: as in fit."),
+    ] = None,
+    keep: Annotated[str | None, typer.Option("--keep", help="Of sql: further columns to select, as in id,day.")] = None,
+    suffix: Annotated[
+        str | None, typer.Option("--suffix", help="Of sql: end of the calibrated columns' names. Default: _cal.")
     ] = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -37,7 +55,16 @@ def export(
         from calibrant.writers.exporting import export_with_proof
 
         check_output(output, force=force)
-        done = export_with_proof(load_calibrator(calibrator), output, to=to)
+        given = {
+            "dtype": "float32" if float32 else None,
+            "dialect": dialect,
+            "table": table,
+            "columns": options.split_names(columns),
+            "keep": options.split_names(keep),
+            "suffix": suffix,
+        }
+        chosen = {name: value for name, value in given.items() if value is not None}
+        done = export_with_proof(load_calibrator(calibrator), output, to=to, **chosen)
         size = Path(output).stat().st_size
         if as_json:
             print_json({"output": output, "to": done.to, "bytes": size, "difference": done.difference})

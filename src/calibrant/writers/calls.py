@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import steps as s
+from calibrant.steps.base import branches_of
 from calibrant.typing import FloatArray
 
 
@@ -64,6 +65,21 @@ def pieces(step: s.StepFunction | s.Line | s.Spline) -> tuple[FloatArray, FloatA
     ends = np.zeros((2, inner.shape[1]))
     ends[:, 0], ends[:, 1] = values[[0, -1]], tangents if step.extend else 0.0
     return knots, np.concatenate([knots[:1], knots[:-1], knots[-1:]]), np.vstack([ends[:1], inner, ends[1:]])
+
+
+def decides(steps: s.Steps) -> bool:
+    """Whether a step asks on which side of a number a value lies, so that a rounded value may get another answer."""
+    return any(
+        isinstance(step, (s.Trees, s.StepFunction, s.Line, s.Spline)) or any(map(decides, branches_of(step)))
+        for step in steps
+    )
+
+
+def check_precision(dtype: Any) -> Any:
+    """Double or single precision, by its name or type."""
+    if str(dtype) not in ("float64", "float32") and dtype not in (np.float64, np.float32):
+        raise ValueError(f'dtype={dtype!r} is neither "float64" nor "float32".')
+    return np.dtype(dtype)
 
 
 @singledispatch

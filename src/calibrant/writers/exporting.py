@@ -6,9 +6,11 @@ definition. The largest difference is stored in the file; above the tolerance th
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,14 +26,17 @@ from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability that an export in double precision may have.
 TOLERANCE = 1e-12
+#: And one in single precision, from the definition for the same numbers.
+TOLERANCE_SINGLE = 2e-6
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a map can go: the module that writes and runs it, the endings of its files, and its tolerance.
+    """Where a map can go: the module that writes and runs it, and the endings of its files.
 
-    The module has ``write(fitted, notes)``, the object, and ``run(written, fitted, rows)``, its predictions, which
-    raises `MissingRuntimeError` where nothing can run it.
+    The module has ``write(fitted, notes, **options)``, the object, and ``run(written, fitted, rows, **options)``, its
+    predictions, which raises `MissingRuntimeError` where nothing can run it. It may have ``defaults(calibrator)``,
+    options that a calibrator implies, and ``to_bytes(written)``, the file.
     """
 
     module: str
@@ -46,6 +51,7 @@ TARGETS = {
     "c": Target("calibrant.writers.c_source", (".c",)),
     "onnx": Target("calibrant.writers.onnx_graph", (".onnx",), needs="onnx", extra="export"),
     "torch": Target("calibrant.writers.torch_module", (".pt2",), needs="torch", extra="torch"),
+    "sql": Target("calibrant.writers.sql", (".sql",)),
 }
 
 
@@ -70,7 +76,9 @@ class Exported:
         return f"Compared with calibrant on {self.rows} rows: largest difference {self.difference:.1e}."
 
 
-def export(calibrator: Any, path: str | os.PathLike[str] | None = None, *, to: str | None = None) -> Any:
+def export(
+    calibrator: Any, path: str | os.PathLike[str] | None = None, *, to: str | None = None, **options: Any
+) -> Any:
     """Write a fitted calibrator in another language, and prove that it predicts the same.
 
     Parameters
@@ -79,8 +87,13 @@ def export(calibrator: Any, path: str | os.PathLike[str] | None = None, *, to: s
         Any calibrator whose map is a list of steps: all that can be stored.
     path : str or path-like, default=None
         File to write; its extension names the target unless `to` does.
-    to : {"python", "js", "c", "onnx", "torch"}, default=None
+    to : {"python", "js", "c", "onnx", "torch", "sql"}, default=None
         The target.
+    **options
+        For ``"onnx"`` and ``"torch"``: `dtype`, ``"float64"`` (default) or ``"float32"``, the precision of the numbers
+        that go in and come out. For ``"sql"``: `dialect` (``"ansi"``, ``"duckdb"``, ``"postgres"``, ``"bigquery"``,
+        ``"snowflake"`` or ``"spark"``), `table`, `columns` (of the predictions, by default named as in `fit` or as
+        the classes), `keep` (further columns to select) and `suffix` (of the calibrated columns' names).
 
     Returns
     -------
@@ -102,20 +115,29 @@ def export(calibrator: Any, path: str | os.PathLike[str] | None = None, *, to: s
     >>> scope["calibrate"]([0.3, 0.7]) == ts.predict_proba([[0.3, 0.7]])[0].tolist()
     True
     """
-    return export_with_proof(calibrator, path, to=to).written
+    return export_with_proof(calibrator, path, to=to, **options).written
 
 
 def export_with_proof(
-    calibrator: Any, path: str | os.PathLike[str] | None = None, *, to: str | None = None
+    calibrator: Any, path: str | os.PathLike[str] | None = None, *, to: str | None = None, **options: Any
 ) -> Exported:
     """`export`, with the result of the comparison."""
     fitted = calibrator if isinstance(calibrator, Map) else calibrator.to_map()
     to = _target(path, to)
     require(TARGETS[to].needs, extra=TARGETS[to].extra)
     module = import_module(TARGETS[to].module)
-    difference, rows = prove(module.write(fitted, []), fitted, module.run, module.TOLERANCE)
+    options = {**_implied(module, calibrator), **options}
+    _check_options(to, module.write, options)
+    single = np.dtype(options.get("dtype", np.float64)) == np.float32
+    difference, rows = prove(
+        module.write(fitted, [], **options),
+        fitted,
+        partial(module.run, **options),
+        TOLERANCE_SINGLE if single else module.TOLERANCE,
+        single=single,
+    )
     done = Exported(None, to, difference, rows)
-    written = module.write(fitted, [done.proof])
+    written = module.write(fitted, [done.proof], **options)
     if path is not None:
         data = module.to_bytes(written) if hasattr(module, "to_bytes") else written
         with atomic_stream(path) as file:
@@ -123,11 +145,31 @@ def export_with_proof(
     return Exported(written, to, difference, rows)
 
 
+def _implied(module: Any, calibrator: Any) -> dict[str, Any]:
+    return module.defaults(calibrator) if hasattr(module, "defaults") else {}
+
+
+def _check_options(to: str, write: Callable[..., Any], options: dict[str, Any]) -> None:
+    known = [name for name, p in inspect.signature(write).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    for name in options:
+        if name not in known:
+            raise ValueError(f"{name} is no option of the target {to}, which has {', '.join(known) or 'none'}.")
+
+
 def prove(
-    written: Any, fitted: Map, run: Callable[[Any, Map, FloatArray], FloatArray], tolerance: float = TOLERANCE
+    written: Any,
+    fitted: Map,
+    run: Callable[[Any, Map, FloatArray], FloatArray],
+    tolerance: float = TOLERANCE,
+    *,
+    single: bool = False,
 ) -> tuple[float | None, int]:
-    """The largest difference between an export and the definition on the sample, and the number of rows."""
+    """The largest difference between an export and the definition on the sample, and the number of rows.
+
+    With `single`, on rows whose numbers single precision has.
+    """
     rows = sample_rows(fitted)
+    rows = rows.astype(np.float32).astype(np.float64) if single else rows
     try:
         found = run(written, fitted, rows)
     except MissingRuntimeError:

@@ -1,5 +1,8 @@
 """ONNX of plain operators (opset 17), in double or single precision, for any number of rows.
 
+A map that decides on which side of a number a value lies (trees, functions given by points) is computed in double
+precision inside, whatever goes in and comes out: rounded, a value may get the other answer.
+
 Functions given by points are found by a binary search of Gather, Greater and Add, about log2 of their number times, so
 that no row is compared with every point and no operator of `ai.onnx.ml`, which compares in single precision, is needed.
 """
@@ -20,7 +23,7 @@ from calibrant.runtime import Map
 from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps.branches import TIE
 from calibrant.typing import FloatArray
-from calibrant.writers.calls import NotSupportedError, pieces
+from calibrant.writers.calls import NotSupportedError, check_precision, decides, pieces
 from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability, in double precision.
@@ -34,8 +37,9 @@ _IR_VERSION = 8
 class Graph:
     """Nodes and constants of a graph whose values are named by numbers."""
 
-    def __init__(self, dtype: Any = np.float64) -> None:
+    def __init__(self, dtype: Any = np.float64, outside: Any = None) -> None:
         self.dtype = np.dtype(dtype)
+        self.outside = self.dtype if outside is None else np.dtype(outside)
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
@@ -56,6 +60,14 @@ class Graph:
             self._known[key] = f"c{len(self._known)}"
             self.constants.append(self._numpy.from_array(array, self._known[key]))
         return self._known[key]
+
+    def large(self, value: FloatArray) -> str:
+        """A constant that is stored in the precision of what goes in and comes out."""
+        return self.cast(self.const(value, self.outside), self.outside, self.dtype)
+
+    def cast(self, x: str, dtype: Any, to: Any) -> str:
+        """The numbers `x` of one precision in another."""
+        return x if dtype == to else self.op("Cast", x, to=code(to))
 
     def index(self, value: Any) -> str:
         """A constant of whole numbers."""
@@ -202,7 +214,7 @@ class Graph:
             "ReduceSum", self.op("Mul", answers, self.const(2.0 ** np.arange(depth))), self.index([2]), keepdims=0
         )
         place = self.op("Add", self.op("Cast", leaf, to=7), self.index(np.arange(count) << depth))
-        steps = self.op("Gather", self.const(step.values.reshape(-1, width)), place, axis=0)
+        steps = self.op("Gather", self.large(step.values.reshape(-1, width)), place, axis=0)
         return self.op("ReduceSum", steps, self.index([1]), keepdims=0)
 
     @step.register(s.StepFunction)
@@ -287,15 +299,21 @@ class Graph:
     @property
     def type(self) -> int:
         """The code of the graph's precision in ONNX."""
-        return 11 if self.dtype == np.float64 else 1
+        return code(self.dtype)
+
+
+def code(dtype: Any) -> int:
+    """The number of a precision in ONNX."""
+    return 11 if np.dtype(dtype) == np.float64 else 1
 
 
 def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64) -> Any:
-    """The model: input `predictions` (n, k), outputs `probabilities` (n, k) and `label` numbers."""
+    """The model: input `predictions` (n, k), output `probabilities` (n, k)."""
     onnx = require("onnx", extra="export")
     s.check_steps(fitted.steps, fitted.k)
-    graph = Graph(dtype)
-    x = "predictions"
+    outside = check_precision(dtype)
+    graph = Graph(np.float64 if decides(fitted.steps) else outside, outside)
+    x = graph.cast("predictions", outside, graph.dtype)
     if fitted.logits:
         x = graph.op("Max", graph.op("Softmax", x, axis=1), graph.const(graph.floor()))
     else:
@@ -307,14 +325,15 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64) ->
     if fitted.columns is not None:
         x = graph.op("Gather", x, graph.index(fitted.columns), axis=1)
     out = graph.run(fitted.steps, x, fitted.k)
+    out = graph.cast(out, graph.dtype, outside)
     graph.nodes.append(onnx.helper.make_node("Identity", [out], ["probabilities"]))
     shape = ["n", fitted.k]
     model = onnx.helper.make_model(
         onnx.helper.make_graph(
             graph.nodes,
             "calibrant",
-            [onnx.helper.make_tensor_value_info("predictions", graph.type, shape)],
-            [onnx.helper.make_tensor_value_info("probabilities", graph.type, shape)],
+            [onnx.helper.make_tensor_value_info("predictions", code(outside), shape)],
+            [onnx.helper.make_tensor_value_info("probabilities", code(outside), shape)],
             graph.constants,
         ),
         opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
@@ -337,14 +356,14 @@ def to_bytes(written: Any) -> bytes:
     return bytes(written.SerializeToString())
 
 
-def run(written: Any, fitted: Map, rows: FloatArray) -> FloatArray:
+def run(written: Any, fitted: Map, rows: FloatArray, **options: Any) -> FloatArray:
     """Predictions of the model by ONNX Runtime."""
     try:
         import onnxruntime
     except ImportError as error:
         raise MissingRuntimeError("onnxruntime is not installed.") from error
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(to_bytes(written), options, providers=["CPUExecutionProvider"])
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(to_bytes(written), settings, providers=["CPUExecutionProvider"])
     dtype = np.float64 if "double" in session.get_inputs()[0].type else np.float32
     return np.asarray(session.run(None, {"predictions": rows.astype(dtype)})[0], dtype=np.float64)

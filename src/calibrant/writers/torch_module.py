@@ -19,7 +19,7 @@ from calibrant.runtime import Map
 from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps.branches import TIE
 from calibrant.typing import FloatArray
-from calibrant.writers.calls import NotSupportedError, pieces
+from calibrant.writers.calls import NotSupportedError, check_precision, decides, pieces
 
 #: Largest difference of a probability, in double precision.
 TOLERANCE = 1e-12
@@ -239,6 +239,8 @@ class CalibrationModule(nn.Module):
         self.classes = [str(label) for label in fitted.classes]
         self.notes = list(notes)
         self.logits = fitted.logits
+        self.renormalize = fitted.renormalize
+        self.single: bool = False
         self.floor: float = FLOOR
         order = np.arange(fitted.k) if fitted.columns is None else fitted.columns
         self.register_buffer("columns", torch.as_tensor(np.array(order, dtype=np.int64)))
@@ -254,8 +256,12 @@ class CalibrationModule(nn.Module):
         if self.logits:
             x = torch.softmax(x, 1)
         else:
+            if self.renormalize:
+                top = x.amax(1, keepdim=True)
+                x = x / torch.where(top > 2.0, top, torch.ones_like(top))
             x = x / x.sum(1, keepdim=True)
-        return self.steps(torch.clamp(x, min=self.floor)[:, self.columns])
+        out = self.steps(torch.clamp(x, min=self.floor)[:, self.columns])
+        return out.to(torch.float32) if self.single else out
 
 
 @singledispatch
@@ -321,25 +327,31 @@ def _(step: Any, width: int) -> nn.Module:
     return _Piecewise(edges=edges, origins=origins, coefficients=np.ascontiguousarray(coefficients.T))
 
 
-def write(fitted: Map, notes: Iterable[str] = ()) -> CalibrationModule:
-    """The module of a map."""
-    if fitted.renormalize:
-        raise NotSupportedError(
-            "A torch module does not rescale rows: rescale them before, or fit without renormalize."
-        )
-    return CalibrationModule(fitted, notes).eval()
+def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64) -> CalibrationModule:
+    """The module of a map.
+
+    In single precision what goes in and comes out is single; a map that decides on which side of a number a value lies
+    stays double inside, where a rounded value might get the other answer.
+    """
+    module = CalibrationModule(fitted, notes).eval()
+    if check_precision(dtype) == np.float32:
+        if not decides(fitted.steps):
+            module = module.float()
+        module.single = True
+    return module
 
 
 def to_bytes(written: CalibrationModule) -> bytes:
     """A file for `torch.export.load`, which needs no calibrant; any number of rows but one."""
     buffer = io.BytesIO()
-    rows = torch.full((3, len(written.columns)), 1.0 / len(written.columns), dtype=torch.float64)
+    precision = torch.float32 if written.single else torch.float64
+    rows = torch.full((3, len(written.columns)), 1.0 / len(written.columns), dtype=precision)
     batch = torch.export.Dim("batch", min=2)
     torch.export.save(torch.export.export(written, (rows,), dynamic_shapes=({0: batch},)), buffer)
     return buffer.getvalue()
 
 
-def run(written: CalibrationModule, fitted: Map, rows: FloatArray) -> FloatArray:
+def run(written: CalibrationModule, fitted: Map, rows: FloatArray, **options: Any) -> FloatArray:
     """Predictions of the module."""
     with torch.no_grad():
         return np.asarray(written(torch.as_tensor(rows)).numpy(), dtype=np.float64)

@@ -1,0 +1,110 @@
+"""What differs between databases in the SQL that is written here: quotes around names, one type, one fence.
+
+Everything else is the common ground of SQL: CASE, LN, EXP, ABS, GREATEST, LEAST and common table expressions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+def _doubled(quote: str) -> Callable[[str], str]:
+    return lambda name: quote + name.replace(quote, 2 * quote) + quote
+
+
+def _backslashed(name: str) -> str:
+    """BigQuery reads escapes between backticks."""
+    special = {"\\": "\\\\", "`": "\\`", "\n": "\\n", "\r": "\\r"}
+    return "`" + "".join(special.get(letter, letter) for letter in name) + "`"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a database spells names and double precision.
+
+    Attributes
+    ----------
+    name : str
+        What sqlglot calls it; empty is standard SQL.
+    quote : callable
+        A name in quotes, whatever it holds.
+    double : str
+        The type of numbers in double precision.
+    fence : str
+        What ends a subquery that should not be merged with the next one.
+    plain : bool
+        Whether new columns may be named by letters, digits and underscores only.
+    pick : tuple of three str, or None
+        What stands before some numbers, between them and a number that counts from zero, and after that, to pick one
+        of the numbers; without it they are told apart by CASE, which takes longer to plan.
+    """
+
+    name: str
+    quote: Callable[[str], str]
+    double: str = "DOUBLE PRECISION"
+    fence: str = ""
+    plain: bool = False
+    pick: tuple[str, str, str] | None = None
+
+
+DIALECTS = {
+    "ansi": Dialect("", _doubled('"')),
+    "duckdb": Dialect("duckdb", _doubled('"'), "DOUBLE", pick=("[", "][", " + 1]")),
+    # PostgreSQL would replace names by what they stand for, level by level, until the query is exponentially large.
+    "postgres": Dialect(
+        "postgres", _doubled('"'), fence="OFFSET 0", pick=("(CAST(ARRAY[", "] AS DOUBLE PRECISION[]))[", " + 1]")
+    ),
+    "bigquery": Dialect("bigquery", _backslashed, "FLOAT64", plain=True),
+    "snowflake": Dialect("snowflake", _doubled('"'), "DOUBLE"),
+    "spark": Dialect("spark", _doubled("`"), "DOUBLE"),
+}
+
+
+def get_dialect(name: str) -> Dialect:
+    """A dialect by its name.
+
+    Examples
+    --------
+    >>> get_dialect("spark").quote("a`b")
+    '`a``b`'
+    """
+    if name not in DIALECTS:
+        raise ValueError(f"dialect={name!r} is unknown: take one of {', '.join(DIALECTS)}.")
+    return DIALECTS[name]
+
+
+def check_names(names: Iterable[str], what: str) -> list[str]:
+    """Names of columns, all different, none of which a database could not hold."""
+    found = [str(name) for name in names]
+    for name in found:
+        if not name or re.search("[\0\ud800-\udfff]", name):
+            raise ValueError(
+                f"{name!r} cannot be the name of {what}: it is empty or holds a character that SQL has not."
+            )
+        if found.count(name) > 1:
+            raise ValueError(f"{name!r} is the name of more than one {what}: give them different names.")
+    return found
+
+
+def new_names(names: Iterable[str], dialect: Dialect, taken: Iterable[str]) -> list[str]:
+    """Names for new columns, changed where the dialect does not allow their letters or they are taken.
+
+    Examples
+    --------
+    >>> new_names(["p a", "p-a"], get_dialect("bigquery"), [])
+    ['p_a', 'p_a_2']
+    """
+    out: list[str] = []
+    used = {name.lower() for name in taken}
+    for name in names:
+        base = re.sub(r"\W", "_", name, flags=re.ASCII) if dialect.plain else name
+        base = f"_{base}" if dialect.plain and base[0].isdigit() else base
+        candidate, number = base, 1
+        while candidate.lower() in used:
+            number += 1
+            candidate = f"{base}_{number}"
+        used.add(candidate.lower())
+        out.append(candidate)
+    return out
