@@ -111,3 +111,14 @@ def laplace_weight(n: float) -> float:
     0.01
     """
     return 1.0 / (n + 1.0)
+
+
+def mix_log_probabilities(x: FloatArray, weight: float) -> FloatArray:
+    """Log-probabilities of the mixture of `x` (n, k) with the uniform distribution.
+
+    Examples
+    --------
+    >>> np.exp(mix_log_probabilities(np.log([[0.8, 0.2]]), 0.5))
+    array([[0.65, 0.35]])
+    """
+    return x if weight == 0.0 else log_probabilities(mix_with_uniform(np.exp(x), weight))

@@ -31,6 +31,8 @@ from calibrant.inputs.labels import (
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
+from calibrant.softmax.rows.base import Rows
+from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.steps import Function, Log, Step, run_from_logs
 from calibrant.threads import for_products, limit
 from calibrant.typing import FloatArray, IntArray
@@ -117,13 +119,17 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     ) -> Calibrator:
         """Fit to what another calibrator has validated already: for calibrators made of calibrators."""
         self._check_parameters()
-        self.classes_ = classes
-        self.n_features_in_ = x.shape[1]
-        self._set_names(None)
-        self._column_order = None
+        self._name_classes(classes)
         with limit():
             self._fit(x, y, weight)
         return self
+
+    def _name_classes(self, classes: NDArray[Any]) -> None:
+        """Take the classes that another calibrator has found, with one column per class in their order."""
+        self.classes_ = classes
+        self.n_features_in_ = len(classes)
+        self._set_names(None)
+        self._column_order = None
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
@@ -282,6 +288,25 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         tags.input_tags.positive_only = self.input == "probabilities"
         tags.classifier_tags.poor_score = True
         return tags
+
+
+class RowsCalibrator(Calibrator):
+    """Base of the methods that need nothing but sums over rows: these may be in memory, in batches or on a cluster."""
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        self._fit_rows(ArrayRows(x, y, weight))
+
+    def fit_rows(self, rows: Rows, classes: NDArray[Any]) -> Calibrator:
+        """Fit to what another calibrator has validated already, wherever it is."""
+        self._check_parameters()
+        self._name_classes(classes)
+        with limit():
+            self._fit_rows(rows)
+        return self
+
+    @abstractmethod
+    def _fit_rows(self, rows: Rows) -> None:
+        """Fit to labelled log-probabilities, wherever they are."""
 
 
 def steps_of(estimator: Any) -> list[Step]:

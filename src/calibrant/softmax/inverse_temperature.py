@@ -7,10 +7,13 @@ on ``log α`` can add a second minimum near 1, so that its search starts from th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.softmax.rows.arrays import ArrayProblem
+from calibrant.softmax.together import run
 from calibrant.typing import FloatArray
 
 #: When no row is classified wrongly the optimum is at infinity, when none is better than chance at zero.
@@ -46,17 +49,28 @@ def fit_inverse_temperature(
     pull = prior / problem.total_weight
     if prior > 0.0:
         start = _start_with_prior(problem, fit_inverse_temperature(x, y, weight, start)[0], pull)
+    return run(inverse_temperature_search(start, problem.always_right, pull), problem.scaled)
+
+
+def inverse_temperature_search(
+    start: float, always_right: Callable[[], bool], pull: float = 0.0
+) -> Generator[float, tuple[float, float, float], tuple[float, float]]:
+    """The search for the minimum near `start`: yields inverse temperatures, is sent the mean loss and two derivatives.
+
+    `always_right` says whether every label has the largest logit, so that the optimum is at infinity; `pull` is the
+    strength of the prior as a share of the total weight.
+    """
     low, high = np.log(SMALLEST_INVERSE_TEMPERATURE), np.log(LARGEST_INVERSE_TEMPERATURE)
     s = float(np.clip(np.log(start), low, high))
-    loss, change, asked = np.inf, 0.0, prior > 0.0
+    loss, change, asked = np.inf, 0.0, pull > 0.0
     for _ in range(100):
         alpha = np.exp(s)
         if alpha > _SUSPICIOUS and not asked:
             asked = True
-            if bool(np.all(problem.offset[problem.y, np.arange(n)] >= problem.offset.max(axis=0))):
-                alpha = LARGEST_INVERSE_TEMPERATURE
-                return alpha, problem.scaled(alpha)[0]
-        loss, slope, curvature = problem.scaled(alpha)
+            if always_right():
+                loss, _, _ = yield LARGEST_INVERSE_TEMPERATURE
+                return LARGEST_INVERSE_TEMPERATURE, loss
+        loss, slope, curvature = yield alpha
         loss += pull * s * s / 2.0
         # Newton in s = log α: d/ds = α f', d²/ds² = α f' + α² f''.
         slope = alpha * slope + pull * s
@@ -75,7 +89,8 @@ def fit_inverse_temperature(
             break
     alpha = float(np.exp(s))
     if abs(change) > 1e-12 * max(1.0, loss):  # at a bound the last step still counts
-        loss = problem.scaled(alpha)[0] + pull * s * s / 2.0
+        loss, _, _ = yield alpha
+        loss += pull * s * s / 2.0
     return alpha, loss
 
 

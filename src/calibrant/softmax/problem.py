@@ -134,6 +134,11 @@ class SoftmaxProblem(ABC):
     def largest_change(self, theta: FloatArray) -> float:
         """The largest change of a logit that coefficients `theta` make, or a bound of it."""
 
+    @property
+    def rough(self) -> SoftmaxProblem | None:
+        """A problem of some of the rows in memory, whose optimum is near: a start where passes over all are dear."""
+        return None
+
     def single_precision(self) -> SoftmaxProblem | None:
         """The same problem with its matrices in float32, if that is faster and this one is not; its loss is rounded."""
         return None

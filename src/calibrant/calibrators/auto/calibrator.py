@@ -28,6 +28,7 @@ from calibrant.calibrators.scaling.temperature import (
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
 from calibrant.simplex import laplace_weight
+from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.steps import KeepTop, Line, LogOdds, Scale, Sigmoid, Softmax, Step, Sum, run, run_from_logs
 from calibrant.typing import FloatArray, IntArray
 
@@ -121,7 +122,7 @@ class AutoCalibrator(AdditiveCalibrator):
         n, k = x.shape
         plan = self._plan(max(1, round(total_weight(n, weight))), k)
         self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(
-            x, y, weight, plan.input_smoothing, WEAK_PRIOR
+            ArrayRows(x, y, weight), plan.input_smoothing, WEAK_PRIOR
         )
         self._output_smoothing = laplace_weight(total_weight(n, weight))
         scaled = self._scaled(x)

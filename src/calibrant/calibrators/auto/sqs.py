@@ -27,6 +27,7 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
 from calibrant.simplex import laplace_weight
 from calibrant.softmax.penalties import Ridge
+from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.solvers import solve
 from calibrant.steps import Softmax, Step
 from calibrant.typing import FloatArray, IntArray
@@ -126,7 +127,9 @@ class SQSCalibrator(AdditiveCalibrator):
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         rng = check_random_state(0 if self.random_state is None else self.random_state)
-        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(x, y, weight, self.input_smoothing)
+        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(
+            ArrayRows(x, y, weight), self.input_smoothing
+        )
         self._output_smoothing = laplace_weight(total_weight(len(x), weight))
         scaled = self._scaled(x)
         kernel = KernelFeatures.choose(scaled, min(self.n_landmarks, len(x)), rng)

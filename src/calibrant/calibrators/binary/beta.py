@@ -11,20 +11,20 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from calibrant.calibrators.binary.logistic_fit import fit_logistic
+from calibrant.calibrators.binary.logistic_fit import Known, LogisticSearch
+from calibrant.calibrators.binary.logistic_method import LogisticMethod
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
 from calibrant.steps import Clip, Linear, Log, Sigmoid, Step
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 #: Logarithms are clipped where a double next to one has its neighbour: log-odds of ±36 at most.
 _LOG_EPSILON = float(np.log(np.finfo(np.float64).eps))
 
-#: Ridge that keeps separable data finite; too small to be seen otherwise.
-_RIDGE = 1e-11
+_LOG_2 = float(np.log(2.0))
 
 
-class BetaCalibrator(BinaryMethod):
+class BetaCalibrator(LogisticMethod):
     """Beta calibration.
 
     Parameters
@@ -57,6 +57,9 @@ class BetaCalibrator(BinaryMethod):
         "parameters": [StrOptions({"abm", "am", "ab"})],
     }
 
+    #: Too small to be seen unless the data are separable.
+    _ridge = 1e-11
+
     def __init__(
         self,
         *,
@@ -69,19 +72,41 @@ class BetaCalibrator(BinaryMethod):
         self.parameters = parameters
         super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
-    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+    def _features(self, x: FloatArray) -> FloatArray:
         log_p, log_rest = np.maximum(x[:, 1], _LOG_EPSILON), np.maximum(x[:, 0], _LOG_EPSILON)
-        target = y.astype(np.float64)
-        ones = np.ones(len(y))
+        ones = np.ones(len(x))
         if self.parameters == "am":
-            slope, self.c_ = _fit(np.stack([log_p - log_rest, ones]), target, weight)
-            self.a_ = self.b_ = slope
+            return np.stack([log_p - log_rest, ones])
+        if self.parameters == "ab":
+            return np.stack([log_p + _LOG_2, -log_rest - _LOG_2])
+        return np.stack([log_p, -log_rest, ones])
+
+    def _search(self, known: Known, start: FloatArray | None) -> LogisticSearch:
+        """The best coefficients of which the slopes are not negative.
+
+        By convexity a slope that is negative at the free optimum is zero at the constrained one, so dropping the
+        negative slopes one at a time finds it.
+        """
+        n_slopes = 1 if self.parameters == "am" else 2
+        columns = list(range(len(known.moments)))
+        while columns:
+            beta = yield from known.search(start, columns=columns)
+            wrong = [c for c in columns if c < n_slopes and beta[c] < 0.0]
+            if not wrong:
+                return beta
+            columns.remove(wrong[0])
+        return np.zeros(len(known.moments))
+
+    def _store(self, coefficients: FloatArray) -> None:
+        numbers = [float(c) for c in coefficients]
+        if self.parameters == "am":
+            self.a_, self.c_ = numbers
+            self.b_ = self.a_
         elif self.parameters == "ab":
-            log_2 = np.log(2.0)
-            self.a_, self.b_ = _fit(np.stack([log_p + log_2, -log_rest - log_2]), target, weight, n_slopes=2)
-            self.c_ = (self.a_ - self.b_) * float(log_2)
+            self.a_, self.b_ = numbers
+            self.c_ = (self.a_ - self.b_) * _LOG_2
         else:
-            self.a_, self.b_, self.c_ = _fit(np.stack([log_p, -log_rest, ones]), target, weight, n_slopes=2)
+            self.a_, self.b_, self.c_ = numbers
 
     def _check_binary_state(self, state: StateCheck) -> None:
         for name in ("a_", "b_", "c_"):
@@ -90,22 +115,3 @@ class BetaCalibrator(BinaryMethod):
     def _binary_steps(self) -> list[Step]:
         weights = np.array([[-self.b_], [self.a_]])
         return [Log(), Clip(_LOG_EPSILON, 0.0), Linear(weights, np.array([self.c_])), Sigmoid()]
-
-
-def _fit(features: FloatArray, target: FloatArray, weight: FloatArray | None, *, n_slopes: int = 1) -> list[float]:
-    """The best coefficients of which the first `n_slopes` are not negative.
-
-    By convexity a slope that is negative at the free optimum is zero at the constrained one, so dropping the
-    negative slopes one at a time finds it.
-    """
-    columns = list(range(len(features)))
-    while True:
-        beta = fit_logistic(features[columns], target, weight, ridge=_RIDGE)
-        wrong = [c for c, b in zip(columns, beta) if c < n_slopes and b < 0.0]
-        if not wrong:
-            break
-        columns.remove(wrong[0])
-        if not columns:
-            break
-    coefficients = dict(zip(columns, beta)) if columns else {}
-    return [float(coefficients.get(c, 0.0)) for c in range(len(features))]

@@ -10,15 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from calibrant.calibrators.base import total_weight
-from calibrant.calibrators.binary.logistic_fit import fit_logistic
+from calibrant.calibrators.binary.logistic_method import LogisticMethod
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
 from calibrant.steps import Log, LogOdds, Scale, Sigmoid, Step
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 
-class PlattCalibrator(BinaryMethod):
+class PlattCalibrator(LogisticMethod):
     """Platt scaling.
 
     Parameters
@@ -63,16 +62,15 @@ class PlattCalibrator(BinaryMethod):
         self.scale = scale
         super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
-    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        positive = float(np.count_nonzero(y)) if weight is None else float(weight[y == 1].sum())
-        negative = max(total_weight(len(y), weight) - positive, 0.0)
-        target = np.where(y == 1, (positive + 1.0) / (positive + 2.0), 1.0 / (negative + 2.0))
-        score = self._score(x)
-        coefficients = fit_logistic(np.stack([score, np.ones(len(score))]), target, weight)
-        self.slope_, self.intercept_ = (float(c) for c in coefficients)
+    def _features(self, x: FloatArray) -> FloatArray:
+        score = positive_probability(x) if self.scale == "probability" else x[:, 1] - x[:, 0]
+        return np.stack([score, np.ones(len(score))])
 
-    def _score(self, x: FloatArray) -> FloatArray:
-        return positive_probability(x) if self.scale == "probability" else x[:, 1] - x[:, 0]
+    def _targets(self, negative: float, positive: float) -> tuple[float, float]:
+        return 1.0 / (negative + 2.0), (positive + 1.0) / (positive + 2.0)
+
+    def _store(self, coefficients: FloatArray) -> None:
+        self.slope_, self.intercept_ = (float(c) for c in coefficients)
 
     def _check_binary_state(self, state: StateCheck) -> None:
         state.number("slope_")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.regularisation import (
     MCP_GAMMA,
     NOT_NEGATIVE,
@@ -23,14 +23,13 @@ from calibrant.calibrators.scaling.temperature import (
     INPUT_SMOOTHING_CONSTRAINT,
     InputSmoothing,
     learn_temperature,
-    mix_log_probabilities,
     mixed_logs,
 )
 from calibrant.calibrators.state import StateCheck
-from calibrant.simplex import LOG_FLOOR
-from calibrant.softmax.rows.arrays import ArrayProblem
+from calibrant.simplex import LOG_FLOOR, mix_log_probabilities
+from calibrant.softmax.rows.base import Features, Rows
 from calibrant.steps import Clip, LogOdds, Polynomial, Sigmoid, Step
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 _FEATURES = {"linear": 1, "affine": 2, "quadratic": 3}
 
@@ -40,16 +39,16 @@ def two_class_log_odds(x: FloatArray) -> FloatArray:
     return np.clip(x[:, 1] - x[:, 0], LOG_FLOOR, -LOG_FLOOR)
 
 
-def require_two_classes(calibrator: Calibrator, x: FloatArray) -> None:
+def require_two_classes(calibrator: Calibrator, n_classes: int) -> None:
     """Say that a method is for two classes only."""
-    if x.shape[1] != 2:
+    if n_classes != 2:
         raise ValueError(
-            f"{type(calibrator).__name__} is for two classes, X has {x.shape[1]} columns. For more classes take "
+            f"{type(calibrator).__name__} is for two classes, X has {n_classes} columns. For more classes take "
             "SMSCalibrator or LogisticCalibrator, or lift it by one-vs-rest."
         )
 
 
-class BinaryLogisticCalibrator(Calibrator):
+class BinaryLogisticCalibrator(RowsCalibrator):
     """Linear, affine or quadratic function of the log-odds, for two classes.
 
     Parameters
@@ -123,20 +122,22 @@ class BinaryLogisticCalibrator(Calibrator):
         self.random_state = random_state
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        require_two_classes(self, x)
+    def _fit_rows(self, rows: Rows) -> None:
+        require_two_classes(self, rows.n_classes)
         if self.input_smoothing == "auto":
-            self.input_smoothing_ = learn_temperature(x, y, weight, "auto")[1]
+            self.input_smoothing_ = learn_temperature(rows, "auto")[1]
         else:
             self.input_smoothing_ = float(self.input_smoothing or 0.0)
-        t = two_class_log_odds(mix_log_probabilities(x, self.input_smoothing_))
-        size = _FEATURES[self.type]
-        features = np.vstack([t, np.ones_like(t), t * t])[:size]
+        size, mixture = _FEATURES[self.type], self.input_smoothing_
+
+        def features(x: FloatArray) -> Features:
+            t = two_class_log_odds(mix_log_probabilities(x, mixture))
+            return Features(np.zeros((2, len(t))), np.vstack([t, np.ones_like(t), t * t])[:size])
+
         lambdas = (self.lambda_linear, self.lambda_intercept, self.lambda_quadratic)
         penalty = make_penalty(self.penalty, np.array([lambdas[:size]]), mcp_gamma=self.mcp_gamma)
-        problem = ArrayProblem(y, np.zeros((2, len(t))), shared=features, weight=weight, first_free=1)
         theta = np.zeros(3)
-        theta[:size] = fit_coefficients(self, problem, penalty)[0]
+        theta[:size] = fit_coefficients(self, rows.problem(features, first_free=1), penalty)[0]
         self.coef_, self.intercept_, self.quadratic_ = (float(value) for value in theta)
 
     def _check_state(self, state: StateCheck) -> None:

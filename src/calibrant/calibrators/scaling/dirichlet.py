@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from calibrant.calibrators.base import Calibrator, strengths_to_try, total_weight
+from calibrant.calibrators.base import Calibrator, RowsCalibrator, strengths_to_try, total_weight
 from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
 from calibrant.softmax.penalties import Ridge
-from calibrant.softmax.rows.arrays import ArrayProblem
+from calibrant.softmax.rows.base import Features, Rows
+from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.solvers import solve
 from calibrant.steps import Linear, Log, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
@@ -30,7 +31,56 @@ _GRID = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 _CV_TOL = 1e-5
 
 
-class DirichletCalibrator(Calibrator):
+class _DirichletMap(Calibrator):
+    """What both calibrators share: the fit for given strengths, and the map."""
+
+    regularization: str
+    normalization: str
+
+    def _fit_strengths(
+        self,
+        rows: Rows,
+        lam: float,
+        mu: float,
+        *,
+        tol: float | None = None,
+        theta: FloatArray | None = None,
+    ) -> FloatArray:
+        """Fit with the strengths `lam` and `mu`, from the coefficients `theta`; returns those it ends at."""
+        k = rows.n_classes
+        mean = self.normalization == "mean"
+        strength = np.empty((k, k + 1))
+        if self.regularization == "odir":
+            strength[:, :k] = lam / (k * (k - 1) if mean else 1)
+            strength[:, k] = mu / (k if mean else 1)
+            np.fill_diagonal(strength, 0.0)
+            start = np.eye(k)
+        else:
+            strength[:] = lam / (k * (k + 1) if mean else 1)
+            start = np.zeros((k, k))
+
+        # Coefficients are deviations from `start`, which decides what L2 shrinks to and where ODIR begins.
+        def features(x: FloatArray) -> Features:
+            shared = np.vstack([x.T, np.ones(len(x))])
+            return Features(np.ascontiguousarray(start @ shared[:k]), shared)
+
+        solution = solve(rows.problem(features), Ridge(strength), tol=tol, theta=theta)
+        self.coef_ = start + solution.theta[:, :k]
+        self.intercept_ = solution.theta[:, k].copy()
+        self.objective_ = solution.objective
+        return solution.theta
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        state.array("coef_", state.k, state.k)
+        state.array("intercept_", state.k)
+        state.information("objective_", "lam_", "mu_")
+
+    def steps(self) -> list[Step]:
+        return [Log(), Linear(self.coef_.T, self.intercept_), Softmax()]
+
+
+class DirichletCalibrator(RowsCalibrator, _DirichletMap):
     """Dirichlet calibration.
 
     Parameters
@@ -95,52 +145,11 @@ class DirichletCalibrator(Calibrator):
         self.normalization = normalization
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        self._fit_strengths(x, y, weight, float(self.lam), float(self.mu))
-
-    def _fit_strengths(
-        self,
-        x: FloatArray,
-        y: IntArray,
-        weight: FloatArray | None,
-        lam: float,
-        mu: float,
-        *,
-        tol: float | None = None,
-        theta: FloatArray | None = None,
-    ) -> FloatArray:
-        """Fit with the strengths `lam` and `mu`, from the coefficients `theta`; returns those it ends at."""
-        k = x.shape[1]
-        shared = np.vstack([x.T, np.ones(len(x))])
-        mean = self.normalization == "mean"
-        strength = np.empty((k, k + 1))
-        if self.regularization == "odir":
-            strength[:, :k] = lam / (k * (k - 1) if mean else 1)
-            strength[:, k] = mu / (k if mean else 1)
-            np.fill_diagonal(strength, 0.0)
-            start = np.eye(k)
-        else:
-            strength[:] = lam / (k * (k + 1) if mean else 1)
-            start = np.zeros((k, k))
-        # Coefficients are deviations from `start`, which decides what L2 shrinks to and where ODIR begins.
-        problem = ArrayProblem(y, np.ascontiguousarray(start @ shared[:k]), shared=shared, weight=weight)
-        solution = solve(problem, Ridge(strength), tol=tol, theta=theta)
-        self.coef_ = start + solution.theta[:, :k]
-        self.intercept_ = solution.theta[:, k].copy()
-        self.objective_ = solution.objective
-        return solution.theta
-
-    def _check_state(self, state: StateCheck) -> None:
-        super()._check_state(state)
-        state.array("coef_", state.k, state.k)
-        state.array("intercept_", state.k)
-        state.information("objective_", "lam_", "mu_")
-
-    def steps(self) -> list[Step]:
-        return [Log(), Linear(self.coef_.T, self.intercept_), Softmax()]
+    def _fit_rows(self, rows: Rows) -> None:
+        self._fit_strengths(rows, float(self.lam), float(self.mu))
 
 
-class DirichletCVCalibrator(DirichletCalibrator):
+class DirichletCVCalibrator(_DirichletMap):
     """Dirichlet calibration with strengths chosen by cross-validation.
 
     Parameters
@@ -208,9 +217,7 @@ class DirichletCVCalibrator(DirichletCalibrator):
         self.regularization = regularization
         self.normalization = normalization
         self.random_state = random_state
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         lams, mus = strengths_to_try(self, "lams", _GRID), strengths_to_try(self, "mus", _GRID)
@@ -221,7 +228,7 @@ class DirichletCVCalibrator(DirichletCalibrator):
         pairs = sorted(product(lams, mus), reverse=True)
         losses = self._cross_validate(x, y, weight, folds, pairs)
         self.lam_, self.mu_ = pairs[int(np.argmin(losses))]
-        self._fit_strengths(x, y, weight, self.lam_, self.mu_)
+        self._fit_strengths(ArrayRows(x, y, weight), self.lam_, self.mu_)
 
     def _cross_validate(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, folds: IntArray, pairs: list[tuple[float, float]]
@@ -236,7 +243,11 @@ class DirichletCVCalibrator(DirichletCalibrator):
             theta = None
             for i, (lam, mu) in enumerate(pairs):
                 theta = self._fit_strengths(
-                    x[train], y[train], None if weight is None else weight[train], lam, mu, tol=_CV_TOL, theta=theta
+                    ArrayRows(x[train], y[train], None if weight is None else weight[train]),
+                    lam,
+                    mu,
+                    tol=_CV_TOL,
+                    theta=theta,
                 )
                 q = np.maximum(self._map(x[test])[np.arange(test.sum()), y[test]], 1e-15)
                 losses[i] -= float(np.log(q) @ w[test])

@@ -6,16 +6,16 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
-from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrator
 from calibrant.calibrators.scaling.structured import SMSCalibrator, SVSCalibrator
 from calibrant.calibrators.scaling.temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing
 from calibrant.calibrators.state import StateCheck
+from calibrant.softmax.rows.base import Rows
 from calibrant.steps import Step
-from calibrant.typing import FloatArray, IntArray
 
 
-class LogisticCalibrator(Calibrator):
+class LogisticCalibrator(RowsCalibrator):
     """Quadratic scaling for two columns, structured matrix scaling for more.
 
     Parameters
@@ -63,14 +63,14 @@ class LogisticCalibrator(Calibrator):
         self.input_smoothing = input_smoothing
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        self.calibrator_: Calibrator
-        if x.shape[1] == 2:
+    def _fit_rows(self, rows: Rows) -> None:
+        self.calibrator_: RowsCalibrator
+        if rows.n_classes == 2:
             self.calibrator_ = BinaryLogisticCalibrator(self.binary_type, input_smoothing=self.input_smoothing)
         else:
             model = SMSCalibrator if self.multiclass_type == "sms" else SVSCalibrator
             self.calibrator_ = model(input_smoothing=self.input_smoothing)
-        self.calibrator_.fit_log_probabilities(x, y, weight, self.classes_)
+        self.calibrator_.fit_rows(rows, self.classes_)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)

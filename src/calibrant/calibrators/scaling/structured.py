@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.regularisation import (
     FINITE,
     MCP_GAMMA,
@@ -35,13 +35,13 @@ from calibrant.calibrators.scaling.temperature import (
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import laplace_weight
-from calibrant.softmax.rows.arrays import ArrayProblem
+from calibrant.softmax.rows.base import Features, Rows
 from calibrant.softmax.solvers.solution import evaluate
-from calibrant.steps import Linear, Scale, Softmax, Step, run_from_logs
+from calibrant.steps import Linear, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
 
 
-class StructuredCalibrator(Calibrator):
+class StructuredCalibrator(RowsCalibrator):
     """What SVS and SMS share: preprocessing, penalty strengths, solver and the map.
 
     The strength of a parameter group is ``λ size^ρ / n^τ``, so that one set of λ serves any number of classes and rows.
@@ -75,19 +75,19 @@ class StructuredCalibrator(Calibrator):
     tol: float | None
     random_state: Any
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        n = total_weight(len(x), weight)
+    def _fit_rows(self, rows: Rows) -> None:
+        n, k = rows.total_weight, rows.n_classes
         # Without preprocessing only the mixture of the input is learned with the temperature, if asked for.
         if self.preprocess == "ts" or self.input_smoothing == "auto":
-            alpha, self.input_smoothing_, _ = learn_temperature(x, y, weight, self.input_smoothing)
+            alpha, self.input_smoothing_, _ = learn_temperature(rows, self.input_smoothing)
         else:
             alpha, self.input_smoothing_ = 1.0, float(self.input_smoothing or 0.0)
         self.inverse_temperature_ = alpha if self.preprocess == "ts" else 1.0
         self._output_smoothing = laplace_weight(n)
-        x = run_from_logs(self._preprocessing(), x.copy())
-        problem, strength, groups = self._problem(x, y, weight, n)
-        penalty = make_penalty(self.penalty, strength, groups, self.mcp_gamma)
-        theta = fit_coefficients(self, problem, penalty, self._start(x, y, weight, problem.shape))
+        rows = rows.mapped(self._preprocessing())
+        problem = rows.problem(self._features)
+        penalty = make_penalty(self.penalty, *self._strengths(k, n), self.mcp_gamma)
+        theta = fit_coefficients(self, problem, penalty, self._start(rows, problem.shape))
         # A constant added to all classes' coefficients of a shared feature changes nothing: take those of least norm.
         free = np.flatnonzero(np.all(penalty.strength[:, : problem.n_shared] == 0.0, axis=0))
         if free.size:
@@ -109,9 +109,7 @@ class StructuredCalibrator(Calibrator):
             return mixed_logs(self.input_smoothing_)
         return scaled_logs(self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
 
-    def _start(
-        self, x: FloatArray, y: IntArray, weight: FloatArray | None, shape: tuple[int, int]
-    ) -> FloatArray | None:
+    def _start(self, rows: Rows, shape: tuple[int, int]) -> FloatArray | None:
         """Where the solver starts: at temperature scaling, also where that is not part of the preprocessing.
 
         Raw predictions may be so sure of themselves that the loss has no curvature there, and so would be the optimal
@@ -120,17 +118,20 @@ class StructuredCalibrator(Calibrator):
         if self.preprocess == "ts":
             return None
         start = np.zeros(shape)
-        self._diagonal(start)[:] = learn_temperature(x, y, weight, None, WEAK_PRIOR)[0] - 1.0
+        self._diagonal(start)[:] = learn_temperature(rows.sample(), None, WEAK_PRIOR)[0] - 1.0
         return start
 
     def _strength(self, lam: float, size: float, n: float) -> float:
         return 0.0 if self.penalty is None else lam * float(size) ** self.rho / n**self.tau
 
+    @staticmethod
     @abstractmethod
-    def _problem(
-        self, x: FloatArray, y: IntArray, weight: FloatArray | None, n: float
-    ) -> tuple[ArrayProblem, FloatArray, Any]:
-        """The softmax problem, the strength of every coefficient, and the group each belongs to."""
+    def _features(x: FloatArray) -> Features:
+        """The features of preprocessed log-probabilities (n, k)."""
+
+    @abstractmethod
+    def _strengths(self, k: int, n: float) -> tuple[FloatArray, IntArray]:
+        """The strength of every coefficient for `k` classes and `n` observations, and the group each belongs to."""
 
     @abstractmethod
     def _diagonal(self, theta: FloatArray) -> FloatArray:
@@ -224,16 +225,16 @@ class SVSCalibrator(StructuredCalibrator):
         self.random_state = random_state
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _problem(
-        self, x: FloatArray, y: IntArray, weight: FloatArray | None, n: float
-    ) -> tuple[ArrayProblem, FloatArray, Any]:
-        k = x.shape[1]
+    @staticmethod
+    def _features(x: FloatArray) -> Features:
         logits = np.ascontiguousarray(x.T)
-        problem = ArrayProblem(y, logits, shared=np.ones((1, len(x))), own=logits[None], weight=weight)
+        return Features(logits, shared=np.ones((1, len(x))), own=logits[None])
+
+    def _strengths(self, k: int, n: float) -> tuple[FloatArray, IntArray]:
         strength = np.empty((k, 2))
         strength[:, 0] = self._strength(self.lambda_intercept, k, n)
         strength[:, 1] = self._strength(self.lambda_diagonal, k, n)
-        return problem, strength, np.tile([0, 1], (k, 1))
+        return strength, np.tile([0, 1], (k, 1))
 
     def _diagonal(self, theta: FloatArray) -> FloatArray:
         return theta[:, 1]
@@ -338,14 +339,15 @@ class SMSCalibrator(StructuredCalibrator):
         self.random_state = random_state
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _problem(
-        self, x: FloatArray, y: IntArray, weight: FloatArray | None, n: float
-    ) -> tuple[ArrayProblem, FloatArray, Any]:
+    @staticmethod
+    def _features(x: FloatArray) -> Features:
         k = x.shape[1]
         shared = np.empty((k + 1, len(x)))
         shared[:k] = x.T
         shared[k] = 1.0
-        problem = ArrayProblem(y, shared[:k], shared=shared, weight=weight)
+        return Features(shared[:k], shared=shared)
+
+    def _strengths(self, k: int, n: float) -> tuple[FloatArray, IntArray]:
         groups = np.full((k, k + 1), 2)
         groups[:, k] = 0
         np.fill_diagonal(groups, 1)
@@ -356,7 +358,7 @@ class SMSCalibrator(StructuredCalibrator):
                 self._strength(self.lambda_off_diagonal, k * (k - 1), n),
             ]
         )
-        return problem, strengths[groups], groups
+        return strengths[groups], groups
 
     def _diagonal(self, theta: FloatArray) -> FloatArray:
         return np.einsum("jj->j", theta[:, :-1])

@@ -13,12 +13,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.state import StateCheck
-from calibrant.simplex import laplace_weight, log_probabilities, mix_with_uniform
-from calibrant.softmax.inverse_temperature import fit_inverse_temperature
+from calibrant.simplex import laplace_weight
+from calibrant.softmax.rows.base import Rows
 from calibrant.steps import Log, Mix, Scale, Softmax, Step
-from calibrant.typing import FloatArray, IntArray
 
 InputSmoothing = float | Literal["auto"] | None
 
@@ -30,26 +29,16 @@ WEAK_PRIOR = 0.25
 _MIXTURE_WEIGHTS = (0.0, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 
 
-def mix_log_probabilities(x: FloatArray, weight: float) -> FloatArray:
-    """Log-probabilities of the mixture of `x` (n, k) with the uniform distribution."""
-    return x if weight == 0.0 else log_probabilities(mix_with_uniform(np.exp(x), weight))
-
-
-def learn_temperature(
-    x: FloatArray, y: IntArray, weight: FloatArray | None, input_smoothing: InputSmoothing, prior: float = 0.0
-) -> tuple[float, float, float]:
-    """Inverse temperature, mixture weight of the input, and the minimum they reach on rows `x` (n, k).
+def learn_temperature(rows: Rows, input_smoothing: InputSmoothing, prior: float = 0.0) -> tuple[float, float, float]:
+    """Inverse temperature, mixture weight of the input, and the minimum they reach.
 
     `prior` and the minimum, the mean log loss without a prior, are those of `fit_inverse_temperature`.
     """
     candidates = _MIXTURE_WEIGHTS if input_smoothing == "auto" else (float(input_smoothing or 0.0),)
     best = (1.0, 0.0, np.inf)
-    start = 1.0
-    for u in candidates:
-        mixed = np.ascontiguousarray(mix_log_probabilities(x, u).T)
-        start, loss = fit_inverse_temperature(mixed, y, weight, start, prior)
+    for u, (alpha, loss) in zip(candidates, rows.inverse_temperatures(candidates, prior), strict=True):
         if loss < best[2]:
-            best = (start, u, loss)
+            best = (alpha, u, loss)
     return best
 
 
@@ -76,7 +65,7 @@ def check_temperature(state: StateCheck) -> None:
         state.number(share, 0.0, 1.0)
 
 
-class TemperatureScalingCalibrator(Calibrator):
+class TemperatureScalingCalibrator(RowsCalibrator):
     """Temperature scaling: one parameter that makes all predictions more or less confident.
 
     Parameters
@@ -137,11 +126,11 @@ class TemperatureScalingCalibrator(Calibrator):
         """`inverse_temperature_`, as scikit-learn calls it."""
         return self.inverse_temperature_
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+    def _fit_rows(self, rows: Rows) -> None:
         self.inverse_temperature_, self.input_smoothing_, self.objective_ = learn_temperature(
-            x, y, weight, self.input_smoothing
+            rows, self.input_smoothing
         )
-        self._output_smoothing = laplace_weight(total_weight(len(x), weight)) if self.smoothing else 0.0
+        self._output_smoothing = laplace_weight(rows.total_weight) if self.smoothing else 0.0
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)

@@ -177,6 +177,10 @@ class ArrayProblem(SoftmaxProblem):
             return loss, float(slope[0]), float(bend[0, 0])
         return scaled_derivatives(self.offset, float(alpha), self.y, self.row_weight)
 
+    def always_right(self) -> bool:
+        """Whether the label of every row has the largest offset."""
+        return bool(np.all(self.offset[self.y, np.arange(self.n_rows)] >= self.offset.max(axis=0)))
+
     def class_features(self, j: int, rows: slice = slice(None)) -> NDArray[Any]:
         """All features that class `j` sees, (n_shared + n_own, rows)."""
         if not self.n_own:

@@ -6,12 +6,13 @@ gradient (saturated probabilities), and more is added to the Hessian.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant.softmax.solvers.preconditioners import Factored
+from calibrant.softmax.together import run
 from calibrant.typing import FloatArray
 
 ARMIJO = 1e-4
@@ -24,7 +25,8 @@ NEGLIGIBLE = 1e-10
 #: directions without curvature (collinear features, a class that is never predicted), and must not make a step.
 ROUNDING = 1e-13
 
-Derivatives = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
+Answer = tuple[float, FloatArray, FloatArray]
+Derivatives = Callable[[FloatArray], Answer]
 
 
 def more_damping(damping: float) -> float:
@@ -82,8 +84,19 @@ def damped_newton(
     >>> bool(np.isclose(at.theta[0], 0.25 ** (1 / 3)))
     True
     """
+    return run(newton_search(start, enough=enough, max_iter=max_iter, moments=moments), derivatives)
+
+
+def newton_search(
+    start: FloatArray,
+    *,
+    enough: Callable[[Minimum], bool],
+    max_iter: int = 100,
+    moments: FloatArray | float = 1.0,
+) -> Generator[FloatArray, Answer, Minimum]:
+    """`damped_newton` as a search: it yields points and is sent value, gradient and Hessian there."""
     theta = start
-    objective, gradient, hessian = derivatives(theta)
+    objective, gradient, hessian = yield theta
     damping, n_iter = 0.0, 0
     moments = np.broadcast_to(moments, start.shape)
     while True:
@@ -96,7 +109,7 @@ def damped_newton(
         n_iter += 1
         t = 1.0
         while t > SHORTEST:
-            value, *at = derivatives(theta + t * step)
+            value, *at = yield theta + t * step
             # Rounding of the objective is forgiven: at the optimum no step decreases it measurably.
             if value <= objective + ARMIJO * t * slope + np.finfo(np.float64).eps * abs(objective):
                 break

@@ -1,0 +1,70 @@
+"""What a calibrator is fitted to: labelled log-probabilities, wherever they are.
+
+A calibrator states once what its features of a block of log-probabilities are; its rows make the problem of them. It
+is written the same for rows in memory, in batches and on a cluster.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.steps import Steps
+from calibrant.typing import FloatArray
+
+
+class Features(NamedTuple):
+    """The features of some rows, class-major as the kernels want them.
+
+    Attributes
+    ----------
+    offset : ndarray of shape (k, n), the logits at zero coefficients.
+    shared : ndarray of shape (d, n) or None, what every class weighs by its own coefficients.
+    own : ndarray of shape (m, k, n) or None, of which class j sees only ``own[:, j]``.
+    """
+
+    offset: FloatArray
+    shared: FloatArray | None = None
+    own: FloatArray | None = None
+
+
+#: Features of log-probabilities (n, k), row by row.
+FeatureMap = Callable[[FloatArray], Features]
+
+
+class Rows(ABC):
+    """Labelled, weighted log-probabilities.
+
+    Attributes
+    ----------
+    n_classes, n_rows : int
+    total_weight : float, the number of observations: rows, or the sum of their weights.
+    class_weights : ndarray of shape (k,), the weight of the rows with each label.
+    """
+
+    n_classes: int
+    n_rows: int
+    total_weight: float
+    class_weights: FloatArray
+
+    @abstractmethod
+    def mapped(self, steps: Steps) -> Rows:
+        """The same rows after `steps` from probabilities to other log-probabilities."""
+
+    @abstractmethod
+    def problem(self, features: FeatureMap, *, first_free: int = 0) -> SoftmaxProblem:
+        """The softmax problem of these features; classes before `first_free` have no coefficients."""
+
+    @abstractmethod
+    def inverse_temperatures(self, mixtures: Sequence[float], prior: float = 0.0) -> list[tuple[float, float]]:
+        """The best inverse temperature, and its mean log loss, for each weight of the uniform distribution.
+
+        The weights are those of `calibrant.simplex.mix_log_probabilities`; the `prior` is that of
+        `calibrant.softmax.inverse_temperature.fit_inverse_temperature`.
+        """
+
+    @abstractmethod
+    def sample(self) -> Rows:
+        """Rows in memory, all or a uniform sample: for starting points and for curvature."""

@@ -1,0 +1,64 @@
+"""Labelled log-probabilities in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from calibrant.simplex import mix_log_probabilities
+from calibrant.softmax.inverse_temperature import fit_inverse_temperature
+from calibrant.softmax.rows.arrays import ArrayProblem
+from calibrant.softmax.rows.base import FeatureMap, Rows
+from calibrant.steps import Steps, run_from_logs
+from calibrant.typing import FloatArray, IntArray
+
+
+class ArrayRows(Rows):
+    """Rows in arrays.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, k)
+        Log-probabilities.
+    y : ndarray of shape (n,)
+        Column numbers of the labels.
+    weight : ndarray of shape (n,), default=None
+        Positive weights, as counts.
+
+    Examples
+    --------
+    >>> rows = ArrayRows(np.log([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]]), np.array([0, 0, 0]))
+    >>> rows.class_weights
+    array([3., 0.])
+    """
+
+    def __init__(self, x: FloatArray, y: IntArray, weight: FloatArray | None = None) -> None:
+        self.x = x
+        self.y = y
+        self.weight = weight
+        self.n_rows, self.n_classes = x.shape
+        self.total_weight = float(self.n_rows) if weight is None else float(weight.sum())
+
+    @cached_property
+    def class_weights(self) -> FloatArray:  # type: ignore[override]
+        return np.bincount(self.y, self.weight, minlength=self.n_classes).astype(np.float64)
+
+    def mapped(self, steps: Steps) -> ArrayRows:
+        return ArrayRows(run_from_logs(steps, self.x.copy()), self.y, self.weight)
+
+    def problem(self, features: FeatureMap, *, first_free: int = 0) -> ArrayProblem:
+        offset, shared, own = features(self.x)
+        return ArrayProblem(self.y, offset, shared=shared, own=own, weight=self.weight, first_free=first_free)
+
+    def inverse_temperatures(self, mixtures: Sequence[float], prior: float = 0.0) -> list[tuple[float, float]]:
+        found, start = [], 1.0
+        for u in mixtures:
+            mixed = np.ascontiguousarray(mix_log_probabilities(self.x, u).T)
+            start, loss = fit_inverse_temperature(mixed, self.y, self.weight, start, prior)
+            found.append((start, loss))
+        return found
+
+    def sample(self) -> ArrayRows:
+        return self

@@ -1,0 +1,223 @@
+"""Rows of which only sums over blocks can be had: each question of a solver is one pass over all blocks.
+
+A pass applies the kernels of `ArrayProblem` to one block after the other and adds up what they give, in float64.
+Passes are dear, so everything that a point is likely to be asked for comes from one, and curvature, which need not be
+exact, from a uniform sample of the rows in memory: with D coefficients and m sampled rows, Newton's error falls by
+about √(D/m) from pass to pass. A subclass says how to sum over blocks; files read in batches and partitions on a
+cluster differ in nothing else.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibrant.simplex import mix_log_probabilities
+from calibrant.softmax.inverse_temperature import inverse_temperature_search
+from calibrant.softmax.problem import MeanCurvature, Point, SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayPoint, ArrayProblem
+from calibrant.softmax.rows.base import FeatureMap, Rows
+from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.together import run_together
+from calibrant.steps import Steps, run_from_logs
+from calibrant.typing import FloatArray, IntArray
+
+#: Up to this many coefficients their dense Hessian is made in the pass that makes loss and gradient: it costs less.
+_TINY = 8
+
+
+class Block(NamedTuple):
+    """Some of the rows: log-probabilities (m, k), column numbers and weights (`None`: all one)."""
+
+    x: FloatArray
+    y: IntArray
+    weight: FloatArray | None
+
+    @property
+    def total_weight(self) -> float:
+        return float(len(self.y)) if self.weight is None else float(self.weight.sum())
+
+
+#: What a pass computes of each block: arrays and numbers that are added up over blocks.
+BlockFunction = Callable[[Block], Sequence[Any]]
+
+
+class SummedRows(Rows):
+    """Rows that can be summed over, block by block."""
+
+    @abstractmethod
+    def sums(self, function: BlockFunction) -> list[Any]:
+        """The sums over all blocks of what `function` returns for each, one pass over the rows."""
+
+    @abstractmethod
+    def sample(self) -> ArrayRows:
+        """A uniform sample in memory."""
+
+    @property
+    @abstractmethod
+    def always_right(self) -> bool:
+        """Whether the label of every row has the largest probability."""
+
+    def expect_passes(self) -> None:
+        """Told before many passes over the same rows: a home may keep them where they are read faster."""
+
+    def mapped(self, steps: Steps) -> SummedRows:
+        return _Mapped(self, steps)
+
+    def problem(self, features: FeatureMap, *, first_free: int = 0) -> SummedProblem:
+        return SummedProblem(self, features, first_free)
+
+    def inverse_temperatures(self, mixtures: Sequence[float], prior: float = 0.0) -> list[tuple[float, float]]:
+        """All temperatures in the same passes, each from the best one of the sample."""
+        starts = [alpha for alpha, _ in self.sample().inverse_temperatures(mixtures, prior)]
+        pull = prior / self.total_weight
+
+        def answer(alphas: Mapping[int, float]) -> dict[int, tuple[float, float, float]]:
+            def derivatives(block: Block) -> list[FloatArray]:
+                total, out = block.total_weight, []
+                for number, alpha in alphas.items():
+                    mixed = np.ascontiguousarray(mix_log_probabilities(block.x, mixtures[number]).T)
+                    out.append(total * np.array(ArrayProblem(block.y, mixed, weight=block.weight).scaled(alpha)))
+                return out
+
+            found = self.sums(derivatives)
+            return {number: tuple(sums / self.total_weight) for number, sums in zip(alphas, found, strict=True)}
+
+        searches = [inverse_temperature_search(start, lambda: self.always_right, pull) for start in starts]
+        return run_together(searches, answer)
+
+
+class _Mapped(SummedRows):
+    """Other rows after some steps."""
+
+    def __init__(self, rows: SummedRows, steps: Steps) -> None:
+        self._rows = rows
+        self._steps = steps
+        self.n_classes, self.n_rows = rows.n_classes, rows.n_rows
+        self.total_weight, self.class_weights = rows.total_weight, rows.class_weights
+
+    @property
+    def always_right(self) -> bool:
+        return self._rows.always_right
+
+    def sums(self, function: BlockFunction) -> list[Any]:
+        steps = self._steps  # not the rows: a function may travel to where the blocks are
+        return self._rows.sums(lambda block: function(block._replace(x=run_from_logs(steps, block.x.copy()))))
+
+    def sample(self) -> ArrayRows:
+        return self._sample
+
+    @cached_property
+    def _sample(self) -> ArrayRows:
+        return self._rows.sample().mapped(self._steps)
+
+    def expect_passes(self) -> None:
+        self._rows.expect_passes()
+
+
+class SummedProblem(SoftmaxProblem):
+    """Mean log loss of a linear softmax model whose rows can only be summed over.
+
+    The sample says what rough numbers will do for: second moments, the largest change of a logit, and curvature.
+    """
+
+    def __init__(self, rows: SummedRows, features: FeatureMap, first_free: int = 0) -> None:
+        self.rows = rows
+        self.features = features
+        self.first_free = first_free
+        self.sampled = rows.sample().problem(features, first_free=first_free)
+        self.shape, self.n_classes = self.sampled.shape, rows.n_classes
+        self.n_rows, self.total_weight = rows.n_rows, rows.total_weight
+        self.n_shared, self.n_own = self.sampled.n_shared, self.sampled.n_own
+        self.curvature_share = self.sampled.n_rows / self.n_rows if self.n_parameters > _TINY else 1.0
+
+    @property
+    def second_moments(self) -> FloatArray:
+        return self.sampled.second_moments
+
+    def largest_change(self, theta: FloatArray) -> float:
+        return self.sampled.largest_change(theta)
+
+    def at(self, theta: FloatArray, *, reuse: Point | None = None, dense: bool = False) -> SummedPoint:
+        return SummedPoint(self, theta, dense=dense and self.n_parameters <= _TINY)
+
+    def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        loss, gradient, hessian = self.means(lambda problem: problem.derivatives(theta))
+        return float(loss), gradient, hessian
+
+    @property
+    def rough(self) -> ArrayProblem:
+        return self.sampled
+
+    def means(self, function: Callable[[ArrayProblem], Sequence[Any]]) -> list[Any]:
+        """The means over rows of what `function` says of the problems of single blocks."""
+        features, first_free = self.features, self.first_free
+
+        def of_block(block: Block) -> list[Any]:
+            problem = ArrayRows(*block).problem(features, first_free=first_free)
+            return [problem.total_weight * np.asarray(mean) for mean in function(problem)]
+
+        return [total / self.total_weight for total in self.rows.sums(of_block)]
+
+
+class SummedPoint(Point):
+    """Mean log loss and gradient at certain coefficients, from one pass; every other question is a pass of its own."""
+
+    def __init__(self, problem: SummedProblem, theta: FloatArray, *, dense: bool) -> None:
+        self.problem = problem
+        self.theta = theta
+        self._hessian: FloatArray | None = None
+
+        def derivatives(block: ArrayProblem) -> tuple[Any, ...]:
+            point = block.at(theta)
+            return (point.loss, point.gradient(), *([point.hessian()] if dense else []))
+
+        loss, self._gradient, *hessian = problem.means(derivatives)
+        self.loss = float(loss)
+        if hessian:
+            self._hessian = hessian[0]
+
+    def _mean(self, function: Callable[[ArrayPoint], Any]) -> Any:
+        theta = self.theta
+        return self.problem.means(lambda problem: [function(problem.at(theta))])[0]
+
+    def gradient(self) -> FloatArray:
+        return self._gradient
+
+    def hessian_vector_product(self, direction: FloatArray) -> FloatArray:
+        product: FloatArray = self._mean(lambda point: point.hessian_vector_product(direction))
+        return product
+
+    def hessian(self) -> FloatArray:
+        if self._hessian is None:
+            self._hessian = self._mean(lambda point: point.hessian())
+        return self._hessian.copy()
+
+    def class_blocks(self) -> FloatArray:
+        blocks: FloatArray = self._mean(lambda point: point.class_blocks())
+        return blocks
+
+    def mean_curvature(self) -> MeanCurvature:
+        theta = self.theta
+
+        def sums(problem: ArrayProblem) -> tuple[Any, ...]:
+            point = problem.at(theta)
+            gram, scale, own = point.mean_curvature()
+            everyone = float(((point.p * (1.0 - point.p)) @ problem.row_weight).sum())
+            return gram * everyone, scale, own, everyone
+
+        gram, scale, own, everyone = self.problem.means(sums)
+        return MeanCurvature(gram / max(float(everyone), np.finfo(np.float32).tiny), scale, own)
+
+    def dual_value(self, scale: float) -> float:
+        return float(self._mean(lambda point: point.dual_value(scale)))
+
+    def thinned(self, share: float, rng: np.random.Generator) -> Point:
+        """The sample at the same coefficients, unless more rows are wanted than it has: then all."""
+        if share > 1.001 * self.problem.curvature_share:
+            return self
+        return self.problem.sampled.at(self.theta)
