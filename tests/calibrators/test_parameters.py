@@ -68,3 +68,11 @@ def test_every_parameter_is_described_once(cls):
     section = inspect.getdoc(cls).split("Parameters\n----------\n")[1].split("\n\n")[0]
     described = ", ".join(re.findall(r"^(\w[\w, ]*) : ", section, flags=re.MULTILINE)).split(", ")
     assert sorted(described) == sorted(inspect.signature(cls).parameters)
+
+
+@pytest.mark.parametrize("exponents", [{"rho": 1e308}, {"tau": 1e308}])
+def test_penalty_exponents_that_overflow_are_named(exponents):
+    (name,) = exponents
+    predictions = np.random.default_rng(0).dirichlet(np.ones(3), size=30)
+    with pytest.raises(ValueError, match=f"{name}=1e\\+308"):
+        calibrant.calibrators.SMSCalibrator(**exponents).fit(predictions, predictions.argmax(axis=1))

@@ -122,7 +122,13 @@ class StructuredCalibrator(RowsCalibrator):
         return start
 
     def _strength(self, lam: float, size: float, n: float) -> float:
-        return 0.0 if self.penalty is None else lam * float(size) ** self.rho / n**self.tau
+        if self.penalty is None:
+            return 0.0
+        try:
+            return lam * float(size) ** self.rho / n**self.tau
+        except (OverflowError, ZeroDivisionError):
+            message = f"Penalty strengths grow as classes**rho / rows**tau; rho={self.rho}, tau={self.tau} overflow."
+            raise ValueError(message) from None
 
     @staticmethod
     @abstractmethod
