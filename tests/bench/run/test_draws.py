@@ -81,7 +81,7 @@ def test_pooled_split_is_redrawn(source):
     np.testing.assert_array_equal(everything, np.linspace(0.01, 0.4, N + 300))
     with pytest.raises(ValueError, match="only from the rows of both parts"):
         Draw((SPLIT,))
-    assert both.name == "numbered, all rows"
+    assert both.name == "numbered, draws of all rows"
 
 
 def test_draws_from_the_test_part(source):
@@ -92,7 +92,7 @@ def test_draws_from_the_test_part(source):
     tested = DrawnSource(MemorySource({("d", "m", 0): long}, name="long"), Draw((20,), repeats=1, rows="test"))
     part = tested.load(tested.experiments()[0])
     np.testing.assert_array_equal(np.sort(np.concatenate([part.probas_cal[:, 1], part.probas_test[:, 1]])), p)
-    assert tested.name == "long, test rows"
+    assert tested.name == "long, draws of test rows"
 
 
 def test_drawn_labels_follow_the_predictions():
@@ -105,7 +105,7 @@ def test_drawn_labels_follow_the_predictions():
 
 def test_identity_does_no_harm_and_a_shift_its_divergence(source):
     harm = DrawnSource(source, Draw((100,), repeats=1, labels="drawn"))
-    assert harm.name == "numbered, drawn labels"
+    assert harm.name == "numbered, draws with drawn labels"
     part = harm.load(harm.experiments()[0])
     q = part.probas_test
     none = evaluate(part, make_spec("none"), expected=True)
@@ -150,7 +150,7 @@ def test_a_run_with_draws_is_tidy_and_continues(source, tmp_path):
     assert run(Draw((50, 100, 200), repeats=2))[1] == fits + 8
     table, _ = run(Draw((100,), repeats=1, labels="drawn"))
     harm = table[table["labels"] == "drawn"].set_index(["model", "method"])["logloss"]
-    assert set(table["benchmark"]) == {"numbered", "numbered, drawn labels"}
+    assert set(table["benchmark"]) == {"numbered, draws", "numbered, draws with drawn labels"}
     assert (harm.xs("ts", level="method") > harm.xs("none", level="method")).all()
     drawn_source = DrawnSource(source, Draw((100,), repeats=1, labels="drawn"))
     part = drawn_source.load(drawn_source.experiments()[0])

@@ -136,10 +136,9 @@ class DrawnSource:
 
     @property
     def name(self) -> str:
-        """Name of the set, with what sets these draws apart from others of it."""
-        words = {"cal": (), "test": ("test rows",), "both": ("all rows",)}[self._draw.rows]
-        words += ("drawn labels",) if self._draw.labels == "drawn" else ()
-        return ", ".join((self._source.name, *words))
+        """Name of the set, which differs from that of experiments as they are and of other kinds of draws."""
+        rows = {"cal": "", "test": " of test rows", "both": " of all rows"}[self._draw.rows]
+        return f"{self._source.name}, draws{rows}" + (" with drawn labels" if self._draw.labels == "drawn" else "")
 
     def experiments(self) -> list[Experiment]:
         """List all draws, those of one experiment together."""

@@ -19,10 +19,13 @@ from calibrant.bench.schema import DATASET, METRICS
 from calibrant.calibrators.registry import BASELINE
 from calibrant.plots.study import (
     critical_difference_diagram,
+    draw_curves,
     fit_time,
+    rank_by_draw,
     rank_by_group,
     relative_change,
     relative_change_by_model,
+    rows_needed,
     save,
     win_rates,
 )
@@ -45,17 +48,22 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A figure: its caption, the tables it draws (besides `methods`), and the function that draws them."""
+    """A figure: its caption, the tables it draws (besides `methods`), and the function that draws them.
+
+    An optional figure is drawn when all its tables are there; without them, any other is an error.
+    """
 
     caption: str
     tables: tuple[str, ...]
     draw: Callable[..., Any]
+    optional: bool = False
 
 
 _RELATIVE = "relative per experiment, mean per dataset, boxes at 10/25/50/75/90 %, clipped to ±100 %"
 
 
 def _figures() -> Iterator[tuple[str, FigureSpec]]:
+    yield from _draw_figures()
     for metric, words in METRICS.items():
         draw: Callable[..., Any] = partial(relative_change, metric=metric, words=words)
         yield (
@@ -79,12 +87,28 @@ def _figures() -> Iterator[tuple[str, FigureSpec]]:
         yield f"relative_{metric}_by_model", FigureSpec(caption, ("relative_by_model",), draw)
 
 
+def _draw_figures() -> Iterator[tuple[str, FigureSpec]]:
+    """Figures of results whose calibration rows were drawn."""
+    for metric, words in METRICS.items():
+        draw: Callable[..., Any] = partial(draw_curves, metric=metric, words=words, baseline=BASELINE)
+        caption = f"Change of {words} against the number of calibration rows, mean and 95 % band over datasets."
+        yield f"draw_curves_{metric}", FigureSpec(caption, ("draw_curves",), draw, optional=True)
+    draw = partial(rank_by_draw, metrics=METRICS)
+    caption = "Average rank of every method by number of calibration rows."
+    yield "rank_by_draw", FigureSpec(caption, ("draws",), draw, optional=True)
+    draw = partial(rows_needed, metrics=METRICS)
+    caption = "Share of draws in which a method was better than nothing, and the rows it needs to be so in 95 of 100."
+    yield "rows_needed", FigureSpec(caption, ("draw_curves", "rows_needed"), draw, optional=True)
+
+
 FIGURES: dict[str, FigureSpec] = dict(_figures())
 
 
 def make_figures(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, Any]]:
     """Name and `matplotlib.figure.Figure` of every figure, one after the other."""
     for name, spec in FIGURES.items():
+        if spec.optional and not all(table in tables for table in spec.tables):
+            continue
         yield name, spec.draw(*(tables[table] for table in spec.tables), methods=tables["methods"])
 
 
@@ -96,12 +120,12 @@ def draw_figures(tables: Mapping[str, pd.DataFrame], directory: str | Path) -> l
 def read_tables(directory: str | Path) -> dict[str, pd.DataFrame]:
     """The tables that figures need, from the CSV files of a folder."""
     folder = Path(directory)
-    needed = sorted({"methods", *(table for spec in FIGURES.values() for table in spec.tables)})
-    missing = [name for name in needed if not (folder / f"{name}.csv").is_file()]
-    if missing:
+    wanted = {table: spec.optional for spec in FIGURES.values() for table in spec.tables} | {"methods": False}
+    there = [name for name in sorted(wanted) if (folder / f"{name}.csv").is_file()]
+    if missing := [name for name, optional in sorted(wanted.items()) if not optional and name not in there]:
         raise FileNotFoundError(f"{folder} lacks {', '.join(f'{name}.csv' for name in missing)}")
     numbers = ("logloss", "brier", "rank", "low", "high", "critical_difference", "seconds_per_1000", "winrate")
-    return {name: read_csv(folder / f"{name}.csv", [*DATASET, "model", "method", "family"], numbers) for name in needed}
+    return {name: read_csv(folder / f"{name}.csv", [*DATASET, "model", "method", "family"], numbers) for name in there}
 
 
 def redraw(directory: str | Path) -> list[Path]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from calibrant.bench.schema import DATASET, METRICS
+from calibrant.bench.schema import DATASET, LABELS, METRICS
 from calibrant.bench.study.figures import FIGURES
 from calibrant.bench.study.results import loss_table
 from calibrant.optional import require
@@ -90,6 +90,7 @@ def leaderboard_page(
             models=data["models"],
             classes=(min(data["classes"]), max(data["classes"])),
             methods=data["methods"],
+            draws=sorted({size for size in data["draw"] if size}),
             notes=notes,
             tests=tests,
             parts=[{"title": part.title, "figures": _figures(part.directory)} for part in parts],
@@ -108,7 +109,7 @@ def page_data(results: pd.DataFrame, methods: pd.DataFrame) -> dict[str, Any]:
     index = losses["logloss"].index
     seconds = results.assign(seconds=1000.0 * results["fit_seconds"] / results["n_cal"])
     seconds = loss_table(seconds, "seconds", order).reindex(index)
-    traits = results.groupby(index.names)[["n_classes"]].first().reindex(index)
+    traits = results.groupby(index.names)[["n_classes", "draw", "labels"]].first().reindex(index)
     benchmarks = sorted(set(index.get_level_values("benchmark")))
     models = sorted(set(index.get_level_values("model")))
     datasets = {key: place for place, key in enumerate(sorted(set(index.droplevel(["model", "fold"]))))}
@@ -120,6 +121,8 @@ def page_data(results: pd.DataFrame, methods: pd.DataFrame) -> dict[str, Any]:
         "model": [models.index(name) for name in index.get_level_values("model")],
         "dataset": [datasets[key] for key in index.droplevel([n for n in index.names if n not in DATASET])],
         "classes": [int(k) if math.isfinite(k) else 0 for k in traits["n_classes"]],
+        "draw": [int(size) if size > 0 else 0 for size in traits["draw"]],
+        "harm": (traits["labels"] == LABELS[1]).tolist(),
         **{metric: [_numbers(table[name]) for name in order] for metric, table in losses.items()},
         "seconds": [_numbers(seconds[name]) for name in order],
     }

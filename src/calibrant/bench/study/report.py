@@ -2,7 +2,7 @@
 
 `DIR/tables` and `DIR/figures` cover all results together; when there are several benchmarks, or one with binary and
 multiclass experiments, a folder for each holds the same, since methods for two classes and for many are seldom
-comparable. Nothing is refitted.
+comparable. Harm, measured with drawn labels, is no part of what is shown together. Nothing is refitted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from calibrant.bench.schema import METRICS
 from calibrant.bench.study.figures import draw_figures
 from calibrant.bench.study.leaderboard import FigurePart, Provenance, leaderboard_page
 from calibrant.bench.study.render import Table
-from calibrant.bench.study.results import check_results, read_results, select, split_results, with_baseline
+from calibrant.bench.study.results import check_results, observed, read_results, select, split_results, with_baseline
 from calibrant.bench.study.tables import build_tables
 from calibrant.calibrators.registry import BASELINE
 from calibrant.files.atomic import write_text
@@ -85,10 +85,13 @@ def make_report(
     frame = select(frame, methods=methods, benchmarks=benchmarks)
     directory = Path(out)
     parts = split_results(frame)
+    together = observed(frame)
     missing = _not_everywhere(frame, parts)
     # A method that was never run on a part (one for two classes, say) would leave no dataset of it to rank on.
     apart = [name for name in missing if name not in unranked]
-    tables, notes = _write(frame, directory, alpha=alpha, unranked=[*unranked, *apart], seed=seed)
+    elsewhere = set(frame["method"]) - set(together["method"])
+    left_out = [name for name in (*unranked, *apart) if name not in elsewhere]
+    tables, notes = _write(together, directory, alpha=alpha, unranked=left_out, seed=seed)
     for place in dict.fromkeys(" and ".join(missing[name]) for name in apart):
         names = [name for name in apart if " and ".join(missing[name]) == place]
         notes.append(f"ranked only where they were run, since not on {place}: {', '.join(names)}")

@@ -188,6 +188,12 @@ def split_results(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return found
 
 
+def observed(results: pd.DataFrame) -> pd.DataFrame:
+    """Results with observed labels, if there are any: harm with drawn labels is not averaged with gains."""
+    real = results["labels"] == LABELS[0]
+    return results[real] if real.any() else results
+
+
 def ten_digits(table: pd.DataFrame) -> pd.DataFrame:
     """Round to ten significant digits."""
     values = table.to_numpy(float)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import isinf, nan
 from typing import Any
 
 import pandas as pd
 
+from calibrant.bench.study.draws import curve_table, has_draws, rows_needed
 from calibrant.bench.study.ranking import rank_methods
 from calibrant.bench.study.results import change_table, loss_table, split_results, with_baseline
 from calibrant.calibrators.registry import BASELINE
@@ -17,6 +19,15 @@ LEGEND = (
     "Changes of test log loss and Brier score against no calibration (none), in thousandths; lower is better.\n"
     "rank: by log loss among the methods, mean over datasets. better on: share of experiments with less log loss.\n"
     "fit ms: median time of a fit.\n"
+)
+DRAW_LEGEND = (
+    "Calibration rows are drawn, and methods are tested on the others. n=...: mean change of log loss with so many\n"
+    "rows against no calibration (none), in thousandths; lower is better. rank ...: by log loss, mean over datasets.\n"
+    "needs: rows from which a method is better than nothing in 95 of 100 draws. fit ms: median time of a fit.\n"
+)
+HARM_LEGEND = (
+    "Labels are drawn from the predictions, which are calibrated then: any change is harm. n=...: mean increase of\n"
+    "the expected log loss with so many calibration rows, in thousandths. rank ...: by it, mean over datasets.\n"
 )
 
 
@@ -38,15 +49,54 @@ def describe(results: pd.DataFrame | list[dict[str, Any]]) -> str:
     """
     results, _ = with_baseline(pd.DataFrame(results))
     several = results["benchmark"].nunique() > 1
-    text = ""
+    text, told = "", set()
     for _, rows in split_results(results):
         names = sorted(set(rows["dataset"]))
         listed = ", ".join(names) if len(names) <= 12 else f"{len(names)} datasets"
         title = "Two classes" if (rows["n_classes"] == 2).all() else "Three and more classes"
         where = f"{rows['benchmark'].iloc[0]}, {title.lower()}" if several else title
-        table, notes = summarise(rows)
-        text += f"\n{where}: {listed}\n\n{render(table)}\n" + "".join(f"Note: {note}.\n" for note in notes)
-    return f"\n{LEGEND}{text}" if text else "No method finished any experiment.\n"
+        legend, table, notes = _described(rows)
+        text += f"\n{legend}" if legend not in told else ""
+        told.add(legend)
+        text += f"\n{where}: {listed}\n\n{table}\n" + "".join(f"Note: {note}.\n" for note in notes)
+    return text or "No method finished any experiment.\n"
+
+
+def _described(rows: pd.DataFrame) -> tuple[str, str, tuple[str, ...]]:
+    """Legend, table and notes of results of one kind."""
+    if has_draws(rows):
+        return (HARM_LEGEND if (rows["labels"] == "drawn").all() else DRAW_LEGEND), _draws(rows), ()
+    table, notes = summarise(rows)
+    return LEGEND, render(table), notes
+
+
+def _draws(results: pd.DataFrame) -> str:
+    """Changes and ranks by log loss with each number of rows, the best mean rank first."""
+    methods = sorted(set(results["method"]))
+    curves = curve_table(results, methods, methods)
+    curves = curves[curves["metric"] == "logloss"].set_index(["method", "draw"]).sort_index()
+    sizes = sorted(set(curves.index.get_level_values("draw")))
+    harm = (results["labels"] == "drawn").all()
+    seconds = results[results["status"] == "ok"].groupby("method")["fit_seconds"].median()
+    ranks = curves["rank"].unstack().mean(axis=1).sort_values(kind="stable")
+    head = ["method", *(f"n={size}" for size in sizes), *(f"rank {size}" for size in sizes)]
+    lines = [[*head, *([] if harm else ["needs"]), "fit ms"]]
+    for method in ranks.index:
+        own = curves.loc[method]
+        change = [_shown(1000 * own["change"].get(size, nan), "+.1f") for size in sizes]
+        rank = [_shown(own["rank"].get(size, nan), ".1f") for size in sizes]
+        needs = rows_needed(own["better"].to_dict())
+        most = (
+            f"> {sizes[-1]}"
+            if isinf(needs)
+            else f"≤ {sizes[0]}"
+            if needs <= sizes[0]
+            else f"{float(f'{needs:.2g}'):.0f}"
+        )
+        last = [] if harm else ["" if method == BASELINE else most]
+        change = ["0"] * len(sizes) if method == BASELINE else change
+        lines.append([method, *change, *rank, *last, _shown(1000 * seconds.get(method, nan), ".1f")])
+    return aligned(lines, gap=2)
 
 
 def summarise(results: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:

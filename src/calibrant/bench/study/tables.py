@@ -1,8 +1,8 @@
 """The tables of the study from tidy results: changes of loss, quantiles, fit times, what did not finish.
 
-The tables of ranks, tests, win rates and Elo come from `calibrant.bench.study.rank_tables`. `build_tables` makes
-them all and collects what a reader must be told: failed fits, infinite losses, datasets left out of the
-ranks, tests that cannot be made. Nothing is fitted and nothing is drawn.
+The tables of ranks, tests, win rates and Elo come from `calibrant.bench.study.rank_tables`, those of drawn calibration
+rows from `calibrant.bench.study.draws`. `build_tables` makes them all and collects what a reader must be told: failed
+fits, infinite losses, datasets left out of the ranks, tests that cannot be made. Nothing is fitted or drawn.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from calibrant.bench.schema import DATASET, EXPERIMENT, KEY, METRICS
+from calibrant.bench.study.draws import draw_tables, has_draws
 from calibrant.bench.study.methods import method_table
 from calibrant.bench.study.rank_tables import (
     elo_table,
@@ -96,6 +97,8 @@ def build_tables(
             tables += groups
             notes += told
     tables += [friedman_table(tests, alpha), winrate_table(win), elo_table(rating)]
+    if has_draws(results):
+        tables += draw_tables(results, order, ranked)
     notes += test_notes(tests)
     return {table.name: table for table in tables}, notes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from calibrant.plots.study.bars import fit_time, win_rates
 from calibrant.plots.study.critical import critical_difference_diagram
+from calibrant.plots.study.draws import draw_curves, rank_by_draw, rows_needed
 from calibrant.plots.study.groups import rank_by_group
 from calibrant.plots.study.relative import relative_change, relative_change_by_model
 from calibrant.plots.study.search import search_figure
@@ -11,10 +12,13 @@ from calibrant.plots.study.style import save
 
 __all__ = [
     "critical_difference_diagram",
+    "draw_curves",
     "fit_time",
+    "rank_by_draw",
     "rank_by_group",
     "relative_change",
     "relative_change_by_model",
+    "rows_needed",
     "save",
     "search_figure",
     "win_rates",

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.optional import require
-from calibrant.plots.study.style import Methods, empty_figure, grid_shape, plain, styled
+from calibrant.plots.study.style import Methods, empty_figure, family_legend, family_panels, plain, styled
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_IN_ONE_PANEL = 8
 
 
 def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str, baseline: str) -> Any:
@@ -37,33 +35,17 @@ def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str, baselin
     names = look.present(table["method"].tolist())
     if table.empty:
         return empty_figure(f"no groups: the number of {what} is the same on every dataset, or there are no ranks")
-    panels = [names] if len(names) <= _IN_ONE_PANEL else _families(names, look, baseline)
     ticker = require("matplotlib.ticker", extra="plots")
     with styled() as figure_class:
-        rows, columns = grid_shape(len(panels), 3)
-        size = (7.5, 4.2) if len(panels) == 1 else (0.6 + 3.6 * columns, 0.5 + 3.0 * rows)
-        figure = figure_class(figsize=size, layout="constrained")
-        grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-        for place, axes in enumerate(grid.flat):
-            if place >= len(panels):
-                axes.set_visible(False)
-                continue
-            _panel(axes, table, names, panels[place], look, baseline)
-            if place + columns >= len(panels):
-                axes.tick_params(labelbottom=True)
-        grid[0, 0].set_ylim(len(names) + 0.5, 0.5)
-        grid[0, 0].yaxis.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=3))
+        figure, panels = family_panels(figure_class, names, look, baseline)
+        for axes, shown in panels:
+            _panel(axes, table, names, shown, look, baseline)
+        panels[0][0].set_ylim(len(names) + 0.5, 0.5)
+        panels[0][0].yaxis.set_major_locator(ticker.MaxNLocator(integer=True, min_n_ticks=3))
         dashed = f"; dashed: {baseline}" if len(panels) > 1 else ""
         figure.supxlabel(f"number of {what} (datasets in the group){dashed}", fontsize=9)
         figure.supylabel("average rank by Brier score (1 is best)", fontsize=9)
     return figure
-
-
-def _families(names: list[str], look: Methods, baseline: str) -> list[list[str]]:
-    return [
-        [name for name in names if look.family[name] == family]
-        for family in dict.fromkeys(look.family[n] for n in names if n != baseline)
-    ]
 
 
 def _panel(axes: Any, table: pd.DataFrame, names: list[str], shown: list[str], look: Methods, baseline: str) -> None:
@@ -93,21 +75,7 @@ def _panel(axes: Any, table: pd.DataFrame, names: list[str], shown: list[str], l
     axes.grid(axis="y")
     for edge in at[1:]:
         axes.axvline(edge - 0.5, color="#eeeeee", linewidth=0.8, zorder=0)
-    alone = len(shown) == len(names)
-    if alone:
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.3)
-    else:
-        axes.legend(
-            loc="lower center",
-            bbox_to_anchor=(0.5, 1.0),
-            ncols=2,
-            handletextpad=0.2,
-            columnspacing=0.8,
-            borderpad=0.1,
-            title=plain(look.family[shown[0]]),
-            title_fontproperties={"weight": "bold", "size": 9},
-            fontsize=8,
-        )
+    family_legend(axes, look, None if len(shown) == len(names) else shown)
 
 
 def _number(value: float) -> str:

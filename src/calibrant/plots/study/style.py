@@ -39,6 +39,7 @@ RC = {
 }
 MARKERS = "osD^vPX*<>hd"
 _LONGEST = 26
+_IN_ONE_PANEL = 8
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,47 @@ def grid_shape(n_panels: int, widest: int) -> tuple[int, int]:
     columns = min(n_panels, widest)
     rows = math.ceil(n_panels / columns)
     return rows, math.ceil(n_panels / rows)
+
+
+def family_panels(
+    figure_class: Any, names: Sequence[str], look: Methods, baseline: str
+) -> tuple[Any, list[tuple[Any, list[str]]]]:
+    """A figure, its panels and the methods of each: one panel for a few methods, else one for each family.
+
+    With many methods in one panel lines would be a thicket; a panel of a family shows the others in grey.
+    """
+    panels = [list(names)]
+    if len(names) > _IN_ONE_PANEL:
+        families = dict.fromkeys(look.family[name] for name in names if name != baseline)
+        panels = [[name for name in names if look.family[name] == family] for family in families]
+    rows, columns = grid_shape(len(panels), 3)
+    size = (7.5, 4.2) if len(panels) == 1 else (0.6 + 3.6 * columns, 0.5 + 3.0 * rows)
+    figure = figure_class(figsize=size, layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for place, axes in enumerate(grid.flat):
+        if place >= len(panels):
+            axes.set_visible(False)
+        elif place + columns >= len(panels):
+            axes.tick_params(labelbottom=True)
+    return figure, list(zip(grid.flat, panels))
+
+
+def family_legend(axes: Any, look: Methods, shown: Sequence[str] | None) -> None:
+    """Legend of a panel: beside the only one, or above that of the family whose methods are `shown`."""
+    if shown is None:
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.3)
+        return
+    axes.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=2,
+        handletextpad=0.2,
+        columnspacing=0.8,
+        borderpad=0.1,
+        title=plain(look.family[shown[0]]),
+        title_fontproperties={"weight": "bold", "size": 9},
+        fontsize=8,
+    )
 
 
 def save(figure: Any, directory: Path, name: str) -> list[Path]:

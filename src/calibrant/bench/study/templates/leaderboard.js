@@ -81,10 +81,13 @@
   const sort = { key: "rankLogloss", descending: false };
 
   function selection() {
-    const pick = (id) => (byId(id).value === "" ? null : Number(byId(id).value));
+    const pick = (id) => (!byId(id) || byId(id).value === "" ? null : Number(byId(id).value));
     const benchmark = pick("benchmark"), model = pick("model"), from = pick("classes-from"), to = pick("classes-to");
+    const draw = pick("draw"), gains = data.harm.includes(false);
     const rows = data.dataset.map((_, row) => row).filter((row) =>
-      (benchmark === null || data.benchmark[row] === benchmark) &&
+      // Harm, measured with drawn labels, is not averaged with gains.
+      (benchmark === null ? !(gains && data.harm[row]) : data.benchmark[row] === benchmark) &&
+      (draw === null || data.draw[row] === draw) &&
       (model === null || data.model[row] === model) &&
       (from === null || data.classes[row] >= from) &&
       (to === null || data.classes[row] <= to));

@@ -1,0 +1,186 @@
+"""Tables of results whose calibration rows were drawn: gain, ranks and reliability against the number of rows.
+
+A curve over sizes compares sizes only if all of it rests on the same datasets. Curves and the rows that a method needs
+are therefore over the datasets that have every size which at least a third of the datasets have; ranks and the share of
+draws that got better at one size are over all datasets that have this size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from calibrant.bench.schema import DATASET, METRICS
+from calibrant.bench.study.ranking import rank_methods
+from calibrant.bench.study.render import Table
+from calibrant.bench.study.results import change_table, loss_table
+from calibrant.bench.study.statistics import mean_interval
+from calibrant.calibrators.registry import BASELINE
+
+ENOUGH = 0.95
+"""Share of draws in which a method must be better than nothing to count as reliable."""
+_SHARE_OF_DATASETS = 1 / 3
+
+
+def has_draws(results: pd.DataFrame) -> bool:
+    """Whether rows of results come from draws of given sizes."""
+    return "draw" in results and bool((results["draw"] > 0).any())
+
+
+def draw_tables(results: pd.DataFrame, order: Sequence[str], ranked: Sequence[str]) -> list[Table]:
+    """Tables of the draws among checked results, of one kind of labels.
+
+    Parameters
+    ----------
+    results : pandas.DataFrame
+        Results of experiments whose `none` finished.
+    order, ranked : sequence of str
+        Methods in display order, and those that ranks include.
+
+    Returns
+    -------
+    list of Table
+        `draws` and `draw_curves` with one row per loss, size and method; `change_by_draw_*` and `rank_by_draw_*` with
+        one column per size; `rows_needed`, unless labels were drawn.
+    """
+    results = results[results["draw"] > 0]
+    harm = bool((results["labels"] == "drawn").all())
+    sizes = sorted(int(size) for size in results["draw"].unique())
+    long, curves = _by_size(results, sizes, order, ranked), curve_table(results, order, ranked)
+    tables = [Table("draws", long, printed=False), Table("draw_curves", curves, printed=False)]
+    of_datasets = f"{curves['n_datasets'].max():.0f} datasets"
+    what = "Increase of the expected {} where predictions are calibrated" if harm else "Change of test {}"
+    for metric, words in METRICS.items():
+        caption = f"{what.format(words)} by number of calibration rows, mean over {of_datasets} (lower is better)."
+        tables.append(_wide(curves, metric, "change", f"change_by_draw_{metric}", caption))
+        count = ", ".join(
+            f"{n} with {size} rows"
+            for size, n in long[long["metric"] == metric].groupby("draw")["n_datasets"].max().items()
+        )
+        caption = f"Average rank by test {words} by number of calibration rows (1 is best). Datasets: {count}."
+        tables.append(_wide(long, metric, "rank", f"rank_by_draw_{metric}", caption, decimals=2))
+    if not harm:
+        tables.append(_needed_table(curves, order, of_datasets))
+    return tables
+
+
+def curve_table(results: pd.DataFrame, order: Sequence[str], ranked: Sequence[str]) -> pd.DataFrame:
+    """What the curves show: one row per loss, size and method, all on the same datasets.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `metric`, `draw`, `method`, `change` (mean over datasets) with `low` and `high` (95 %), `better` (share
+        of draws with a lower loss than `none`), `rank`, `n_datasets` and `labels`.
+    """
+    common = common_sizes(results)
+    inside = results[results["draw"].isin(common)]
+    reach = inside.groupby(DATASET)["draw"].nunique() == len(common)
+    inside = inside[inside.set_index(DATASET).index.isin(reach[reach].index)]
+    return _by_size(inside, common, order, ranked).assign(labels=results["labels"].iloc[0])
+
+
+def common_sizes(results: pd.DataFrame) -> list[int]:
+    """Sizes that at least a third of the datasets have.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [("b", name, n) for name, sizes in (("x", (30, 100)), ("y", (30,)), ("z", (30,))) for n in sizes]
+    >>> common_sizes(pd.DataFrame(rows + [("b", "u", 30)], columns=["benchmark", "dataset", "draw"]))
+    [30]
+    """
+    counts = results.drop_duplicates([*DATASET, "draw"])["draw"].value_counts()
+    total = len(results[DATASET].drop_duplicates())
+    return sorted(int(size) for size, count in counts.items() if count >= _SHARE_OF_DATASETS * total)
+
+
+def rows_needed(shares: Mapping[int, float], enough: float = ENOUGH) -> float:
+    """Number of calibration rows from which a method is better than nothing in enough of the draws.
+
+    Parameters
+    ----------
+    shares : mapping from int to float
+        Share of draws that got better, by number of rows.
+    enough : float
+        Share to reach, and to keep at all larger sizes.
+
+    Returns
+    -------
+    float
+        Interpolated on a logarithmic scale of rows; the smallest size if it is enough already, infinity if no size is.
+
+    Examples
+    --------
+    >>> rows_needed({30: 0.2, 100: 0.9, 400: 1.0}), rows_needed({30: 0.96, 100: 1.0}), rows_needed({30: 0.96, 100: 0.9})
+    (200.0, 30.0, inf)
+    """
+    sizes = sorted(shares)
+    held = len(sizes)
+    while held > 0 and shares[sizes[held - 1]] >= enough:
+        held -= 1
+    if held == len(sizes):
+        return math.inf
+    if held == 0:
+        return float(sizes[0])
+    below, above = sizes[held - 1], sizes[held]
+    way = (enough - shares[below]) / (shares[above] - shares[below])
+    return round(math.exp(math.log(below) + way * math.log(above / below)), 6)
+
+
+def _by_size(results: pd.DataFrame, sizes: Sequence[int], order: Sequence[str], ranked: Sequence[str]) -> pd.DataFrame:
+    """One row per loss, size and method: mean change with its interval over datasets, share of draws with a gain."""
+    rows = []
+    for metric in METRICS:
+        for size in sizes:
+            losses = loss_table(results[results["draw"] == size], metric, order)
+            change = change_table(losses)
+            ranks = rank_methods(losses[list(ranked)]).mean_ranks
+            by_dataset = change.groupby(level=DATASET).mean()
+            better = (change < 0).where(change.notna()).astype(float).groupby(level=DATASET).mean()
+            for method in order:
+                values = by_dataset[method].dropna().to_numpy(float)
+                if values.size:
+                    share = float(better[method].mean())
+                    rank = float(ranks.get(method, math.nan))
+                    rows.append((metric, size, method, *mean_interval(values), share, rank, values.size))
+    columns = ["metric", "draw", "method", "change", "low", "high", "better", "rank", "n_datasets"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _wide(long: pd.DataFrame, metric: str, value: str, name: str, caption: str, decimals: int = 4) -> Table:
+    """One row per method, one column per size, the best mean over sizes first."""
+    part = long[(long["metric"] == metric) & ((long["method"] != BASELINE) | (value == "rank"))].dropna(subset=[value])
+    frame = part.pivot(index="method", columns="draw", values=value)
+    frame = frame.loc[frame.mean(axis=1).sort_values(kind="stable").index]
+    frame.columns = [str(size) for size in frame.columns]
+    columns = list(frame.columns)
+    return Table(
+        name,
+        frame.reset_index(),
+        caption,
+        decimals=dict.fromkeys(columns, decimals),
+        best=dict.fromkeys(columns, "min"),
+    )
+
+
+def _needed_table(curves: pd.DataFrame, order: Sequence[str], of_datasets: str) -> Table:
+    rows = []
+    for method in (name for name in order if name != BASELINE):
+        own = curves[curves["method"] == method]
+        shares = {metric: own[own["metric"] == metric].set_index("draw")["better"].to_dict() for metric in METRICS}
+        rows.append((method, *(rows_needed(shares[metric]) for metric in METRICS)))
+    frame = pd.DataFrame(rows, columns=["method", *METRICS])
+    frame = frame.iloc[np.lexsort((frame.index, frame["brier"], frame["logloss"]))].reset_index(drop=True)
+    smallest = int(curves["draw"].min()) if len(curves) else 0
+    return Table(
+        "rows_needed",
+        frame,
+        f"Calibration rows from which a method is better than nothing in {ENOUGH:.0%} of draws, {of_datasets}. "
+        f"{smallest} stands for {smallest} or fewer, ∞ for more than were drawn.",
+        decimals=dict.fromkeys(METRICS, 0),
+        best=dict.fromkeys(METRICS, "min"),
+    )

@@ -1,0 +1,214 @@
+"""Against the number of calibration rows: gain or harm as curves, ranks and reliability as shaded tables.
+
+Gains may have either sign and very different sizes, so their axis is symmetric-logarithmic; harm is never negative, and
+its axis is logarithmic. Tables are read at a glance with thirty methods, where thirty lines would be a thicket.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant.optional import require
+from calibrant.plots.study.style import Methods, empty_figure, family_legend, family_panels, plain, styled
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LINEAR = 0.005
+"""Below this change of loss the axis of gains is linear."""
+_LEAST_HARM = 1e-6
+
+
+def draw_curves(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str, baseline: str) -> Any:
+    """Draw the table `draw_curves` for one loss, with bands of 95 % over datasets.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Columns metric, draw, method, change, low, high, n_datasets and labels.
+    methods : pandas.DataFrame
+        The table `methods`.
+    metric, words : str
+        The loss, and its name on the axis.
+    baseline : str
+        Method without calibration, whose change is zero.
+    """
+    look = Methods.from_table(methods)
+    table = table[(table["metric"] == metric) & (table["method"] != baseline)]
+    names = look.present(table["method"].tolist())
+    if table.empty or table["draw"].nunique() < 2:
+        return empty_figure("a curve needs draws of two sizes on the same datasets")
+    harm = bool((table["labels"] == "drawn").all())
+    sizes = sorted(table["draw"].unique())
+    with styled() as figure_class:
+        figure, panels = family_panels(figure_class, names, look, baseline)
+        for axes, shown in panels:
+            for name in names:
+                part = table[table["method"] == name].sort_values("draw")
+                _curve(axes, part, look, shown, harm=harm)
+            axes.set_xscale("log")
+            axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
+            axes.xaxis.minorticks_off()
+            axes.grid(axis="y")
+            family_legend(axes, look, None if len(shown) == len(names) else shown)
+        _value_axis(panels[0][0], table, harm=harm)
+        if not harm:
+            for axes, _ in panels:
+                axes.axhline(0.0, color="#555555", linewidth=1.0, linestyle="--", zorder=1)
+        count = int(table["n_datasets"].max())
+        title = (
+            f"What calibration adds to the {words} of calibrated predictions"
+            if harm
+            else f"Change of {words} by calibration"
+        )
+        figure.suptitle(title, fontsize=11, fontweight="bold")
+        figure.supxlabel(f"calibration rows drawn (mean and 95 % band over {count} datasets)", fontsize=9)
+        figure.supylabel(
+            f"increase of expected {words}" if harm else f"change of test {words} (down is better)", fontsize=9
+        )
+    return figure
+
+
+def _curve(axes: Any, part: pd.DataFrame, look: Methods, shown: list[str], *, harm: bool) -> None:
+    name = str(part["method"].iloc[0])
+    x = part["draw"].to_numpy(float)
+    middle, low, high = (part[column].to_numpy(float) for column in ("change", "low", "high"))
+    if harm:
+        middle, low, high = (np.maximum(values, _LEAST_HARM) for values in (middle, low, high))
+    if name not in shown:
+        axes.plot(x, middle, color="#e2e2e2", linewidth=1.0, zorder=1)
+        return
+    colour = look.colour[name]
+    axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0, zorder=2)
+    axes.plot(
+        x, middle, color=colour, linewidth=1.5, marker=look.marker[name], markersize=4.5, zorder=3, label=plain(name)
+    )
+
+
+def _value_axis(axes: Any, table: pd.DataFrame, *, harm: bool) -> None:
+    """Limits by the curves, not by their bands, which may be wide where datasets are few."""
+    ticker = require("matplotlib.ticker", extra="plots")
+    values = table["change"].to_numpy(float)
+    values = values[np.isfinite(values)]
+    if harm:
+        axes.set_yscale("log")
+        values = np.maximum(values, _LEAST_HARM)
+        axes.set_ylim(values.min() / 1.6, values.max() * 1.6)
+        axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:.6f}".rstrip("0").rstrip(".")))
+        return
+    axes.set_yscale("symlog", linthresh=_LINEAR, linscale=0.8)
+    lowest, highest = min(values.min(), -_LINEAR), max(values.max(), _LINEAR)
+    axes.set_ylim(1.5 * lowest, 1.5 * highest)
+    steps = [step for power in range(-3, 2) for step in (10.0**power, 3 * 10.0**power) if step >= _LINEAR / 2]
+    ticks = sorted(
+        [-step for step in steps if -step >= 1.5 * lowest] + [0.0] + [s for s in steps if s <= 1.5 * highest]
+    )
+    axes.set_yticks(ticks, [f"{tick:+g}" if tick else "0" for tick in ticks])
+    axes.yaxis.minorticks_off()
+
+
+def rank_by_draw(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Any:
+    """Draw the ranks of the table `draws`, a panel for each of `metrics`, best mean rank first."""
+    names = _by_mean(table, methods, "rank", next(iter(metrics)), ascending=True)
+    if not names:
+        return empty_figure("no ranks: at no size did all methods finish a dataset")
+    return _shaded(
+        table,
+        names,
+        metrics,
+        value="rank",
+        show=lambda value: f"{value:.1f}",
+        limits=(1.0, float(len(names))),
+        colours="YlGn_r",
+        title="Average rank by number of calibration rows (1 is best)",
+    )
+
+
+def rows_needed(table: pd.DataFrame, needed: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Any:
+    """Draw the shares of the table `draw_curves` that got better, and the rows that a method needs to get there."""
+    table = table[table["method"].isin(set(needed["method"]))]
+    names = [name for name in needed["method"].astype(str) if name in set(table["method"])]
+    if not names:
+        return empty_figure("no method to compare with none")
+    largest, smallest = table["draw"].max(), table["draw"].min()
+    rows = needed.set_index("method")
+
+    def words(metric: str, name: str) -> str:
+        value = float(rows.loc[name, metric])
+        if math.isinf(value):
+            return f"> {largest:g}"
+        return f"≤ {smallest:g}" if value <= smallest else f"{_two_digits(value):,}".replace(",", "\u2009")
+
+    return _shaded(
+        table,
+        names,
+        metrics,
+        value="better",
+        show=lambda value: f"{value:.0%}" if value < 0.995 else "100%",
+        limits=(0.5, 1.0),
+        colours="RdYlGn",
+        title="Share of draws better than nothing by number of calibration rows, and rows needed for 95 of 100",
+        last=("rows\nneeded", words),
+    )
+
+
+def _two_digits(value: float) -> int:
+    digits = max(0, math.floor(math.log10(value)) - 1)
+    return int(round(value / 10**digits) * 10**digits)
+
+
+def _by_mean(table: pd.DataFrame, methods: pd.DataFrame, value: str, metric: str, *, ascending: bool) -> list[str]:
+    part = table[table["metric"] == metric].dropna(subset=[value])
+    means = part.groupby("method")[value].mean()
+    ordered = Methods.from_table(methods).present(means.index.tolist())
+    return sorted(ordered, key=lambda name: float(means[name]), reverse=not ascending)
+
+
+def _shaded(
+    table: pd.DataFrame,
+    names: list[str],
+    metrics: dict[str, str],
+    *,
+    value: str,
+    show: Any,
+    limits: tuple[float, float],
+    colours: str,
+    title: str,
+    last: tuple[str, Any] | None = None,
+) -> Any:
+    """A table of numbers on coloured cells, methods downwards, sizes across, with a panel for each loss."""
+    colormaps = require("matplotlib", extra="plots").colormaps
+    sizes = sorted(table["draw"].unique())
+    columns = len(sizes) + (last is not None)
+    with styled() as figure_class:
+        figure = figure_class(figsize=(1.9 + 2 * 0.62 * columns, 1.25 + 0.23 * len(names)), layout="constrained")
+        grid = figure.subplots(1, len(metrics), squeeze=False)[0]
+        for place, (axes, (metric, words)) in enumerate(zip(grid, metrics.items())):
+            part = table[table["metric"] == metric]
+            cells = part.pivot(index="method", columns="draw", values=value).reindex(index=names, columns=sizes)
+            numbers = cells.to_numpy(float)
+            shade = np.clip((numbers - limits[0]) / max(limits[1] - limits[0], 1e-9), 0.0, 1.0)
+            # The middle of the map: numbers stay readable in black on every cell.
+            axes.imshow(shade, cmap=colormaps[colours], vmin=-0.25, vmax=1.25, aspect="auto", alpha=0.75)
+            for i, j in np.ndindex(numbers.shape):
+                if np.isfinite(numbers[i, j]):
+                    axes.text(j, i, show(numbers[i, j]), ha="center", va="center", fontsize=7.5)
+            if last is not None:
+                for i, name in enumerate(names):
+                    axes.text(
+                        len(sizes), i, last[1](metric, name), ha="center", va="center", fontsize=7.5, weight="bold"
+                    )
+            axes.set_xlim(-0.5, columns - 0.5)
+            heads = [f"{size:g}" for size in sizes] + ([last[0]] if last is not None else [])
+            axes.set_xticks(range(columns), heads)
+            axes.xaxis.tick_top()
+            axes.set_yticks(range(len(names)), [plain(name) for name in names] if place == 0 else [])
+            axes.tick_params(length=0)
+            for spine in axes.spines.values():
+                spine.set_visible(False)
+            axes.set_title(words)
+        figure.suptitle(title, fontsize=10, fontweight="bold")
+    return figure
