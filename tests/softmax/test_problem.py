@@ -108,22 +108,23 @@ def test_single_precision_agrees_to_its_rounding(kind: str) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_of_the_preconditioners_are_parts_of_the_hessian(kind: str, weighted: bool) -> None:
     problem = make_problem(kind, weighted=weighted)
-    (r, q), d = problem.shape, problem.n_shared
+    r, q = problem.shape
     point = problem.at(0.3 * np.random.default_rng(6).normal(size=(r, q)))
     hessian = point.hessian().reshape(r, q, r, q)
     blocks = np.stack([hessian[j, :, j] for j in range(r)])
     np.testing.assert_allclose(point.class_blocks(), blocks, atol=1e-13)
-    gram, scale, own = point.mean_curvature()
-    spread = (point.p * (1.0 - point.p)) * problem.row_weight
-    np.testing.assert_allclose(scale, spread[problem.first_free :].sum(axis=1), atol=1e-14)
-    np.testing.assert_allclose(own, np.einsum("jqq->jq", blocks)[:, d:], atol=1e-13)
-    if not problem.first_free:
-        np.testing.assert_allclose(gram * spread.sum(), blocks[:, :d, :d].sum(axis=0), atol=1e-12)
+    moments = point.class_moments()
+    np.testing.assert_allclose(moments.square, np.einsum("jqq->jq", blocks), atol=1e-13)
+    spread = (point.p * (1.0 - point.p) * problem.row_weight)[problem.first_free :]
+    np.testing.assert_allclose(moments.scale, spread.sum(axis=1), atol=1e-14)
+    means = [problem.class_features(problem.first_free + j) @ spread[j] / spread[j].sum() for j in range(r)]
+    np.testing.assert_allclose(moments.mean, means, atol=1e-12)
 
 
-def test_curvature_on_some_rows_is_unbiased(kind: str) -> None:
+@pytest.mark.parametrize("weighted", [False, True])
+def test_curvature_on_some_rows_is_unbiased(kind: str, weighted: bool) -> None:
     """Halves of the rows, many of them: their mean curvature is that of all rows, within sampling error."""
-    problem = make_problem(kind, weighted=False)
+    problem = make_problem(kind, weighted=weighted)
     point = problem.at(np.zeros(problem.shape))
     rng = np.random.default_rng(7)
     halves = np.stack([point.thinned(0.5, rng).hessian() for _ in range(200)])

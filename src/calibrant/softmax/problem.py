@@ -22,19 +22,19 @@ import numpy as np
 from calibrant.typing import FloatArray
 
 
-class MeanCurvature(NamedTuple):
-    """The curvature of all classes in one matrix, with ``v_ij = p_ij (1 − p_ij)`` and ``ω_i = Σ_j v_ij``.
+class ClassMoments(NamedTuple):
+    """Moments of the features that each class sees, under the weights ``w_i v_ij`` with ``v_ij = p_ij (1 − p_ij)``.
 
     Attributes
     ----------
-    gram : ndarray of shape (d, d), the mean ``Σ_i w_i ω_i F_i F_iᵀ / Σ_i w_i ω_i``.
-    scale : ndarray of shape (r,), the curvature ``Σ_i w_i v_ij`` of each class.
-    own : ndarray of shape (r, m), the diagonal ``Σ_i w_i v_ij G_ijm²``.
+    scale : ndarray of shape (r,), the curvature ``c_j = Σ_i w_i v_ij`` of each class.
+    mean : ndarray of shape (r, q), ``Σ_i w_i v_ij f_ij / c_j``.
+    square : ndarray of shape (r, q), ``Σ_i w_i v_ij f_ij²``, the diagonal of the Hessian.
     """
 
-    gram: FloatArray
     scale: FloatArray
-    own: FloatArray
+    mean: FloatArray
+    square: FloatArray
 
 
 class Point(ABC):
@@ -63,8 +63,8 @@ class Point(ABC):
         """Each class's own block of the Hessian, ``Σ_i w_i p_ij (1 − p_ij) f_ij f_ijᵀ``, of shape (r, q, q)."""
 
     @abstractmethod
-    def mean_curvature(self) -> MeanCurvature:
-        """One Gram matrix of the shared features for all classes, and the curvature of each."""
+    def class_moments(self) -> ClassMoments:
+        """Curvature of each class, and first and second moments of its features: two products, no Gram matrix."""
 
     @abstractmethod
     def dual_value(self, scale: float) -> float:
@@ -74,7 +74,8 @@ class Point(ABC):
     def thinned(self, share: float, rng: np.random.Generator) -> Point:
         """The same point on about this share of the rows, drawn at random: for curvature, not for loss or gradient.
 
-        The sums are unbiased estimates of those over all rows.
+        The sums are unbiased estimates of those over all rows. Rows whose prediction is sure have hardly any curvature;
+        a home that knows the predictions draws them less often.
         """
 
 

@@ -5,16 +5,21 @@ Matrices are stored class-major, (k, n), as the kernels want them. A point holds
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from calibrant.softmax.problem import MeanCurvature, Point, SoftmaxProblem
+from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.typing import FloatArray, IntArray
 
 #: Numbers handled at a time when the dense Hessian is accumulated: they stay in the cache.
 _HESSIAN_ELEMENTS = 1 << 16
+#: The same for moments, whose products with as many features as classes want more rows.
+_MOMENT_ELEMENTS = 1 << 18
+#: The least weight of a row in drawing rows: certain to rounding, it could not stand for its like otherwise.
+_LEAST_CURVATURE = 1e-6
 
 
 class ArrayProblem(SoftmaxProblem):
@@ -198,18 +203,26 @@ class ArrayProblem(SoftmaxProblem):
     def single_precision(self) -> ArrayProblem | None:
         return self.astype(np.float32) if self.dtype == np.float64 else None
 
-    def some(self, rows: IntArray) -> ArrayProblem:
-        """The problem of some of the rows, whose weights stand for those of all."""
-        weight = self._share[rows]
-        return ArrayProblem(
-            self.y[rows],
-            self.offset[:, rows],
-            shared=self.shared[:, rows],
-            own=self.own[:, :, rows],
-            weight=None if self.equal_weight is not None else weight * (self.total_weight / weight.sum()),
-            first_free=self.first_free,
-            dtype=self.dtype,
-        )
+    def some(self, rows: IntArray, factor: FloatArray | None = None) -> ArrayProblem:
+        """The problem of some of the rows, whose weights stand for those of all: times `factor`, or scaled to one."""
+        other = object.__new__(ArrayProblem)
+        other.__dict__.update(self.__dict__)
+        other.n_rows = len(rows)
+        share = self._share[rows]
+        other._share = share / share.sum() if factor is None else share * factor
+        other.row_weight = other._share.astype(self.dtype)
+        other.equal_weight = 1.0 / len(rows) if factor is None and self.equal_weight is not None else None
+        other.y = self.y[rows]
+        other.own = self.own.take(rows, axis=2)
+        other._place(self.shared.take(rows, axis=1), lambda: self.offset.take(rows, axis=1))
+        other._label_part = other._buffer = other._squares = None
+        return other
+
+    def _place(self, shared: NDArray[Any], offset: Callable[[], NDArray[Any]]) -> None:
+        """Take changed features; in matrix scaling the offset is the first rows of them: keep one copy."""
+        inside = np.shares_memory(self.offset, self.shared) and self.n_classes <= self.n_shared
+        self.offset = shared[: self.n_classes] if inside else offset()
+        self.shared = shared
 
     def astype(self, dtype: DTypeLike) -> ArrayProblem:
         """The same problem with its matrices in another precision."""
@@ -221,12 +234,7 @@ class ArrayProblem(SoftmaxProblem):
         other.own = self.own.astype(dtype)
         other.row_weight = self.row_weight.astype(dtype)
         other._buffer = None
-        other.shared = self.shared.astype(dtype)
-        # In matrix scaling the offset is the first rows of the shared features: keep one copy.
-        if np.shares_memory(self.offset, self.shared) and self.offset.shape[0] <= self.n_shared:
-            other.offset = other.shared[: self.n_classes]
-        else:
-            other.offset = self.offset.astype(dtype)
+        other._place(self.shared.astype(dtype), lambda: self.offset.astype(dtype))
         return other
 
 
@@ -296,19 +304,27 @@ class ArrayPoint(Point):
             blocks[j] = (features * (problem.row_weight * row * (1.0 - row))) @ features.T
         return blocks
 
-    def mean_curvature(self) -> MeanCurvature:
-        problem = self.problem
-        spread = self.p * (1.0 - self.p)
-        omega = spread.sum(axis=0) * problem.row_weight
-        total = float(omega.sum())
-        gram = ((problem.shared * omega) @ problem.shared.T).astype(np.float64) / max(total, np.finfo(np.float32).tiny)
-        free = spread[problem.first_free :]
-        own = np.empty((len(free), problem.n_own))
-        for m in range(problem.n_own):
-            squares = problem.own[m, problem.first_free :] ** 2
-            own[:, m] = np.einsum("kn,kn,n->k", squares, free, problem.row_weight)
-        scale = (spread @ problem.row_weight)[problem.first_free :].astype(np.float64)
-        return MeanCurvature(gram, scale, own)
+    def class_moments(self) -> ClassMoments:
+        problem, first = self.problem, self.problem.first_free
+        r, q = problem.shape
+        d = problem.n_shared
+        scale, sums, squares = np.zeros(r), np.zeros((r, q)), np.zeros((r, q))
+        at_once = max(_MOMENT_ELEMENTS // problem.n_classes, 256)
+        for start in range(0, problem.n_rows, at_once):
+            rows = slice(start, start + at_once)
+            p, shared = self.p[first:, rows], problem.shared[:, rows]
+            spread = p * (1.0 - p)
+            spread *= problem.row_weight[rows]
+            scale += spread.sum(axis=1)
+            if d:
+                sums[:, :d] += spread @ shared.T
+                squares[:, :d] += spread @ np.square(shared).T
+            for m in range(q - d):
+                own = problem.own[m, first:, rows]
+                spread_own = spread * own
+                sums[:, d + m] += spread_own.sum(axis=1)
+                squares[:, d + m] += np.einsum("kn,kn->k", spread_own, own)
+        return ClassMoments(scale, sums / np.maximum(scale, np.finfo(np.float64).tiny)[:, None], squares)
 
     def dual_value(self, scale: float) -> float:
         from calibrant.softmax.kernels import scaled_dual_value
@@ -317,6 +333,29 @@ class ArrayPoint(Point):
         return float(scaled_dual_value(self.p, problem.offset, problem.y, problem.row_weight, scale))
 
     def thinned(self, share: float, rng: np.random.Generator) -> ArrayPoint:
-        n = self.problem.n_rows
-        rows = np.sort(rng.choice(n, max(1, round(share * n)), replace=False))
-        return ArrayPoint(self.problem.some(rows), self.p[:, rows], np.nan)
+        """Rows are drawn with probabilities proportional to the square root of their curvature ``1 − Σ_j p_ij²``.
+
+        With the curvature itself a few doubtful rows would stand for the whole as long as the model is far off. The
+        probabilities are accumulated and cut at equal distances (systematic sampling), so that the number of rows is
+        the expected one and equal rows are drawn equally often.
+        """
+        problem = self.problem
+        if share >= 1.0:
+            return self
+        spread = 1.0 - np.einsum("kn,kn->n", self.p, self.p)
+        chance = problem.row_weight * np.sqrt(np.maximum(spread, _LEAST_CURVATURE))
+        chance = _at_most_one(chance.astype(np.float64), share * problem.n_rows)
+        rows = np.flatnonzero(np.diff(np.floor(np.cumsum(chance) + rng.random()), prepend=0.0))
+        return ArrayPoint(problem.some(rows, 1.0 / chance[rows]), self.p.take(rows, axis=1), np.nan)
+
+
+def _at_most_one(chance: FloatArray, total: float) -> FloatArray:
+    """Probabilities proportional to `chance` with sum `total`, but for those that would exceed one."""
+    certain = np.zeros(len(chance), dtype=bool)
+    while not certain.all():
+        scaled = chance * (max(total - certain.sum(), 0.0) / max(chance[~certain].sum(), np.finfo(np.float64).tiny))
+        above = (scaled >= 1.0) & ~certain
+        if not above.any():
+            return np.where(certain, 1.0, scaled)
+        certain |= above
+    return np.ones(len(chance))

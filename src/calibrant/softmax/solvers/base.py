@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.solution import Solution
 from calibrant.typing import FloatArray
 
@@ -17,7 +18,7 @@ class Solver(ABC):
     Attributes
     ----------
     name : what `opt` calls it.
-    tol, max_iter : what `None` means for it.
+    tol, max_iter : what `None` means for it, the first unless `default_tol` knows better.
     needs_smooth : whether it asks a penalty for its gradient and curvature, not only for its prox.
     most_parameters : beyond so many it would be slow or need too much memory; it is then not chosen by itself.
     draws_rows : whether it takes a random state.
@@ -37,3 +38,7 @@ class Solver(ABC):
         self, problem: Any, penalty: Any, *, tol: float, max_iter: int, theta: FloatArray | None = None
     ) -> Solution:
         """Minimise the mean log loss plus the penalty, starting at `theta` (default: zero)."""
+
+    def default_tol(self, problem: SoftmaxProblem) -> float:
+        """What `tol=None` means for this problem."""
+        return self.tol

@@ -1,8 +1,9 @@
 """Newton's method for smooth penalties: a dense factorisation for few parameters, preconditioned conjugate
 gradients on Hessian-vector products for many.
 
-Large problems run in float32, which halves the time of the matrix products that dominate there; the loss is summed
-and the result certified in float64.
+Large problems run in float32, which halves the time of the matrix products that dominate there, and their curvature is
+that of some rows, drawn anew for every step: it need not be exact, since loss and gradient are. The loss is summed and
+the result certified in float64, on all rows.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from calibrant.softmax.solvers.damped_newton import (
     less_damping,
     more_damping,
 )
-from calibrant.softmax.solvers.preconditioners import ClassBlocks, Factored, SharedGram
+from calibrant.softmax.solvers.preconditioners import ClassBlocks, ClassMeans, Factored
 from calibrant.softmax.solvers.solution import Solution
 from calibrant.typing import FloatArray
 
@@ -33,15 +34,25 @@ _TINY = 4
 _DENSE = 48
 #: ... and up to this many if the features are own-class ones, whose products BLAS cannot speed up.
 _DENSE_OWN = 256
-#: From this many shared features on, one Gram matrix replaces a block for each class, and float32 is used.
+#: From this many shared features on, a diagonal and a mean replace the block of each class ...
 _MANY_FEATURES = 20
+#: ... and from this many on float32 is used, curvature is that of some rows, and `tol=None` means the larger bound.
 _FLOAT32_FEATURES = 60
+_TOL_MANY_FEATURES = 1e-6
+#: The gap that float32 reaches for certain: the rest of the way is float64's.
+_FLOAT32_TOL = 1e-8
+#: Rows for each feature that curvature is taken from, as far as they are between these shares of all rows; they are
+#: doubled when a step does not bring the gap down as it should.
+_ROWS_PER_FEATURE = 12
+_LEAST_SHARE, _MOST_SHARE = 1.0 / 16.0, 0.25
+#: By how much such a step mostly brings the gap down: where that will do, the next point is made in float64 at once.
+_LAST_CONTRACTION = 0.02
 #: Logits move by no more than this in one step: beyond it the exponentials carry no information.
 _LARGEST_MOVE = 100.0
 #: Newton's decrement falls by more than this from step to step unless the preconditioner is out of date.
 _STALLED = 0.3
 
-Preconditioner = Factored | ClassBlocks | SharedGram
+Preconditioner = Factored | ClassBlocks | ClassMeans
 
 
 class Newton(Solver):
@@ -59,19 +70,39 @@ class Newton(Solver):
         n_iter = 0
         narrow = problem.single_precision() if problem.n_shared >= _FLOAT32_FEATURES else None
         if narrow is not None:
-            rough = _iterate(narrow, penalty, start, tol, max_iter)
+            rough = _iterate(narrow, penalty, start, max(tol, _FLOAT32_TOL), max_iter, certify=False)
             start, n_iter = rough.theta, rough.n_iter
         return _iterate(problem, penalty, start, tol, max_iter, n_iter)
 
+    def default_tol(self, problem: SoftmaxProblem) -> float:
+        return _TOL_MANY_FEATURES if problem.n_shared >= _FLOAT32_FEATURES else self.tol
+
+
+def _curvature_share(problem: SoftmaxProblem, penalty: Ridge) -> float:
+    """The share of the rows that curvature is taken from at first: the penalty makes up for what they do not know."""
+    share = 1.0
+    if problem.n_shared >= _FLOAT32_FEATURES and penalty.certifies:
+        share = float(np.clip(_ROWS_PER_FEATURE * problem.n_shared / problem.n_rows, _LEAST_SHARE, _MOST_SHARE))
+    return min(share, problem.curvature_share)
+
 
 def _iterate(
-    problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, tol: float, max_iter: int, n_iter: int = 0
+    problem: SoftmaxProblem,
+    penalty: Ridge,
+    theta: FloatArray,
+    tol: float,
+    max_iter: int,
+    n_iter: int = 0,
+    *,
+    certify: bool = True,
 ) -> Solution:
     """Newton steps until the gap (the decrement, if a direction is not penalised) is below `tol`.
 
     Every point is that of the coefficients themselves, never a sum of what single steps added: what is judged is what
-    is returned.
+    is returned. Without `certify` somebody else judges, and the last step is taken without a look at where it leads.
     """
+    rng = np.random.default_rng(0)  # the same rows for the same data: results repeat bit for bit
+    share = _curvature_share(problem, penalty)
     point, spare = problem.at(theta), None
     objective = point.loss + penalty.value(theta)
     decrement = np.inf
@@ -85,20 +116,23 @@ def _iterate(
         gradient = point.gradient() + penalty.gradient(theta)
         goal = tol * max(1.0, objective)
         if penalty.certifies:
-            gap = penalty.conjugate(gradient)
+            before, gap = gap, penalty.conjugate(gradient)
             converged = gap <= goal
+            if gap > _STALLED * before:
+                share = min(2.0 * share, 1.0)
         if converged or (penalty.certifies and n_iter >= max_iter):
             break
-        share = max(damping, least)
-        curvature = penalty.curvature + share * problem.second_moments if share else penalty.curvature
+        added = max(damping, least)
+        curvature = penalty.curvature + added * problem.second_moments if added else penalty.curvature
+        curved = point.thinned(share, rng) if share < 1.0 else point
         before, fresh = decrement, False
         while True:
             if preconditioner is None or steps > preconditioner.patience:
-                preconditioner, fresh = _preconditioner(problem, point, curvature), True
+                preconditioner, fresh = _preconditioner(problem, curved, curvature), True
             if fresh and isinstance(preconditioner, Factored):
                 step, steps = preconditioner.solve(-gradient), 0
             else:
-                step, steps = _conjugate_gradients(point, penalty, gradient, preconditioner, goal, curvature)
+                step, steps = _conjugate_gradients(curved, penalty, gradient, preconditioner, goal, curvature)
             slope = float(np.sum(gradient * step))
             decrement = -slope / 2.0
             # One made where there was more curvature stops the conjugate gradients too early, and flatters.
@@ -107,6 +141,9 @@ def _iterate(
             preconditioner = None
         converged = not penalty.certifies and (objective <= tol or (decrement <= tol and damping <= NEGLIGIBLE))
         if converged or n_iter >= max_iter:
+            break
+        if not certify and _LAST_CONTRACTION * gap <= goal:
+            theta, n_iter = theta + step, n_iter + 1
             break
         # On the slope towards an optimum at infinity whole steps gain equally little: they may become longer.
         longest = 4.0 * longest if decrement >= _STALLED * before and t == longest else 1.0
@@ -157,7 +194,7 @@ def _preconditioner(problem: SoftmaxProblem, point: Point, curvature: FloatArray
     if problem.n_parameters <= limit:
         return Factored(point.hessian(), curvature)
     many = problem.n_shared >= _MANY_FEATURES
-    return (SharedGram if many else ClassBlocks)(point, curvature)
+    return (ClassMeans if many else ClassBlocks)(point, curvature)
 
 
 def _conjugate_gradients(
