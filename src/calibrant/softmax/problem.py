@@ -28,12 +28,12 @@ class ClassMoments(NamedTuple):
     Attributes
     ----------
     scale : ndarray of shape (r,), the curvature ``c_j = Σ_i w_i v_ij`` of each class.
-    mean : ndarray of shape (r, q), ``Σ_i w_i v_ij f_ij / c_j``.
-    square : ndarray of shape (r, q), ``Σ_i w_i v_ij f_ij²``, the diagonal of the Hessian.
+    first : ndarray of shape (r, q), the sums ``Σ_i w_i v_ij f_ij``.
+    square : ndarray of shape (r, q), the sums ``Σ_i w_i v_ij f_ij²``, which are the diagonal of the Hessian.
     """
 
     scale: FloatArray
-    mean: FloatArray
+    first: FloatArray
     square: FloatArray
 
 

@@ -324,7 +324,7 @@ class ArrayPoint(Point):
                 spread_own = spread * own
                 sums[:, d + m] += spread_own.sum(axis=1)
                 squares[:, d + m] += np.einsum("kn,kn->k", spread_own, own)
-        return ClassMoments(scale, sums / np.maximum(scale, np.finfo(np.float64).tiny)[:, None], squares)
+        return ClassMoments(scale, sums, squares)
 
     def dual_value(self, scale: float) -> float:
         from calibrant.softmax.kernels import scaled_dual_value

@@ -18,7 +18,7 @@ import numpy as np
 
 from calibrant.simplex import mix_log_probabilities
 from calibrant.softmax.inverse_temperature import inverse_temperature_search
-from calibrant.softmax.problem import MeanCurvature, Point, SoftmaxProblem
+from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.softmax.rows.arrays import ArrayPoint, ArrayProblem
 from calibrant.softmax.rows.base import FeatureMap, Rows
 from calibrant.softmax.rows.memory import ArrayRows
@@ -201,17 +201,9 @@ class SummedPoint(Point):
         blocks: FloatArray = self._mean(lambda point: point.class_blocks())
         return blocks
 
-    def mean_curvature(self) -> MeanCurvature:
+    def class_moments(self) -> ClassMoments:
         theta = self.theta
-
-        def sums(problem: ArrayProblem) -> tuple[Any, ...]:
-            point = problem.at(theta)
-            gram, scale, own = point.mean_curvature()
-            everyone = float(((point.p * (1.0 - point.p)) @ problem.row_weight).sum())
-            return gram * everyone, scale, own, everyone
-
-        gram, scale, own, everyone = self.problem.means(sums)
-        return MeanCurvature(gram / max(float(everyone), np.finfo(np.float32).tiny), scale, own)
+        return ClassMoments(*self.problem.means(lambda problem: problem.at(theta).class_moments()))
 
     def dual_value(self, scale: float) -> float:
         return float(self._mean(lambda point: point.dual_value(scale)))

@@ -119,7 +119,7 @@ def _iterate(
             before, gap = gap, penalty.conjugate(gradient)
             converged = gap <= goal
             if gap > _STALLED * before:
-                share = min(2.0 * share, 1.0)
+                share = min(2.0 * share, problem.curvature_share)
         if converged or (penalty.certifies and n_iter >= max_iter):
             break
         added = max(damping, least)

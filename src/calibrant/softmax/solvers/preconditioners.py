@@ -72,8 +72,9 @@ class ClassMeans:
     patience = 25
 
     def __init__(self, point: Point, curvature: FloatArray) -> None:
-        scale, mean, square = point.class_moments()
-        variance = np.maximum(square - scale[:, None] * mean**2, _FLOOR * square)
+        scale, first, square = point.class_moments()
+        mean = first / np.maximum(scale, np.finfo(np.float64).tiny)[:, None]
+        variance = np.maximum(square - first * mean, _FLOOR * square)
         self._inverse = 1.0 / (curvature + variance + np.finfo(np.float64).tiny)
         self._solved = mean * self._inverse
         self._factor = scale / (1.0 + scale * np.einsum("jq,jq->j", mean, self._solved))
