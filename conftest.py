@@ -4,4 +4,5 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("torch") else ["src/calibrant/writers/torch_module.py"]
+_TORCH = ("steps/torch_modules.py", "softmax/rows/torch.py", "writers/torch_module.py")
+collect_ignore = [] if find_spec("torch") else [f"src/calibrant/{path}" for path in _TORCH]

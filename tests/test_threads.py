@@ -22,6 +22,7 @@ from calibrant.metrics.scalars import SCALARS, scalar
 from calibrant.softmax import solvers
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.arrays import ArrayProblem
+from tests.needs import needs
 
 BLAS = ThreadpoolController().select(user_api="blas")
 pytestmark = pytest.mark.skipif(not BLAS.lib_controllers, reason="no BLAS library that threadpoolctl knows")
@@ -245,3 +246,16 @@ def test_libraries_built_on_openmp_keep_a_number_for_each_python_thread(monkeypa
         assert pool.submit(work).result() == (2, 3)
         assert library.get_num_threads() == 1
     assert library.get_num_threads() == 3
+
+
+@pytest.mark.torch
+def test_torch_is_limited_too_once_it_is_imported() -> None:
+    torch = needs("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with threads.limit():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -80,7 +80,7 @@ def _libraries() -> tuple[list[Any], list[Any]]:
     """The BLAS libraries of the process (NumPy and SciPy bring one each), looked up again after imports.
 
     Those whose number of threads holds for the whole process, and those built on OpenMP, where it holds for the Python
-    thread that sets it.
+    thread that sets it; torch, once somebody has imported it, is one of these.
     """
     global _found
     if _found[0] != len(sys.modules):
@@ -89,7 +89,11 @@ def _libraries() -> tuple[list[Any], list[Any]]:
 
         blas = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
         local = [library for library in blas if getattr(library, "threading_layer", None) == "openmp"]
-        _found = (len(sys.modules), ([library for library in blas if library not in local], local))
+        shared = [library for library in blas if library not in local]
+        torch = sys.modules.get("torch")
+        if hasattr(torch, "set_num_threads"):  # it has the functions that threadpoolctl gives the others
+            local.append(torch)
+        _found = (len(sys.modules), (shared, local))
     return _found[1]
 
 

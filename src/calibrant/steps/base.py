@@ -25,6 +25,10 @@ _DEEPEST = 6
 _KINDS: dict[str, type[Step]] = {}
 
 
+class NotSupportedError(ValueError):
+    """A map that a target cannot express."""
+
+
 class Step:
     """Base of the steps, which are frozen dataclasses; `kind` is the name in files.
 

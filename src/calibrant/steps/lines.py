@@ -125,3 +125,27 @@ def evaluate_spline(
     """
     j, c = local_coefficients(x, knots, derivative=derivative)
     return np.asarray(c[0] * values[j] + c[1] * values[j + 1] + c[2] * curvature[j] + c[3] * curvature[j + 1])
+
+
+def pieces(step: StepFunction | Line | Spline) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Edges (m,), origins (m + 1,) and coefficients (m + 1, degree + 1) of the polynomials between edges.
+
+    Of piece j, the number of edges below x, the value is ``Σ_d coefficients[j, d] (x - origins[j])**d``.
+    """
+    if isinstance(step, StepFunction):
+        return step.edges, np.zeros(len(step.values)), step.values[:, None]
+    knots, values = step.knots, step.values
+    h = np.diff(knots)
+    slope = np.diff(values) / h
+    inner = np.zeros((len(h), 4 if isinstance(step, Spline) else 2))
+    inner[:, 0], inner[:, 1] = values[:-1], slope
+    tangents = slope[[0, -1]] if len(h) else np.zeros(2)
+    if isinstance(step, Spline):
+        m0, m1 = step.curvature[:-1], step.curvature[1:]
+        inner[:, 1] -= h * (2.0 * m0 + m1) / 6.0
+        inner[:, 2] = m0 / 2.0
+        inner[:, 3] = (m1 - m0) / (6.0 * h)
+        tangents = np.array([inner[0, 1], slope[-1] + h[-1] * (m0[-1] + 2.0 * m1[-1]) / 6.0])
+    ends = np.zeros((2, inner.shape[1]))
+    ends[:, 0], ends[:, 1] = values[[0, -1]], tangents if step.extend else 0.0
+    return knots, np.concatenate([knots[:1], knots[:-1], knots[-1:]]), np.vstack([ends[:1], inner, ends[1:]])

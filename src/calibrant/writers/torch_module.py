@@ -7,228 +7,20 @@ It follows the precision of its buffers (double at first), runs on any device, u
 # Annotations are no texts here: TorchScript reads them.
 import io
 from collections.abc import Iterable
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from calibrant import steps as s
 from calibrant.runtime import Map
-from calibrant.simplex import FLOOR, LOG_FLOOR
-from calibrant.steps.branches import TIE
+from calibrant.simplex import FLOOR
+from calibrant.steps.torch_modules import sequence
 from calibrant.typing import FloatArray
-from calibrant.writers.calls import NotSupportedError, check_precision, decides, pieces
+from calibrant.writers.calls import check_precision, decides
 
 #: Largest difference of a probability, in double precision.
 TOLERANCE = 1e-12
-
-
-class _Step(nn.Module):
-    """A module whose buffers are the arrays it is given."""
-
-    def __init__(self, **arrays: Any) -> None:
-        super().__init__()
-        for name, value in arrays.items():
-            self.register_buffer(name, torch.as_tensor(np.array(value, order="C")))
-
-
-class _Exp(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.exp(x)
-
-
-class _Log(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.floor: float = FLOOR
-        self.log_floor: float = LOG_FLOOR
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.clamp(torch.log(torch.clamp(x, min=self.floor)), min=self.log_floor)
-
-
-class _Clip(nn.Module):
-    def __init__(self, low: float, high: float) -> None:
-        super().__init__()
-        self.low, self.high = low, high
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.clamp(x, self.low, self.high)
-
-
-class _Scale(_Step):
-    factor: Tensor
-    shift: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x * self.factor + self.shift
-
-
-class _Polynomial(_Step):
-    coefficients: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        out = torch.zeros_like(x)
-        for coefficient in torch.flip(self.coefficients, [0]):
-            out = out * x + coefficient
-        return out
-
-
-class _Normalize(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        total = x.sum(1, keepdim=True)
-        safe = torch.where(total > 0.0, total, torch.ones_like(total))
-        return torch.where(total > 0.0, x / safe, torch.full_like(x, 1.0 / x.shape[1]))
-
-
-class _Columns(_Step):
-    index: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x[:, self.index]
-
-
-class _LogOdds(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x[:, 1:] - x[:, :1]
-
-
-class _Sigmoid(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([torch.sigmoid(-x), torch.sigmoid(x)], 1)
-
-
-class _Complement(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([1.0 - x, x], 1)
-
-
-class _Linear(_Step):
-    matrix: Tensor
-    shift: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x @ self.matrix + self.shift
-
-
-class _Curves(_Step):
-    coefficients: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        u = self.coefficients
-        q = torch.exp(x)
-        rest = torch.clamp(torch.log1p(-torch.clamp(q, max=1.0 - 1e-12)), min=-20.0)
-        return u[0] * (x * (x / 5.0)) + u[1] * rest + u[2] * q
-
-
-class _Kernel(_Step):
-    landmarks: Tensor
-    spread: Tensor
-    weight: Tensor
-    bandwidth: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        z = torch.cat([(x - x.mean(1, keepdim=True)) / self.spread, self.weight * torch.exp(x)], 1)
-        squares = (z * z).sum(1, keepdim=True) + (self.landmarks * self.landmarks).sum(1)
-        distance = torch.clamp(squares - 2.0 * (z @ self.landmarks.T), min=0.0)
-        return torch.exp(-distance / self.bandwidth)
-
-
-class _Trees(_Step):
-    features: Tensor
-    subtracted: Tensor
-    thresholds: Tensor
-    values: Tensor
-    bits: Tensor
-    first: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        padded = torch.cat([x, torch.zeros_like(x[:, :1])], 1)
-        answers = padded[:, self.features] - padded[:, self.subtracted] > self.thresholds
-        leaf = (answers.to(self.bits.dtype) * self.bits).sum(2) + self.first
-        return self.values[leaf].sum(1)
-
-
-class _Piecewise(_Step):
-    edges: Tensor
-    origins: Tensor
-    coefficients: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        piece = torch.searchsorted(self.edges, x.detach().contiguous())
-        t = x - self.origins[piece]
-        out = torch.zeros_like(x)
-        for coefficient in torch.flip(self.coefficients, [0]):
-            out = out * t + coefficient[piece]
-        return out
-
-
-class _Parts(nn.Module):
-    def __init__(self, parts: Iterable[nn.Module]) -> None:
-        super().__init__()
-        self.parts = nn.ModuleList(parts)
-
-
-class _Sum(_Parts):
-    def forward(self, x: Tensor) -> Tensor:
-        out = torch.zeros_like(x)
-        for number, part in enumerate(self.parts):
-            out = part(x) if number == 0 else out + part(x)
-        return out
-
-
-class _KeepTop(nn.Module):
-    def __init__(self, part: nn.Module) -> None:
-        super().__init__()
-        self.part = part
-        self.tie: float = TIE
-
-    def forward(self, x: Tensor) -> Tensor:
-        z = self.part(x)
-        top = (x >= x.amax(1, keepdim=True) - self.tie).to(torch.int64).argmax(1, keepdim=True)
-        lead = x.gather(1, top) - x
-        lead = torch.where(lead < self.tie, torch.zeros_like(lead), lead)
-        change = (z.gather(1, top) - z) - lead
-        falls = change < 0.0
-        ratio = -lead / torch.where(falls, change, -torch.ones_like(change))
-        share = torch.where(falls, ratio, torch.full_like(ratio, 2.0)).amin(1, keepdim=True)
-        return x + torch.clamp(share * (1.0 - 1e-9), max=1.0) * (z - x)
-
-
-class _OneVsRest(_Parts):
-    def __init__(self, parts: Iterable[nn.Module]) -> None:
-        super().__init__(parts)
-        self.floor: float = FLOOR
-
-    def forward(self, x: Tensor) -> Tensor:
-        top = x.argmax(1, keepdim=True)
-        largest = x.gather(1, top)
-        others = x.scatter(1, top, torch.zeros_like(largest)).sum(1, keepdim=True)
-        rest = torch.clamp(((others + largest) - x).scatter(1, top, others), min=self.floor)
-        out = []
-        for j, part in enumerate(self.parts):
-            out.append(part(torch.stack([rest[:, j], x[:, j]], 1))[:, 1])
-        return torch.stack(out, 1)
-
-
-class _OneVsOne(_Parts):
-    def __init__(self, parts: Iterable[nn.Module], width: int) -> None:
-        super().__init__(parts)
-        self.floor: float = FLOOR
-        self.width = width
-        self.pairs = [(i, j) for i in range(width) for j in range(i + 1, width)]
-
-    def forward(self, x: Tensor) -> Tensor:
-        inverse = [torch.zeros_like(x[:, 0]) for _ in range(self.width)]
-        for number, part in enumerate(self.parts):
-            i, j = self.pairs[number]
-            two = torch.stack([x[:, i], x[:, j]], 1)
-            r = 1.0 / part(torch.clamp(two / two.sum(1, keepdim=True), min=self.floor))
-            inverse[i] = inverse[i] + r[:, 0]
-            inverse[j] = inverse[j] + r[:, 1]
-        return 1.0 / torch.clamp(torch.stack(inverse, 1) - (self.width - 2), min=1.0)
 
 
 class CalibrationModule(nn.Module):
@@ -244,7 +36,7 @@ class CalibrationModule(nn.Module):
         self.floor: float = FLOOR
         order = np.arange(fitted.k) if fitted.columns is None else fitted.columns
         self.register_buffer("columns", torch.as_tensor(np.array(order, dtype=np.int64)))
-        self.steps = _list(fitted.steps, fitted.k)
+        self.steps = sequence(fitted.steps, fitted.k)
         self.register_buffer("precision", torch.zeros((), dtype=torch.float64))
 
     columns: Tensor
@@ -262,69 +54,6 @@ class CalibrationModule(nn.Module):
             x = x / x.sum(1, keepdim=True)
         out = self.steps(torch.clamp(x, min=self.floor)[:, self.columns])
         return out.to(torch.float32) if self.single else out
-
-
-@singledispatch
-def _module(step: s.Step, width: int) -> nn.Module:
-    """The module of a step."""
-    raise NotSupportedError(f"A step of the kind {step.kind or 'function'!r} cannot be written as a torch module.")
-
-
-def _list(steps: s.Steps, width: int) -> nn.Module:
-    modules = []
-    for step in steps:
-        modules.append(_module(step, width))
-        width = step.check(width)
-    return nn.Sequential(*modules)
-
-
-for _kind, _class in (
-    (s.Exp, _Exp),
-    (s.Log, _Log),
-    (s.Normalize, _Normalize),
-    (s.LogOdds, _LogOdds),
-    (s.Sigmoid, _Sigmoid),
-    (s.Complement, _Complement),
-):
-    _module.register(_kind, lambda step, width, made=_class: made())
-_module.register(s.Sum, lambda step, width: _Sum(_list(part, width) for part in step.parts))
-_module.register(s.OneVsRest, lambda step, width: _OneVsRest(_list(part, 2) for part in step.parts))
-_module.register(s.Softmax, lambda step, width: nn.Softmax(1))
-_module.register(s.Clip, lambda step, width: _Clip(step.low, step.high))
-_module.register(s.Mix, lambda step, width: _Scale(factor=1.0 - step.weight, shift=step.weight / width))
-_module.register(s.Scale, lambda step, width: _Scale(factor=step.factor, shift=step.shift))
-_module.register(s.Polynomial, lambda step, width: _Polynomial(coefficients=step.coefficients))
-_module.register(s.Columns, lambda step, width: _Columns(index=step.index))
-_module.register(s.Linear, lambda step, width: _Linear(matrix=step.matrix, shift=step.shift))
-_module.register(s.Curves, lambda step, width: _Curves(coefficients=step.coefficients))
-_module.register(s.KeepTop, lambda step, width: _KeepTop(_list(step.parts[0], width)))
-_module.register(s.OneVsOne, lambda step, width: _OneVsOne((_list(part, 2) for part in step.parts), width))
-
-
-@_module.register
-def _(step: s.Kernel, width: int) -> nn.Module:
-    return _Kernel(landmarks=step.landmarks, spread=step.spread, weight=step.weight, bandwidth=step.bandwidth)
-
-
-@_module.register
-def _(step: s.Trees, width: int) -> nn.Module:
-    count, depth = step.features.shape
-    return _Trees(
-        features=step.features,
-        subtracted=np.where(step.subtracted < 0, width, step.subtracted),
-        thresholds=step.thresholds,
-        values=step.values.reshape(-1, width),
-        bits=1 << np.arange(depth),
-        first=np.arange(count) << depth,
-    )
-
-
-@_module.register(s.StepFunction)
-@_module.register(s.Line)
-@_module.register(s.Spline)
-def _(step: Any, width: int) -> nn.Module:
-    edges, origins, coefficients = pieces(step)
-    return _Piecewise(edges=edges, origins=origins, coefficients=np.ascontiguousarray(coefficients.T))
 
 
 def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64) -> CalibrationModule:

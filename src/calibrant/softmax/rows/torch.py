@@ -1,0 +1,290 @@
+"""Rows on a device: the softmax problem on torch tensors, which stay where they are.
+
+Matrices are row-major, (n, k), as torch's softmax wants them. Tensors of double precision are computed in double
+precision, all narrower ones in single precision; either way the loss and the sums over blocks of rows are added up in
+double precision, where the device has it. Coefficients are NumPy arrays: solvers never see a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
+from calibrant.typing import FloatArray
+
+#: Numbers of a matrix that are summed in its own precision; the sums of such blocks are added in double precision.
+_BLOCK_ELEMENTS = 1 << 20
+#: Numbers handled at a time when the dense Hessian is accumulated.
+_HESSIAN_ELEMENTS = 1 << 18
+
+
+def widest_dtype(device: torch.device) -> torch.dtype:
+    """The precision of sums: double, except on devices that have none."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def computing_dtype(x: Tensor) -> torch.dtype:
+    """The precision in which a tensor is computed with: its own, but at least single."""
+    return x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32
+
+
+def to_numpy(x: Tensor) -> FloatArray:
+    """A tensor of the size of the coefficients, as the solvers want it."""
+    return np.asarray(x.detach().cpu().numpy(), dtype=np.float64)
+
+
+class TorchProblem(SoftmaxProblem):
+    """Mean log loss of a linear softmax model on tensors.
+
+    Parameters
+    ----------
+    y : Tensor of shape (n,)
+        Column numbers of the labels.
+    offset : Tensor of shape (n, k)
+        Logits at zero coefficients; its precision is that of the matrices.
+    shared : Tensor of shape (n, d), default=None
+        Features every class weighs by its own coefficients.
+    own : Tensor of shape (m, n, k), default=None
+        Features of which class j sees only ``own[:, :, j]``.
+    weight : Tensor of shape (n,), default=None
+        Row weights, as counts; the loss is divided by their sum.
+    first_free : int, default=0
+        Classes before this one have no coefficients.
+
+    Examples
+    --------
+    >>> x = torch.log_softmax(torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 0.0]], dtype=torch.float64), 1)
+    >>> problem = TorchProblem(torch.tensor([2, 0]), x, own=x[None])
+    >>> problem.shape, problem.at(np.zeros((3, 1))).gradient().shape
+    ((3, 1), (3, 1))
+    """
+
+    def __init__(
+        self,
+        y: Tensor,
+        offset: Tensor,
+        *,
+        shared: Tensor | None = None,
+        own: Tensor | None = None,
+        weight: Tensor | None = None,
+        first_free: int = 0,
+    ) -> None:
+        n, k = offset.shape
+        self.n_rows, self.n_classes = n, k
+        self.y = y.to(torch.int64)
+        self.offset = offset
+        self.shared = offset.new_empty((n, 0)) if shared is None else shared
+        self.own = offset.new_empty((0, n, k)) if own is None else own
+        self.first_free = first_free
+        self.n_shared, self.n_own = self.shared.shape[1], len(self.own)
+        self.shape = (k - first_free, self.n_shared + self.n_own)
+        self.wide = widest_dtype(offset.device)
+        self.precision = float(torch.finfo(offset.dtype).eps)
+        counts = torch.ones(n, dtype=self.wide, device=offset.device) if weight is None else weight.to(self.wide)
+        self.total_weight = float(counts.sum())
+        self.share = counts / self.total_weight
+        self.row_weight = self.share.to(offset.dtype)
+        self._target: FloatArray | None = None
+        self._squares: FloatArray | None = None
+
+    def blocks(self) -> Iterator[slice]:
+        """Blocks of rows whose sums are exact enough in the precision of the matrices."""
+        rows = max(1, _BLOCK_ELEMENTS // max(self.n_classes, self.n_shared, 1))
+        return (slice(start, start + rows) for start in range(0, self.n_rows, rows))
+
+    def to_device(self, theta: FloatArray) -> Tensor:
+        """Coefficients in the precision and on the device of the matrices."""
+        return torch.as_tensor(theta).to(self.offset.device, self.offset.dtype)
+
+    @property
+    def second_moments(self) -> FloatArray:
+        if self._squares is None:
+            out = np.empty(self.shape)
+            out[:, : self.n_shared] = to_numpy(self.row_weight @ self.shared**2)
+            for m in range(self.n_own):
+                out[:, self.n_shared + m] = to_numpy(self.row_weight @ self.own[m, :, self.first_free :] ** 2)
+            self._squares = out
+        return self._squares
+
+    @property
+    def target(self) -> FloatArray:
+        """The part of the gradient that the labels make, ``Σ_i w_i 1[y_i = j] f_i``: it never changes."""
+        if self._target is None:
+            sums = torch.zeros((self.n_classes, self.shape[1]), dtype=self.wide, device=self.offset.device)
+            for rows in self.blocks():
+                y, share = self.y[rows], self.share[rows]
+                weighted = self.shared[rows].to(self.wide) * share[:, None]
+                sums[:, : self.n_shared].index_add_(0, y, weighted)
+                for m in range(self.n_own):
+                    own = self.own[m, rows].gather(1, y[:, None])[:, 0].to(self.wide)
+                    sums[:, self.n_shared + m].index_add_(0, y, own * share)
+            self._target = to_numpy(sums[self.first_free :])
+        return self._target
+
+    def linear(self, theta: FloatArray, rows: slice = slice(None)) -> Tensor:
+        """The change of the logits (rows × classes) that coefficients `theta` make."""
+        values = self.to_device(theta)
+        shared, own = values[:, : self.n_shared], values[:, self.n_shared :]
+        free = self.shared[rows] @ shared.T if self.n_shared else torch.zeros_like(self.offset[rows, self.first_free :])
+        for m in range(self.n_own):
+            free.addcmul_(self.own[m, rows, self.first_free :], own[:, m])
+        if not self.first_free:
+            return free
+        return torch.cat([free.new_zeros((len(free), self.first_free)), free], 1)
+
+    def adjoint(self, residual: Tensor, rows: slice) -> Tensor:
+        """Sums over some rows of weighted residuals (rows × classes) times features."""
+        residual = residual[:, self.first_free :]
+        parts = [residual.T @ self.shared[rows]] if self.n_shared else []
+        for m in range(self.n_own):
+            parts.append((residual * self.own[m, rows, self.first_free :]).sum(0)[:, None])
+        return torch.cat(parts, 1)
+
+    def largest_change(self, theta: FloatArray) -> float:
+        return max(float(self.linear(theta, rows).abs().max()) for rows in self.blocks())
+
+    def at(self, theta: FloatArray, *, reuse: Point | None = None, dense: bool = False) -> TorchPoint:
+        p = reuse.p if isinstance(reuse, TorchPoint) and reuse.p.shape == self.offset.shape else None
+        p = torch.empty_like(self.offset) if p is None else p
+        moves = bool(theta.any())
+        loss = torch.zeros((), dtype=self.wide, device=self.offset.device)
+        for rows in self.blocks():
+            z = self.linear(theta, rows).add_(self.offset[rows]) if moves else self.offset[rows]
+            log_p = torch.log_softmax(z, 1)
+            loss -= self.share[rows] @ log_p.gather(1, self.y[rows, None])[:, 0].to(self.wide)
+            torch.exp(log_p, out=p[rows])
+        return TorchPoint(self, p, float(loss))
+
+    def scaled(self, alpha: float) -> tuple[float, float, float]:
+        """Mean log loss at `alpha` > 0 times the offset, and its first two derivatives in `alpha`."""
+        sums = torch.zeros(3, dtype=self.wide, device=self.offset.device)
+        for rows in self.blocks():
+            x, y, share = self.offset[rows], self.y[rows, None], self.share[rows]
+            log_p = torch.log_softmax(alpha * x, 1)
+            p = log_p.exp()
+            first = (p * x).sum(1).to(self.wide)
+            second = (p * (x - first.to(x.dtype)[:, None]) ** 2).sum(1).to(self.wide)
+            loss, label = log_p.gather(1, y)[:, 0].to(self.wide), x.gather(1, y)[:, 0].to(self.wide)
+            sums += torch.stack([-(share @ loss), share @ (first - label), share @ second])
+        loss, slope, bend = sums.tolist()
+        return loss, slope, bend
+
+    def single_precision(self) -> TorchProblem | None:
+        if self.offset.dtype != torch.float64:
+            return None
+        narrow = object.__new__(TorchProblem)
+        narrow.__dict__.update(self.__dict__)
+        narrow._target = self.target  # sums of the exact features
+        narrow.precision = float(torch.finfo(torch.float32).eps)
+        for name in ("offset", "shared", "own", "row_weight"):
+            setattr(narrow, name, getattr(self, name).to(torch.float32))
+        return narrow
+
+
+class TorchPoint(Point):
+    """Mean log loss at certain coefficients, with the probabilities `p` (n, k) of all rows."""
+
+    def __init__(self, problem: TorchProblem, p: Tensor, loss: float) -> None:
+        self.problem = problem
+        self.p = p
+        self.loss = loss
+
+    def _zeros(self, *shape: int) -> Tensor:
+        return torch.zeros(shape, dtype=self.problem.wide, device=self.p.device)
+
+    def gradient(self) -> FloatArray:
+        problem = self.problem
+        sums = self._zeros(*problem.shape)
+        for rows in problem.blocks():
+            sums += problem.adjoint(self.p[rows] * problem.row_weight[rows, None], rows)
+        return to_numpy(sums) - problem.target
+
+    def hessian_vector_product(self, direction: FloatArray) -> FloatArray:
+        problem = self.problem
+        sums = self._zeros(*problem.shape)
+        for rows in problem.blocks():
+            p, d = self.p[rows], problem.linear(direction, rows)
+            d.sub_(torch.linalg.vecdot(p, d)[:, None]).mul_(p).mul_(problem.row_weight[rows, None])
+            sums += problem.adjoint(d, rows)
+        return to_numpy(sums)
+
+    def _class_features(self, rows: slice) -> Tensor:
+        """All features that each class with coefficients sees, (rows, r, q)."""
+        problem = self.problem
+        shared = problem.shared[rows, None].expand(-1, problem.shape[0], -1)
+        return torch.cat([shared, problem.own[:, rows, problem.first_free :].permute(1, 2, 0)], 2)
+
+    def _small_blocks(self) -> Iterator[slice]:
+        at_once = max(_HESSIAN_ELEMENTS // max(self.problem.n_parameters, 1), 64)
+        return (slice(start, start + at_once) for start in range(0, self.problem.n_rows, at_once))
+
+    def hessian(self) -> FloatArray:
+        problem = self.problem
+        r, q = problem.shape
+        out, blocks = self._zeros(r * q, r * q), self._zeros(r, q, q)
+        for rows in self._small_blocks():
+            f, p = self._class_features(rows), self.p[rows, problem.first_free :]
+            a = f * (p * problem.row_weight[rows, None])[:, :, None]
+            blocks += torch.einsum("njq,njs->jqs", a, f)
+            out -= a.reshape(len(a), -1).T @ (f * p[:, :, None]).reshape(len(a), -1)
+        for j in range(r):
+            here = slice(j * q, (j + 1) * q)
+            out[here, here] += blocks[j]
+        return to_numpy(out)
+
+    def class_blocks(self) -> FloatArray:
+        problem = self.problem
+        blocks = self._zeros(problem.shape[0], problem.shape[1], problem.shape[1])
+        for rows in self._small_blocks():
+            f, p = self._class_features(rows), self.p[rows, problem.first_free :]
+            curvature = p * (1.0 - p) * problem.row_weight[rows, None]
+            blocks += torch.einsum("njq,njs->jqs", f * curvature[:, :, None], f)
+        return to_numpy(blocks)
+
+    def class_moments(self) -> ClassMoments:
+        problem, first = self.problem, self.problem.first_free
+        scale = self._zeros(problem.shape[0])
+        sums, squares = self._zeros(*problem.shape), self._zeros(*problem.shape)
+        d = problem.n_shared
+        for rows in problem.blocks():
+            p, shared = self.p[rows, first:], problem.shared[rows]
+            spread = p * (1.0 - p) * problem.row_weight[rows, None]
+            scale += spread.sum(0)
+            sums[:, :d] += spread.T @ shared
+            squares[:, :d] += spread.T @ shared**2
+            for m in range(problem.n_own):
+                own = problem.own[m, rows, first:]
+                sums[:, d + m] += (spread * own).sum(0)
+                squares[:, d + m] += (spread * own**2).sum(0)
+        return ClassMoments(to_numpy(scale), to_numpy(sums), to_numpy(squares))
+
+    def dual_value(self, scale: float) -> float:
+        problem = self.problem
+        value = self._zeros()
+        for rows in problem.blocks():
+            y, x = problem.y[rows, None], problem.offset[rows].to(problem.wide)
+            residual = self.p[rows].to(problem.wide, copy=True)
+            residual.scatter_add_(1, y, torch.full_like(residual[:, :1], -1.0)).mul_(scale)
+            q = residual.clone().scatter_add_(1, y, torch.ones_like(residual[:, :1]))
+            value += problem.share[rows] @ (torch.special.entr(q.clamp_(min=0.0)) + residual * x).sum(1)
+        return float(value)
+
+    def thinned(self, share: float, rng: np.random.Generator) -> TorchPoint:
+        problem = self.problem
+        n = problem.n_rows
+        drawn = np.sort(rng.choice(n, max(1, round(share * n)), replace=False))
+        rows = torch.as_tensor(drawn, device=self.p.device)
+        weight = problem.share[rows]
+        some = TorchProblem(
+            problem.y[rows],
+            problem.offset[rows],
+            shared=problem.shared[rows],
+            own=problem.own[:, rows],
+            weight=weight * (problem.total_weight / weight.sum()),
+            first_free=problem.first_free,
+        )
+        return TorchPoint(some, self.p[rows], np.nan)
