@@ -12,6 +12,7 @@ from scipy.special import log_softmax
 from calibrant import TemperatureScalingCalibrator, load, save
 from calibrant.calibrators.auto.blend import blend_weights, likelihood_weights, pool_weight
 from calibrant.calibrators.auto.calibrator import AutoCalibrator
+from calibrant.calibrators.auto.means import classes_off, matching_intercepts
 from calibrant.calibrators.auto.plan import make_plan, rows_to_use
 from calibrant.steps import run, run_from_logs
 from calibrant.steps.branches import keep_most_probable
@@ -61,6 +62,58 @@ def test_the_predictions_are_pooled_arithmetically():
     assert v > 0.2
     blend = np.exp(log_softmax(run(auto._blended(), run_from_logs(auto._scaling(), np.log(p))), axis=1))
     np.testing.assert_allclose(auto.predict_proba(p), (1.0 - v) * blend + v * p, atol=1e-12)
+
+
+def balanced(n, k, rate, seed=0):
+    """A model trained as if classes were equally frequent, where all but the first have the frequency `rate`."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(k, size=n, p=[1.0 - (k - 1) * rate] + [rate] * (k - 1))
+    z = 2.0 * rng.normal(size=(n, k)) + 2.0 * np.eye(k)[y]
+    p = np.exp(z)
+    return p / p.sum(axis=1, keepdims=True), y
+
+
+@pytest.mark.parametrize(("k", "monotone"), [(2, False), (2, True), (3, False)])
+def test_mean_predictions_of_rare_classes_match_their_frequencies(k, monotone, tmp_path):
+    p, y = balanced(2000, k, 0.015)
+    auto = AutoCalibrator(monotone=monotone).fit(p, y)
+    assert (auto.input_factors_[1:] < 0.2 * auto.input_factors_[0]).all()
+    np.testing.assert_allclose(auto.predict_proba(p).mean(axis=0), np.bincount(y) / 2000, rtol=1e-4)
+    save(auto, tmp_path / "auto.json")
+    np.testing.assert_array_equal(load(tmp_path / "auto.json").predict_proba(p), auto.predict_proba(p))
+
+
+def test_means_are_matched_only_where_a_difference_is_proven():
+    p, y = calibrated(500, 4)
+    np.testing.assert_array_equal(AutoCalibrator().fit(p, y).class_factors_, np.ones(4))
+    said = np.array([0.5, 0.3, 0.2])
+    q = np.tile(said, (400, 1)).T
+    y = np.repeat([0, 1, 2], [200, 80, 120])
+    intercepts = matching_intercepts(np.log(q), y, None, classes_off(said, np.bincount(y) / 400, 400))
+    expected = said * np.exp(intercepts)
+    expected /= expected.sum()
+    np.testing.assert_allclose(expected[1:], [0.2, 0.3], rtol=1e-6)
+    np.testing.assert_allclose(classes_off(said, said, 400), [])
+    # Weights are counts: two rows of one kind are one row of weight two.
+    weight = np.random.default_rng(0).integers(1, 4, 400)
+    one, many = (matching_intercepts(*a) for a in (
+        (np.log(q), y, weight.astype(float), [1, 2]),
+        (np.log(np.repeat(q, weight, axis=1)), np.repeat(y, weight), None, [1, 2]),
+    ))  # fmt: skip
+    np.testing.assert_allclose(one, many, atol=1e-8)
+
+
+def test_matched_means_keep_the_most_probable_class_on_request():
+    p, y = balanced(2000, 3, 0.02)
+    kept = AutoCalibrator(monotone=True).fit(p, y)
+    assert (kept.class_factors_ != 1.0).any()
+    np.testing.assert_array_equal(kept.predict_proba(p).argmax(axis=1), p.argmax(axis=1))
+
+
+def test_overwhelming_evidence_leaves_the_original_no_share():
+    blended, original = np.full(100, 0.6), np.full(100, 0.6 * np.exp(-0.16))
+    assert pool_weight(blended, original, None, (1.0, 2.0), 15.0) == 0.0
+    assert pool_weight(blended, original, None, (1.0, 2.0), 17.0) > 0.05
 
 
 def test_trees_on_log_odds_are_stored_and_predict(tmp_path):

@@ -14,6 +14,9 @@ from scipy.optimize import brentq
 from calibrant.typing import FloatArray, IntArray
 
 _STEPS = 200
+#: The most nats that a single row can add to the evidence against the original predictions, so that one exact zero
+#: does not decide.
+_MOST_EVIDENCE = 3.0
 
 
 def log_losses(z: FloatArray, y: IntArray) -> FloatArray:
@@ -81,12 +84,17 @@ def blend_weights(
 
 
 def pool_weight(
-    blended: FloatArray, original: FloatArray, weight: FloatArray | None, counts: tuple[float, float]
+    blended: FloatArray,
+    original: FloatArray,
+    weight: FloatArray | None,
+    counts: tuple[float, float],
+    overwhelming: float = np.inf,
 ) -> float:
     """The share ``v`` of the original predictions that maximises the likelihood of ``(1 − v) blended + v original``.
 
     `blended` and `original` are the probabilities of the observed labels; `counts` are pseudo-observations that only
-    the blend, and only the original, could explain. The objective is concave.
+    the blend, and only the original, could explain. The objective is concave. If the blend's log-likelihood is larger
+    by more than `overwhelming`, the share is zero: what is left of it would only carry the original's bias.
 
     Examples
     --------
@@ -95,6 +103,8 @@ def pool_weight(
     0.667
     """
     w = np.ones(len(blended)) if weight is None else weight
+    if w @ np.minimum(np.log(blended / original), _MOST_EVIDENCE) > overwhelming:
+        return 0.0
     difference = original - blended
 
     def slope(v: float) -> float:

@@ -3,6 +3,7 @@
 ``(1 − v) S(x̃ + Θ f(x̃) + Σ_t tree_t(x̃)) + v p`` where ``x̃`` is temperature scaling with a learned mixture of the input
 ``p``, ``f`` are the features of the additive model, coefficients and trees are averages over folds and members,
 weighted by what each member's out-of-fold predictions are worth, and ``v`` is the share of the predictions as they are.
+Where the mean prediction of a class is proven wrong, factors on its odds, before and after, set it right.
 See `docs/flagship.md` for the design and how it was found.
 """
 
@@ -16,6 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.auto.additive import AdditiveCalibrator, KernelFeatures
 from calibrant.calibrators.auto.blend import blend_weights, log_losses, pool_weight
+from calibrant.calibrators.auto.means import classes_off, matching_intercepts
 from calibrant.calibrators.auto.members import CrossFit, Member
 from calibrant.calibrators.auto.monotone import increasing_knots
 from calibrant.calibrators.auto.plan import Plan, make_plan, rows_to_use
@@ -25,15 +27,30 @@ from calibrant.calibrators.scaling.temperature import (
     WEAK_PRIOR,
     learn_temperature,
 )
-from calibrant.calibrators.state import StateCheck
+from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.folds import stratified_folds
 from calibrant.simplex import laplace_weight
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.steps import KeepTop, Line, LogOdds, Scale, Sigmoid, Softmax, Step, Sum, run, run_from_logs
+from calibrant.steps import (
+    KeepTop,
+    Line,
+    Log,
+    LogOdds,
+    Normalize,
+    Scale,
+    Sigmoid,
+    Softmax,
+    Step,
+    Sum,
+    run,
+    run_from_logs,
+)
 from calibrant.typing import FloatArray, IntArray
 
 #: Strength of the blend's prior, in observations.
 _BLEND_STRENGTH = 3.0
+#: Nats of evidence against the predictions as they are from which on they get no share.
+_OVERWHELMING = 15.0
 #: Below this weight trees change nothing that could be measured, and are not stored.
 _LEAST_TREES = 1e-3
 #: Knots of the increasing map of two classes.
@@ -71,6 +88,8 @@ class AutoCalibrator(AdditiveCalibrator):
         Of the temperature scaling underneath.
     identity_weight_ : float
         The share of the predictions as they are.
+    input_factors_, class_factors_ : ndarrays of shape (k,)
+        Factors, first and last, on the odds of the classes whose mean predictions were proven wrong; 1 for all others.
     coef_ : ndarray of shape (k, n_coefficients)
         Coefficients of log-probabilities, one, kernel features and the three curves of each class.
     landmarks_, whitening_, kernel_scale_ : ndarrays
@@ -99,6 +118,9 @@ class AutoCalibrator(AdditiveCalibrator):
         "random_state": ["random_state"],
     }
 
+    input_factors_: FloatArray = np.ones(1)  # of a file of version 0.1, like the next one
+    class_factors_: FloatArray = np.ones(1)
+
     def __init__(
         self,
         effort: str = "full",
@@ -120,7 +142,16 @@ class AutoCalibrator(AdditiveCalibrator):
         if rows is not None:
             x, y, weight = x[rows], y[rows], None if weight is None else weight[rows]
         n, k = x.shape
-        plan = self._plan(max(1, round(total_weight(n, weight))), k)
+        self.n_calibration_rows_ = max(1, round(total_weight(n, weight)))
+        plan = self._plan(self.n_calibration_rows_, k)
+        self.class_frequencies_ = np.bincount(y, weight, minlength=k) / total_weight(n, weight)
+        self.class_means_before_ = np.average(np.exp(x), axis=0, weights=weight)
+        before = float(np.average(log_losses(np.ascontiguousarray(x.T), y), weights=weight))
+        self.input_factors_ = self.class_factors_ = np.ones(k)
+        off = classes_off(self.class_means_before_, self.class_frequencies_, self.n_calibration_rows_)
+        if off and not self._keeps_top:
+            self.input_factors_ = np.exp(matching_intercepts(np.ascontiguousarray(x.T), y, weight, off))
+            x = run_from_logs([*_times(self.input_factors_), Log()], x.copy())
         self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(
             ArrayRows(x, y, weight), plan.input_smoothing, WEAK_PRIOR
         )
@@ -135,18 +166,17 @@ class AutoCalibrator(AdditiveCalibrator):
         weights = blend_weights(held, y, weight, prior_weights(members, plan), _BLEND_STRENGTH)
         blended = np.exp(-log_losses(np.tensordot(weights, np.stack(held), axes=1), y))
         original = np.exp(-log_losses(np.ascontiguousarray(x.T), y))
-        share = pool_weight(blended, original, weight, plan.pool_counts)
-        pooled = (1.0 - share) * blended + share * original
+        share = pool_weight(blended, original, weight, plan.pool_counts, _OVERWHELMING)
+        after = -float(np.average(np.log((1.0 - share) * blended + share * original), weights=weight))
         self.identity_weight_ = share
         self._store(members, weights, kernel, k)
-        before, after = (-float(np.average(np.log(p), weights=weight)) for p in (original, pooled))
         self.scores_ = {**{m.name: m.loss for m in members}, "none": before, "blend": after}
-        self.n_calibration_rows_ = n
-        self.class_frequencies_ = np.bincount(y, weight, minlength=k) / total_weight(n, weight)
-        self.class_means_before_ = np.average(np.exp(x), axis=0, weights=weight)
         self.monotone_cost_ = 0.0
         if self.monotone:
             self._make_monotone(x, scaled, y, weight)
+        if off:
+            logs = run_from_logs([*self._mapped(), Log()], x.copy())
+            self.class_factors_ = np.exp(matching_intercepts(np.ascontiguousarray(logs.T), y, weight, off))
 
     def _plan(self, n: int, k: int) -> Plan:
         """What to fit; an ablation overrides it."""
@@ -170,20 +200,32 @@ class AutoCalibrator(AdditiveCalibrator):
         trees = TreeLayer(self.tree_features_, self.tree_subtracted_, self.tree_thresholds_, self.tree_values_)
         return self._additive_steps(trees.steps())
 
+    @property
+    def _keeps_top(self) -> bool:
+        """Whether a class may not overtake the most probable one."""
+        return self.monotone and len(self.classes_) > 2
+
     def _ranked(self) -> list[Step]:
         """The steps from temperature-scaled log-probabilities to probabilities that keep the ranking."""
         if len(self.classes_) == 2:
             return [LogOdds(), Line(self.knots_, self.knot_values_, extend=True), Sigmoid()]
-        return [KeepTop((self._blended(),)), Softmax()]
+        factors = self.class_factors_
+        last: list[Step] = [] if np.all(factors == 1.0) else [Scale(1.0, np.log(factors))]
+        return [KeepTop(([*self._blended(), *last],)), Softmax()]
 
     def _pooled(self, mapped: list[Step]) -> list[Step]:
         """`mapped` with the share of the predictions themselves."""
         share = self.identity_weight_
         return [Sum(([*mapped, Scale(1.0 - share)], [Scale(share)]))] if share else mapped
 
-    def steps(self) -> list[Step]:
+    def _mapped(self) -> list[Step]:
+        """The steps between the first and the last factors on the odds."""
         mapped = self._ranked() if self.monotone else [*self._blended(), Softmax()]
         return self._pooled([*self._scaling(), *mapped])
+
+    def steps(self) -> list[Step]:
+        last = [] if self._keeps_top else _times(self.class_factors_)
+        return [*_times(self.input_factors_), *self._mapped(), *last]
 
     def _make_monotone(self, x: FloatArray, scaled: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         if len(scaled) == 2:
@@ -205,6 +247,8 @@ class AutoCalibrator(AdditiveCalibrator):
         super()._check_state(state)
         check_trees(state)
         state.number("identity_weight_", 0.0, 1.0)
+        for name in {"input_factors_", "class_factors_"} & vars(self).keys():  # none in files of version 0.1
+            state.array(name, state.k, low=1.0 / LARGE)
         if self.monotone and state.k == 2:
             knots = state.array("knots_", None, increasing=True)
             state.require(len(knots) >= 2, "knots_ should be at least two")
@@ -217,6 +261,11 @@ class AutoCalibrator(AdditiveCalibrator):
         from calibrant.calibrators.auto.summary import summarise
 
         return summarise(self)
+
+
+def _times(factors: FloatArray) -> list[Step]:
+    """The steps that multiply the odds of the classes by `factors`."""
+    return [] if np.all(factors == 1.0) else [Scale(factors), Normalize()]
 
 
 def _two_columns(odds: FloatArray) -> FloatArray:

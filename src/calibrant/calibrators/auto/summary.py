@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import rel_entr
 
+from calibrant.calibrators.auto.means import classes_off
 from calibrant.numerals import excess, percent
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Classes named one by one.
 _MOST_CLASSES = 5
+#: A factor on a class's odds that is closer to one is not worth a line.
+_NOTED = 0.01
 _MEANING = {
     "none": "the predictions as they are",
     "temperature": "temperature scaling",
@@ -26,12 +29,12 @@ _MEANING = {
 
 def summarise(auto: AutoCalibrator) -> str:
     """Sentences on the means, the temperature, the blend, the gain and the ranking; the costlier fault comes first."""
-    off = _classes_off(auto)
+    off = classes_off(auto.class_means_before_, auto.class_frequencies_, auto.n_calibration_rows_)
     faults = [_temperature(auto), _classes(auto, off)]
     if off and _cost_of_means(auto) > auto.scores_["none"] - auto.scores_.get("temperature", auto.scores_["none"]):
         # For two classes a temperature without a shift stands for wrong means as much as for extreme predictions.
         faults = faults[1:] if len(auto.classes_) == 2 else faults[::-1]
-    lines = [*faults, _blend(auto), _gain(auto)]
+    lines = [*faults, _blend(auto), *_means(auto), _gain(auto)]
     if auto.monotone:
         what = "The map is increasing" if len(auto.classes_) == 2 else "The most probable class never changes"
         lines.append(f"{what}, which costs {auto.monotone_cost_:+.4f} log loss on the calibration data.")
@@ -54,14 +57,6 @@ def _temperature(auto: AutoCalibrator) -> str:
     return text + "."
 
 
-def _classes_off(auto: AutoCalibrator) -> list[int]:
-    """Classes whose mean prediction was off by more than chance explains, the most certain first."""
-    seen, said = auto.class_frequencies_, auto.class_means_before_
-    error = np.sqrt(np.maximum(seen * (1.0 - seen), 1.0 / auto.n_calibration_rows_) / auto.n_calibration_rows_)
-    z = (said - seen) / error
-    return [int(j) for j in np.argsort(-np.abs(z)) if abs(z[j]) > 3.0]
-
-
 def _cost_of_means(auto: AutoCalibrator) -> float:
     """The divergence of the mean prediction from the observed frequencies, which wrong means cost at least."""
     return float(rel_entr(auto.class_frequencies_, auto.class_means_before_).sum())
@@ -82,16 +77,32 @@ def _classes(auto: AutoCalibrator, off: list[int]) -> str:
         f"{auto.classes_[j]} ({percent(said[j])} predicted, {percent(seen[j])} occurred: {excess(ratio[j])})"
         for j in off[:_MOST_CLASSES]
     ]
-    more = f" and {len(off) - _MOST_CLASSES} more" if len(off) > _MOST_CLASSES else ""
-    return f"Predicted too often or too rarely: {', '.join(parts)}{more}."
+    return f"Predicted too often or too rarely: {_and_more(parts, len(off))}."
+
+
+def _and_more(parts: list[str], count: int) -> str:
+    """The named ones of `count` in one list."""
+    return ", ".join(parts) + (f" and {count - len(parts)} more" if count > len(parts) else "")
 
 
 def _blend(auto: AutoCalibrator) -> str:
     weights = sorted(auto.chosen_.items(), key=lambda item: -item[1])
-    parts = [f"{w:.0%} {_MEANING[name]}" for name, w in weights if w >= 0.01]
+    corrected = " but for these class means" if np.any(auto.input_factors_ != 1.0) else ""
+    meaning = _MEANING | {"none": _MEANING["none"] + corrected}
+    parts = [f"{w:.0%} {meaning[name]}" for name, w in weights if w >= 0.01]
     first = weights[0][1]
     sure = "a clear" if first > 0.8 else "a mixed" if first > 0.5 else "an open"
     return f"The blend is {', '.join(parts)}: {sure} choice."
+
+
+def _means(auto: AutoCalibrator) -> list[str]:
+    """The factors on the odds that match class means, if they change anything worth a line."""
+    factors = auto.input_factors_ * auto.class_factors_
+    changed = [int(j) for j in np.argsort(-np.abs(np.log(factors))) if abs(factors[j] - 1.0) >= _NOTED]
+    if not changed:
+        return []
+    parts = [f"{auto.classes_[j]} times {factors[j]:.3g}" for j in changed[:_MOST_CLASSES]]
+    return [f"Odds were multiplied so that mean predictions match: {_and_more(parts, len(changed))}."]
 
 
 def _gain(auto: AutoCalibrator) -> str:

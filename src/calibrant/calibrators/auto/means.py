@@ -1,0 +1,61 @@
+"""Class means: which classes are predicted too often or too rarely, and the intercepts that mend it.
+
+Penalised intercepts, the prior of the temperature and smoothing each pull a class's mean prediction a little towards
+what it was. That is nothing for a class of a thousand rows and much for one of twenty. Where the calibration rows prove
+that a class was predicted too often or too rarely, a last intercept without a penalty makes its mean prediction its
+frequency; the other classes keep what shrinks them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.softmax.penalties import Ridge
+from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.solvers.newton import Newton
+from calibrant.typing import FloatArray, IntArray
+
+#: Standard errors that prove a difference.
+_PROOF = 3.0
+#: A class of fewer rows keeps its penalised intercept: its frequency says too little.
+_LEAST_ROWS = 5.0
+#: Ridge strengths of intercepts that are free, and of those that are not.
+_FREE, _FIXED = 1e-9, 1e9
+_TOL = 1e-10
+
+
+def classes_off(said: FloatArray, seen: FloatArray, n: float) -> list[int]:
+    """Classes whose mean prediction `said` is off the frequency `seen` of `n` rows, the most certain first.
+
+    Examples
+    --------
+    >>> classes_off(np.array([0.5, 0.3, 0.2]), np.array([0.5, 0.25, 0.25]), 2000)
+    [1, 2]
+    """
+    error = np.sqrt(np.maximum(seen * (1.0 - seen), 1.0 / n) / n)
+    z = np.abs(said - seen) / error
+    return [int(j) for j in np.argsort(-z) if z[j] > _PROOF]
+
+
+def matching_intercepts(logs: FloatArray, y: IntArray, weight: FloatArray | None, off: list[int]) -> FloatArray:
+    """Intercepts (k,) after which the mean predictions of the classes `off` are their frequencies.
+
+    `logs` (k, n) are the logarithms of the predictions. The likelihood of a softmax model is largest, as a function of
+    an intercept, where the mean prediction equals the frequency.
+
+    Examples
+    --------
+    >>> p, y = np.full((100, 2), 0.5), np.repeat([0, 1], [80, 20])
+    >>> found = np.exp(np.log(p) + matching_intercepts(np.log(p.T), y, None, [1]))
+    >>> (found / found.sum(axis=1, keepdims=True))[0].round(6)
+    array([0.8, 0.2])
+    """
+    rows = np.bincount(y, weight, minlength=len(logs))
+    free = [j for j in off if rows[j] >= _LEAST_ROWS]
+    strength = np.full((len(logs), 1), _FIXED)
+    strength[free] = _FREE
+    problem = SoftmaxProblem(y, logs, shared=np.ones((1, len(y))), weight=weight)
+    found = Newton().minimise(problem, Ridge(strength), tol=_TOL, max_iter=100).theta
+    intercepts = np.zeros(len(logs))
+    intercepts[free] = found[free, 0]
+    return intercepts
