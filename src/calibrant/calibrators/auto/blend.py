@@ -103,7 +103,7 @@ def pool_weight(
     0.667
     """
     w = np.ones(len(blended)) if weight is None else weight
-    if w @ np.minimum(np.log(blended / original), _MOST_EVIDENCE) > overwhelming:
+    if w @ np.log(blended / np.maximum(original, np.exp(-_MOST_EVIDENCE) * blended)) > overwhelming:
         return 0.0
     difference = original - blended
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.softmax.penalties import Ridge
-from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers.newton import Newton
 from calibrant.typing import FloatArray, IntArray
 
@@ -54,7 +54,7 @@ def matching_intercepts(logs: FloatArray, y: IntArray, weight: FloatArray | None
     free = [j for j in off if rows[j] >= _LEAST_ROWS]
     strength = np.full((len(logs), 1), _FIXED)
     strength[free] = _FREE
-    problem = SoftmaxProblem(y, logs, shared=np.ones((1, len(y))), weight=weight)
+    problem = ArrayProblem(y, logs, shared=np.ones((1, len(y))), weight=weight)
     found = Newton().minimise(problem, Ridge(strength), tol=_TOL, max_iter=100).theta
     intercepts = np.zeros(len(logs))
     intercepts[free] = found[free, 0]
