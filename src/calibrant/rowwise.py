@@ -53,6 +53,8 @@ def ordered_row_sums(x: AnyFloatArray) -> AnyFloatArray:
         for j in range(2, k):
             total += x[:, j]
         return total
+    if n == 1:
+        return np.add.accumulate(x, axis=1)[:, -1]
     out = np.empty(n, dtype=x.dtype)
     rows = max(1, _BLOCK // max(k, 1))
     for start in range(0, n, rows):

@@ -49,7 +49,7 @@ def predict(
     `order` is the column of each class, and `rounding` how far from one rows may sum.
     """
     out = np.empty((len(array), k), dtype=output_dtype(array))
-    rows = max(1, BLOCK_ELEMENTS // max(k, widest(steps) // _WIDER))
+    rows = max(1, BLOCK_ELEMENTS // max(k, widest(steps) // _WIDER)) if len(array) > 1 else 1
     start_from = run_from_logs if logits else run
     for start in range(0, len(array), rows):
         block = to_log_probabilities(

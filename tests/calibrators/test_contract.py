@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import decimal
+import pickle
 import tracemalloc
 import warnings
 
@@ -17,7 +19,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from calibrant import CalibrationWarning, get_calibrator, list_calibrators
 from tests.combinations import MEMORY_LAYOUTS, in_layout, with_classes
 from tests.needs import needs
-from tests.samples import calibrated
+from tests.samples import calibrated, sharpened
 
 NATIVE = [info for info in list_calibrators() if info.extra is None]
 #: One of each kind of map; what is tested here lives in their common base.
@@ -566,3 +568,20 @@ def test_bad_parameters_are_rejected_at_fit(make, parameters):
     calibrator = make(**parameters)
     with pytest.raises(ValueError, match=f"The '{next(iter(parameters))}' parameter"):
         calibrator.fit(*calibrated())
+
+
+def test_steps_are_made_again_after_a_change_and_stay_out_of_copies():
+    p, y = sharpened(300, 3, seed=1)
+    other, labels = sharpened(300, 3, seed=2, power=0.3)
+    for name in ("ts", "isotonic", "auto-fast"):
+        calibrator = get_calibrator(name).fit(p, y)
+        before = calibrator.predict_proba(p)
+        assert not any("Log()" in repr(value) for value in vars(pickle.loads(pickle.dumps(calibrator))).values())
+        np.testing.assert_array_equal(copy.deepcopy(calibrator).predict_proba(p), before)
+        expected = get_calibrator(name).fit(other, labels).predict_proba(p)
+        assert not np.array_equal(before, expected)
+        np.testing.assert_array_equal(calibrator.fit(other, labels).predict_proba(p), expected)
+    lifted = get_calibrator("isotonic").fit(p, y)
+    before = lifted.predict_proba(p)
+    lifted.estimators_[0].values_ = lifted.estimators_[0].values_ * 0.5  # of a calibrator inside
+    assert not np.array_equal(lifted.predict_proba(p), before)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,6 +71,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         describe_parameters(cls)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        _forget_steps(self)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Calibrator:
         """Learn the calibration map from held-out predictions.
@@ -148,7 +153,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         k = len(self.classes_)
         with for_products(max(min(max(1, BLOCK_ELEMENTS // k), len(array)), TILE), k, k):
             return predict(
-                steps_of(self),
+                _made_steps(self),
                 array,
                 order,
                 k=k,
@@ -314,6 +319,41 @@ def steps_of(estimator: Any) -> list[Step]:
     if not isinstance(estimator, Calibrator):
         return [Function(estimator.predict_proba)]
     return estimator.steps() if has_steps(estimator) else [Log(), Function(estimator._map)]
+
+
+class _Made(NamedTuple):
+    """The steps of a fitted calibrator, and the calibrators that are made of it and have steps, too."""
+
+    steps: list[Step]
+    owners: WeakSet[Calibrator]
+
+
+#: Kept beside the calibrators, so that steps are neither copied nor pickled nor stored with them.
+_MADE: WeakKeyDictionary[Calibrator, _Made] = WeakKeyDictionary()
+
+
+def _made_steps(calibrator: Calibrator) -> list[Step]:
+    """`steps_of` a fitted calibrator, made again only after one of its attributes was set."""
+    made = _MADE.get(calibrator)
+    if made is None:
+        made = _MADE[calibrator] = _Made(steps_of(calibrator), WeakSet())
+        for part in _parts(calibrator):
+            _made_steps(part)
+            _MADE[part].owners.add(calibrator)
+    return made.steps
+
+
+def _forget_steps(calibrator: Calibrator) -> None:
+    made = _MADE.pop(calibrator, None)
+    for owner in made.owners if made else ():
+        _forget_steps(owner)
+
+
+def _parts(calibrator: Calibrator) -> list[Calibrator]:
+    """The calibrators that a calibrator holds."""
+    values = vars(calibrator).values()
+    inner = [item for value in values for item in (value if isinstance(value, (list, tuple)) else (value,))]
+    return [item for item in inner if isinstance(item, Calibrator) and "classes_" in vars(item)]
 
 
 def has_steps(calibrator: Calibrator) -> bool:
