@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from calibrant.bench.data.catalogue import TABLES
-from calibrant.bench.data.datasets import list_datasets, load_dataset
+from calibrant.bench.data.datasets import load_dataset
 from calibrant.bench.data.models import MODELS, preprocessor
 from calibrant.bench.data.protocol import predict_experiment
+from calibrant.bench.data.suites import ALL_MODELS, list_datasets
 from calibrant.files.predictions.opening import open_predictions
 from calibrant.files.predictions.source import PARTS
 from tests.needs import needs
@@ -84,14 +85,14 @@ def test_protocol_against_scikit_learn() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ALL_MODELS)
 def test_every_model_learns_and_repeats_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calibrant.bench.data.protocol.N_INNER", 2)
-    if MODELS[name].needs is not None:
-        needs(MODELS[name].needs)
+    if ALL_MODELS[name].needs is not None:
+        needs(ALL_MODELS[name].needs)
     # Categories and missing values, several classes, few rows.
     d = load_dataset("penguins")
-    a, b = (predict_experiment(d, MODELS[name], fold=0, seed=0) for _ in range(2))
+    a, b = (predict_experiment(d, ALL_MODELS[name], fold=0, seed=0) for _ in range(2))
     for part in PARTS:
         np.testing.assert_array_equal(getattr(a, part), getattr(b, part))
     assert np.mean(a.probas_test.argmax(axis=1) == a.labels_test) > 0.9

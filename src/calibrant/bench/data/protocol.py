@@ -61,10 +61,13 @@ def _cross_validated(dataset: Dataset, model: Model, fold: int, config: Config, 
             probas_cal.append(_distribution(predict(X_val)))
             labels_cal.append(y[val])
             probas_test.append(_distribution(predict(transform.transform(X.iloc[test]))))
+    cal, averaged = np.concatenate(probas_cal), np.mean(probas_test, axis=0)
+    if model.after is not None:
+        cal, averaged = (_distribution(model.after(p)) for p in (cal, averaged))
     return Predictions.checked(
-        np.concatenate(probas_cal),
+        cal,
         np.concatenate(labels_cal),
-        np.mean(probas_test, axis=0),
+        averaged,
         y[test],
         where=f"{dataset.name}/{model.name}/{fold}",
     )
