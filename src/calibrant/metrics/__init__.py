@@ -4,7 +4,9 @@ Arguments follow scikit-learn: labels first, then probabilities. Every scalar me
 name to `evaluate` and `confidence_interval`, and has a bootstrap interval on request.
 """
 
+from calibrant.metrics.belt import CalibrationBelt, calibration_belt
 from calibrant.metrics.binned import expected_calibration_error, maximum_calibration_error, rms_calibration_error
+from calibrant.metrics.corp import CorpCurve, ScoreParts, classwise_corp_curves, corp_curve
 from calibrant.metrics.cumulative import kolmogorov_smirnov, kuiper
 from calibrant.metrics.curve import calibration_curve
 from calibrant.metrics.decomposition import (
@@ -25,11 +27,14 @@ from calibrant.metrics.reliability import ReliabilityTable, classwise_reliabilit
 from calibrant.metrics.running import Running, RunningMetrics
 from calibrant.metrics.slope import Miscalibration, calibration_slope, miscalibration
 from calibrant.metrics.smooth import smooth_ece
+from calibrant.metrics.smooth_curve import SmoothCurve, smooth_curve
 
 __all__ = [
+    "CalibrationBelt",
     "CalibrationMap",
     "CalibrationTest",
     "ClassFrequencies",
+    "CorpCurve",
     "CorrectionMatrix",
     "Decomposition",
     "Estimate",
@@ -37,18 +42,23 @@ __all__ = [
     "ReliabilityTable",
     "Running",
     "RunningMetrics",
+    "ScoreParts",
+    "SmoothCurve",
     "accuracy",
     "auroc",
     "brier",
+    "calibration_belt",
     "calibration_curve",
     "calibration_in_the_large",
     "calibration_loss",
     "calibration_map",
     "calibration_slope",
     "calibration_test",
+    "classwise_corp_curves",
     "classwise_reliability_tables",
     "confidence_gap",
     "confidence_interval",
+    "corp_curve",
     "correction_matrix",
     "decompose",
     "evaluate",
@@ -65,5 +75,6 @@ __all__ = [
     "refinement_loss",
     "reliability_table",
     "rms_calibration_error",
+    "smooth_curve",
     "smooth_ece",
 ]

@@ -19,7 +19,7 @@ from calibrant.metrics.binned import Binner, expected_error
 from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import table
 from calibrant.metrics.sums import Summed, no_spread
-from calibrant.metrics.views import Kind, View, class_view, column_of, resolve_kind, single_view
+from calibrant.metrics.views import Kind, View, class_view, shown_view
 from calibrant.optional import require
 from calibrant.typing import AnyFloatArray, FloatArray
 
@@ -154,15 +154,18 @@ class TablesByLabel:
 def _prepare_table(view: View, options: TableOptions) -> Callable[[AnyFloatArray | None], ReliabilityTable]:
     binner = Binner(view, options.n_bins, options.strategy)
     if options.strategy != "uniform":
-        return lambda weight: options.table(binner.sums(weight), binner.edges(weight), _histogram(view.score, weight))
+        return lambda weight: options.table(
+            binner.sums(weight), binner.edges(weight), score_histogram(view.score, weight)
+        )
 
     def sums(weight: AnyFloatArray | None) -> FloatArray:
-        return np.concatenate([*binner.sums(weight), _histogram(view.score, weight)])
+        return np.concatenate([*binner.sums(weight), score_histogram(view.score, weight)])
 
     return Summed(options, sums, no_spread)
 
 
-def _histogram(score: AnyFloatArray, weight: AnyFloatArray | None) -> FloatArray:
+def score_histogram(score: AnyFloatArray, weight: AnyFloatArray | None) -> FloatArray:
+    """Weight of the scores in `HISTOGRAM_BINS` bins of equal width."""
     index = uniform_index(score, HISTOGRAM_BINS)
     return sum_by(index, np.ones(len(score)) if weight is None else weight, HISTOGRAM_BINS)
 
@@ -196,14 +199,8 @@ def reliability_table(
     >>> table.score.round(2).tolist(), table.frequency.tolist()
     ([0.15, 0.8], [0.0, 1.0])
     """
-    if label is not None:
-        view = class_view(data, column_of(data, label))
-        return _prepare_table(view, TableOptions(n_bins, strategy, level, "class-wise", label))
-    resolved = resolve_kind(data, kind)
-    if resolved == "class-wise":
-        raise ValueError("kind='class-wise' has a table per class: call classwise_reliability_tables, or give label=")
-    positive = data.classes.tolist()[1] if resolved == "binary" else None
-    return _prepare_table(single_view(data, resolved), TableOptions(n_bins, strategy, level, resolved, positive))
+    shown = shown_view(data, kind, label)
+    return _prepare_table(shown.view, TableOptions(n_bins, strategy, level, shown.kind, shown.label))
 
 
 @table

@@ -61,6 +61,28 @@ def single_view(data: Forecasts, kind: str) -> View:
     return View(data.confidence, (data.top == data.y).astype(np.float64))
 
 
+class Shown(NamedTuple):
+    """The view that a diagram shows, of which kind it is and whose probability is judged; None for top-label."""
+
+    view: View
+    kind: str
+    label: Any
+
+
+def shown_view(data: Forecasts, kind: str, label: Any) -> Shown:
+    """The view of a diagram: of a kind that has one, or of the class with this label against the rest."""
+    if label is not None:
+        return Shown(class_view(data, column_of(data, label)), "class-wise", label)
+    resolved = resolve_kind(data, kind)
+    if resolved == "class-wise":
+        raise ValueError(
+            "kind='class-wise' has a diagram per class: call classwise_corp_curves or classwise_reliability_tables, "
+            "or give label="
+        )
+    positive = data.classes.tolist()[1] if resolved == "binary" else None
+    return Shown(single_view(data, resolved), resolved, positive)
+
+
 def view_statistic(
     data: Forecasts,
     kind: str,

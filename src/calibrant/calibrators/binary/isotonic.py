@@ -42,7 +42,7 @@ class IsotonicCalibrator(BinaryMethod):
 
     def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         grouped = group_scores(positive_probability(x), y, weight)
-        value, starts = _steps(grouped)
+        value, starts = isotonic_steps(grouped)
         self.thresholds_, self.values_ = self._knots(grouped, value, starts)
 
     def _knots(self, grouped: Grouped, value: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -102,8 +102,16 @@ class CenteredIsotonicCalibrator(IsotonicCalibrator):
         return knots, values[index]
 
 
-def _steps(grouped: Grouped) -> tuple[FloatArray, IntArray]:
-    """The isotonic fit of each group, and the first group of each constant step."""
+def isotonic_steps(grouped: Grouped) -> tuple[FloatArray, IntArray]:
+    """The isotonic fit of each group, and the first group of each constant step.
+
+    Examples
+    --------
+    >>> one = np.ones(4)
+    >>> grouped = Grouped(np.array([0.1, 0.2, 0.6, 0.9]), one, np.array([0.0, 1.0, 0.0, 1.0]))
+    >>> isotonic_steps(grouped)
+    (array([0. , 0.5, 0.5, 1. ]), array([0, 1, 3]))
+    """
     value = isotonic_regression(grouped.positive / grouped.weight, sample_weight=grouped.weight)
     value = np.clip(value, 0.0, 1.0)
     starts = np.flatnonzero(np.concatenate([[True], value[1:] != value[:-1]]))

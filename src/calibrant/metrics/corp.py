@@ -1,0 +1,281 @@
+"""CORP reliability: the isotonic regression of outcomes on scores, with a band, and the parts of a score it gives.
+
+The recalibrated probability `f̂` is the non-decreasing function of the score that fits the outcomes best (pool adjacent
+violators), so nothing has to be chosen: no bins, no bandwidth. A proper score `S` of the predictions then splits
+exactly into `S = MCB - DSC + UNC` with `MCB = S(s) - S(f̂)` (miscalibration), `DSC = S(r) - S(f̂)` (discrimination) and
+`UNC = S(r)` (uncertainty), `r` being the overall frequency; both MCB and DSC are never negative (Dimitriadis, Gneiting
+and Jordan, PNAS 2021).
+
+The band is made of curves of drawn outcomes. Drawn from the scores themselves they show where the curve of calibrated
+predictions would lie (`band="consistency"`, around the diagonal); drawn from `f̂`, how far the curve itself can be
+trusted (`band="confidence"`, around the curve).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+
+from calibrant.calibrators.binary.binning import Grouped, group_scores
+from calibrant.calibrators.binary.isotonic import isotonic_steps
+from calibrant.metrics.inputs import Forecasts
+from calibrant.metrics.losses import DEFAULT_FLOOR
+from calibrant.metrics.random import generator
+from calibrant.metrics.reliability import score_histogram
+from calibrant.metrics.scalars import public
+from calibrant.metrics.views import Kind, Shown, View, class_view, shown_view
+from calibrant.optional import require
+from calibrant.typing import AnyFloatArray, FloatArray
+
+Band = Literal["consistency", "confidence"]
+
+#: Distinct scores up to which outcomes are drawn score by score for the band; of more, neighbours are merged.
+BAND_SCORES = 4000
+#: Places at which the band is given.
+BAND_POINTS = 200
+
+
+class ScoreParts(NamedTuple):
+    """A mean score and its parts: `score = miscalibration - discrimination + uncertainty`."""
+
+    score: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+
+@dataclass(frozen=True)
+class CorpCurve:
+    """Isotonic reliability curve of one binary view.
+
+    Attributes
+    ----------
+    lower, upper : ndarray
+        Smallest and largest score of each step.
+    frequency : ndarray
+        Observed frequency of the step: the recalibrated probability of its scores.
+    weight : ndarray
+        Number of rows in the step, or their total weight.
+    at, low, high : ndarray
+        The band: its ends at some of the scores.
+    brier, log_loss : ScoreParts
+        Parts of the two scores of the view, with the overall frequency as the forecast that knows nothing.
+    histogram : ndarray
+        Weight of the scores in bins of equal width from 0 to 1.
+    kind : str
+        "binary", "top-label" or "class-wise".
+    label : object
+        The class whose probability is judged; None for top-label.
+    level : float
+        Share of drawn curves inside the band, at each score by itself.
+    band : str
+        "consistency" or "confidence".
+    """
+
+    lower: AnyFloatArray
+    upper: AnyFloatArray
+    frequency: AnyFloatArray
+    weight: AnyFloatArray
+    at: AnyFloatArray
+    low: AnyFloatArray
+    high: AnyFloatArray
+    brier: ScoreParts
+    log_loss: ScoreParts
+    histogram: AnyFloatArray
+    kind: str
+    label: Any
+    level: float
+    band: str
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def points(self) -> tuple[AnyFloatArray, AnyFloatArray]:
+        """Corners of the curve: both ends of every step, between which it is a straight line."""
+        scores = np.column_stack([self.lower, self.upper]).ravel()
+        return scores, np.repeat(self.frequency, 2)
+
+    def to_dict(self) -> dict[str, AnyFloatArray]:
+        """The steps as columns."""
+        return {name: getattr(self, name) for name in ("lower", "upper", "weight", "frequency")}
+
+    def to_pandas(self) -> Any:
+        """The steps as a pandas data frame."""
+        return require("pandas", extra="bench").DataFrame(self.to_dict())
+
+
+def view_scores(score: AnyFloatArray, positive: AnyFloatArray, weight: AnyFloatArray) -> tuple[float, float]:
+    """Mean Brier score and log loss of grouped scores with `positive` of `weight` events each."""
+    negative, total = weight - positive, float(weight.sum())
+    brier = float(positive @ (1 - score) ** 2 + negative @ score**2) / total
+    yes, no = np.maximum(score, DEFAULT_FLOOR), np.maximum(1 - score, DEFAULT_FLOOR)
+    return brier, -float(np.sum(xlogy(positive, yes)) + np.sum(xlogy(negative, no))) / total
+
+
+def _parts(grouped: Grouped, fitted: AnyFloatArray) -> tuple[ScoreParts, ScoreParts]:
+    share = np.full(len(fitted), grouped.positive.sum() / grouped.weight.sum())
+    given, best, nothing = (view_scores(s, grouped.positive, grouped.weight) for s in (grouped.score, fitted, share))
+    brier, log_loss = (
+        ScoreParts(given[i], given[i] - best[i], nothing[i] - best[i], nothing[i]) for i in range(len(given))
+    )
+    return brier, log_loss
+
+
+def _merged(grouped: Grouped, fitted: AnyFloatArray) -> tuple[Grouped, FloatArray]:
+    """At most `BAND_SCORES` groups of neighbouring scores with about equal numbers of distinct ones, and their fit."""
+    starts = np.unique(np.linspace(0, len(fitted), min(len(fitted), BAND_SCORES), endpoint=False).astype(np.intp))
+    weight = np.add.reduceat(grouped.weight, starts)
+    score = np.add.reduceat(grouped.weight * grouped.score, starts) / weight
+    positive = np.add.reduceat(grouped.positive, starts)
+    return Grouped(score, weight, positive), np.add.reduceat(grouped.weight * fitted, starts) / weight
+
+
+def _band(
+    grouped: Grouped, fitted: AnyFloatArray, band: str, level: float, n_resamples: int, random_state: Any
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    if not n_resamples:
+        return np.empty(0), np.empty(0), np.empty(0)
+    cells, fitted = _merged(grouped, fitted)
+    chance = np.clip(cells.score if band == "consistency" else fitted, 0.0, 1.0)
+    # Weights are counts; a broken one is drawn like the next whole number of rows that share it.
+    trials = np.ceil(cells.weight - 1e-9)
+    share = cells.weight / trials
+    # The band is wanted where the scores are dense as well as across their whole range.
+    n_cells = len(cells.score)
+    dense = np.linspace(0, n_cells - 1, BAND_POINTS // 2)
+    across = np.searchsorted(cells.score, np.linspace(cells.score[0], cells.score[-1], BAND_POINTS // 2))
+    at = np.unique(np.concatenate([dense.astype(np.intp), np.minimum(across, n_cells - 1)]))
+    rng = generator(random_state)
+    curves = np.empty((n_resamples, len(at)))
+    for row in range(n_resamples):
+        drawn = rng.binomial(trials.astype(np.int64), chance) * share
+        curves[row] = isotonic_steps(Grouped(cells.score, cells.weight, drawn))[0][at]
+    low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return cells.score[at], low, high
+
+
+def _prepare(
+    shown: Shown, level: float, band: str, n_resamples: int, random_state: Any
+) -> Callable[[AnyFloatArray | None], CorpCurve]:
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    if band not in ("consistency", "confidence"):
+        raise ValueError(f"band must be 'consistency' or 'confidence', got {band!r}")
+    if n_resamples < 0:
+        raise ValueError(f"n_resamples must not be negative, got {n_resamples}")
+
+    def curve(weight: AnyFloatArray | None) -> CorpCurve:
+        view: View = shown.view
+        counted = None if weight is None else weight.astype(np.float64)
+        grouped = group_scores(view.score.astype(np.float64), view.hit.astype(np.int64), counted)
+        fitted, starts = isotonic_steps(grouped)
+        ends = np.append(starts[1:], len(fitted)) - 1
+        at, low, high = _band(grouped, fitted, band, level, n_resamples, random_state)
+        brier, log_loss = _parts(grouped, fitted)
+        return CorpCurve(
+            lower=grouped.score[starts],
+            upper=grouped.score[ends],
+            frequency=fitted[starts],
+            weight=np.add.reduceat(grouped.weight, starts),
+            at=at,
+            low=low,
+            high=high,
+            brier=brier,
+            log_loss=log_loss,
+            histogram=score_histogram(view.score, weight),
+            kind=shown.kind,
+            label=shown.label,
+            level=level,
+            band=band,
+        )
+
+    return curve
+
+
+@public
+def corp_curve(
+    data: Forecasts,
+    *,
+    kind: Kind = "auto",
+    label: Any = None,
+    level: float = 0.95,
+    band: Band = "consistency",
+    n_resamples: int = 200,
+    random_state: int | np.random.Generator | None = 0,
+) -> Callable[[AnyFloatArray | None], CorpCurve]:
+    """Isotonic reliability curve with a band, and the parts of Brier score and log loss.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights, read as counts.
+    kind : {"auto", "binary", "top-label"}, default="auto"
+        Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
+        top-label for more. For every class at once see `classwise_corp_curves`.
+    label : object, optional
+        Judge this class against the rest instead.
+    band : {"consistency", "confidence"}, default="consistency"
+        Where the curve of calibrated predictions would lie, or how far this curve can be trusted.
+    n_resamples : int, default=200
+        Number of times outcomes are drawn for the band; 0 leaves it out.
+
+    Returns
+    -------
+    CorpCurve
+        With the steps of the curve, the band (`at`, `low`, `high`) and `brier` and `log_loss`, each a named tuple of
+        `score`, `miscalibration`, `discrimination` and `uncertainty`.
+
+    References
+    ----------
+    T. Dimitriadis, T. Gneiting and A. I. Jordan. Stable reliability diagrams for probabilistic classifiers.
+    PNAS 118(8), 2021.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import corp_curve
+    >>> curve = corp_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> curve.lower.tolist(), curve.upper.tolist(), curve.frequency.tolist()
+    ([0.1, 0.4, 0.9], [0.1, 0.6, 0.9], [0.0, 0.5, 1.0])
+    >>> [round(part, 3) for part in curve.brier]
+    [0.185, 0.06, 0.125, 0.25]
+    """
+    return _prepare(shown_view(data, kind, label), level, band, n_resamples, random_state)
+
+
+@public
+def classwise_corp_curves(
+    data: Forecasts,
+    *,
+    level: float = 0.95,
+    band: Band = "consistency",
+    n_resamples: int = 200,
+    random_state: int | np.random.Generator | None = 0,
+) -> Callable[[AnyFloatArray | None], dict[Any, CorpCurve]]:
+    """Isotonic reliability curve of every class against the rest, by label.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights, read as counts.
+    band : {"consistency", "confidence"}, default="consistency"
+        Where the curve of calibrated predictions would lie, or how far this curve can be trusted.
+    n_resamples : int, default=200
+        Number of times outcomes are drawn for the band; 0 leaves it out.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import classwise_corp_curves
+    >>> curves = classwise_corp_curves(["a", "b", "c"], [[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8]])
+    >>> list(curves), curves["a"].frequency.tolist()
+    (['a', 'b', 'c'], [0.0, 1.0])
+    """
+
+    def curves(weight: AnyFloatArray | None) -> dict[Any, CorpCurve]:
+        shown = (Shown(class_view(data, i), "class-wise", label) for i, label in enumerate(data.classes.tolist()))
+        return {one.label: _prepare(one, level, band, n_resamples, random_state)(weight) for one in shown}
+
+    return curves

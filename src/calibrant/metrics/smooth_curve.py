@@ -1,0 +1,155 @@
+"""Kernel-smoothed reliability curve, the companion of smooth ECE.
+
+`f(t) = t + Σ_i w_i (hit_i - s_i) K_σ(s_i, t) / Σ_i w_i K_σ(s_i, t)` with the Gaussian kernel reflected at 0 and 1 and
+the bandwidth `σ` that smooth ECE finds (Błasiok and Nakkiran 2023). Smoothing the differences instead of the outcomes
+leaves the curve of calibrated predictions on the diagonal. The interval at `t` is that of a weighted mean, with the
+variance `Σ (w_i K_i)² (hit_i - f(s_i))² / (Σ w_i K_i)²`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from calibrant.metrics.inputs import Forecasts
+from calibrant.metrics.reliability import score_histogram
+from calibrant.metrics.scalars import public
+from calibrant.metrics.smooth import Grid, smooth_error
+from calibrant.metrics.views import Kind, shown_view
+from calibrant.optional import require
+from calibrant.typing import AnyFloatArray, FloatArray
+
+#: Places at which the curve is given.
+POINTS = 201
+#: The curve ends where fewer rows than this are near.
+FEWEST_ROWS = 3.0
+#: A narrower kernel would draw single rows.
+SMALLEST_BANDWIDTH = 1e-3
+
+
+@dataclass(frozen=True)
+class SmoothCurve:
+    """Kernel-smoothed reliability curve of one binary view, where there are rows to speak of.
+
+    Attributes
+    ----------
+    score : ndarray
+        Scores at which the curve is given, ascending.
+    frequency, low, high : ndarray
+        Smoothed frequency of the event with its interval at `level`.
+    error : float
+        Smooth ECE.
+    bandwidth : float
+        Width of the kernel.
+    histogram : ndarray
+        Weight of the scores in bins of equal width from 0 to 1.
+    kind, label, level
+        As in `ReliabilityTable`.
+    """
+
+    score: AnyFloatArray
+    frequency: AnyFloatArray
+    low: AnyFloatArray
+    high: AnyFloatArray
+    error: float
+    bandwidth: float
+    histogram: AnyFloatArray
+    kind: str
+    label: Any
+    level: float
+
+    def to_dict(self) -> dict[str, AnyFloatArray]:
+        """The curve as columns."""
+        return {name: getattr(self, name) for name in ("score", "frequency", "low", "high")}
+
+    def to_pandas(self) -> Any:
+        """The curve as a pandas data frame."""
+        return require("pandas", extra="bench").DataFrame(self.to_dict())
+
+
+def reflected_kernel(score: AnyFloatArray, at: AnyFloatArray, bandwidth: float) -> FloatArray:
+    """Gaussian kernel on [0, 1], reflected at both ends: one row for each place, one column for each score.
+
+    Examples
+    --------
+    >>> at = (np.arange(1000) + 0.5) / 1000
+    >>> float(reflected_kernel(np.array([0.01]), at, 0.2).mean().round(6))
+    1.0
+    """
+    reach = 1 + int(np.ceil(4 * bandwidth))
+    total = np.zeros((len(at), len(score)))
+    for shift in range(-reach, reach + 1):
+        for image in (score, -score):
+            total += np.exp(-0.5 * ((at[:, None] - image - 2.0 * shift) / bandwidth) ** 2)
+    return total / (bandwidth * np.sqrt(2 * np.pi))
+
+
+@public
+def smooth_curve(
+    data: Forecasts, *, kind: Kind = "auto", label: Any = None, level: float = 0.95
+) -> Callable[[AnyFloatArray | None], SmoothCurve]:
+    """Kernel-smoothed reliability curve with intervals; the bandwidth is that of smooth ECE.
+
+    Parameters
+    ----------
+    kind : {"auto", "binary", "top-label"}, default="auto"
+        Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
+        top-label for more.
+    label : object, optional
+        Judge this class against the rest instead.
+
+    References
+    ----------
+    J. Błasiok and P. Nakkiran. Smooth ECE: principled reliability diagrams via kernel smoothing. ICLR 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import smooth_curve
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(4000)
+    >>> curve = smooth_curve((rng.random(4000) < p**2).astype(int), p)
+    >>> bool(abs(curve.frequency[100] - 0.5**2) < 0.05)  # at a score of 0.5
+    True
+    """
+    shown = shown_view(data, kind, label)
+    score, hit = (np.asarray(part, dtype=np.float64) for part in shown.view)
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+
+    def curve(weight: AnyFloatArray | None) -> SmoothCurve:
+        w = np.ones(len(score)) if weight is None else weight
+        error = smooth_error(Grid(score).sums(w * (hit - score)) / w.sum())
+        bandwidth = max(error, SMALLEST_BANDWIDTH)
+        # Cells a sixteenth of the kernel wide: finer ones change nothing that can be seen.
+        grid = Grid(score, int(2 ** np.ceil(np.log2(16 / min(bandwidth, 0.5)))))
+        middle = (np.arange(grid.n_cells) + 0.5) / grid.n_cells
+        at = np.linspace(0, 1, POINTS)
+        at = at[(at >= score.min() - bandwidth / 2) & (at <= score.max() + bandwidth / 2)]
+        at = at if len(at) > 1 else np.array([score.min(), score.max()])
+        kernel = reflected_kernel(middle, at, bandwidth)
+        mass = kernel @ grid.sums(w)
+        near = mass * bandwidth * np.sqrt(2 * np.pi) >= min(FEWEST_ROWS, float(w.sum()) / 2)
+        at, kernel, mass = at[near], kernel[near], mass[near]
+        frequency = at + kernel @ grid.sums(w * (hit - score)) / mass
+        residual = hit - np.interp(score, at, frequency)
+        # Weights count rows, so the variance has them once.
+        spread = np.sqrt(kernel**2 @ grid.sums(w * residual**2)) / mass * float(ndtri((1 + level) / 2))
+        return SmoothCurve(
+            score=at,
+            frequency=np.clip(frequency, 0.0, 1.0),
+            low=np.clip(frequency - spread, 0.0, 1.0),
+            high=np.clip(frequency + spread, 0.0, 1.0),
+            error=error,
+            bandwidth=bandwidth,
+            histogram=score_histogram(score, weight),
+            kind=shown.kind,
+            label=shown.label,
+            level=level,
+        )
+
+    return curve

@@ -1,0 +1,185 @@
+"""Bin-free reliability: CORP curves with their parts and bands, kernel-smoothed curves, calibration belts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+from sklearn.isotonic import IsotonicRegression
+
+from calibrant.metrics import (
+    calibration_belt,
+    classwise_corp_curves,
+    corp_curve,
+    smooth_curve,
+    smooth_ece,
+)
+from calibrant.metrics.corp import BAND_SCORES
+from tests.needs import needs
+
+Data = tuple[np.ndarray, np.ndarray]
+
+
+def drawn(n: int, power: float = 1.0, seed: int = 0, decimals: int = 12) -> Data:
+    """Scores, and outcomes that occur with the probability `score**power`."""
+    rng = np.random.default_rng(seed)
+    score = rng.beta(0.8, 1.2, n).round(decimals)
+    return (rng.random(n) < score**power).astype(int), score
+
+
+def test_corp_curve_is_isotonic_regression() -> None:
+    y, s = drawn(400, 1.5, decimals=2)
+    curve = corp_curve(y, s, n_resamples=0)
+    peer = IsotonicRegression(increasing=True).fit(s, y)
+    for ends in (curve.lower, curve.upper):
+        np.testing.assert_allclose(peer.predict(ends), curve.frequency, atol=1e-12)
+    assert (np.diff(curve.frequency) > 0).all()
+    assert curve.weight.sum() == len(y)
+    # Within a step predictions may differ, but the frequency is that of its rows.
+    for lower, upper, frequency in zip(curve.lower, curve.upper, curve.frequency):
+        assert y[(s >= lower) & (s <= upper)].mean() == pytest.approx(frequency)
+
+
+def test_parts_in_closed_form() -> None:
+    # Two scores, each with its own frequency: the fit is the frequencies themselves.
+    y = np.repeat([0, 1, 0, 1], [8, 2, 3, 7])
+    s = np.repeat([0.1, 0.6], 10)
+    parts = corp_curve(y, s, n_resamples=0).brier
+    miscalibration = ((0.1 - 0.2) ** 2 + (0.6 - 0.7) ** 2) / 2
+    discrimination = ((0.2 - 0.45) ** 2 + (0.7 - 0.45) ** 2) / 2
+    assert parts.miscalibration == pytest.approx(miscalibration)
+    assert parts.discrimination == pytest.approx(discrimination)
+    assert parts.uncertainty == pytest.approx(0.45 * 0.55)
+    assert parts.score == pytest.approx(miscalibration - discrimination + 0.45 * 0.55)
+    entropy = corp_curve(y, s, n_resamples=0).log_loss
+    relative = np.mean([0.2 * np.log(0.2 / 0.1) + 0.8 * np.log(0.8 / 0.9), 0.7 * np.log(7 / 6) + 0.3 * np.log(3 / 4)])
+    assert entropy.miscalibration == pytest.approx(relative)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("weighted", [False, True])
+def test_parts_are_those_of_model_diagnostics(weighted: bool) -> None:
+    scoring = needs("model_diagnostics.scoring")
+    y, s = drawn(700, 1.7, decimals=3)
+    s = np.clip(s, 0.001, 0.999)
+    w = np.random.default_rng(1).integers(1, 4, len(y)).astype(float) if weighted else None
+    curve = corp_curve(y, s, sample_weight=w, n_resamples=0)
+    for ours, function in ((curve.brier, scoring.SquaredError()), (curve.log_loss, scoring.LogLoss())):
+        theirs = scoring.decompose(y_obs=y.astype(float), y_pred=s, weights=w, scoring_function=function)
+        for name, value in ours._asdict().items():
+            assert value == pytest.approx(float(theirs[name][0]), abs=1e-9), name
+
+
+def test_weights_equal_repetition() -> None:
+    y, s = drawn(150, decimals=2)
+    w = np.random.default_rng(3).integers(0, 4, len(y))
+    one, two = corp_curve(y, s, sample_weight=w), corp_curve(np.repeat(y, w), np.repeat(s, w))
+    for name in ("lower", "upper", "frequency", "weight", "at", "low", "high", "histogram"):
+        np.testing.assert_allclose(getattr(one, name), getattr(two, name), atol=1e-12)
+    one, two = smooth_curve(y, s, sample_weight=w), smooth_curve(np.repeat(y, w), np.repeat(s, w))
+    np.testing.assert_allclose(one.high, two.high, atol=1e-9)
+    one, two = calibration_belt(y, s, sample_weight=w), calibration_belt(np.repeat(y, w), np.repeat(s, w))
+    np.testing.assert_allclose(one.high, two.high, atol=1e-6)
+
+
+def test_consistency_band_holds_calibrated_curves() -> None:
+    inside = []
+    for seed in range(20):
+        y, s = drawn(400, seed=seed)
+        curve = corp_curve(y, s, level=0.9, n_resamples=80, random_state=seed)
+        value = np.interp(curve.at, *curve.points())
+        inside.append(np.mean((value >= curve.low - 1e-12) & (value <= curve.high + 1e-12)))
+    assert 0.82 < np.mean(inside) < 0.97
+
+
+def test_confidence_band_goes_with_the_curve() -> None:
+    y, s = drawn(3000, 3.0)
+    around, along = (corp_curve(y, s, band=band) for band in ("consistency", "confidence"))
+    value = np.interp(along.at, *along.points())
+    middle = (along.at > 0.2) & (along.at < 0.8)
+    assert ((along.low <= value + 1e-12) & (value <= along.high + 1e-12))[middle].mean() > 0.9
+    assert np.mean((around.low[middle] < around.at[middle]) & (around.at[middle] < around.high[middle])) > 0.95
+    assert (value < around.low)[middle].all()
+
+
+def test_many_scores_are_merged_for_the_band_only() -> None:
+    y, s = drawn(3 * BAND_SCORES)
+    few, all_of_them = corp_curve(y, s, n_resamples=100), corp_curve(y, s.round(3), n_resamples=100)
+    assert few.weight.sum() == len(y)
+    assert np.abs(np.interp(few.at, all_of_them.at, all_of_them.high) - few.high).mean() < 0.01
+
+
+def test_one_curve_for_each_class_and_the_predicted_one() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 300)
+    y = np.array(["x", "y", "z"])[[rng.choice(3, p=row) for row in p]]
+    curves = classwise_corp_curves(y, p)
+    assert list(curves) == ["x", "y", "z"]
+    binary = corp_curve((y == "y").astype(int), p[:, 1])
+    np.testing.assert_allclose(curves["y"].frequency, binary.frequency)
+    assert curves["y"].brier == pytest.approx(binary.brier)
+    assert (binary.kind, curves["y"].kind, corp_curve(y, p).kind) == ("binary", "class-wise", "top-label")
+    with pytest.raises(ValueError, match="diagram per class"):
+        corp_curve(y, p, kind="class-wise")
+    with pytest.raises(ValueError, match="band must be"):
+        corp_curve(y, p, band="wide")
+
+
+def test_one_outcome_and_one_score() -> None:
+    for y, s in (([1, 1, 1], [0.2, 0.5, 0.9]), ([0, 1], [0.5, 0.5]), ([1], [1.0])):
+        curve = corp_curve(y, s, classes=[0, 1])
+        assert curve.frequency.tolist() == [np.mean(y)]
+        assert curve.brier.uncertainty == pytest.approx(np.mean(y) * (1 - np.mean(y)))
+        for table in (smooth_curve(y, s, classes=[0, 1]), calibration_belt(y, s, classes=[0, 1])):
+            assert np.isfinite(table.frequency).all()
+            assert (table.low <= table.high).all()
+
+
+def test_smooth_curve_by_its_definition() -> None:
+    y, s = drawn(200, 2.0)
+    curve = smooth_curve(y, s)
+    assert curve.error == pytest.approx(smooth_ece(y, s))
+    sigma = curve.bandwidth
+    images = [sign * s + 2 * shift for shift in range(-4, 5) for sign in (1, -1)]
+    for place in range(0, len(curve.score), 20):
+        t = curve.score[place]
+        kernel = sum(np.exp(-0.5 * ((t - image) / sigma) ** 2) for image in images)
+        expected = t + kernel @ (y - s) / kernel.sum()
+        assert curve.frequency[place] == pytest.approx(np.clip(expected, 0, 1), abs=2e-4)
+
+
+@pytest.mark.peer
+def test_smooth_curve_is_that_of_relplot() -> None:
+    diagrams, metrics = needs("relplot.diagrams"), needs("relplot.metrics")
+    y, s = drawn(2000, 1.6)
+    error, sigma = metrics.smECE_fast(s, y, return_width=True)
+    smoother = diagrams.KernelSmoother(diagrams.ReflectedGaussianKernel(sigma))
+    mesh, mu = diagrams.reliability_diagram(s, y, smoother, centered_fit=True)
+    curve = smooth_curve(y, s)
+    assert curve.error == pytest.approx(error, abs=2e-3)
+    at = np.linspace(0.05, 0.95, 30)
+    difference = np.interp(at, curve.score, curve.frequency) - np.interp(at, mesh, np.clip(mu, 0, 1))
+    assert np.abs(difference).max() < 2e-3
+
+
+def test_belt_of_degree_one_is_logistic_regression() -> None:
+    y, s = drawn(1500)
+    s = expit(1.7 * logit(np.clip(s, 0.01, 0.99)) + 0.3)
+    belt = calibration_belt(y, s)
+    if belt.degree == 1:
+        slope = np.diff(logit(belt.frequency)) / np.diff(logit(belt.score))
+        np.testing.assert_allclose(slope, slope[0], rtol=1e-6)
+    # The score equations: mean and covariance with the log-odds are those of the outcomes.
+    fitted = np.interp(s, belt.score, belt.frequency)
+    assert (fitted - y).mean() == pytest.approx(0, abs=1e-3)
+    assert ((fitted - y) * logit(np.clip(s, 1e-4, 1 - 1e-4))).mean() == pytest.approx(0, abs=5e-3)
+
+
+def test_belt_as_a_whole_holds_the_truth() -> None:
+    held = 0
+    for seed in range(60):
+        y, s = drawn(500, seed=seed)
+        belt = calibration_belt(y, s, level=0.9)
+        kept = belt.score > 1e-4
+        held += bool(((belt.low <= belt.score) & (belt.score <= belt.high))[kept].all())
+    assert held >= 46  # of 54 expected: the degree is chosen on the same rows, and draws vary
