@@ -74,7 +74,7 @@ def report(
         source = Source(
             title or ("standard input" if file == "-" else Path(file).name), tuple(words), command, reader.skipped.count
         )
-        total = len(wanted or default_methods(data.n_classes)) + 1
+        total = len(wanted or default_methods(data.n_classes)) + 2
         with ProgressBar(total, "report") as bar:
             done = iter(range(total + 1))
             contents = analyse(

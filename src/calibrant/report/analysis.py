@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,8 @@ from calibrant.metrics.views import single_view
 from calibrant.report.comparison import choose, compare, cross_validate, default_methods, n_folds, paired_intervals
 from calibrant.report.data import BinaryMap, ClassRow, Correction, Count, GroupRow, MetricRow, Parts, Report
 from calibrant.report.evaluation import metrics_in_memory, omnibus_test, split_groups
-from calibrant.report.words import next_steps, verdict
+from calibrant.report.learning import learning
+from calibrant.report.words import next_steps, verdict, worth_of_rows
 from calibrant.threads import limited
 
 METRICS = {
@@ -97,7 +98,8 @@ def analyse(
     if not held_out:
         raise ValueError(f"no method could be fitted: {next(iter(failed.values()))}")
     recommended = choose(held_out, level, method)
-    after = next(entry for entry in held_out if entry.name == recommended).data
+    chosen = next(entry for entry in held_out if entry.name == recommended)
+    after = chosen.data
     progress("metrics")
     found, left = separate(data, after, level), separate(after, after, level)
     metrics = {row.name: row for row in _metric_rows(data, after, names, (found, left), level)}
@@ -107,7 +109,12 @@ def analyse(
     group_rows, left_out = _group_rows(data, after, group, level)
     table = _table(data)
     confidence = metrics["accuracy"].before, _gap(data, level, top_label=True)
-    judged = verdict(names, found, table, confidence, p_before, metrics["log_loss"].before.value, gain)
+    total = metrics["log_loss"].before.value
+    judged = verdict(names, found, table, confidence, p_before, total, gain)
+    progress("rows needed")
+    learned = learning(data, chosen, level)
+    if learned is not None and (said := worth_of_rows(learned, total)):
+        judged = replace(judged, sentences=(*judged.sentences, said))
     correction, binary_map = _correction(data, recommended)
     return Report(
         source=source.name,
@@ -127,6 +134,7 @@ def analyse(
         faults=found,
         parts=tuple(_parts(data, after, level)),
         methods=tuple(rows),
+        learning=learned,
         reliability_before=table,
         reliability_after=_table(after),
         class_rows=tuple(_class_rows((data, found.frequencies), (after, left.frequencies), names)),

@@ -50,6 +50,16 @@ class MethodRow:
 
 
 @dataclass(frozen=True)
+class Learning:
+    """Gain of log loss by calibration with all `rows`, with half of them, and what the second half of them added."""
+
+    rows: int
+    full: Estimate
+    half: Estimate
+    added: Estimate
+
+
+@dataclass(frozen=True)
 class Parts:
     """A loss and its two parts: what calibration takes away and what is left."""
 
@@ -143,6 +153,7 @@ class Report:
     faults: Miscalibration
     parts: tuple[Parts, ...]
     methods: tuple[MethodRow, ...]
+    learning: Learning | None
     reliability_before: ReliabilityTable
     reliability_after: ReliabilityTable
     class_rows: tuple[ClassRow, ...]
@@ -191,6 +202,7 @@ class Report:
                 row.name: chosen(row, "log_loss", "gain_log_loss", "gain_brier", "behind", "seconds", "message")
                 for row in self.methods
             },
+            "learning": chosen(self.learning, "rows", "full", "half", "added") if self.learning else None,
             "groups": {
                 row.name: chosen(row, "rows", "gap_before", "gap_after", "log_loss_before", "log_loss_after")
                 for row in self.group_rows

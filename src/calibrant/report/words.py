@@ -17,12 +17,15 @@ from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.slope import Miscalibration
 from calibrant.numerals import count, excess, number, percent, signed, span
-from calibrant.report.data import MethodRow, Step, Verdict
+from calibrant.report.data import Learning, MethodRow, Step, Verdict
 
 #: Significance at which calibration is called into question.
 ALPHA = 0.05
 #: Share of the log loss from which on a fault is called bad.
 BAD = 0.01
+#: Share of the gain below which what more rows bring is called little, and above which it could matter.
+LITTLE = 0.1
+LARGE = 0.2
 #: Classes named one by one.
 MOST_NAMED = 4
 
@@ -238,6 +241,42 @@ def _gain(gain: MethodRow, saved: Estimate, before: float) -> str:
         f"Calibration with {gain.name} changes log loss by {signed(change.value)}, no more than chance explains "
         f"({share} {span(change)})."
     )
+
+
+def worth_of_rows(found: Learning, before: float) -> str:
+    """What the rows are worth to calibration, and whether more would help; nothing where there is nothing to tell.
+
+    Parameters
+    ----------
+    found : Learning
+        Gains with all rows and with half of them.
+    before : float
+        Log loss of the predictions.
+
+    Examples
+    --------
+    >>> gains = (Estimate(*gain, 0.95) for gain in ((0.061, 0.04, 0.08), (0.05, 0.03, 0.07), (0.011, 0.006, 0.016)))
+    >>> worth_of_rows(Learning(1264, *gains), 1.0)
+    'With your 1,264 rows calibration is worth 6.1% of log loss; half of them would give 5.0%, and more would bring ...
+    """
+    if found.full.low <= 0:
+        if found.added.low > 0:
+            return "Half of the rows would do worse, so with more rows calibration may pay."
+        return ""
+    full, half = (percent(gain.value / before, 1) for gain in (found.full, found.half))
+    start = f"With your {count(found.rows)} rows calibration is worth {full} of log loss"
+    # The error of a fit falls as one over its rows: the next doubling brings half of what the last one brought.
+    more = found.added.value / 2
+    if found.added.low > 0:
+        if more < LITTLE * found.full.value:
+            return f"{start}; half of them would give {half}, and more would bring little."
+        return (
+            f"{start}; half of them would give {half}, and twice as many may give about "
+            f"{percent((found.full.value + more) / before, 1)}."
+        )
+    if found.added.high / 2 < LARGE * found.full.value:
+        return f"{start}; half of them would give about as much ({half}), so more would bring little."
+    return f"{start}; half of them gave {half}, a difference that may be chance: whether more would help is open."
 
 
 def next_steps(judged: Verdict, recommended: str, arguments: Sequence[str]) -> list[Step]:
