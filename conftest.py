@@ -4,5 +4,11 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-_TORCH = ("steps/torch_modules.py", "softmax/rows/torch.py", "writers/torch_module.py")
+_TORCH = (
+    "inputs/tensors.py",
+    "softmax/rows/tensors.py",
+    "softmax/rows/torch.py",
+    "steps/torch_modules.py",
+    "writers/torch_module.py",
+)
 collect_ignore = [] if find_spec("torch") else [f"src/calibrant/{path}" for path in _TORCH]

@@ -29,7 +29,7 @@ from calibrant.inputs.labels import (
     name_columns,
     order_of_names,
 )
-from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
+from calibrant.inputs.predictions import as_matrix, is_tensor, rounding_of, to_log_probabilities
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.softmax.rows.base import Rows
@@ -94,6 +94,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self : the fitted calibrator.
         """
         self._check_parameters()
+        if is_tensor(X) and isinstance(self, RowsCalibrator):
+            return self._fit_tensor(X, y, sample_weight)
         array, names = as_matrix(X)
         labels, categories = check_labels(y, len(array))
         weight = check_sample_weight(sample_weight, len(array))
@@ -147,8 +149,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         p : ndarray of shape (n, k)
-            One column per class, in the order of `classes_`.
+            One column per class, in the order of `classes_`; of a torch tensor a tensor on its device, through which
+            gradients flow if it asks for them.
         """
+        if is_tensor(X):
+            return self._predict_tensor(X)
         array, order = self._check_predictions(X)
         k = len(self.classes_)
         with for_products(max(min(max(1, BLOCK_ELEMENTS // k), len(array)), TILE), k, k):
@@ -164,13 +169,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
+        p = self.predict_proba(X)
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(p) if isinstance(p, np.ndarray) else p.log()
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each row after calibration."""
-        p = self.predict_proba(X)
-        return self.classes_[p.argmax(axis=1)]
+        top = self.predict_proba(X).argmax(1)
+        return self.classes_[top if isinstance(top, np.ndarray) else top.cpu().numpy()]
 
     @abstractmethod
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
@@ -225,12 +231,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if "classes_" not in self.__dict__:  # asking first is several times faster than check_is_fitted
             check_is_fitted(self)
         array, names = as_matrix(X)
-        columns = 1 if array.ndim == 1 else array.shape[1]
-        if columns != self.n_features_in_ and {columns, self.n_features_in_} != {1, 2}:
-            raise ValueError(
-                f"X has {columns} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input: one column per class, as in fit. Reshape your data."
-            )
+        columns = self._check_columns(array)
         if columns == 1:  # always the second class
             return array, None
         if names is None:
@@ -244,6 +245,29 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         if self._column_names is None:
             return array, order_of_names(self.classes_, names)
         return array, self._order_of_fit(names)
+
+    def _check_columns(self, array: Any) -> int:
+        """The number of columns of predictions, which must be that of `fit`."""
+        columns = 1 if array.ndim == 1 else int(array.shape[1])
+        if columns != self.n_features_in_ and {columns, self.n_features_in_} != {1, 2}:
+            raise ValueError(
+                f"X has {columns} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input: one column per class, as in fit. Reshape your data."
+            )
+        return columns
+
+    def _predict_tensor(self, X: Any) -> Any:
+        """Calibrated probabilities of a tensor, on its device; single precision for narrower than double."""
+        from calibrant.inputs.tensors import tensor_log_probabilities
+        from calibrant.steps.torch_modules import predict_from_logs
+
+        check_is_fitted(self)
+        columns = self._check_columns(X)
+        x = tensor_log_probabilities(X, logits=self.input == "logits", renormalize=self.renormalize)
+        if columns > 1 and self._column_order is not None:
+            x = x[:, self._column_order]
+        with for_products(len(x), len(self.classes_), len(self.classes_)):
+            return predict_from_logs(steps_of(self), x)
 
     def _log_probabilities(self, X: Any) -> FloatArray:
         """Validated log-probabilities, one column per class: what `_fit` gets, for other kinds of prediction."""
@@ -281,7 +305,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 CalibrationWarning,
                 stacklevel=3,
             )
-        elif np.array_equal(x[0], x[-1]) and bool(np.all(x == x[0])):  # the ends alone tell almost always
+        elif bool((x[0] == x[-1]).all()) and bool((x == x[0]).all()):  # the ends alone tell almost always
             warnings.warn(
                 f"All {len(x)} calibration rows hold the same prediction: nothing can be learned about others.",
                 CalibrationWarning,
@@ -300,6 +324,33 @@ class RowsCalibrator(Calibrator):
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         self._fit_rows(ArrayRows(x, y, weight))
+
+    def _fit_tensor(self, X: Any, y: Any, sample_weight: Any) -> Calibrator:
+        """Fit to predictions in a torch tensor, which stays on its device."""
+        import torch
+
+        from calibrant.inputs.tensors import tensor_log_probabilities, widest_dtype
+        from calibrant.softmax.rows.tensors import TorchRows
+
+        x = tensor_log_probabilities(X.detach(), logits=self.input == "logits", renormalize=self.renormalize)
+        labels, categories = check_labels(y, len(x))
+        weight = check_sample_weight(sample_weight, len(x))
+        self.n_features_in_ = 1 if X.ndim == 1 else int(X.shape[1])
+        self._set_names(None)
+        self.classes_, self._column_order = name_columns(
+            labels, x.shape[1], classes=self.classes, categories=categories
+        )
+        x = x if self._column_order is None else x[:, self._column_order]
+        codes = encode(labels, self.classes_)
+        if weight is not None and not weight.all():
+            present = np.flatnonzero(weight)
+            x, codes, weight = x[torch.as_tensor(present, device=x.device)], codes[present], weight[present]
+        self._warn_of_missing_information(x, codes)
+        self.class_counts_ = np.bincount(codes, weight, minlength=len(self.classes_)).astype(np.float64)
+        counts = None if weight is None else torch.as_tensor(weight).to(x.device, widest_dtype(x.device))
+        with limit():
+            self._fit_rows(TorchRows(x, torch.as_tensor(codes, device=x.device), counts))
+        return self
 
     def fit_rows(self, rows: Rows, classes: NDArray[Any]) -> Calibrator:
         """Fit to what another calibrator has validated already, wherever it is."""

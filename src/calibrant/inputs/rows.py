@@ -43,7 +43,7 @@ def examine(
     if logits:
         # One maximum finds NaN, +inf and a row of nothing but -inf.
         return ~np.isfinite(np.maximum(values[:, 0], 0.0) if single else values.max(axis=1)), None
-    ceiling = _ceiling(single, renormalize, rounding)
+    ceiling = largest_allowed(single, renormalize, rounding)
     inside = values.min() >= 0.0 and values.max() <= ceiling  # false for NaN, too
     if inside and not (single or renormalize):
         sums = ordered_row_sums(values)
@@ -78,14 +78,15 @@ def find_fault(
             return Fault("infinite", column, value)
     if logits:
         return Fault("impossible", None, -math.inf)
-    ceiling = _ceiling(single, renormalize, rounding)
+    ceiling = largest_allowed(single, renormalize, rounding)
     for column, value in enumerate(numbers):
         if not 0.0 <= value <= ceiling:
             return Fault("range", column, value)
     return Fault("sum", None, math.fsum(numbers))
 
 
-def _ceiling(single: bool, renormalize: bool, rounding: float) -> float:
+def largest_allowed(single: bool, renormalize: bool, rounding: float) -> float:
+    """The largest number that a row may hold."""
     return float(np.finfo(np.float64).max) if renormalize and not single else 1.0 + rounding
 
 

@@ -16,6 +16,7 @@ from calibrant import steps as s
 from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps.base import NotSupportedError
 from calibrant.steps.branches import TIE
+from calibrant.steps.decisions import decides
 from calibrant.steps.lines import pieces
 
 
@@ -287,3 +288,25 @@ def _(step: s.Trees, width: int) -> nn.Module:
 def _(step: Any, width: int) -> nn.Module:
     edges, origins, coefficients = pieces(step)
     return _Piecewise(edges=edges, origins=origins, coefficients=np.ascontiguousarray(coefficients.T))
+
+
+def run_from_logs(steps: s.Steps, x: Tensor) -> Tensor:
+    """What `steps` make of log-probabilities `x` (n, k): on its device, in its precision, with gradients if it has."""
+    rest = steps[1:] if steps and steps[0].kind == "log" else steps
+    modules = sequence(rest, x.shape[1]).to(x.device, x.dtype)
+    out: Tensor = modules(x if len(rest) < len(steps) else torch.exp(x))
+    return out
+
+
+def predict_from_logs(steps: s.Steps, x: Tensor) -> Tensor:
+    """The probabilities that a fitted map makes of log-probabilities `x` (n, k), in the precision of `x`.
+
+    A map that decides on which side of a number a value lies is run in double precision, where the device has it. A
+    step that is a function of arrays is run on the processor.
+    """
+    exact = x if x.device.type == "mps" or not decides(steps) else x.to(torch.float64)
+    try:
+        return run_from_logs(steps, exact).to(x.dtype)
+    except NotSupportedError:
+        rows = x.detach().to("cpu", torch.float64).numpy().copy()
+        return torch.as_tensor(s.run_from_logs(steps, rows)).to(x.device, x.dtype)

@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant import steps as s
 from calibrant.steps.base import NotSupportedError as NotSupportedError
-from calibrant.steps.base import branches_of
+from calibrant.steps.decisions import decides as decides
 from calibrant.steps.lines import pieces as pieces
 from calibrant.typing import FloatArray
 
@@ -39,14 +39,6 @@ def calls(steps: s.Steps, width: int) -> list[Call]:
         out.append(Call(name, width, after, arguments, tuple(getattr(step, "parts", ()))))
         width = after
     return out
-
-
-def decides(steps: s.Steps) -> bool:
-    """Whether a step asks on which side of a number a value lies, so that a rounded value may get another answer."""
-    return any(
-        isinstance(step, (s.Trees, s.StepFunction, s.Line, s.Spline)) or any(map(decides, branches_of(step)))
-        for step in steps
-    )
 
 
 def check_precision(dtype: Any) -> Any:

@@ -26,8 +26,8 @@ from calibrant.calibrators.scaling.temperature import (
     mixed_logs,
 )
 from calibrant.calibrators.state import StateCheck
-from calibrant.simplex import LOG_FLOOR, mix_log_probabilities
-from calibrant.softmax.rows.base import Features, Rows
+from calibrant.simplex import LOG_FLOOR
+from calibrant.softmax.rows.base import Features, Rows, namespace
 from calibrant.steps import Clip, LogOdds, Polynomial, Sigmoid, Step
 from calibrant.typing import FloatArray
 
@@ -36,7 +36,7 @@ _FEATURES = {"linear": 1, "affine": 2, "quadratic": 3}
 
 def two_class_log_odds(x: FloatArray) -> FloatArray:
     """Log-odds of the second class from log-probabilities (n, 2), clipped to ``±|LOG_FLOOR|``."""
-    return np.clip(x[:, 1] - x[:, 0], LOG_FLOOR, -LOG_FLOOR)
+    return (x[:, 1] - x[:, 0]).clip(LOG_FLOOR, -LOG_FLOOR)
 
 
 def require_two_classes(calibrator: Calibrator, n_classes: int) -> None:
@@ -128,11 +128,12 @@ class BinaryLogisticCalibrator(RowsCalibrator):
             self.input_smoothing_ = learn_temperature(rows, "auto")[1]
         else:
             self.input_smoothing_ = float(self.input_smoothing or 0.0)
-        size, mixture = _FEATURES[self.type], self.input_smoothing_
+        size = _FEATURES[self.type]
+        rows = rows.mapped(mixed_logs(self.input_smoothing_)) if self.input_smoothing_ else rows
 
         def features(x: FloatArray) -> Features:
-            t = two_class_log_odds(mix_log_probabilities(x, mixture))
-            return Features(np.zeros((2, len(t))), np.vstack([t, np.ones_like(t), t * t])[:size])
+            t, xp = two_class_log_odds(x), namespace(x)
+            return Features(xp.zeros_like(x.T), xp.stack([t, xp.ones_like(t), t * t])[:size])
 
         lambdas = (self.lambda_linear, self.lambda_intercept, self.lambda_quadratic)
         penalty = make_penalty(self.penalty, np.array([lambdas[:size]]), mcp_gamma=self.mcp_gamma)

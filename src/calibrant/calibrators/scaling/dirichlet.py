@@ -19,7 +19,7 @@ from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
 from calibrant.softmax.penalties import Ridge
-from calibrant.softmax.rows.base import Features, Rows
+from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.solvers import solve
 from calibrant.steps import Linear, Log, Softmax, Step
@@ -61,8 +61,8 @@ class _DirichletMap(Calibrator):
 
         # Coefficients are deviations from `start`, which decides what L2 shrinks to and where ODIR begins.
         def features(x: FloatArray) -> Features:
-            shared = np.vstack([x.T, np.ones(len(x))])
-            return Features(np.ascontiguousarray(start @ shared[:k]), shared)
+            shared = with_ones(x)
+            return Features(shared[:k] if start.any() else namespace(x).zeros_like(shared[:k]), shared)
 
         solution = solve(rows.problem(features), Ridge(strength), tol=tol, theta=theta)
         self.coef_ = start + solution.theta[:, :k]

@@ -35,7 +35,7 @@ from calibrant.calibrators.scaling.temperature import (
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import laplace_weight
-from calibrant.softmax.rows.base import Features, Rows
+from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones
 from calibrant.softmax.solvers.solution import evaluate
 from calibrant.steps import Linear, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
@@ -233,8 +233,8 @@ class SVSCalibrator(StructuredCalibrator):
 
     @staticmethod
     def _features(x: FloatArray) -> Features:
-        logits = np.ascontiguousarray(x.T)
-        return Features(logits, shared=np.ones((1, len(x))), own=logits[None])
+        logits = np.ascontiguousarray(x.T) if isinstance(x, np.ndarray) else x.T
+        return Features(logits, shared=namespace(x).ones_like(x[:, :1]).T, own=logits[None])
 
     def _strengths(self, k: int, n: float) -> tuple[FloatArray, IntArray]:
         strength = np.empty((k, 2))
@@ -347,11 +347,8 @@ class SMSCalibrator(StructuredCalibrator):
 
     @staticmethod
     def _features(x: FloatArray) -> Features:
-        k = x.shape[1]
-        shared = np.empty((k + 1, len(x)))
-        shared[:k] = x.T
-        shared[k] = 1.0
-        return Features(shared[:k], shared=shared)
+        shared = with_ones(x)
+        return Features(shared[:-1], shared=shared)
 
     def _strengths(self, k: int, n: float) -> tuple[FloatArray, IntArray]:
         groups = np.full((k, k + 1), 2)

@@ -6,9 +6,12 @@ is written the same for rows in memory, in batches and on a cluster.
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.steps import Steps
@@ -30,8 +33,32 @@ class Features(NamedTuple):
     own: FloatArray | None = None
 
 
-#: Features of log-probabilities (n, k), row by row.
+#: Features of log-probabilities (n, k), row by row; where rows are tensors, so are `x` and the features.
 FeatureMap = Callable[[FloatArray], Features]
+
+
+def namespace(x: Any) -> Any:
+    """The library of an array: NumPy, or torch for a tensor, which has the functions that features need."""
+    return np if isinstance(x, np.ndarray) else sys.modules["torch"]
+
+
+def with_ones(x: FloatArray) -> FloatArray:
+    """Log-probabilities (n, k) as shared features, class-major, followed by a row of ones.
+
+    Examples
+    --------
+    >>> with_ones(np.array([[-1.0, -2.0]])).tolist()
+    [[-1.0], [-2.0], [1.0]]
+    """
+    n, k = x.shape
+    if not isinstance(x, np.ndarray):  # kept row-major, as the torch home wants it
+        torch = namespace(x)
+        ones: FloatArray = torch.cat([x, torch.ones_like(x[:, :1])], 1).T
+        return ones
+    shared = np.empty((k + 1, n))
+    shared[:k] = x.T
+    shared[k] = 1.0
+    return shared
 
 
 class Rows(ABC):

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from calibrant.inputs.tensors import widest_dtype
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.typing import FloatArray
 
@@ -20,16 +21,6 @@ from calibrant.typing import FloatArray
 _BLOCK_ELEMENTS = 1 << 20
 #: Numbers handled at a time when the dense Hessian is accumulated.
 _HESSIAN_ELEMENTS = 1 << 18
-
-
-def widest_dtype(device: torch.device) -> torch.dtype:
-    """The precision of sums: double, except on devices that have none."""
-    return torch.float32 if device.type == "mps" else torch.float64
-
-
-def computing_dtype(x: Tensor) -> torch.dtype:
-    """The precision in which a tensor is computed with: its own, but at least single."""
-    return x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32
 
 
 def to_numpy(x: Tensor) -> FloatArray:
@@ -172,6 +163,10 @@ class TorchProblem(SoftmaxProblem):
             sums += torch.stack([-(share @ loss), share @ (first - label), share @ second])
         loss, slope, bend = sums.tolist()
         return loss, slope, bend
+
+    def always_right(self) -> bool:
+        """Whether the label of every row has the largest offset."""
+        return bool((self.offset.gather(1, self.y[:, None])[:, 0] >= self.offset.amax(1)).all())
 
     def single_precision(self) -> TorchProblem | None:
         if self.offset.dtype != torch.float64:

@@ -1,0 +1,108 @@
+"""Labelled log-probabilities in torch tensors, which stay on their device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibrant.softmax.inverse_temperature import inverse_temperature_search
+from calibrant.softmax.rows.base import FeatureMap
+from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.sums import Block, BlockFunction, SummedRows
+from calibrant.softmax.rows.torch import TorchProblem, to_numpy
+from calibrant.softmax.together import run
+from calibrant.steps import Log, Mix, Steps
+from calibrant.steps.torch_modules import run_from_logs
+from calibrant.typing import FloatArray
+
+#: Rows taken to the processor as a place to start from.
+_SAMPLE = 4096
+#: Numbers taken to the processor at a time by methods that have no sums on the device.
+_BLOCK_ELEMENTS = 1 << 22
+
+
+class TorchRows(SummedRows):
+    """Rows in tensors.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n, k)
+        Log-probabilities, in single or double precision.
+    y : Tensor of shape (n,)
+        Column numbers of the labels.
+    weight : Tensor of shape (n,), default=None
+        Positive weights, as counts.
+
+    Examples
+    --------
+    >>> rows = TorchRows(torch.log(torch.tensor([[0.9, 0.1], [0.4, 0.6]])), torch.tensor([0, 0]))
+    >>> rows.class_weights
+    array([2., 0.])
+    """
+
+    def __init__(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> None:
+        self.x = x
+        self.y = y
+        self.weight = weight
+        self.n_rows, self.n_classes = x.shape
+        self.total_weight = float(self.n_rows) if weight is None else float(weight.sum(dtype=torch.float64))
+
+    @cached_property
+    def class_weights(self) -> FloatArray:  # type: ignore[override]
+        return to_numpy(torch.bincount(self.y, self.weight, minlength=self.n_classes))
+
+    @property
+    def always_right(self) -> bool:
+        return TorchProblem(self.y, self.x).always_right()
+
+    def mapped(self, steps: Steps) -> TorchRows:
+        return TorchRows(run_from_logs(steps, self.x), self.y, self.weight)
+
+    def problem(self, features: FeatureMap, *, first_free: int = 0) -> TorchProblem:  # type: ignore[override]
+        offset, shared, own = (_row_major(part) for part in features(self.x))
+        assert offset is not None
+        return TorchProblem(self.y, offset, shared=shared, own=own, weight=self.weight, first_free=first_free)
+
+    def inverse_temperatures(self, mixtures: Sequence[float], prior: float = 0.0) -> list[tuple[float, float]]:
+        starts = [alpha for alpha, _ in self.sample().inverse_temperatures(mixtures, prior)]
+        found = []
+        for u, start in zip(mixtures, starts):
+            mixed = self.mapped([Mix(u), Log()]) if u else self
+            problem = TorchProblem(mixed.y, mixed.x, weight=mixed.weight)
+            search = inverse_temperature_search(start, problem.always_right, prior / self.total_weight)
+            found.append(run(search, problem.scaled))
+        return found
+
+    def sums(self, function: BlockFunction) -> list[Any]:
+        """The sums over blocks that are taken to the processor one after the other."""
+        at_once = max(1, _BLOCK_ELEMENTS // self.n_classes)
+        total: list[Any] | None = None
+        for start in range(0, self.n_rows, at_once):
+            found = list(function(Block(*self._on_processor(slice(start, start + at_once)))))
+            total = found if total is None else [a + b for a, b in zip(total, found, strict=True)]
+        assert total is not None
+        return total
+
+    def sample(self) -> ArrayRows:
+        return self._sample
+
+    @cached_property
+    def _sample(self) -> ArrayRows:
+        if self.n_rows <= _SAMPLE:
+            return ArrayRows(*self._on_processor(slice(None)))
+        drawn = np.sort(np.random.default_rng(0).choice(self.n_rows, _SAMPLE, replace=False))
+        return ArrayRows(*self._on_processor(torch.as_tensor(drawn, device=self.x.device)))
+
+    def _on_processor(self, rows: Any) -> tuple[FloatArray, Any, FloatArray | None]:
+        weight = None if self.weight is None else to_numpy(self.weight[rows])
+        return to_numpy(self.x[rows]), self.y[rows].cpu().numpy(), weight
+
+
+def _row_major(part: Any) -> Tensor | None:
+    """Features of class-major tensors, rows first."""
+    return None if part is None else part.transpose(-1, -2).contiguous()
