@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from calibrant.files.stored.persistence import save as save
     from calibrant.inputs.labels import CalibrationWarning as CalibrationWarning
     from calibrant.writers.exporting import export as export
+    from calibrant.writers.whole_models import register_with_skl2onnx as register_with_skl2onnx
 
 _HOMES = {
     "AutoCalibrator": ".calibrators.auto.calibrator",
@@ -59,6 +60,7 @@ _HOMES = {
     "metrics": ".",
     "plots": ".",
     "register_calibrator": ".calibrators.registry",
+    "register_with_skl2onnx": ".writers.whole_models",
     "runtime": ".",
     "save": ".files.stored.persistence",
 }

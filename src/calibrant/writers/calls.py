@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant import steps as s
 from calibrant.steps.base import NotSupportedError as NotSupportedError
-from calibrant.steps.decisions import decides as decides
+from calibrant.steps.decisions import decides
 from calibrant.steps.lines import pieces as pieces
 from calibrant.typing import FloatArray
 
@@ -41,11 +41,14 @@ def calls(steps: s.Steps, width: int) -> list[Call]:
     return out
 
 
-def check_precision(dtype: Any) -> Any:
-    """Double or single precision, by its name or type."""
-    if str(dtype) not in ("float64", "float32") and dtype not in (np.float64, np.float32):
-        raise ValueError(f'dtype={dtype!r} is neither "float64" nor "float32".')
-    return np.dtype(dtype)
+def check_precision(steps: s.Steps, dtype: Any, inside: Any = None) -> tuple[Any, Any]:
+    """The precision of what goes in and comes out, and that of the computation: double where a step decides."""
+    for given in (dtype, inside):
+        if given is not None and str(given) not in ("float64", "float32") and given not in (np.float64, np.float32):
+            raise ValueError(f'{given!r} is no precision of numbers: take "float64" or "float32".')
+    if inside is None:
+        inside = np.float64 if decides(steps) else dtype
+    return np.dtype(dtype), np.dtype(inside)
 
 
 @singledispatch

@@ -91,7 +91,8 @@ def export(
         The target.
     **options
         For ``"onnx"`` and ``"torch"``: `dtype`, ``"float64"`` (default) or ``"float32"``, the precision of the numbers
-        that go in and come out. For ``"sql"``: `dialect` (``"ansi"``, ``"duckdb"``, ``"postgres"``, ``"bigquery"``,
+        that go in and come out, and `inside`, that of the computation, by default single only if that is exact enough.
+        For ``"sql"``: `dialect` (``"ansi"``, ``"duckdb"``, ``"postgres"``, ``"bigquery"``,
         ``"snowflake"`` or ``"spark"``), `table`, `columns` (of the predictions, by default named as in `fit` or as
         the classes), `keep` (further columns to select) and `suffix` (of the calibrated columns' names).
 
@@ -128,14 +129,7 @@ def export_with_proof(
     module = import_module(TARGETS[to].module)
     options = {**_implied(module, calibrator), **options}
     _check_options(to, module.write, options)
-    single = np.dtype(options.get("dtype", np.float64)) == np.float32
-    difference, rows = prove(
-        module.write(fitted, [], **options),
-        fitted,
-        partial(module.run, **options),
-        TOLERANCE_SINGLE if single else module.TOLERANCE,
-        single=single,
-    )
+    difference, rows, options = _proven(module, fitted, options)
     done = Exported(None, to, difference, rows)
     written = module.write(fitted, [done.proof], **options)
     if path is not None:
@@ -143,6 +137,19 @@ def export_with_proof(
         with atomic_stream(path) as file:
             file.write(data.encode("utf-8") if isinstance(data, str) else data)
     return Exported(written, to, difference, rows)
+
+
+def _proven(module: Any, fitted: Map, options: dict[str, Any]) -> tuple[float | None, int, dict[str, Any]]:
+    """The largest difference and the number of rows compared; and options, with double precision inside if needed."""
+    single = np.dtype(options.get("dtype", np.float64)) == np.float32
+    tolerance = TOLERANCE_SINGLE if single else module.TOLERANCE
+    written = module.write(fitted, [], **options)
+    try:
+        return *prove(written, fitted, partial(module.run, **options), tolerance, single=single), options
+    except ParityError:
+        if not single or "inside" in options:
+            raise
+        return _proven(module, fitted, {**options, "inside": "float64"})
 
 
 def _implied(module: Any, calibrator: Any) -> dict[str, Any]:

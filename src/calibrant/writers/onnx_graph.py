@@ -23,7 +23,7 @@ from calibrant.runtime import Map
 from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps.branches import TIE
 from calibrant.typing import FloatArray
-from calibrant.writers.calls import NotSupportedError, check_precision, decides, pieces
+from calibrant.writers.calls import NotSupportedError, check_precision, pieces
 from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability, in double precision.
@@ -37,7 +37,8 @@ _IR_VERSION = 8
 class Graph:
     """Nodes and constants of a graph whose values are named by numbers."""
 
-    def __init__(self, dtype: Any = np.float64, outside: Any = None) -> None:
+    def __init__(self, dtype: Any = np.float64, outside: Any = None, opset: int = _OPSET) -> None:
+        self.opset = opset
         self.dtype = np.dtype(dtype)
         self.outside = self.dtype if outside is None else np.dtype(outside)
         self.nodes: list[Any] = []
@@ -93,6 +94,12 @@ class Graph:
     def sum(self, x: str) -> str:
         """The sum of each row, as a column."""
         return self.op("ReduceSum", x, self.index([1]), keepdims=1)
+
+    def extreme(self, kind: str, x: str) -> str:
+        """The largest (ReduceMax) or least (ReduceMin) number of each row, as a column."""
+        if self.opset < 18:
+            return self.op(kind, x, axes=[1], keepdims=1)
+        return self.op(kind, x, self.index([1]), keepdims=1)
 
     def column(self, x: str, j: int) -> str:
         """Column j."""
@@ -255,14 +262,14 @@ class Graph:
     @step.register
     def _(self, step: s.KeepTop, x: str, width: int) -> str:
         z = self.run(step.parts[0], x, width)
-        near = self.op("Sub", self.op("ReduceMax", x, axes=[1], keepdims=1), self.const(TIE))
+        near = self.op("Sub", self.extreme("ReduceMax", x), self.const(TIE))
         top = self.op("ArgMax", self.op("Cast", self.op("GreaterOrEqual", x, near), to=self.type), axis=1, keepdims=1)
         lead = self.op("Sub", self.op("GatherElements", x, top, axis=1), x)
         lead = self.op("Where", self.op("Less", lead, self.const(TIE)), self.const(0.0), lead)
         change = self.op("Sub", self.op("Sub", self.op("GatherElements", z, top, axis=1), z), lead)
         falls = self.op("Less", change, self.const(0.0))
         ratio = self.op("Neg", self.op("Div", lead, self.op("Where", falls, change, self.const(-1.0))))
-        share = self.op("ReduceMin", self.op("Where", falls, ratio, self.const(2.0)), axes=[1], keepdims=1)
+        share = self.extreme("ReduceMin", self.op("Where", falls, ratio, self.const(2.0)))
         share = self.op("Min", self.times(share, 1.0 - 1e-9), self.const(1.0))
         return self.op("Add", x, self.op("Mul", share, self.op("Sub", z, x)))
 
@@ -270,7 +277,7 @@ class Graph:
     def _(self, step: s.OneVsRest, x: str, width: int) -> str:
         top = self.op("ArgMax", x, axis=1, keepdims=1)
         is_top = self.op("Equal", self.index(np.arange(width)[None]), top)
-        largest = self.op("ReduceMax", x, axes=[1], keepdims=1)
+        largest = self.extreme("ReduceMax", x)
         others = self.sum(self.op("Where", is_top, self.const(0.0), x))
         rest = self.op("Where", is_top, others, self.op("Sub", self.op("Add", others, largest), x))
         rest = self.op("Max", rest, self.const(self.floor()))
@@ -296,6 +303,15 @@ class Graph:
         sums = self.op("Sub", self.op("Concat", *inverse, axis=1), self.const(float(width - 2)))
         return self.op("Div", self.const(1.0), self.op("Max", sums, self.const(1.0)))
 
+    def prepare(self, x: str, *, logits: bool, renormalize: bool = False) -> str:
+        """The row that the first step gets, columns in the order of the predictions."""
+        if logits:
+            return self.op("Max", self.op("Softmax", x, axis=1), self.const(self.floor()))
+        if renormalize:
+            top = self.extreme("ReduceMax", x)
+            x = self.op("Div", x, self.op("Where", self.op("Greater", top, self.const(2.0)), top, self.const(1.0)))
+        return self.op("Max", self.op("Div", x, self.sum(x)), self.const(self.floor()))
+
     @property
     def type(self) -> int:
         """The code of the graph's precision in ONNX."""
@@ -307,21 +323,14 @@ def code(dtype: Any) -> int:
     return 11 if np.dtype(dtype) == np.float64 else 1
 
 
-def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64) -> Any:
+def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, inside: Any = None) -> Any:
     """The model: input `predictions` (n, k), output `probabilities` (n, k)."""
     onnx = require("onnx", extra="export")
     s.check_steps(fitted.steps, fitted.k)
-    outside = check_precision(dtype)
-    graph = Graph(np.float64 if decides(fitted.steps) else outside, outside)
+    outside, precision = check_precision(fitted.steps, dtype, inside)
+    graph = Graph(precision, outside)
     x = graph.cast("predictions", outside, graph.dtype)
-    if fitted.logits:
-        x = graph.op("Max", graph.op("Softmax", x, axis=1), graph.const(graph.floor()))
-    else:
-        if fitted.renormalize:
-            top = graph.op("ReduceMax", x, axes=[1], keepdims=1)
-            large = graph.op("Greater", top, graph.const(2.0))
-            x = graph.op("Div", x, graph.op("Where", large, top, graph.const(1.0)))
-        x = graph.op("Max", graph.op("Div", x, graph.sum(x)), graph.const(graph.floor()))
+    x = graph.prepare(x, logits=fitted.logits, renormalize=fitted.renormalize)
     if fitted.columns is not None:
         x = graph.op("Gather", x, graph.index(fitted.columns), axis=1)
     out = graph.run(fitted.steps, x, fitted.k)

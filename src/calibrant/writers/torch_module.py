@@ -17,7 +17,7 @@ from calibrant.runtime import Map
 from calibrant.simplex import FLOOR
 from calibrant.steps.torch_modules import sequence
 from calibrant.typing import FloatArray
-from calibrant.writers.calls import check_precision, decides
+from calibrant.writers.calls import check_precision
 
 #: Largest difference of a probability, in double precision.
 TOLERANCE = 1e-12
@@ -56,18 +56,16 @@ class CalibrationModule(nn.Module):
         return out.to(torch.float32) if self.single else out
 
 
-def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64) -> CalibrationModule:
+def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, inside: Any = None) -> CalibrationModule:
     """The module of a map.
 
     In single precision what goes in and comes out is single; a map that decides on which side of a number a value lies
     stays double inside, where a rounded value might get the other answer.
     """
+    outside, precision = check_precision(fitted.steps, dtype, inside)
     module = CalibrationModule(fitted, notes).eval()
-    if check_precision(dtype) == np.float32:
-        if not decides(fitted.steps):
-            module = module.float()
-        module.single = True
-    return module
+    module.single = outside == np.float32
+    return module.float() if precision == np.float32 else module
 
 
 def to_bytes(written: CalibrationModule) -> bytes:

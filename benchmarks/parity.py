@@ -1,0 +1,134 @@
+"""How far every export is from its calibrator, on real predictions: all storable methods × all targets.
+
+    CALIBRANT_PREDICTIONS=folder python benchmarks/parity.py run [methods ...]
+    python benchmarks/parity.py show
+
+`run` fits each method to predictions of 2, 3, 10 and 100 classes, writes it for every target, predicts other rows with
+what was written (corner cases included, by the proof of each export) and appends the largest difference of a
+probability from the NumPy definition to ``benchmarks/out/parity.csv``; a second call goes on where the first stopped.
+`show` prints a Markdown table with the largest of all numbers of classes, and puts it into docs/export.md.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import warnings
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
+
+import h5py
+import numpy as np
+
+from calibrant import get_calibrator, list_calibrators
+from calibrant.writers.exporting import TARGETS, export_with_proof
+from timing import OUT
+
+#: A set of each number of classes.
+SETS = {
+    2: ("tabular-binary", "spambase/RF/0"),
+    3: ("tabular-multiclass", "gss_happy/RF/0"),
+    10: ("vision-text", "cifar10/resnet56/0"),
+    100: ("vision-text", "cifar100/wrn16-4_netcal/0"),
+}
+#: Every target, with its precisions.
+COLUMNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "Python": ("python", {}),
+    "JavaScript": ("js", {}),
+    "C": ("c", {}),
+    "SQL (DuckDB)": ("sql", {"dialect": "duckdb"}),
+    "ONNX": ("onnx", {}),
+    "torch": ("torch", {}),
+    "ONNX, float32": ("onnx", {"dtype": "float32"}),
+    "torch, float32": ("torch", {"dtype": "float32"}),
+}
+FIELDS = ["method", "k", "target", "difference"]
+CALIBRATION_ROWS, TEST_ROWS = 2000, 500
+FILE = OUT / "parity.csv"
+DOCS = Path(__file__).parents[1] / "docs" / "export.md"
+START, END = "<!-- parity: benchmarks/parity.py -->\n", "<!-- end of parity -->\n"
+
+
+def load(k: int) -> tuple[Any, Any, Any]:
+    """Calibration predictions and labels, and rows to predict."""
+    suite, group = SETS[k]
+    with h5py.File(Path(os.environ["CALIBRANT_PREDICTIONS"]) / f"{suite}.h5") as file:
+        found = file[group]
+        p, y, test = (np.array(found[name]) for name in ("probas_cal", "labels_cal", "probas_test"))
+    return p[:CALIBRATION_ROWS].astype(np.float64), y[:CALIBRATION_ROWS], test[:TEST_ROWS].astype(np.float64)
+
+
+def difference(calibrator: Any, column: str, rows: Any) -> float:
+    """The largest difference of a probability, on `rows` and on those of the proof."""
+    to, options = COLUMNS[column]
+    done = export_with_proof(calibrator, to=to, **options)
+    if done.difference is None:
+        raise RuntimeError(f"{column}: what would run it is not installed")
+    fitted = calibrator.to_map()
+    if options.get("dtype") == "float32":
+        rows = rows.astype(np.float32).astype(np.float64)
+    found = partial(import_module(TARGETS[to].module).run, **options)(done.written, fitted, rows)
+    return max(done.difference, float(np.abs(found - fitted.predict_proba(rows)).max()))
+
+
+def run(methods: list[str]) -> None:
+    OUT.mkdir(exist_ok=True)
+    done = {(row["method"], row["k"], row["target"]) for row in read()}
+    for k in SETS:
+        p, y, rows = load(k)
+        for info in list_calibrators():
+            left = [column for column in COLUMNS if (info.name, str(k), column) not in done]
+            if not info.exports or not info.supports(k) or not left or (methods and info.name not in methods):
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                calibrator = get_calibrator(info.name).fit(p, y)
+            for column in left:
+                value = difference(calibrator, column, rows)
+                with FILE.open("a", newline="") as file:
+                    csv.writer(file).writerow([info.name, k, column, repr(value)])
+                print(f"{info.name}, {k} classes, {column}: {value:.1e}", flush=True)
+
+
+def read() -> list[dict[str, str]]:
+    if not FILE.exists():
+        return []
+    with FILE.open(newline="") as file:
+        return list(csv.DictReader(file, FIELDS))
+
+
+def table() -> str:
+    """The largest difference of each method and target."""
+    worst: dict[tuple[str, str], float] = {}
+    classes: dict[str, set[int]] = {}
+    for row in read():
+        key = row["method"], row["target"]
+        worst[key] = max(worst.get(key, 0.0), float(row["difference"]))
+        classes.setdefault(row["method"], set()).add(int(row["k"]))
+    lines = [f"| method | classes | {' | '.join(COLUMNS)} |", "|---|---|" + "---|" * len(COLUMNS)]
+    for info in list_calibrators():
+        if info.name in classes:
+            cells = [f"{worst[info.name, column]:.0e}" if (info.name, column) in worst else "" for column in COLUMNS]
+            sizes = ", ".join(map(str, sorted(classes[info.name])))
+            lines.append(f"| `{info.name}` | {sizes} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def show() -> None:
+    text = table()
+    print(text)
+    page = DOCS.read_text(encoding="utf-8")
+    before, after = page[: page.index(START) + len(START)], page[page.index(END) :]
+    DOCS.write_text(f"{before}\n{text}\n{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["run"]:
+        run(sys.argv[2:])
+    else:
+        show()

@@ -1,0 +1,159 @@
+"""Whole models as one ONNX graph: a converter of `CalibratedClassifier` for skl2onnx.
+
+skl2onnx writes the classifier, this module the calibrators and the average over folds, in double precision. What a
+graph predicts is therefore as exact as skl2onnx's version of the classifier.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+from calibrant.classifier import CalibratedClassifier
+from calibrant.classifier.pair import CalibratedPair, response_method
+from calibrant.inputs.labels import encode
+from calibrant.optional import require
+from calibrant.writers.calls import NotSupportedError
+from calibrant.writers.onnx_graph import Graph
+
+_ALIAS = "CalibrantCalibratedClassifier"
+_FLOAT, _DOUBLE = 1, 11
+
+
+def register_with_skl2onnx() -> None:
+    """Teach skl2onnx to convert `CalibratedClassifier`, alone and in pipelines: call it once before converting.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> import calibrant
+    >>> model = calibrant.CalibratedClassifier(LogisticRegression(), method="ts")
+    >>> model = model.fit([[0.0], [1.0], [2.0], [3.0]] * 10, [0, 1, 0, 1] * 10)
+    >>> calibrant.register_with_skl2onnx()  # doctest: +SKIP
+    >>> onnx_model = skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})  # doctest: +SKIP
+    """
+    skl2onnx = require("skl2onnx", extra="export")
+    shapes = require("skl2onnx.common.shape_calculator", extra="export")
+    skl2onnx.update_registered_converter(
+        CalibratedClassifier,
+        _ALIAS,
+        shapes.calculate_linear_classifier_output_shapes,
+        _convert,
+        options={"zipmap": [True, False, "columns"], "output_class_labels": [False, True], "nocl": [True, False]},
+    )
+
+
+def _scores(scope: Any, operator: Any, container: Any, pair: CalibratedPair) -> str:
+    """The name of what skl2onnx's version of a classifier will give: probabilities or decision values."""
+    parsing = require("skl2onnx._parse", extra="export")
+    classifier = pair.estimator.estimator if isinstance(pair.estimator, FrozenEstimator) else pair.estimator
+    _set_options(scope, container, classifier, raw_scores=_decides(pair))
+    found = parsing.parse_sklearn(scope, classifier, operator.inputs)
+    for variable in found:  # skl2onnx takes them for outputs of the whole model
+        variable.init_status(is_leaf=False)
+    return str(found[1].full_name)
+
+
+def _set_options(scope: Any, container: Any, classifier: Any, *, raw_scores: bool) -> None:
+    """Ask skl2onnx for arrays, and for decision values if the calibrator was fitted to these."""
+    while isinstance(classifier, Pipeline):
+        classifier = classifier.steps[-1][1]
+    known = scope.registered_models
+    alias = known["aliases"].get(type(classifier))
+    allowed = known["conv"][alias].get_allowed_options() if alias in known["conv"] else None
+    wanted = {"zipmap": False, "raw_scores": raw_scores}
+    if raw_scores and "raw_scores" not in (allowed or ()):
+        raise NotSupportedError(
+            f"skl2onnx does not give decision values of {type(classifier).__name__}, which this model calibrates: "
+            "calibrate its probabilities, with another method than sigmoid, isotonic or temperature."
+        )
+    for place in (scope, container):
+        place.add_options(id(classifier), {name: value for name, value in wanted.items() if name in (allowed or ())})
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Nodes of a fitted `CalibratedClassifier`: classifiers, calibrators, the average over folds, and the label."""
+    model: CalibratedClassifier = operator.raw_operator
+    double = type(operator.outputs[1].type).__name__.startswith("Double")
+    graph = Graph(np.float64, opset=container.target_opset_onnx)
+    pairs = model.calibrated_classifiers_
+    total = ""
+    for pair in pairs:
+        p = _calibrated(graph, pair, _scores(scope, operator, container, pair))
+        total = graph.op("Add", total, p) if total else p
+    mean = graph.op("Div", total, graph.const(float(len(pairs))))
+    probabilities = graph.op("Cast", mean, to=_DOUBLE if double else _FLOAT)
+    best = graph.op("ArgMax", mean, axis=1, keepdims=0)
+    names = _add(scope, container, graph)
+    classes = np.asarray(model.classes_)
+    labels = scope.get_unique_variable_name("classes")
+    if classes.dtype.kind in "iub":
+        container.add_initializer(labels, 7, [len(classes)], classes.astype(np.int64).tolist())
+    else:
+        container.add_initializer(labels, 8, [len(classes)], [str(label).encode() for label in classes.tolist()])
+    for kind, inputs, output in (
+        ("Identity", [names[probabilities]], operator.outputs[1]),
+        ("Gather", [labels, names[best]], operator.outputs[0]),
+    ):
+        container.add_node(kind, inputs, output.full_name, name=scope.get_unique_operator_name(kind))
+
+
+def _decides(pair: CalibratedPair) -> bool:
+    return response_method(pair.estimator, decisions=pair.decisions) == "decision_function"
+
+
+def _calibrated(graph: Graph, pair: CalibratedPair, scores: str) -> str:
+    """Probabilities of all classes, from the scores of one classifier."""
+    calibrator, classes = pair.calibrators[0], pair.classes
+    known = np.asarray(getattr(pair.estimator, "classes_", classes))
+    x = graph.op("Cast", scores, to=_DOUBLE)
+    decides = _decides(pair)
+    if decides:
+        if len(known) == 2:  # two classes have one decision value, the log-odds
+            x = graph.op("Gather", x, graph.index([-1]), axis=1)
+            x = graph.op("Concat", graph.op("Mul", x, graph.const(0.0)), x, axis=1)
+        x = graph.op("Div", x, graph.const(pair.scale))
+    x = graph.prepare(x, logits=decides)
+    if len(known) < len(classes):
+        x = _spread(graph, x, encode(known, classes), len(classes))
+        x = graph.op("Max", x, graph.const(graph.floor()))
+    fitted = calibrator.to_map()
+    if fitted.columns is not None:
+        x = graph.op("Gather", x, graph.index(fitted.columns), axis=1)
+    p = graph.run(fitted.steps, x, fitted.k)
+    if fitted.k < len(classes):
+        return _spread(graph, p, np.asarray(calibrator.classes_), len(classes))
+    return p
+
+
+def _spread(graph: Graph, x: str, places: Any, width: int) -> str:
+    """The columns of `x` at their places among `width`; the others are zero."""
+    filler = graph.op("Mul", graph.column(x, 0), graph.const(0.0))
+    source = np.full(width, len(places))
+    source[places] = np.arange(len(places))
+    return graph.op("Gather", graph.op("Concat", x, filler, axis=1), graph.index(source), axis=1)
+
+
+def _add(scope: Any, container: Any, graph: Graph) -> dict[str, str]:
+    """Put the nodes and constants of a graph into skl2onnx's; returns what values are called there."""
+    names: dict[str, str] = {}
+    for tensor in graph.constants:
+        names[tensor.name] = scope.get_unique_variable_name("calibrant")
+        container.add_initializer(names[tensor.name], None, None, tensor)
+    onnx = require("onnx", extra="export")
+    for node in graph.nodes:
+        inputs = [names.get(name, name) for name in node.input]
+        for name in node.output:
+            names[name] = scope.get_unique_variable_name("calibrant")
+        attributes = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
+        container.add_node(
+            node.op_type,
+            inputs,
+            [names[name] for name in node.output],
+            name=scope.get_unique_operator_name(node.op_type),
+            **attributes,
+        )
+    return names
