@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from calibrant.metrics import classwise_reliability_tables, reliability_table
+from calibrant.metrics import classwise_corp_curves, classwise_reliability_tables, corp_curve, reliability_table
 from calibrant.plots import BeforeAfterDisplay, ClasswiseReliabilityDisplay, ReliabilityDisplay
 from calibrant.plots.reliability import free_corner
 from calibrant.plots.style import shorten
+from calibrant.plots.traces import trace
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -54,6 +55,53 @@ def test_drawn_points_are_the_table(three: Data) -> None:
     assert labels == ["calibrated", f"model\nECE {table.expected_error:.3f}"]
 
 
+@pytest.mark.parametrize("curve", ["corp", "kernel", "belt"])
+def test_curves_without_bins(three: Data, curve: str) -> None:
+    y, p = three
+    display = ReliabilityDisplay.from_predictions(y, p, curve=curve, name="model")
+    drawn = trace(display.table)
+    np.testing.assert_allclose(display.line_.get_xydata(), np.column_stack([drawn.x, drawn.y]))
+    assert display.ax_.get_legend().get_texts()[1].get_text() == f"model\n{drawn.note}"
+    assert_text_inside(display.figure_)
+    assert_text_inside(BeforeAfterDisplay.from_predictions(y, p, p, curve=curve).figure_)
+    with pytest.raises(ValueError, match="n_bins can only be given for curve='bins'"):
+        ReliabilityDisplay.from_predictions(y, p, curve=curve, n_bins=4)
+
+
+def test_the_default_is_corp_unless_bins_are_asked_for(three: Data) -> None:
+    y, p = three
+    assert ReliabilityDisplay.from_predictions(y, p).table.brier == corp_curve(y, p).brier
+    assert len(ReliabilityDisplay.from_predictions(y, p, strategy="quantile").table) == 15
+    with pytest.raises(ValueError, match="curve must be"):
+        ReliabilityDisplay.from_predictions(y, p, curve="spline")
+
+
+def test_bins_of_one_or_two_rows_are_faint_and_off_the_line() -> None:
+    score = np.concatenate([np.full(50, 0.1), [0.5], np.full(50, 0.9)])
+    y = np.concatenate([np.arange(50) < 5, [1], np.arange(50) < 44]).astype(int)
+    display = ReliabilityDisplay.from_predictions(y, score, n_bins=10)
+    assert display.line_.get_xdata().round(6).tolist() == [0.1, 0.9]
+    assert display.ax_.collections[0].get_alpha().tolist() == [1.0, 0.3, 1.0]
+
+
+def test_rare_events_are_magnified() -> None:
+    rng = np.random.default_rng(0)
+    score = rng.beta(1, 60, 4000)
+    y = (rng.random(4000) < score).astype(int)
+    display = ReliabilityDisplay.from_predictions(y, score)
+    highest = display.table.axis.high
+    assert score.max() <= highest < 0.5
+    assert display.ax_.get_xticklabels()[-1].get_text() == f"{highest:g}"
+    assert display.table.histogram.sum() == 4000
+    assert np.count_nonzero(display.table.histogram) > 8
+    # A few confident ones keep the whole range in view, but on log-odds.
+    score[:20], y[:20] = 0.97, 1
+    spread = ReliabilityDisplay.from_predictions(y, score)
+    assert spread.table.axis.log_odds
+    assert np.isfinite(spread.line_.get_xydata()).all()
+    assert_text_inside(spread.figure_)
+
+
 def test_scikit_learn_conventions(three: Data) -> None:
     y, p = three
     model = LogisticRegression().fit(np.log(p), y)
@@ -72,7 +120,9 @@ def test_scikit_learn_conventions(three: Data) -> None:
 
 def test_options_and_one_class(three: Data) -> None:
     y, p = three
-    display = ReliabilityDisplay.from_predictions(y, p, label="bee", histogram=False, band=False, legend=False)
+    display = ReliabilityDisplay.from_predictions(
+        y, p, label="bee", n_bins=9, histogram=False, band=False, legend=False
+    )
     assert display.histogram_ax_ is None
     assert display.band_ is None
     assert display.ax_.get_legend() is None
@@ -129,9 +179,9 @@ def test_class_wise_grid_of_many_classes_shows_the_worst() -> None:
     y = rng.integers(0, 30, 400)
     display = ClasswiseReliabilityDisplay.from_predictions(y, p, max_classes=7)
     assert len(display.axes_) == 7
-    tables = classwise_reliability_tables(y, p, n_bins=10)
-    shown = min(tables[label].expected_error for label in display.tables)
-    hidden = max(tables[label].expected_error for label in tables if label not in display.tables)
+    tables = classwise_corp_curves(y, p, n_resamples=0)
+    shown = min(tables[label].brier.miscalibration for label in display.tables)
+    hidden = max(tables[label].brier.miscalibration for label in tables if label not in display.tables)
     assert shown >= hidden
     assert "23 more" in display.figure_.get_suptitle()
     assert_text_inside(display.figure_)
@@ -144,7 +194,7 @@ def test_before_beside_after(three: Data) -> None:
     for ax, proba, title in zip(display.axes_, (p, flat), ("Before", "After")):
         table = reliability_table(y, proba, n_bins=6)
         np.testing.assert_allclose(ax.lines[1].get_xydata(), np.column_stack([table.score, table.frequency]))
-        assert ax.get_title() == f"{title}: ECE {table.expected_error:.3f}"
+        assert ax.get_title() == f"{title}\nECE {table.expected_error:.3f}"
     assert_text_inside(display.figure_)
     _, axes = plt.subplots(1, 2, figsize=(5.2, 2.6), layout="constrained")
     assert_text_inside(display.plot(axes).figure_)
@@ -158,8 +208,8 @@ def test_before_and_after_a_calibrator(three: Data) -> None:
     y, p = three
     fitted = get_calibrator("ts").fit(p, y)
     display = BeforeAfterDisplay.from_estimator(fitted, p, y)
-    assert display.before.expected_error == reliability_table(y, p).expected_error
-    assert display.after.expected_error == reliability_table(y, fitted.predict_proba(p)).expected_error
+    assert display.before.brier == corp_curve(y, p).brier
+    assert display.after.brier == corp_curve(y, fitted.predict_proba(p)).brier
 
 
 def test_hostile_and_long_names() -> None:
@@ -186,8 +236,8 @@ def test_histogram_scale_follows_the_counts() -> None:
 def test_legend_avoids_the_curve() -> None:
     low = reliability_table([0] * 30, np.linspace(0.5, 1, 30), n_bins=5)
     high = reliability_table([1] * 30, np.linspace(0, 0.5, 30), n_bins=5)
-    assert free_corner(low) == "upper left"
-    assert free_corner(high) == "lower right"
+    assert free_corner(trace(low)) == "upper left"
+    assert free_corner(trace(high)) == "lower right"
 
 
 def test_legend_lies_within_the_diagram() -> None:

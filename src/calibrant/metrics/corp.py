@@ -22,10 +22,11 @@ from scipy.special import xlogy
 
 from calibrant.calibrators.binary.binning import Grouped, group_scores
 from calibrant.calibrators.binary.isotonic import isotonic_steps
+from calibrant.metrics.axis import ScoreAxis, fitting_axis
 from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.losses import DEFAULT_FLOOR
 from calibrant.metrics.random import generator
-from calibrant.metrics.reliability import score_histogram
+from calibrant.metrics.reliability import HISTOGRAM_BINS
 from calibrant.metrics.scalars import public
 from calibrant.metrics.views import Kind, Shown, View, class_view, shown_view
 from calibrant.optional import require
@@ -64,8 +65,10 @@ class CorpCurve:
         The band: its ends at some of the scores.
     brier, log_loss : ScoreParts
         Parts of the two scores of the view, with the overall frequency as the forecast that knows nothing.
+    axis : ScoreAxis
+        Range of probabilities worth showing: a zoom or log-odds for rare events.
     histogram : ndarray
-        Weight of the scores in bins of equal width from 0 to 1.
+        Weight of the scores in `HISTOGRAM_BINS` bins of equal width on this axis.
     kind : str
         "binary", "top-label" or "class-wise".
     label : object
@@ -85,6 +88,7 @@ class CorpCurve:
     high: AnyFloatArray
     brier: ScoreParts
     log_loss: ScoreParts
+    axis: ScoreAxis
     histogram: AnyFloatArray
     kind: str
     label: Any
@@ -176,6 +180,8 @@ def _prepare(
         ends = np.append(starts[1:], len(fitted)) - 1
         at, low, high = _band(grouped, fitted, band, level, n_resamples, random_state)
         brier, log_loss = _parts(grouped, fitted)
+        # The predicted class is never rare.
+        axis = ScoreAxis() if shown.label is None else fitting_axis(grouped.score, fitted, grouped.weight)
         return CorpCurve(
             lower=grouped.score[starts],
             upper=grouped.score[ends],
@@ -186,7 +192,8 @@ def _prepare(
             high=high,
             brier=brier,
             log_loss=log_loss,
-            histogram=score_histogram(view.score, weight),
+            axis=axis,
+            histogram=axis.histogram(view.score, weight, HISTOGRAM_BINS),
             kind=shown.kind,
             label=shown.label,
             level=level,

@@ -6,25 +6,32 @@ Panels share their axes, so that they can be compared at a glance; each has its 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.bins import Strategy
 from calibrant.docs import describe_parameters
-from calibrant.metrics import ReliabilityTable, classwise_reliability_tables, reliability_table
+from calibrant.metrics.corp import CorpCurve
+from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.views import Kind
 from calibrant.optional import require
-from calibrant.plots.reliability import axis_labels, draw_table, predict
+from calibrant.plots.reliability import CLASSWISE, CURVES, Curve, axis_labels, chosen_curve, draw_trace, predict
 from calibrant.plots.style import BLUE, VERMILION, histogram_strip, plain, shorten, square_unit_axes
+from calibrant.plots.traces import Diagram, trace
 
 
-def _panel(ax: Any, table: ReliabilityTable, title: str, **look: Any) -> None:
-    square_unit_axes(ax)
-    draw_table(ax, table, **look)
+def _panel(ax: Any, table: Diagram, title: str, **look: Any) -> None:
+    drawn = trace(table)
+    draw_trace(ax, drawn, axis=square_unit_axes(ax, drawn.axis), **look)
     ax.set_title(title, fontsize="medium")
     histogram_strip(ax, table.histogram)
+
+
+def error_of(table: CorpCurve | ReliabilityTable) -> float:
+    """What classes are ordered by: miscalibration of the Brier score, or ECE."""
+    return table.brier.miscalibration if isinstance(table, CorpCurve) else table.expected_error
 
 
 class ClasswiseReliabilityDisplay:
@@ -32,7 +39,7 @@ class ClasswiseReliabilityDisplay:
 
     Parameters
     ----------
-    tables : mapping of label to ReliabilityTable
+    tables : mapping of label to CorpCurve or ReliabilityTable
         What to draw, in this order.
     n_left_out : int, default 0
         Number of classes that are not among the tables, told in the figure.
@@ -54,7 +61,7 @@ class ClasswiseReliabilityDisplay:
     ['a', 'b', 'c']
     """
 
-    def __init__(self, tables: Mapping[Any, ReliabilityTable], *, n_left_out: int = 0) -> None:
+    def __init__(self, tables: Mapping[Any, Diagram], *, n_left_out: int = 0) -> None:
         if not tables:
             raise ValueError("there are no tables to draw")
         self.tables = dict(tables)
@@ -67,9 +74,10 @@ class ClasswiseReliabilityDisplay:
         y_true: ArrayLike,
         y_prob: ArrayLike,
         *,
+        curve: Literal["auto", "corp", "bins"] = "auto",
         max_classes: int = 16,
-        n_bins: int = 10,
-        strategy: Strategy = "uniform",
+        n_bins: int | None = None,
+        strategy: Strategy | None = None,
         level: float = 0.95,
         sample_weight: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
@@ -79,16 +87,28 @@ class ClasswiseReliabilityDisplay:
 
         Parameters
         ----------
+        curve : {"auto", "corp", "bins"}, default="auto"
+            Isotonic curves or bins; "auto" is "corp", or "bins" if `n_bins` or `strategy` is given.
+        n_bins : int, optional
+            Number of bins; 15 if bins are wanted and nothing is said.
+        strategy : {"uniform", "quantile"}, optional
+            Bins of equal width (the default), or of equal mass.
         max_classes : int, default 16
             Draw at most this many classes: those with the largest calibration error.
         **options
             Options of `plot`.
         """
-        tables = classwise_reliability_tables(
-            y_true, y_prob, n_bins=n_bins, strategy=strategy, level=level, sample_weight=sample_weight, classes=classes
-        )
-        worst = sorted(tables, key=lambda label: -tables[label].expected_error)[:max_classes]
-        kept = {label: table for label, table in tables.items() if label in set(worst)}
+        which, bins = chosen_curve(curve, {"n_bins": n_bins, "strategy": strategy}, tuple(CLASSWISE))
+        given: dict[str, Any] = {"level": level, "sample_weight": sample_weight, "classes": classes, **bins}
+        # Bands take time, and most of many classes are not shown.
+        quick = {**given, "n_resamples": 0} if which == "corp" else given
+        tables: dict[Any, Any] = CLASSWISE[which](y_true, y_prob, **quick)
+        worst = sorted(tables, key=lambda label: -error_of(tables[label]))[:max_classes]
+        kept = {
+            label: CURVES[which](y_true, y_prob, label=label, **given) if which == "corp" else table
+            for label, table in tables.items()
+            if label in set(worst)
+        }
         return cls(kept, n_left_out=len(tables) - len(kept)).plot(**options)
 
     @classmethod
@@ -125,9 +145,10 @@ class ClasswiseReliabilityDisplay:
         self.axes_ = grid.ravel()[:n_panels]
         for spare in grid.ravel()[n_panels:]:
             spare.set_axis_off()
+        shared = len({trace(table).axis for table in self.tables.values()}) == 1
         for position, (ax, (label, table)) in enumerate(zip(self.axes_, self.tables.items())):
-            _panel(ax, table, f"{plain(shorten(label))}\nECE {table.expected_error:.3f}", markersize=6)
-            ax.tick_params(labelsize="small", labelleft=position % columns == 0)
+            _panel(ax, table, f"{plain(shorten(label))}\n{trace(table).note}", markersize=6)
+            ax.tick_params(labelsize="small", labelleft=position % columns == 0 or not shared)
         figure.supxlabel("Predicted probability", fontsize="medium")
         figure.supylabel("Observed frequency", fontsize="medium")
         if self.n_left_out:
@@ -143,7 +164,7 @@ class BeforeAfterDisplay:
 
     Parameters
     ----------
-    before, after : ReliabilityTable
+    before, after : CorpCurve, SmoothCurve, CalibrationBelt or ReliabilityTable
         What to draw.
 
     Attributes
@@ -161,7 +182,7 @@ class BeforeAfterDisplay:
     (2,)
     """
 
-    def __init__(self, before: ReliabilityTable, after: ReliabilityTable) -> None:
+    def __init__(self, before: Diagram, after: Diagram) -> None:
         self.before = before
         self.after = after
 
@@ -173,9 +194,10 @@ class BeforeAfterDisplay:
         before: ArrayLike,
         after: ArrayLike,
         *,
+        curve: Curve = "auto",
         kind: Kind = "auto",
-        n_bins: int = 15,
-        strategy: Strategy = "uniform",
+        n_bins: int | None = None,
+        strategy: Strategy | None = None,
         level: float = 0.95,
         sample_weight: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
@@ -185,26 +207,22 @@ class BeforeAfterDisplay:
 
         Parameters
         ----------
+        curve : {"auto", "corp", "kernel", "belt", "bins"}, default="auto"
+            As in `ReliabilityDisplay.from_predictions`.
         kind : {"auto", "binary", "top-label"}, default="auto"
             The second class of two, or the predicted class; "auto" is binary for two classes.
+        n_bins : int, optional
+            Number of bins; 15 if bins are wanted and nothing is said.
+        strategy : {"uniform", "quantile"}, optional
+            Bins of equal width (the default), or of equal mass.
         before, after : array-like of shape (n, k) or (n,)
             Probabilities without and with calibration.
         **options
             Options of `plot`.
         """
-        first, second = (
-            reliability_table(
-                y_true,
-                proba,
-                kind=kind,
-                n_bins=n_bins,
-                strategy=strategy,
-                level=level,
-                sample_weight=sample_weight,
-                classes=classes,
-            )
-            for proba in (before, after)
-        )
+        which, bins = chosen_curve(curve, {"n_bins": n_bins, "strategy": strategy})
+        given: dict[str, Any] = {"kind": kind, "level": level, "sample_weight": sample_weight, "classes": classes}
+        first, second = (CURVES[which](y_true, proba, **given, **bins) for proba in (before, after))
         return cls(first, second).plot(**options)
 
     @classmethod
@@ -237,7 +255,7 @@ class BeforeAfterDisplay:
         x_label, y_label = axis_labels(self.before)
         looks = ({"color": VERMILION, "marker": "s"}, {"color": BLUE, "marker": "o"})
         for ax, table, title, look in zip(self.axes_, (self.before, self.after), titles, looks):
-            _panel(ax, table, f"{plain(title)}: ECE {table.expected_error:.3f}", **look)
+            _panel(ax, table, f"{plain(title)}\n{trace(table).note}", **look)
             if not new:
                 ax.set_xlabel(x_label)
         if new:

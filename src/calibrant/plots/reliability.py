@@ -2,38 +2,69 @@
 
 A calibrated curve runs along the diagonal. Below it the event is rarer than predicted, above it more frequent;
 predictions that are too extreme bend the curve below the diagonal on the right and above it on the left. The tables
-come from `calibrant.metrics.reliability`; here they are drawn.
+come from `calibrant.metrics`; here they are drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.bins import Strategy
 from calibrant.docs import describe_parameters
-from calibrant.metrics import ReliabilityTable, reliability_table
+from calibrant.metrics import (
+    calibration_belt,
+    classwise_corp_curves,
+    classwise_reliability_tables,
+    corp_curve,
+    reliability_table,
+    smooth_curve,
+)
+from calibrant.metrics.axis import ScoreAxis
 from calibrant.metrics.views import Kind
-from calibrant.plots.style import BLUE, SERIES, histogram_strip, new_axes, plain, shorten, square_unit_axes
+from calibrant.plots.style import BLUE, SERIES, UNIT, histogram_strip, new_axes, plain, shorten, square_unit_axes
+from calibrant.plots.traces import Diagram, Trace, trace
 
 #: Marks the line of a curve, so that the next model on the same axes is drawn in another look.
 CURVE = "reliability-curve"
+CURVES: dict[str, Callable[..., Any]] = {
+    "corp": corp_curve,
+    "kernel": smooth_curve,
+    "belt": calibration_belt,
+    "bins": reliability_table,
+}
+CLASSWISE: dict[str, Callable[..., Any]] = {"corp": classwise_corp_curves, "bins": classwise_reliability_tables}
+
+Curve = Literal["auto", "corp", "kernel", "belt", "bins"]
 
 
-def axis_labels(table: ReliabilityTable) -> tuple[str, str]:
+def chosen_curve(curve: str, bins: dict[str, Any], known: Sequence[str] = tuple(CURVES)) -> tuple[str, dict[str, Any]]:
+    """The curve to draw and its options: "auto" is CORP, or bins if anything about bins was asked for."""
+    given = {name: value for name, value in bins.items() if value is not None}
+    if curve == "auto":
+        curve = "bins" if given else "corp"
+    if curve not in known:
+        raise ValueError(f"curve must be 'auto', {', '.join(map(repr, known))}, got {curve!r}")
+    if given and curve != "bins":
+        raise ValueError(f"{' and '.join(given)} can only be given for curve='bins', not for {curve!r}")
+    return curve, given
+
+
+def axis_labels(table: Diagram) -> tuple[str, str]:
     """What the two axes of a table show."""
-    if table.kind == "top-label":
+    if table.label is None:
         return "Confidence", "Accuracy"
     return f"Predicted probability of {plain(shorten(table.label))}", "Observed frequency"
 
 
-def draw_table(
+def draw_trace(
     ax: Any,
-    table: ReliabilityTable,
+    drawn: Trace,
     *,
+    axis: ScoreAxis = UNIT,
     label: str | None = None,
     color: str = BLUE,
     marker: str = "o",
@@ -41,29 +72,41 @@ def draw_table(
     markersize: float = 8,
     band: bool = True,
 ) -> tuple[Any, Any]:
-    """Curve and band of one table; returns the line and the band, or None for it.
+    """Curve and band of one table where the axis places them; returns the line and the band, or None for it.
 
     The larger a marker, the more rows its bin holds: what hangs on a few rows should not catch the eye.
     """
-    (line,) = ax.plot(table.score, table.frequency, color=color, linestyle=linestyle, linewidth=1.3, zorder=3)
-    share = np.sqrt(table.weight / table.weight.max())
-    markers = ax.scatter(
-        table.score,
-        table.frequency,
-        s=markersize**2 * (0.25 + 0.75 * share),
-        color=color,
-        marker=marker,
-        edgecolor="white",
-        linewidth=0.6,
-        zorder=4,
-        label=label,
+    place = axis.place
+    pointed = len(drawn.point_x) > 0
+    (line,) = ax.plot(
+        place(drawn.x), place(drawn.y), color=color, linestyle=linestyle, linewidth=1.3, zorder=3, label=None
     )
-    markers.set_clip_on(False)
-    if not band:
+    if pointed:
+        markers = ax.scatter(
+            place(drawn.point_x),
+            place(drawn.point_y),
+            s=markersize**2 * (0.25 + 0.75 * drawn.size),
+            color=color,
+            alpha=np.where(drawn.solid, 1.0, 0.3),
+            marker=marker,
+            edgecolor="white",
+            linewidth=0.6,
+            zorder=4,
+            label=label,
+        )
+        markers.set_clip_on(False)
+    else:
+        line.set_label(label)
+        line.set_linewidth(1.8)
+    if not band or not len(drawn.band_x):
         return line, None
-    # Whiskers show the interval of a bin that has no neighbour for the band to reach.
-    ax.vlines(table.score, table.low, table.high, color=color, linewidth=0.8, alpha=0.5, zorder=2)
-    filled = ax.fill_between(table.score, table.low, table.high, color=color, alpha=0.16, linewidth=0, zorder=2)
+    x, low, high = place(drawn.band_x), place(drawn.low), place(drawn.high)
+    if pointed:
+        # Whiskers show the interval of a bin that has no neighbour for the band to reach.
+        ax.vlines(x, low, high, color=color, linewidth=0.8, alpha=0.5, zorder=2)
+    # A band around the diagonal belongs to no curve: it is grey, and the first one is enough.
+    shade = color if drawn.around else "#808080"
+    filled = ax.fill_between(x, low, high, color=shade, alpha=0.16, linewidth=0, zorder=2)
     return line, filled
 
 
@@ -75,13 +118,14 @@ def predict(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 
 class ReliabilityDisplay:
-    """Reliability diagram of two classes or of the predicted class.
+    """Reliability diagram of two classes, of the predicted class, or of one class against the rest.
 
-    Make one with `from_predictions` or `from_estimator`; pass ``ax=display.ax_`` to draw another model beside it.
+    Make one with `from_predictions` or `from_estimator`; pass ``ax=display.ax_`` to draw another model beside it. If
+    the event is rare, the axes show small probabilities only, or log-odds.
 
     Parameters
     ----------
-    table : ReliabilityTable
+    table : CorpCurve, SmoothCurve, CalibrationBelt or ReliabilityTable
         What to draw.
     name : str, optional
         Name of the curve in the legend.
@@ -100,12 +144,12 @@ class ReliabilityDisplay:
     >>> import matplotlib
     >>> matplotlib.use("agg")
     >>> from calibrant.plots import ReliabilityDisplay
-    >>> display = ReliabilityDisplay.from_predictions([0, 1, 1, 0], [0.1, 0.7, 0.9, 0.2], n_bins=5)
+    >>> display = ReliabilityDisplay.from_predictions([0, 1, 1, 0], [0.1, 0.7, 0.9, 0.2])
     >>> display.ax_.get_ylabel()
     'Observed frequency'
     """
 
-    def __init__(self, table: ReliabilityTable, *, name: str | None = None) -> None:
+    def __init__(self, table: Diagram, *, name: str | None = None) -> None:
         self.table = table
         self.name = name
 
@@ -116,10 +160,11 @@ class ReliabilityDisplay:
         y_true: ArrayLike,
         y_prob: ArrayLike,
         *,
+        curve: Curve = "auto",
         kind: Kind = "auto",
         label: Any = None,
-        n_bins: int = 15,
-        strategy: Strategy = "uniform",
+        n_bins: int | None = None,
+        strategy: Strategy | None = None,
         level: float = 0.95,
         sample_weight: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
@@ -131,25 +176,25 @@ class ReliabilityDisplay:
 
         Parameters
         ----------
+        curve : {"auto", "corp", "kernel", "belt", "bins"}, default="auto"
+            The isotonic curve, which needs no choices; a kernel-smoothed one; a calibration belt; or bins. "auto" is
+            "corp", or "bins" if `n_bins` or `strategy` is given.
         kind : {"auto", "binary", "top-label"}, default="auto"
             The second class of two, or the predicted class; "auto" is binary for two classes.
         label : object, optional
             Judge this class against the rest.
+        n_bins : int, optional
+            Number of bins; 15 if bins are wanted and nothing is said.
+        strategy : {"uniform", "quantile"}, optional
+            Bins of equal width (the default), or of equal mass.
         name : str, optional
             Name of the curve in the legend.
         **options
             Options of `plot`.
         """
-        table = reliability_table(
-            y_true,
-            y_prob,
-            kind=kind,
-            label=label,
-            n_bins=n_bins,
-            strategy=strategy,
-            level=level,
-            sample_weight=sample_weight,
-            classes=classes,
+        which, bins = chosen_curve(curve, {"n_bins": n_bins, "strategy": strategy})
+        table = CURVES[which](
+            y_true, y_prob, kind=kind, label=label, level=level, sample_weight=sample_weight, classes=classes, **bins
         )
         return cls(table, name=name).plot(ax=ax, **options)
 
@@ -188,15 +233,15 @@ class ReliabilityDisplay:
             Look of the curve; by default one that no earlier curve on the axes has.
         """
         self.figure_, self.ax_ = new_axes(ax, (4.4, 5.3))
-        square_unit_axes(self.ax_)
+        drawn = trace(self.table)
+        axis = square_unit_axes(self.ax_, drawn.axis)
         earlier = sum(line.get_gid() == CURVE for line in self.ax_.lines)
         look = SERIES[earlier % len(SERIES)]
-        error = f"ECE {self.table.expected_error:.3f}"
-        label = f"{plain(shorten(self.name, 24))}\n{error}" if self.name else error
-        self.line_, self.band_ = draw_table(
+        self.line_, self.band_ = draw_trace(
             self.ax_,
-            self.table,
-            label=label,
+            drawn,
+            axis=axis,
+            label=f"{plain(shorten(self.name, 24))}\n{drawn.note}" if self.name else drawn.note,
             color=color or look[0],
             marker=marker or look[1],
             linestyle=linestyle or look[2],
@@ -209,7 +254,7 @@ class ReliabilityDisplay:
         self.histogram_ax_ = histogram_strip(self.ax_, self.table.histogram) if histogram else None
         self.ax_.set_xlabel(x_label)
         if legend:
-            corner = free_corner(self.table)
+            corner = free_corner(drawn, axis)
             # Corners of the diagram, not of the axes, which also hold the histogram.
             self.ax_.legend(
                 loc=corner,
@@ -222,10 +267,15 @@ class ReliabilityDisplay:
         return self
 
 
-def free_corner(table: ReliabilityTable) -> str:
-    """The corner that fewer bins reach into with their intervals; if equal, the one away from the curve."""
-    upper_left = np.count_nonzero((table.score < 0.6) & (table.high > 0.75))
-    lower_right = np.count_nonzero((table.score > 0.4) & (table.low < 0.25))
+def free_corner(drawn: Trace, axis: ScoreAxis = UNIT) -> str:
+    """The corner that less of the curve and its band reaches into; if equal, the one away from the curve."""
+    x, y, at, low, high = (axis.place(part) for part in (drawn.x, drawn.y, drawn.band_x, drawn.low, drawn.high))
+    upper_left = _share((x < 0.6) & (y > 0.75)) + _share((at < 0.6) & (high > 0.75))
+    lower_right = _share((x > 0.4) & (y < 0.25)) + _share((at > 0.4) & (low < 0.25))
     if upper_left == lower_right:
-        return "lower right" if float(table.weight @ (table.frequency - table.score)) > 0 else "upper left"
+        return "lower right" if float(np.mean(y - x)) > 0 else "upper left"
     return "upper left" if upper_left < lower_right else "lower right"
+
+
+def _share(where: Any) -> float:
+    return float(np.mean(where)) if len(where) else 0.0

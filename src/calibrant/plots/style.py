@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.metrics.axis import ScoreAxis
 from calibrant.optional import require
 from calibrant.typing import AnyFloatArray
 
@@ -24,6 +25,7 @@ TOWERING = 25.0
 MARGIN = 0.02
 STRIP_HEIGHT = 0.17
 DIAGONAL = "calibrated"
+UNIT = ScoreAxis()
 # Colour, marker and line of the first, second ... model in one diagram (Okabe and Ito, alternating in lightness).
 SERIES = (
     (BLUE, "o", "-"),
@@ -55,17 +57,24 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def square_unit_axes(ax: Any) -> None:
-    """A square from 0 to 1 with the diagonal of perfect calibration; what was made so before is left as it is."""
+def square_unit_axes(ax: Any, axis: ScoreAxis = UNIT) -> ScoreAxis:
+    """A square with the diagonal of perfect calibration, and the axis its ticks show.
+
+    What was made so before is left as it is, and its axis is returned: curves are drawn where it places them.
+    """
     if any(line.get_label() == DIAGONAL for line in ax.lines):
-        return
+        return getattr(ax, "score_axis", UNIT)
+    ax.score_axis = axis
     ax.plot([0, 1], [0, 1], linestyle=(0, (4, 3)), linewidth=1, color=GREY, zorder=1, label=DIAGONAL)
     ax.set(xlim=(-MARGIN, 1 + MARGIN), ylim=(-MARGIN, 1 + MARGIN), aspect="equal")
-    ticks = np.linspace(0, 1, 6)
-    ax.set_xticks(ticks)
-    ax.set_yticks(ticks)
+    ticks = axis.ticks(6 if not axis.log_odds else 5)
+    places = axis.place(np.array(ticks))
+    names = [f"{tick:.1f}" if axis == UNIT else f"{tick:g}" for tick in ticks]
+    ax.set_xticks(places, names)
+    ax.set_yticks(places, names)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
+    return axis
 
 
 def histogram_strip(ax: Any, histogram: AnyFloatArray) -> Any:
