@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.special import logsumexp, softmax
 
+from calibrant.softmax.problem import Point
 from calibrant.softmax.rows.arrays import ArrayProblem
 
 from .conftest import make_problem
@@ -113,6 +114,9 @@ def test_sums_of_the_preconditioners_are_parts_of_the_hessian(kind: str, weighte
     hessian = point.hessian().reshape(r, q, r, q)
     blocks = np.stack([hessian[j, :, j] for j in range(r)])
     np.testing.assert_allclose(point.class_blocks(), blocks, atol=1e-13)
+    some = np.array([0, r * q // 2, r * q - 1])
+    np.testing.assert_allclose(point.hessian_of(some), point.hessian()[np.ix_(some, some)], atol=1e-13)
+    np.testing.assert_allclose(Point.hessian_of(point, some), point.hessian_of(some), atol=1e-13)
     moments = point.class_moments()
     np.testing.assert_allclose(moments.square, np.einsum("jqq->jq", blocks), atol=1e-13)
     spread = (point.p * (1.0 - point.p) * problem.row_weight)[problem.first_free :]

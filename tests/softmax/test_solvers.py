@@ -77,7 +77,7 @@ def referee_convex(problem: ArrayProblem, penalty: Penalty) -> float:
         size = cp.sum(cp.multiply(penalty.strength, cp.abs(theta)))
     else:
         assert isinstance(penalty, GroupLasso)
-        size = sum(s * cp.norm(theta[m], 2) for s, m in zip(penalty.group_strength, penalty.masks))
+        size = sum(s * cp.norm(theta[penalty.groups == g], 2) for g, s in enumerate(penalty.group_strength))
     program = cp.Problem(cp.Minimize(loss + size))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -171,13 +171,42 @@ def test_two_parameters_against_brute_force() -> None:
 
 
 def test_auto_reads_what_solvers_declare() -> None:
-    small, large = make_problem("vector"), make_problem("matrix", n=20, k=50)
-    assert large.n_parameters > SOLVERS["proximal-newton"].most_parameters
-    for problem in (small, large):
-        assert choose("auto", problem, make_penalty("ridge", problem)).name == "newton"
-    assert choose("auto", small, make_penalty("lasso", small)).name == "proximal-newton"
-    assert choose("auto", large, make_penalty("lasso", large)).name == "fista"
-    assert choose("bfgs", small, make_penalty("none", small)).name == "lbfgs"
+    problem = make_problem("vector")
+    assert choose("auto", problem, make_penalty("ridge", problem)).name == "newton"
+    assert choose("auto", problem, make_penalty("lasso", problem)).name == "proximal-newton"
+    assert choose("bfgs", problem, make_penalty("none", problem)).name == "lbfgs"
+
+
+def by_part(problem: ArrayProblem, strengths: tuple[float, float, float], group_lasso: bool) -> Penalty:
+    """Strengths of off-diagonal weights, diagonal and intercepts of a matrix problem, as SMS penalises them."""
+    parts = np.zeros(problem.shape, dtype=int)
+    np.fill_diagonal(parts, 1)
+    parts[:, -1] = 2
+    strength = np.array(strengths)[parts]
+    return GroupLasso(strength, parts) if group_lasso else Lasso(strength)
+
+
+@pytest.mark.parametrize("group_lasso", [False, True])
+@pytest.mark.parametrize("strengths", [(0.02, 0.003, 0.001), (0.3, 0.01, 0.0005), (0.02, 0.1, 0.1)])
+def test_sparse_penalties_of_many_classes(group_lasso: bool, strengths: tuple[float, float, float]) -> None:
+    """More than 2000 coefficients, few of them not zero; the gap proves the optimum, gradients do not get below."""
+    problem = make_problem("matrix", n=300, k=46)
+    penalty = by_part(problem, strengths, group_lasso)
+    solution = solve(problem, penalty, tol=1e-8)
+    state = evaluate(problem, penalty, solution.theta)
+    assert duality_gap(state.point, penalty, solution.theta, state.u, state.objective) <= 1e-8 * state.objective
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gradients = solve(problem, penalty, opt="fista", max_iter=50)
+    assert solution.objective <= gradients.objective + 1e-12
+
+
+def test_gradients_finish_where_too_many_coefficients_may_leave_zero() -> None:
+    problem = make_problem("matrix", n=100, k=46)
+    penalty = by_part(problem, (1e-4, 1e-4, 1e-4), False)
+    assert np.sum(np.abs(problem.at(np.zeros(problem.shape)).gradient()) > penalty.strength) > 2000
+    solution = solve(problem, penalty, tol=1e-2)
+    assert solution.gap <= 1e-2
 
 
 @pytest.mark.parametrize("opt", ["newton", "lbfgs"])

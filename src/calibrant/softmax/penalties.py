@@ -118,18 +118,24 @@ class GroupLasso(Penalty):
     def __init__(self, strength: Any, groups: NDArray[np.int64]) -> None:
         super().__init__(strength)
         self.groups = np.unique(groups, return_inverse=True)[1].reshape(groups.shape).astype(np.int64)
-        self.masks = [self.groups == g for g in range(self.groups.max(initial=-1) + 1)]
-        self.group_strength = np.array([float(self.strength[mask].max()) for mask in self.masks])
+        self.group_strength = np.zeros(self.groups.max(initial=-1) + 1)
+        np.maximum.at(self.group_strength, self.groups, self.strength)
 
-    def _norms(self, theta: FloatArray) -> FloatArray:
-        return np.array([float(np.linalg.norm(theta[mask])) for mask in self.masks])
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Sums over the entries of each group."""
+        sums = np.bincount(self.groups.ravel(), values.ravel(), minlength=len(self.group_strength))
+        return sums.astype(np.float64, copy=False)
+
+    def norms(self, theta: FloatArray) -> FloatArray:
+        """The Euclidean norm of each group."""
+        return np.sqrt(self.sums(theta * theta))
 
     def value(self, theta: FloatArray) -> float:
-        return float(self.group_strength @ self._norms(theta))
+        return float(self.group_strength @ self.norms(theta))
 
     def dual_scale(self, u: FloatArray) -> float:
         """The largest factor in [0, 1] that makes `u` dual-feasible, ``‖u_group‖ ≤ s`` in every group."""
-        worst = float(np.max(self._norms(u) / self.group_strength))
+        worst = float(np.max(self.norms(u) / self.group_strength))
         return 1.0 if worst <= 1.0 else 1.0 / worst
 
 

@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from calibrant.typing import FloatArray
+from calibrant.typing import FloatArray, IntArray
 
 
 class ClassMoments(NamedTuple):
@@ -57,6 +57,16 @@ class Point(ABC):
     @abstractmethod
     def hessian(self) -> FloatArray:
         """The dense Hessian, for problems with few parameters: square, in the order of ``theta.ravel()``."""
+
+    def hessian_of(self, coefficients: IntArray) -> FloatArray:
+        """The rows and columns of the Hessian that belong to these positions in ``theta.ravel()``."""
+        columns = np.empty((len(coefficients), len(coefficients)))
+        direction = np.zeros_like(self.gradient())
+        for column, c in zip(columns, coefficients, strict=True):
+            direction.flat[c] = 1.0
+            column[:] = self.hessian_vector_product(direction).flat[coefficients]
+            direction.flat[c] = 0.0
+        return columns
 
     @abstractmethod
     def class_blocks(self) -> FloatArray:

@@ -294,6 +294,24 @@ class ArrayPoint(Point):
             out[here, here] += blocks[j]
         return out
 
+    def hessian_of(self, coefficients: IntArray) -> FloatArray:
+        problem, m = self.problem, len(coefficients)
+        of_class, feature = np.divmod(coefficients, problem.shape[1])
+        column, own = of_class + problem.first_free, feature >= problem.n_shared
+        out, blocks = np.zeros((m, m)), np.zeros((m, m))
+        features = np.empty((m, min(max(_HESSIAN_ELEMENTS // m, 256), problem.n_rows)), dtype=problem.dtype)
+        for start in range(0, problem.n_rows, features.shape[1]):
+            rows = slice(start, min(start + features.shape[1], problem.n_rows))
+            f = features[:, : rows.stop - start]
+            f[~own] = problem.shared[feature[~own], rows]
+            f[own] = problem.own[feature[own] - problem.n_shared, column[own], rows]
+            f *= np.sqrt(problem.row_weight[rows])
+            a = self.p[column, rows] * f
+            blocks += a @ f.T
+            out -= a @ a.T
+        out += np.where(of_class[:, None] == of_class, blocks, 0.0)
+        return out
+
     def class_blocks(self) -> FloatArray:
         problem = self.problem
         r, q = problem.shape

@@ -197,6 +197,10 @@ class SummedPoint(Point):
             self._hessian = self._mean(lambda point: point.hessian())
         return self._hessian.copy()
 
+    def hessian_of(self, coefficients: IntArray) -> FloatArray:
+        part: FloatArray = self._mean(lambda point: point.hessian_of(coefficients))
+        return part
+
     def class_blocks(self) -> FloatArray:
         blocks: FloatArray = self._mean(lambda point: point.class_blocks())
         return blocks

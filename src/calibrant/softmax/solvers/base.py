@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-import numpy as np
-
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.solution import Solution
 from calibrant.typing import FloatArray
@@ -20,7 +18,6 @@ class Solver(ABC):
     name : what `opt` calls it.
     tol, max_iter : what `None` means for it, the first unless `default_tol` knows better.
     needs_smooth : whether it asks a penalty for its gradient and curvature, not only for its prox.
-    most_parameters : beyond so many it would be slow or need too much memory; it is then not chosen by itself.
     draws_rows : whether it takes a random state.
     needs_arrays : whether it visits single rows, so that they have to be in memory (`ArrayProblem`).
     """
@@ -29,7 +26,6 @@ class Solver(ABC):
     tol: ClassVar[float] = 1e-8
     max_iter: ClassVar[int] = 100
     needs_smooth: ClassVar[bool] = False
-    most_parameters: ClassVar[float] = np.inf
     draws_rows: ClassVar[bool] = False
     needs_arrays: ClassVar[bool] = False
 

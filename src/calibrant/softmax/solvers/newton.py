@@ -24,7 +24,7 @@ from calibrant.softmax.solvers.damped_newton import (
     less_damping,
     more_damping,
 )
-from calibrant.softmax.solvers.preconditioners import ClassBlocks, ClassMeans, Factored
+from calibrant.softmax.solvers.preconditioners import MANY_FEATURES, ClassBlocks, ClassMeans, Factored
 from calibrant.softmax.solvers.solution import Solution
 from calibrant.typing import FloatArray
 
@@ -34,9 +34,7 @@ _TINY = 4
 _DENSE = 48
 #: ... and up to this many if the features are own-class ones, whose products BLAS cannot speed up.
 _DENSE_OWN = 256
-#: From this many shared features on, a diagonal and a mean replace the block of each class ...
-_MANY_FEATURES = 20
-#: ... and from this many on float32 is used, curvature is that of some rows, and `tol=None` means the larger bound.
+#: From this many shared features on float32 is used, curvature is that of some rows, and `tol=None` is a larger bound.
 _FLOAT32_FEATURES = 60
 _TOL_MANY_FEATURES = 1e-6
 #: The gap that float32 reaches for certain: the rest of the way is float64's.
@@ -193,8 +191,9 @@ def _preconditioner(problem: SoftmaxProblem, point: Point, curvature: FloatArray
     limit = _DENSE if problem.n_shared > 1 else _DENSE_OWN
     if problem.n_parameters <= limit:
         return Factored(point.hessian(), curvature)
-    many = problem.n_shared >= _MANY_FEATURES
-    return (ClassMeans if many else ClassBlocks)(point, curvature)
+    if problem.n_shared >= MANY_FEATURES:
+        return ClassMeans(point.class_moments(), curvature)
+    return ClassBlocks(point.class_blocks(), curvature)
 
 
 def _conjugate_gradients(

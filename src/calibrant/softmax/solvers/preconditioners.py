@@ -10,9 +10,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from calibrant.softmax.problem import Point
+from calibrant.softmax.problem import ClassMoments
 from calibrant.typing import FloatArray
 
+#: From this many shared features on, a diagonal and a mean replace the block of each class.
+MANY_FEATURES = 20
 #: Relative size of what is added to a block's diagonal so that directions without curvature can be inverted.
 _FLOOR = 1e-10
 
@@ -48,8 +50,8 @@ class ClassBlocks:
 
     patience = 15
 
-    def __init__(self, point: Point, curvature: FloatArray) -> None:
-        blocks = point.class_blocks()
+    def __init__(self, blocks: FloatArray, curvature: FloatArray) -> None:
+        blocks = blocks.copy()
         diagonal = np.einsum("jqq->jq", blocks)
         diagonal += curvature + _FLOOR * diagonal.max(axis=1, keepdims=True) + np.finfo(np.float64).tiny
         self._inverse = np.linalg.inv(blocks)
@@ -71,8 +73,8 @@ class ClassMeans:
 
     patience = 25
 
-    def __init__(self, point: Point, curvature: FloatArray) -> None:
-        scale, first, square = point.class_moments()
+    def __init__(self, moments: ClassMoments, curvature: FloatArray) -> None:
+        scale, first, square = moments
         mean = first / np.maximum(scale, np.finfo(np.float64).tiny)[:, None]
         variance = np.maximum(square - first * mean, _FLOOR * square)
         self._inverse = 1.0 / (curvature + variance + np.finfo(np.float64).tiny)

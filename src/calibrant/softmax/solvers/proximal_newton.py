@@ -1,68 +1,86 @@
-"""Proximal Newton: non-smooth penalties on the dense quadratic model of the loss.
+"""Proximal Newton: non-smooth penalties on the quadratic model of the loss.
 
 Each step minimises the model plus the penalty and searches along the way there for a decrease of the true objective;
-a handful of steps reaches any accuracy.
+a handful of steps reaches any accuracy. The models ask only for the curvature of coefficients that are not zero, or may
+not stay so: there are few of them, however many classes there are.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from calibrant.softmax.penalties import Penalty
+from calibrant.softmax.penalties import GroupLasso, Penalty
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.damped_newton import ARMIJO, LARGEST_DAMPING, SHORTEST, less_damping, more_damping
 from calibrant.softmax.solvers.fista import FISTA
+from calibrant.softmax.solvers.group_model import GroupModel
 from calibrant.softmax.solvers.solution import Solution, State, evaluate, judge
 from calibrant.typing import FloatArray
 
 _FISTA_STEPS = 2_000
+#: Beyond this many parameters FISTA may have to finish, and `tol=None` means what it means for it.
+_MANY_PARAMETERS = 2000
 
 #: Coefficients beyond this are no minimiser of a model but an overflow on its way.
 _LARGEST = 1e30
 
 
 class ProximalNewton(Solver):
-    """Proximal Newton for any penalty; the dense Hessian bounds it to a few thousand parameters."""
+    """Proximal Newton for any penalty."""
 
     name = "proximal-newton"
-    most_parameters = 2000
+
+    def default_tol(self, problem: SoftmaxProblem) -> float:
+        return self.tol if problem.n_parameters <= _MANY_PARAMETERS else FISTA.tol
 
     def minimise(
         self, problem: SoftmaxProblem, penalty: Penalty, *, tol: float, max_iter: int, theta: FloatArray | None = None
     ) -> Solution:
-        from calibrant.softmax.solvers.quadratic_models import GroupModel, SeparableModel, quadratic_model
-
+        model = _model(penalty)
         theta = np.zeros(problem.shape) if theta is None else theta
         state = evaluate(problem, penalty, theta, dense=True)
-        # The curvature changes little near the optimum: a model serves as long as it brings the error down fast.
-        model: SeparableModel | GroupModel | None = None
-        before, damping, gained = np.inf, 0.0, np.inf
+        damping, gained = 0.0, np.inf
         solution = judge(penalty, theta, state, 0, tol)
         while not solution.converged and solution.n_iter < max_iter:
             error = solution.error
-            if model is None or error > model.keep * before:
-                hessian = state.point.hessian()
-                if damping:
-                    hessian[np.diag_indices(problem.n_parameters)] += damping * problem.second_moments.ravel()
-                model = quadratic_model(hessian, penalty)
-            before = error
+            added = damping * problem.second_moments if damping else 0.0
             # A gap may stay wide while hardly anything is gained any more: then the model must be minimised better.
-            target = model.minimise(theta, state.u, min(error, max(gained, 1e-3 * tol)))
+            target = model.minimise(state.point, added, theta, state.u, min(error, max(gained, 1e-3 * tol)))
             t, moved = 0.0, None
+            if target is None:  # so many coefficients count that gradients alone are faster
+                return _continue(problem, penalty, theta, solution.n_iter, tol, FISTA.max_iter)
             if np.all(np.abs(target) < _LARGEST):  # a model without curvature may have no minimiser
                 t, moved = _line_search(problem, penalty, theta, target, state)
             if t <= SHORTEST and damping <= LARGEST_DAMPING and penalty.convex:  # saturated: hardly any curvature
-                damping, model, solution.n_iter = more_damping(damping), None, solution.n_iter + 1
+                damping, solution.n_iter = more_damping(damping), solution.n_iter + 1
                 continue
             if moved is None:  # a concave penalty where the loss is flat: the model says nothing, gradients still do
-                rest = FISTA().minimise(problem, penalty, tol=tol, max_iter=_FISTA_STEPS, theta=theta)
-                rest.n_iter += solution.n_iter
-                return rest
+                return _continue(problem, penalty, theta, solution.n_iter, tol, _FISTA_STEPS)
             damping, gained = less_damping(damping), state.objective - moved[1].objective
             theta, state = moved
             solution = judge(penalty, theta, state, solution.n_iter + 1, tol)
         return solution
+
+
+def _continue(
+    problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, n_iter: int, tol: float, max_iter: int
+) -> Solution:
+    """The rest of the way by gradients."""
+    rest = FISTA().minimise(problem, penalty, tol=tol, max_iter=max_iter, theta=theta)
+    rest.n_iter += n_iter
+    return rest
+
+
+def _model(penalty: Penalty) -> Any:
+    """What minimises the quadratic model; the compiled one is imported when it is needed."""
+    if isinstance(penalty, GroupLasso):
+        return GroupModel(penalty)
+    from calibrant.softmax.solvers.quadratic_models import SeparableModel
+
+    return SeparableModel(penalty)
 
 
 def _line_search(
