@@ -29,7 +29,7 @@ from calibrant.inputs.labels import (
     name_columns,
     order_of_names,
 )
-from calibrant.inputs.predictions import as_matrix, is_tensor, rounding_of, to_log_probabilities
+from calibrant.inputs.predictions import as_matrix, is_dask, is_tensor, rounding_of, to_log_probabilities
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.softmax.rows.base import Rows
@@ -96,6 +96,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self._check_parameters()
         if is_tensor(X) and isinstance(self, RowsCalibrator):
             return self._fit_tensor(X, y, sample_weight)
+        if is_dask(X):
+            return self._fit_partitions(X, y, sample_weight)
         array, names = as_matrix(X)
         labels, categories = check_labels(y, len(array))
         weight = check_sample_weight(sample_weight, len(array))
@@ -154,6 +156,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """
         if is_tensor(X):
             return self._predict_tensor(X)
+        if is_dask(X):
+            from calibrant.calibrators.partitions import lazily
+
+            check_is_fitted(self)
+            return lazily(self.predict_proba, X, len(self.classes_))
         array, order = self._check_predictions(X)
         k = len(self.classes_)
         with for_products(max(min(max(1, BLOCK_ELEMENTS // k), len(array)), TILE), k, k):
@@ -169,14 +176,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
-        p = self.predict_proba(X)
+        p: Any = self.predict_proba(X)
         with np.errstate(divide="ignore"):
-            return np.log(p) if isinstance(p, np.ndarray) else p.log()
+            return p.log() if is_tensor(p) else np.log(p)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each row after calibration."""
-        top = self.predict_proba(X).argmax(1)
-        return self.classes_[top if isinstance(top, np.ndarray) else top.cpu().numpy()]
+        top: Any = self.predict_proba(X).argmax(1)
+        if is_dask(X):
+            return top.map_blocks(self.classes_.__getitem__, dtype=self.classes_.dtype)
+        return self.classes_[top.cpu().numpy() if is_tensor(top) else top]
 
     @abstractmethod
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
@@ -255,6 +264,25 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 "features as input: one column per class, as in fit. Reshape your data."
             )
         return columns
+
+    def _fit_partitions(self, X: Any, y: Any, sample_weight: Any) -> Calibrator:
+        """Fit to a Dask array or data frame whose partitions stay where they are, or to a sample of its rows."""
+        from calibrant.calibrators.partitions import PartitionSurvey
+
+        logits = self.input == "logits"
+        with limit():
+            survey = PartitionSurvey(X, y, sample_weight, logits=logits, renormalize=self.renormalize)
+            self.n_features_in_ = survey.n_given
+            self._set_names(survey.names)
+            self.classes_, self._column_order = name_columns(
+                survey.labels, survey.n_columns, classes=self.classes, names=survey.names, categories=survey.categories
+            )
+            self.class_counts_ = survey.class_weights(self.classes_)
+            if isinstance(self, RowsCalibrator):
+                self._fit_rows(survey.rows(self.classes_, self._column_order))
+            else:
+                self._fit(*survey.in_memory(self.classes_, self._column_order))
+        return self
 
     def _predict_tensor(self, X: Any) -> Any:
         """Calibrated probabilities of a tensor, on its device; single precision for narrower than double."""
