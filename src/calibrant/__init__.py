@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from calibrant.calibrators.scaling.structured import SVSCalibrator as SVSCalibrator
     from calibrant.calibrators.scaling.temperature import TemperatureScalingCalibrator as TemperatureScalingCalibrator
     from calibrant.classifier import CalibratedClassifier as CalibratedClassifier
+    from calibrant.deployment.monitoring.monitor import CalibrationMonitor as CalibrationMonitor
     from calibrant.files.stored.persistence import load as load
     from calibrant.files.stored.persistence import save as save
     from calibrant.inputs.labels import CalibrationWarning as CalibrationWarning
@@ -40,6 +41,7 @@ _HOMES = {
     "AutoCalibrator": ".calibrators.auto.calibrator",
     "BinaryLogisticCalibrator": ".calibrators.scaling.binary_logistic",
     "CalibratedClassifier": ".classifier",
+    "CalibrationMonitor": ".deployment.monitoring.monitor",
     "CalibrationWarning": ".inputs.labels",
     "CalibratorInfo": ".calibrators.registry",
     "LogisticCalibrator": ".calibrators.scaling.logistic",

@@ -1,4 +1,4 @@
-"""Life after fitting: calibrators adapted to new class frequencies.
+"""Life after fitting: calibrators adapted to new class frequencies, watched, and repaired.
 
 Every public name can be imported from here; each is loaded on first use.
 """
@@ -7,6 +7,8 @@ from calibrant.lazy import attach
 
 _HOMES = {
     "AdaptedCalibrator": ".adaptation",
+    "CalibrationMonitor": ".monitoring.monitor",
+    "ChainedCalibrator": ".chain",
     "adapt": ".adaptation",
 }
 

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.lifting import fit_columns
 from calibrant.calibrators.state import StateCheck
-from calibrant.deployment.inputs import check_calibrator, class_shares, column_codes
+from calibrant.deployment.inputs import check_calibrator, class_shares, column_codes, take_columns
 from calibrant.deployment.prior_estimation import SharesEstimate, beyond_prior, estimate_shares, soft_confusion
 from calibrant.inputs.labels import CalibrationWarning
 from calibrant.metrics.recalibration import resolve_calibrator
@@ -248,9 +248,7 @@ def _unchanged(base: Calibrator) -> AdaptedCalibrator:
     """An adapted calibrator that predicts what `base` does, or what `base` was adapted from."""
     inner = base.calibrator_ if isinstance(base, AdaptedCalibrator) else base
     adapted = AdaptedCalibrator(clone(inner), input=base.input, classes=base.classes, renormalize=base.renormalize)
-    for name in ("classes_", "n_features_in_", "feature_names_in_", "_column_names", "_column_order", "class_counts_"):
-        if name in vars(base):
-            setattr(adapted, name, getattr(base, name))
+    take_columns(adapted, base)
     adapted.calibrator_, adapted.method_ = inner, "given"
     adapted.source_prior_ = adapted.prior_ = np.full(len(base.classes_), 1.0 / len(base.classes_))
     return adapted

@@ -74,3 +74,10 @@ def class_shares(shares: Any, classes: NDArray[Any], name: str = "prior") -> Flo
     if abs(total - 1.0) > _ROUNDING:
         raise ValueError(f"The shares in {name} sum to {total:.6g}, not to 1.")
     return values / total
+
+
+def take_columns(target: Calibrator, fitted: Calibrator) -> None:
+    """Let `target` take the predictions that `fitted` takes: the same columns, names and classes."""
+    for name in ("classes_", "n_features_in_", "feature_names_in_", "_column_names", "_column_order", "class_counts_"):
+        if name in vars(fitted):
+            setattr(target, name, getattr(fitted, name))

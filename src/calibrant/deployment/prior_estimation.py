@@ -4,7 +4,8 @@ If the rows of each class look as they did at calibration, calibrated probabilit
 ``f(p) Σ_j q_j p_j / s_j`` today, for the shares s of the classes then and q now. Maximum likelihood
 (`em_shares`; Saerens et al., 2002) maximises ``Σ_i log Σ_j q_j p_ij / s_j``, which is concave in q. Inverting the
 confusion of labelled rows (`bbse_shares`; Lipton et al., 2018) solves ``Σ_j q_j E[p | y = j] = mean of p today``.
-Both are drawn towards s: by one row that is counted as if it had been seen, and by as much as sampling noise hides.
+Both are drawn towards s: by as many rows as there are classes, counted as if they had been seen, and by as much as
+sampling noise hides.
 """
 
 from __future__ import annotations
@@ -51,26 +52,27 @@ def em_shares(
     start: FloatArray | None = None,
     slack: float = _SLACK,
 ) -> FloatArray:
-    """Shares q that maximise ``Σ_i c_i log Σ_j q_j p_ij / s_j + Σ_j s_j log q_j``.
+    """Shares q that maximise ``Σ_i c_i log Σ_j q_j p_ij / s_j + k Σ_j s_j log q_j``.
 
-    The last sum is worth one row and keeps all shares positive. Steps of expectation maximisation, extrapolated
-    (SQUAREM, Varadhan & Roland, 2008) where that does not lose likelihood. The largest ratio of a step's result to q
-    bounds the distance to the maximum, and `slack`, in nats in total, is the bound at which it ends.
+    The last sum is worth k rows and keeps shares away from zero, where errors cost most. Steps of expectation
+    maximisation, extrapolated (SQUAREM, Varadhan & Roland, 2008) where that does not lose likelihood. The largest
+    ratio of a step's result to q bounds the distance to the maximum; at the bound `slack`, in nats in total, it ends.
 
     Examples
     --------
     >>> p = np.repeat([[0.9, 0.1], [0.1, 0.9]], [300, 100], axis=0)  # of which half and half were expected
     >>> em_shares(p, np.array([0.5, 0.5])).round(3)
-    array([0.811, 0.189])
+    array([0.81, 0.19])
     """
     ratio = p / source
     counts = np.ones(len(p)) if counts is None else counts
-    total = float(counts.sum()) + 1.0
+    expected = p.shape[1] * source
+    total = float(counts.sum()) + p.shape[1]
 
     def evaluate(q: FloatArray) -> tuple[float, FloatArray]:
         density = ratio @ q
-        value = float(counts @ np.log(density) + source @ np.log(q))
-        return value, q * ((counts / density) @ ratio) / total + source / total
+        value = float(counts @ np.log(density) + expected @ np.log(q))
+        return value, q * ((counts / density) @ ratio) / total + expected / total
 
     q = source if start is None else start
     value, after = evaluate(q)
@@ -124,9 +126,8 @@ def bbse_shares(confusion: FloatArray, mean: FloatArray, n_labelled: int, n_unla
     ratio, _ = nnls(
         np.vstack([confusion * scale[:, None], ridge * np.eye(k)]), np.append(mean * scale, np.full(k, ridge))
     )
-    # No class is ruled out: one row as expected from the shares of the calibration is counted as if it had been seen.
-    shares = ratio * source
-    return np.asarray((n_unlabelled * shares / shares.sum() + source) / (n_unlabelled + 1.0))
+    shares = ratio * source  # k rows with the shares of the calibration are counted as if they had been seen
+    return np.asarray((n_unlabelled * shares / shares.sum() + k * source) / (n_unlabelled + k))
 
 
 def estimate_shares(

@@ -17,6 +17,7 @@ from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.lifting import OneVsOneCalibrator, OneVsRestCalibrator
 from calibrant.calibrators.registry import list_calibrators
 from calibrant.deployment.adaptation import AdaptedCalibrator
+from calibrant.deployment.chain import ChainedCalibrator
 
 #: Sizes that a file may claim without holding as many values: empty arrays, and texts shorter than their type.
 _MOST_UNFILLED = 1_000_000
@@ -184,7 +185,7 @@ def _decode_object(value: dict[str, Any]) -> Calibrator:
 
 def _find_class(name: str) -> type[Calibrator] | None:
     """The storable calibrator of this name: those of registered methods that can be stored, and the wrappers."""
-    for cls in (OneVsRestCalibrator, OneVsOneCalibrator, AdaptedCalibrator):
+    for cls in (OneVsRestCalibrator, OneVsOneCalibrator, AdaptedCalibrator, ChainedCalibrator):
         if cls.__name__ == name:
             return cls
     for info in list_calibrators():

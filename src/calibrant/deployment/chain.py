@@ -1,0 +1,82 @@
+"""One calibrator after another: a repair of a map that is in use, without the data it was fitted to."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils._param_validation import HasMethods
+
+from calibrant.calibrators.base import Calibrator, steps_of
+from calibrant.calibrators.lifting import fit_columns
+from calibrant.calibrators.state import StateCheck
+from calibrant.deployment.inputs import take_columns
+from calibrant.simplex import log_probabilities
+from calibrant.steps import Step, run_from_logs
+from calibrant.typing import FloatArray, IntArray
+
+
+class ChainedCalibrator(Calibrator):
+    """Two calibrators, the second of which takes what the first predicts.
+
+    Parameters
+    ----------
+    first, second : estimator
+        The calibrators.
+
+    Attributes
+    ----------
+    first_, second_ : calibrator
+        The fitted ones.
+
+    Examples
+    --------
+    >>> from calibrant import NoCalibrator, TemperatureScalingCalibrator
+    >>> from calibrant.deployment import ChainedCalibrator
+    >>> chain = ChainedCalibrator(NoCalibrator(), TemperatureScalingCalibrator(smoothing=False))
+    >>> chain.fit([0.1, 0.2, 0.6, 0.9], [0, 1, 0, 1]).second_.inverse_temperature_ < 1
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Calibrator._parameter_constraints,
+        "first": [HasMethods(["fit", "predict_proba"])],
+        "second": [HasMethods(["fit", "predict_proba"])],
+    }
+
+    def __init__(
+        self,
+        first: Any,
+        second: Any,
+        *,
+        input: str = "probabilities",
+        classes: Any = None,
+        renormalize: bool = False,
+    ) -> None:
+        self.first = first
+        self.second = second
+        super().__init__(input=input, classes=classes, renormalize=renormalize)
+
+    @classmethod
+    def of_fitted(cls, first: Calibrator, second: Calibrator) -> ChainedCalibrator:
+        """The chain of calibrators that are fitted already, `second` to the classes of `first`, in their order."""
+        chain = cls(
+            clone(first), clone(second), input=first.input, classes=first.classes, renormalize=first.renormalize
+        )
+        take_columns(chain, first)
+        chain.first_, chain.second_ = first, second
+        return chain
+
+    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        self.first_ = fit_columns(self.first, x, y, weight)
+        between = log_probabilities(run_from_logs(steps_of(self.first_), np.array(x)))
+        self.second_ = fit_columns(self.second, between, y, weight)
+
+    def steps(self) -> list[Step]:
+        return [*steps_of(self.first_), *steps_of(self.second_)]
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        state.calibrator("first_", state.k)
+        state.calibrator("second_", state.k)

@@ -1,0 +1,162 @@
+"""Bets against calibrated probabilities: anytime-valid evidence that labels no longer follow them.
+
+A bettor believes that class j is ``e^δ`` times as likely (relative to the others) as p says, or that the right
+probabilities are proportional to ``p^b``. Her capital, 1 at the start, is multiplied by the ratio of her probability of
+each label to p's. If labels follow p this has expectation 1 at every row, whatever came before, so that her capital is
+a martingale. So is any average of bettors, and one who waits and begins with row t; spreading the beginnings over all
+rows, with shares that sum to one, keeps a late change visible. By Ville's inequality the chance that such an average,
+which starts at 1 and is never negative, ever reaches ``1 / alpha`` is at most alpha: it may be looked at after every
+batch, for ever.
+
+With a tolerance τ the probabilities are presumed right only up to factors between classes: the truth is proportional to
+``p e^a`` for some a with ``max a - min a ≤ τ``, another one in each row. Each ratio is divided by the largest
+expectation it can have then, which leaves a supermartingale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.simplex import log_probabilities, log_softmax
+from calibrant.typing import FloatArray, IntArray
+
+#: What the bettors believe: shifts of a class's log-odds, and logarithms of the slope b.
+SHIFTS = np.array([-1.6, -0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8, 1.6])
+LOG_SLOPES = np.array([-0.8, -0.4, -0.2, -0.1, -0.05, 0.05, 0.1, 0.2, 0.4, 0.8])
+#: Rows after which about half of the bettors' capital is in play.
+_EARLY_ROWS = 100.0
+
+
+def classes_bet_on(k: int) -> IntArray:
+    """Columns that have bettors of their own: of two classes one says it all."""
+    return np.arange(k) if k > 2 else np.array([1])
+
+
+def log_waiting(rows: float) -> float:
+    """Logarithm of the share of the capital that begins to bet after more than so many rows.
+
+    Examples
+    --------
+    >>> log_waiting(0.0)
+    -0.0
+    """
+    return -float(np.log1p(np.log1p(rows / _EARLY_ROWS)))
+
+
+def log_ratios(p: FloatArray, y: IntArray, tolerance: float = 0.0) -> FloatArray:
+    """Logarithm of the factor by which rows `p` (n, k) with labels `y` multiply the capital of each bettor.
+
+    First the shifts of each class that is bet on, class by class, then the slopes.
+
+    Examples
+    --------
+    >>> factors = np.exp([log_ratios(np.array([[0.7, 0.2, 0.1]]), np.array([label])) for label in range(3)])
+    >>> bool(np.allclose([0.7, 0.2, 0.1] @ factors, 1.0))  # fair, if the labels follow the probabilities
+    True
+    """
+    columns = classes_bet_on(p.shape[1])
+    occurred = np.bincount(y, minlength=p.shape[1])[columns]
+    of_bets = p[:, columns]
+    shifts = np.empty((len(columns), len(SHIFTS)))
+    for i, shift in enumerate(SHIFTS):
+        presumed = np.copysign(tolerance, shift)
+        change = np.log1p(of_bets * np.expm1(presumed + shift)) - np.log1p(of_bets * np.expm1(presumed))
+        shifts[:, i] = shift * occurred - change.sum(axis=0)
+    x = log_probabilities(p)
+    rows = np.arange(len(p))
+    slopes = np.empty(len(LOG_SLOPES))
+    for i, log_slope in enumerate(LOG_SLOPES):
+        ratio = log_softmax(np.exp(log_slope) * x) - x
+        slopes[i] = ratio[rows, y].sum() - _largest_log_means(p, ratio, tolerance).sum()
+    return np.append(shifts.ravel(), slopes)
+
+
+def _largest_log_means(p: FloatArray, log_ratio: FloatArray, tolerance: float) -> FloatArray:
+    """Logarithm of the largest mean of a ratio under ``p e^a``, ``max a - min a ≤ tolerance``: all or nothing in a."""
+    if tolerance == 0.0:
+        return np.zeros(len(p))
+    order = np.argsort(-log_ratio, axis=1)
+    sorted_p = np.take_along_axis(p, order, axis=1)
+    upper = np.cumsum(sorted_p * np.exp(np.take_along_axis(log_ratio, order, axis=1)), axis=1)
+    mass = np.cumsum(sorted_p, axis=1)
+    gain = np.expm1(tolerance)
+    return np.asarray(np.log(np.max((upper[:, -1:] + gain * upper) / (mass[:, -1:] + gain * mass), axis=1)))
+
+
+@dataclass
+class Bets:
+    """The capital of all bettors on one stream of rows.
+
+    Attributes
+    ----------
+    rows : int
+        Rows bet on so far.
+    active : ndarray
+        Logarithm of the capital of each bettor that is in play.
+    run, since : ndarray
+        Largest logarithm of a bettor's gains over a stretch that ends now, and the row at which that stretch begins.
+    """
+
+    rows: int
+    active: FloatArray
+    run: FloatArray
+    since: IntArray
+
+    @classmethod
+    def start(cls, k: int) -> Bets:
+        """Before the first row."""
+        m = len(classes_bet_on(k)) * len(SHIFTS) + len(LOG_SLOPES)
+        return cls(0, np.full(m, -np.inf), np.zeros(m), np.zeros(m, dtype=np.int64))
+
+    def update(self, p: FloatArray, y: IntArray, tolerance: float, first_row: int) -> None:
+        """Bet on a block of rows, the first of which is row `first_row` of all that were seen."""
+        begins = log_waiting(self.rows), log_waiting(self.rows + len(p))
+        starting = begins[0] + np.log(-np.expm1(begins[1] - begins[0]))
+        gains = log_ratios(p, y, tolerance)
+        self.active = np.logaddexp(self.active, starting) + gains
+        self.since = np.where(self.run <= 0.0, first_row, self.since)
+        self.run = np.maximum(self.run, 0.0) + gains
+        self.rows += len(p)
+
+    def log_capital(self) -> FloatArray:
+        """Logarithm of each bettor's capital, in play or waiting."""
+        return np.asarray(np.logaddexp(self.active, log_waiting(self.rows)))
+
+    def log_means(self) -> tuple[FloatArray, float]:
+        """Logarithms of the mean capital of the bettors on each class, and of those on the slope."""
+        capital = self.log_capital()
+        classes = capital[: -len(LOG_SLOPES)].reshape(-1, len(SHIFTS))
+        return log_mean(classes), float(log_mean(capital[-len(LOG_SLOPES) :]))
+
+    def log_evidence(self) -> float:
+        """Logarithm of the mean of all: half of the money is on classes, half on the slope."""
+        classes, slope = self.log_means()
+        return float(log_mean(np.array([log_mean(classes), slope])))
+
+    def to_json(self) -> dict[str, Any]:
+        """The state in terms of JSON; a bettor who has not begun has the capital None."""
+        active = [value if np.isfinite(value) else None for value in self.active.tolist()]
+        return {"rows": self.rows, "active": active, "run": self.run.tolist(), "since": self.since.tolist()}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any], k: int) -> Bets:
+        """What `to_json` was given, for k classes."""
+        active = [-np.inf if item is None else item for item in value["active"]]
+        run, since = np.array(value["run"], dtype=np.float64), np.array(value["since"], dtype=np.int64)
+        bets = cls(int(value["rows"]), np.array(active, dtype=np.float64), run, since)
+        if not bets.active.shape == run.shape == since.shape == cls.start(k).active.shape:
+            raise ValueError(f"these are not bets on {k} classes")
+        return bets
+
+
+def log_mean(x: FloatArray) -> Any:
+    """Logarithm of the mean of ``exp(x)`` along the last axis."""
+    return log_sum(x) - np.log(x.shape[-1])
+
+
+def log_sum(x: FloatArray) -> Any:
+    """Logarithm of the sum of ``exp(x)`` along the last axis; scipy's is many times slower for a few numbers."""
+    return np.logaddexp.reduce(x, axis=-1)

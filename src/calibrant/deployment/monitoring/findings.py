@@ -1,0 +1,157 @@
+"""What changed, since when, how large it is, and the smallest repair that removes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.registry import get_calibrator
+from calibrant.deployment.adaptation import adapt
+from calibrant.deployment.chain import ChainedCalibrator
+from calibrant.deployment.monitoring.bets import LOG_SLOPES, SHIFTS, Bets, classes_bet_on
+from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.reliability import wilson_interval
+from calibrant.metrics.slope import miscalibration
+from calibrant.numerals import percent
+from calibrant.typing import FloatArray, IntArray
+
+#: Confidence level of sizes.
+LEVEL = 0.95
+#: P-value below which a kind of miscalibration has to be repaired, and that of all that a linear repair leaves.
+_NEEDED, _NOT_LINEAR = 0.05, 0.01
+#: Rows below which nothing is measured or repaired.
+_FEWEST = 20
+
+
+@dataclass(frozen=True)
+class Change:
+    """What the most successful bettor believes, and what the latest rows show of it.
+
+    Attributes
+    ----------
+    kind : {"class", "slope"}
+        A class that occurs more or less often than predicted, or probabilities that are too extreme or too timid.
+    label : object or None
+        The class.
+    segment : str or None
+        The segment; `None` for all rows.
+    since : int
+        The labelled row, counted from 0, with which it began, about.
+    rows : int
+        Rows on which it was measured.
+    predicted : float
+        Mean probability of the class; 1 for the slope.
+    observed : Estimate
+        Its frequency, or the slope (below 1: too extreme), with an interval.
+    """
+
+    kind: str
+    label: Any
+    segment: str | None
+    since: int
+    rows: int
+    predicted: float
+    observed: Estimate
+
+    def __str__(self) -> str:
+        where = "" if self.segment is None else f"In the segment {self.segment}, "
+        found = self.observed
+        if self.kind == "class":
+            word = "more" if found.value > self.predicted else "less"
+            text = (
+                f"{where}{self.label} occurs {word} often than predicted: {percent(self.predicted)} predicted, "
+                f"{percent(found.value)} observed ({percent(found.low)} to {percent(found.high)})"
+            )
+        else:
+            word = "extreme" if found.value < 1.0 else "timid"
+            text = (
+                f"{where + 'the' if where else 'The'} probabilities are too {word}: the slope is {found.value:.2f} "
+                f"({found.low:.2f} to {found.high:.2f}), 1 is right"
+            )
+        return f"{text}; since about row {self.since:,}, measured on {self.rows:,} rows."
+
+
+@dataclass(frozen=True)
+class Repair:
+    """The smallest repair that removes what was found.
+
+    Attributes
+    ----------
+    kind : {"prior", "temperature", "refit"}
+        New class frequencies, one temperature, or a new calibrator on top of the old one.
+    calibrator : calibrator
+        The repaired calibrator: it takes the model's predictions, stores and exports.
+    gain : float
+        Log loss on new rows that it saves, estimated from the rows it was fitted to.
+    rows : int
+        How many these were.
+    segment : str or None
+        The segment that it is for; `None` for all rows.
+    """
+
+    kind: str
+    calibrator: Calibrator
+    gain: float
+    rows: int
+    segment: str | None
+
+    def __str__(self) -> str:
+        what = {
+            "prior": "new class frequencies repair it",
+            "temperature": "one temperature repairs it",
+            "refit": "it needs a new fit",
+        }[self.kind]
+        where = "" if self.segment is None else f" (for the segment {self.segment} only)"
+        return f"{what[0].upper()}{what[1:]}{where}: {self.gain:.4f} of log loss saved, from {self.rows:,} rows."
+
+
+def leading_bet(bets: Bets, k: int) -> tuple[float, str, int, int]:
+    """Logarithm of the largest capital of a bettor, what she bets on, which column, and since when."""
+    capital = bets.log_capital()
+    n_classes = len(classes_bet_on(k)) * len(SHIFTS)
+    # Half of the money is on classes, half on slopes, however many bettors there are.
+    share = np.repeat([-np.log(n_classes), -np.log(len(LOG_SLOPES))], [n_classes, len(LOG_SLOPES)])
+    best = int(np.argmax(capital + share))
+    kind = "class" if best < n_classes else "slope"
+    column = int(classes_bet_on(k)[best // len(SHIFTS)]) if kind == "class" else -1
+    return float(capital[best] + share[best]), kind, column, int(bets.since[best])
+
+
+def measure(kind: str, column: int, p: FloatArray, y: IntArray) -> tuple[float, Estimate]:
+    """What was predicted and what is observed."""
+    if kind == "class":
+        share = float((y == column).mean())
+        low, high = wilson_interval(np.array([share]), np.array([float(len(y))]), LEVEL)
+        return float(p[:, column].mean()), Estimate(share, float(low[0]), float(high[0]), LEVEL)
+    return 1.0, miscalibration(y, p, recalibrated=p, classes=range(p.shape[1])).fitted_slope
+
+
+def fit_repair(calibrator: Calibrator, p: FloatArray, y: IntArray, segment: str | None) -> Repair | None:
+    """The smallest repair of rows with calibrated probabilities `p` that leaves nothing to repair; None if none is.
+
+    Class frequencies alone, one temperature alone, or else a new calibrator fitted to what the old one predicts: when
+    frequencies and slope are both off, or when a flexible calibrator gains more on rows it was not fitted to.
+    """
+    k = p.shape[1]
+    if len(y) < _FEWEST or len(np.unique(y)) < 2:
+        return None
+    found = miscalibration(y, p, classes=range(k))
+    needed = {name: part.gain > 0.0 and part.p_value < _NEEDED for name, part in found.parts.items()}
+    more = found.rest.gain > 0.0 and found.rest.p_value < _NOT_LINEAR
+    if more or (needed["means"] and needed["slope"]):
+        second = get_calibrator("auto", classes=np.arange(k)).fit(p, y)
+        gain = found.means.gain + found.slope.gain + max(found.rest.gain, 0.0)
+        return Repair("refit", ChainedCalibrator.of_fitted(calibrator, second), gain, len(y), segment)
+    if needed["slope"]:
+        second = get_calibrator("ts", classes=np.arange(k)).fit(p, y)
+        chain = ChainedCalibrator.of_fitted(calibrator, second)
+        return Repair("temperature", chain, found.slope.gain, len(y), segment)
+    if needed["means"]:
+        source = p.mean(axis=0)
+        prior = source * np.exp(found.intercepts)
+        adapted = adapt(calibrator, prior=prior / prior.sum(), source=source)
+        return Repair("prior", adapted, found.means.gain, len(y), segment)
+    return None

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import chi2_contingency
+from sklearn.metrics import accuracy_score, log_loss
+
+import calibrant
+from calibrant import CalibrationMonitor, NoCalibrator, get_calibrator
+from calibrant.deployment.monitoring.bets import Bets, log_ratios, log_waiting
+from calibrant.deployment.monitoring.label_free import two_sample_p_value
+from tests.samples import draw_labels
+
+
+def stream(n, k, seed, odds=None, slope=1.0, since=0):
+    """Predictions, and labels that follow them up to the row `since`, then ``p^slope`` times `odds`."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(k, 0.7), size=n)
+    q = p.copy()
+    q[since:] = q[since:] ** slope * (1.0 if odds is None else np.array(odds))
+    return p, draw_labels(q / q.sum(axis=1, keepdims=True), rng)
+
+
+def identity(k):
+    """A calibrator that keeps predictions as they are, of k classes."""
+    return NoCalibrator(classes=list(range(k))).fit(
+        np.full((k, k), 1.0 / k) + np.diag([1e-9] + [0.0] * (k - 1)), range(k)
+    )
+
+
+def fed(monitor, p, y, size=500, segments=None):
+    for start in range(0, len(p), size):
+        rows = slice(start, start + size)
+        monitor.update(p[rows], y[rows], None if segments is None else segments[rows])
+    return monitor
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.2])
+@pytest.mark.parametrize("k", [2, 4])
+def test_every_bet_is_fair_or_worse_for_all_truths_within_the_tolerance(k, tolerance):
+    rng = np.random.default_rng(0)
+    for p in rng.dirichlet(np.full(k, 0.5), size=20):
+        gains = np.exp([log_ratios(p[None], np.array([label]), tolerance) for label in range(k)])
+        if tolerance == 0.0:
+            np.testing.assert_allclose(p @ gains, 1.0, rtol=1e-9)
+        for _ in range(50):
+            truth = p * np.exp(tolerance * rng.integers(0, 2, k))
+            assert (truth / truth.sum() @ gains).max() <= 1.0 + 1e-9
+
+
+def test_the_capital_is_that_of_all_beginnings_added_up():
+    p, y = stream(60, 3, 0)
+    blocks = [slice(0, 20), slice(20, 45), slice(45, 60)]
+    bets = Bets.start(3)
+    for block in blocks:
+        bets.update(p[block], y[block], 0.0, block.start)
+    gains = np.array([log_ratios(p[block], y[block]) for block in blocks])
+    waiting = np.exp([log_waiting(n) for n in (0, 20, 45, 60)])
+    expected = waiting[3] + sum((waiting[b] - waiting[b + 1]) * np.exp(gains[b:].sum(axis=0)) for b in range(3))
+    np.testing.assert_allclose(np.exp(bets.log_capital()), expected, rtol=1e-9)
+
+
+def test_false_alarms_are_rare():
+    alarms = 0
+    for seed in range(60):
+        p, y = stream(2000, 3, seed)
+        alarms += fed(CalibrationMonitor(identity(3), alpha=0.1), p, y).alarm_
+    assert alarms <= 6  # ten times in a hundred at most, much less in practice
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "repair"),
+    [({"odds": [1, 1, 3]}, "class", "prior"), ({"slope": 0.5}, "slope", "temperature")],
+)
+def test_a_change_is_found_dated_measured_and_repaired(change, kind, repair, tmp_path):
+    p, y = stream(9000, 3, 1, since=4000, **change)
+    monitor = fed(CalibrationMonitor(identity(3)), p, y)
+    assert monitor.alarm_
+    assert 4000 < monitor.alarm_row_ < 6000
+    found = monitor.change_
+    assert found.kind == kind
+    assert abs(found.since - 4000) <= 1000
+    assert str(found) in monitor.summary()
+    if kind == "class":
+        assert found.label == 2
+        assert found.predicted < found.observed.low
+    else:
+        assert found.observed.low < 0.55 < found.observed.high + 0.1
+    repaired = monitor.repair()
+    assert repaired.kind == repair
+    after = repaired.calibrator.predict_proba(p[4000:])
+    assert log_loss(y[4000:], after) < log_loss(y[4000:], p[4000:]) - 0.5 * repaired.gain
+    calibrant.save(repaired.calibrator, tmp_path / "new.json")
+    np.testing.assert_array_equal(
+        calibrant.load(tmp_path / "new.json").predict_proba(p[:9]), repaired.calibrator.predict_proba(p[:9])
+    )
+    watched = fed(CalibrationMonitor(repaired.calibrator), *stream(3000, 3, 2, **change))
+    assert not watched.alarm_
+
+
+def test_both_at_once_need_a_new_fit():
+    p, y = stream(4000, 3, 3, odds=[1, 1, 3], slope=0.4)
+    repaired = fed(CalibrationMonitor(identity(3)), p, y).repair()
+    assert repaired.kind == "refit"
+    assert log_loss(y, repaired.calibrator.predict_proba(p)) < log_loss(y, p) - 0.05
+
+
+def test_a_segment_is_named():
+    p, y = stream(6000, 2, 4)
+    rng = np.random.default_rng(0)
+    segments = rng.choice(["north", "south", "west"], 6000)
+    off = segments == "west"
+    y[off] = draw_labels(p[off] * [1, 3] / (p[off] @ [1, 3])[:, None], rng)
+    monitor = fed(CalibrationMonitor(identity(2)), p, y, segments=segments)
+    assert monitor.alarm_
+    assert monitor.change_.segment == "west"
+    assert monitor.repair().segment == "west"
+    assert max(monitor.evidence_["segments"], key=monitor.evidence_["segments"].get) == "west"
+    with pytest.raises(ValueError, match="This batch lacks segments"):
+        monitor.update(p[:5], y[:5])
+
+
+def test_tolerance_forgives_small_errors():
+    p, y = stream(20000, 2, 5, odds=[1, 1.25])
+    assert fed(CalibrationMonitor(identity(2)), p, y, 5000).alarm_
+    assert not fed(CalibrationMonitor(identity(2), tolerance=0.25), p, y, 5000).alarm_
+
+
+def test_the_state_resumes_where_it_stopped():
+    p, y = stream(6000, 3, 6, odds=[1, 2, 1], since=2000)
+    segments = np.where(np.arange(6000) % 2, "a", "b")
+    cal = identity(3)
+    whole = fed(CalibrationMonitor(cal, reference=p), p, y, segments=segments)
+    half = fed(CalibrationMonitor(cal, reference=p), p[:3000], y[:3000], segments=segments[:3000])
+    resumed = CalibrationMonitor.resume(cal, json.loads(json.dumps(half.state_)))
+    fed(resumed, p[3000:], y[3000:], segments=segments[3000:])
+    assert resumed.state_ == whole.state_
+    assert resumed.summary() == whole.summary()
+
+
+def test_memory_is_bounded():
+    cal, sizes = identity(2), []
+    monitor = CalibrationMonitor(cal)
+    p, y = stream(30, 2, 7)
+    for batch in range(290):
+        monitor.update(p, y)
+        if batch in (205, 289):
+            sizes.append(len(json.dumps(monitor.state_)))
+    assert sizes[1] < 1.1 * sizes[0]
+
+
+def test_estimates_without_labels_hold_for_labels_drawn_from_the_probabilities():
+    rng = np.random.default_rng(8)
+    p = rng.dirichlet(np.ones(3), size=4000)
+    monitor = CalibrationMonitor(identity(3)).observe(p)
+    found = monitor.performance_
+    seen = [draw_labels(p, rng) for _ in range(60)]
+    for name, metric in {
+        "accuracy": lambda y: accuracy_score(y, p.argmax(axis=1)),
+        "log_loss": lambda y: log_loss(y, p),
+        "brier": lambda y: ((p - np.eye(3)[y]) ** 2).sum(axis=1).mean(),
+    }.items():
+        values = np.array([metric(y) for y in seen])
+        width = found[name].high - found[name].low
+        assert abs(values.mean() - found[name].value) < 0.2 * width
+        assert 0.6 < width / (2 * 1.96 * values.std()) < 1.5
+    assert monitor.confusion_.sum() == pytest.approx(4000)
+    np.testing.assert_allclose(monitor.confusion_.sum(axis=1), np.bincount(p.argmax(axis=1)))
+    monitor.update(p, seen[0], observed=True)
+    assert monitor._performance.rows == monitor.rows_ == 4000
+
+
+def test_drift_of_predictions():
+    rng = np.random.default_rng(9)
+    p = rng.dirichlet(np.ones(3), size=6000)
+    monitor = CalibrationMonitor(identity(3), reference=p[:3000])
+    for start in range(3000, 6000, 500):
+        monitor.observe(p[start : start + 500])
+    assert not monitor.drift_.found
+    monitor.observe(rng.dirichlet([0.3, 0.3, 0.3], size=500))
+    assert monitor.drift_.found
+    assert monitor.drift_.since == 3000
+    assert "Predictions drifted, since about row 3,000" in monitor.summary()
+    counts = np.array([[30.0, 50.0, 20.0], [20.0, 30.0, 50.0]])
+    assert two_sample_p_value(*counts) == pytest.approx(chi2_contingency(counts).pvalue)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.update([[0.5, 0.5]], ["maybe"]), "label 'maybe', which the calibrator does not know"),
+        (lambda m: m.update([[0.2, 0.3, 0.5]], ["no"]), "3 features"),
+        (lambda m: m.update([[0.5, 0.5]], ["no"], ["a", "b"]), r"segments has shape \(2,\), expected \(1,\)"),
+        (lambda m: m.update([[0.5, 0.5]], ["no", "yes"]), "inconsistent numbers"),
+        (lambda m: CalibrationMonitor(m.calibrator, alpha=2), "alpha=2"),
+        (lambda m: CalibrationMonitor(m.calibrator, tolerance=-1), "tolerance=-1"),
+        (lambda m: CalibrationMonitor.resume(m.calibrator, {"format": "other"}), "not a state"),
+        (
+            lambda m: CalibrationMonitor.resume(get_calibrator("none").fit([0.2, 0.8], [0, 1]), m.state_),
+            "another calibrator",
+        ),
+        (lambda m: CalibrationMonitor.resume(m.calibrator, {**m.state_, "bets": [[None, {}]]}), "damaged"),
+    ],
+)
+def test_bad_input_is_explained(call, message):
+    monitor = CalibrationMonitor(get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], ["no", "no", "yes", "yes"]))
+    with pytest.raises(ValueError, match=message):
+        call(monitor)
