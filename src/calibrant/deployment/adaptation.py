@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.lifting import fit_columns
 from calibrant.calibrators.state import StateCheck
-from calibrant.deployment.inputs import check_calibrator, class_shares, column_codes, take_columns
+from calibrant.deployment.inputs import calibrated, check_calibrator, class_shares, column_codes, take_columns
 from calibrant.deployment.prior_estimation import SharesEstimate, beyond_prior, estimate_shares, soft_confusion
 from calibrant.inputs.labels import CalibrationWarning
 from calibrant.metrics.recalibration import resolve_calibrator
@@ -224,11 +224,11 @@ def adapt(
     adapted = _unchanged(base)
     rows = None
     if labelled is not None:
-        p_then = adapted.predict_proba(labelled[0]).astype(np.float64, copy=False)
+        p_then = calibrated(adapted, labelled[0])
         rows = p_then, column_codes(labelled[1], len(p_then), base.classes_)
         adapted.confusion_ = soft_confusion(*rows)
     counts = _source_counts(base, source, rows)
-    p = None if unlabelled is None else adapted.predict_proba(unlabelled).astype(np.float64, copy=False)
+    p = None if unlabelled is None else calibrated(adapted, unlabelled)
     adapted.source_prior_ = _shares_of(counts, base.classes_)
     if p is None:
         adapted.prior, adapted.prior_ = prior, class_shares(prior, base.classes_)

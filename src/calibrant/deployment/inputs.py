@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.inputs.labels import check_labels, encode
+from calibrant.inputs.predictions import to_numpy
 from calibrant.typing import FloatArray, IntArray
 
 #: Shares of classes may miss one by so much: three decimals of a few classes.
@@ -24,6 +25,11 @@ def check_calibrator(calibrator: Any) -> Calibrator:
         raise TypeError(f"A fitted calibrator is needed, got {type(calibrator).__name__}.{hint}")
     check_is_fitted(calibrator, "classes_")
     return calibrator
+
+
+def calibrated(calibrator: Calibrator, P: Any) -> FloatArray:
+    """What a calibrator makes of predictions, of tensors too, as an array of doubles."""
+    return to_numpy(calibrator.predict_proba(P)).astype(np.float64, copy=False)
 
 
 def column_codes(y: Any, n: int, classes: NDArray[Any]) -> IntArray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.deployment.inputs import check_calibrator, column_codes
+from calibrant.deployment.inputs import calibrated, check_calibrator, column_codes
 from calibrant.deployment.monitoring.bets import Bets, classes_bet_on, log_mean, log_sum
 from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, leading_bet, measure
 from calibrant.deployment.monitoring.history import History, Record
@@ -163,7 +163,7 @@ class CalibrationMonitor:
         return self
 
     def _calibrated(self, P: Any) -> FloatArray:
-        return self.calibrator.predict_proba(P).astype(np.float64, copy=False)
+        return calibrated(self.calibrator, P)
 
     def _see(self, p: FloatArray) -> None:
         """What needs no labels."""
