@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from calibrant.bench.schema import DATASET, METRICS
 from calibrant.bench.study.ranking import rank_methods
 from calibrant.bench.study.render import Table
-from calibrant.bench.study.results import change_table, loss_table
-from calibrant.bench.study.statistics import mean_interval
+from calibrant.bench.study.results import change_table, loss_table, relative_table
+from calibrant.bench.study.statistics import mean_interval, quantiles
 from calibrant.calibrators.registry import BASELINE
 
 ENOUGH = 0.95
@@ -73,8 +72,9 @@ def curve_table(results: pd.DataFrame, order: Sequence[str], ranked: Sequence[st
     Returns
     -------
     pandas.DataFrame
-        Columns `metric`, `draw`, `method`, `change` (mean over datasets) with `low` and `high` (95 %), `better` (share
-        of draws with a lower loss than `none`), `rank`, `n_datasets` and `labels`.
+        Columns `metric`, `draw`, `method`, `change` (mean over datasets) with `low` and `high` (95 %), quartiles over
+        datasets of the relative change (`q25`, `q50`, `q75`), `better` (share of draws with a lower loss than `none`),
+        `rank`, `n_datasets` and `labels`.
     """
     common = common_sizes(results)
     inside = results[results["draw"].isin(common)]
@@ -140,14 +140,16 @@ def _by_size(results: pd.DataFrame, sizes: Sequence[int], order: Sequence[str], 
             change = change_table(losses)
             ranks = rank_methods(losses[list(ranked)]).mean_ranks
             by_dataset = change.groupby(level=DATASET).mean()
+            relative = relative_table(losses).groupby(level=DATASET).mean()
             better = (change < 0).where(change.notna()).astype(float).groupby(level=DATASET).mean()
             for method in order:
                 values = by_dataset[method].dropna().to_numpy(float)
                 if values.size:
-                    share = float(better[method].mean())
-                    rank = float(ranks.get(method, math.nan))
-                    rows.append((metric, size, method, *mean_interval(values), share, rank, values.size))
-    columns = ["metric", "draw", "method", "change", "low", "high", "better", "rank", "n_datasets"]
+                    share, rank = float(better[method].mean()), float(ranks.get(method, math.nan))
+                    quartiles = quantiles(relative[method].dropna().to_numpy(float), [0.25, 0.5, 0.75])
+                    interval = mean_interval(values)
+                    rows.append((metric, size, method, *interval, *quartiles, share, rank, values.size))
+    columns = ["metric", "draw", "method", "change", "low", "high", "q25", "q50", "q75", "better", "rank", "n_datasets"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -172,9 +174,10 @@ def _needed_table(curves: pd.DataFrame, order: Sequence[str], of_datasets: str) 
     for method in (name for name in order if name != BASELINE):
         own = curves[curves["method"] == method]
         shares = {metric: own[own["metric"] == metric].set_index("draw")["better"].to_dict() for metric in METRICS}
-        rows.append((method, *(rows_needed(shares[metric]) for metric in METRICS)))
-    frame = pd.DataFrame(rows, columns=["method", *METRICS])
-    frame = frame.iloc[np.lexsort((frame.index, frame["brier"], frame["logloss"]))].reset_index(drop=True)
+        rows.append((method, *(rows_needed(shares[metric]) for metric in METRICS), -own["better"].mean()))
+    frame = pd.DataFrame(rows, columns=["method", *METRICS, "order"])
+    # Methods that need as many rows, or more than were drawn, by how often they help.
+    frame = frame.sort_values(["logloss", "order"], kind="stable", ignore_index=True).drop(columns="order")
     smallest = int(curves["draw"].min()) if len(curves) else 0
     return Table(
         "rows_needed",

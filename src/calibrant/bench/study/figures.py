@@ -91,7 +91,7 @@ def _draw_figures() -> Iterator[tuple[str, FigureSpec]]:
     """Figures of results whose calibration rows were drawn."""
     for metric, words in METRICS.items():
         draw: Callable[..., Any] = partial(draw_curves, metric=metric, words=words, baseline=BASELINE)
-        caption = f"Change of {words} against the number of calibration rows, mean and 95 % band over datasets."
+        caption = f"Change of {words} against the number of calibration rows, with bands over datasets."
         yield f"draw_curves_{metric}", FigureSpec(caption, ("draw_curves",), draw, optional=True)
     draw = partial(rank_by_draw, metrics=METRICS)
     caption = "Average rank of every method by number of calibration rows."

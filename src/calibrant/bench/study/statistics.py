@@ -217,3 +217,19 @@ def equal_mass_groups(values: NDArray[Any], n_groups: int) -> NDArray[np.int64]:
 def _square(matrix: NDArray[Any], like: pd.DataFrame) -> pd.DataFrame:
     names = list(like.columns)
     return pd.DataFrame(matrix, index=pd.Index(names, name="method"), columns=names)
+
+
+def quantiles(values: NDArray[Any], shares: list[float]) -> list[float]:
+    """Quantiles of values that may be infinite; nan without any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> quantiles(np.array([0.0, 1.0, np.inf]), [0.25, 1.0]), quantiles(np.array([1.0, 2.0]), [0.5])
+    ([0.0, inf], [1.5])
+    """
+    if values.size == 0:
+        return [math.nan] * len(shares)
+    # The nearest data value keeps infinite quantiles infinite, where interpolation makes them nan.
+    method: Literal["linear", "nearest"] = "linear" if np.isfinite(values).all() else "nearest"
+    return [float(q) for q in np.quantile(values, shares, method=method)]

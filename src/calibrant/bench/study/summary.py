@@ -96,7 +96,9 @@ def _draws(results: pd.DataFrame) -> str:
         last = [] if harm else ["" if method == BASELINE else most]
         change = ["0"] * len(sizes) if method == BASELINE else change
         lines.append([method, *change, *rank, *last, _shown(1000 * seconds.get(method, nan), ".1f")])
-    return aligned(lines, gap=2)
+    best = [curves["change"].xs(size, level="draw").idxmin() for size in sizes]
+    first = ", ".join(f"{name} with {size} rows" for name, size in zip(best, sizes))
+    return aligned(lines, gap=2) + ("" if harm else f"\nLowest mean log loss: {first}.")
 
 
 def summarise(results: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:

@@ -35,7 +35,7 @@ from calibrant.bench.study.results import (
     relative_table,
     with_baseline,
 )
-from calibrant.bench.study.statistics import mean_interval
+from calibrant.bench.study.statistics import mean_interval, quantiles
 from calibrant.calibrators.registry import BASELINE
 
 QUANTILES = {"q10": 0.10, "q25": 0.25, "q50": 0.50, "q75": 0.75, "q90": 0.90}
@@ -150,7 +150,7 @@ def relative_quantiles(losses: dict[str, pd.DataFrame]) -> Table:
         means = relative_table(table).drop(columns=BASELINE).groupby(level=DATASET).mean()
         for method in means.columns:
             values = means[method].dropna().to_numpy(float)
-            rows.append((metric, method, *_quantiles(values), values.size))
+            rows.append((metric, method, *quantiles(values, list(QUANTILES.values())), values.size))
     frame = pd.DataFrame(rows, columns=["metric", "method", *QUANTILES, "n_datasets"])
     return Table(
         "relative_quantiles",
@@ -236,16 +236,6 @@ def _infinities(losses: dict[str, pd.DataFrame]) -> list[str]:
                 words = METRICS[metric]
                 told.append(f"{method} has an infinite {words} in {int(count)} of {len(table)} experiments{rest}")
     return told
-
-
-def _quantiles(values: NDArray[Any]) -> list[float]:
-    if values.size == 0:
-        return [math.nan] * len(QUANTILES)
-    shares = list(QUANTILES.values())
-    if np.isfinite(values).all():
-        return [float(q) for q in np.quantile(values, shares)]
-    # The nearest data value keeps infinite quantiles infinite, where interpolation makes them nan.
-    return [float(q) for q in np.quantile(values, shares, method="nearest")]
 
 
 def _mean(values: NDArray[Any]) -> float:

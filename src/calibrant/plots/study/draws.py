@@ -1,7 +1,8 @@
 """Against the number of calibration rows: gain or harm as curves, ranks and reliability as shaded tables.
 
-Gains may have either sign and very different sizes, so their axis is symmetric-logarithmic; harm is never negative, and
-its axis is logarithmic. Tables are read at a glance with thirty methods, where thirty lines would be a thicket.
+Gains differ much between datasets, so curves show the median relative change with its quartiles, on an axis that is
+linear around zero and logarithmic beyond. Harm is never negative: its mean is shown on a logarithmic axis. Tables are
+read at a glance with thirty methods, where thirty lines would be a thicket.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from calibrant.plots.study.style import Methods, empty_figure, family_legend, fa
 if TYPE_CHECKING:
     import pandas as pd
 
-_LINEAR = 0.005
-"""Below this change of loss the axis of gains is linear."""
+_LINEAR = 0.1
+"""Up to this relative change the axis of gains is linear; what lies beyond ±100 % is cut off."""
+_TICKS = (-1.0, -0.3, -0.1, -0.05, 0.0, 0.05, 0.1, 0.3, 1.0)
 _LEAST_HARM = 1e-6
 
 
 def draw_curves(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str, baseline: str) -> Any:
-    """Draw the table `draw_curves` for one loss, with bands of 95 % over datasets.
+    """Draw the table `draw_curves` for one loss, with bands over datasets.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        Columns metric, draw, method, change, low, high, n_datasets and labels.
+        Columns metric, draw, method, change, low, high, q25, q50, q75, n_datasets and labels.
     methods : pandas.DataFrame
         The table `methods`.
     metric, words : str
@@ -59,39 +61,33 @@ def draw_curves(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: 
             for axes, _ in panels:
                 axes.axhline(0.0, color="#555555", linewidth=1.0, linestyle="--", zorder=1)
         count = int(table["n_datasets"].max())
-        title = (
-            f"What calibration adds to the {words} of calibrated predictions"
-            if harm
-            else f"Change of {words} by calibration"
-        )
+        what = "mean and 95 % band" if harm else "median and quartiles"
+        title = f"What calibration adds to the {words} of calibrated predictions" if harm else f"Change of {words}"
         figure.suptitle(title, fontsize=11, fontweight="bold")
-        figure.supxlabel(f"calibration rows drawn (mean and 95 % band over {count} datasets)", fontsize=9)
-        figure.supylabel(
-            f"increase of expected {words}" if harm else f"change of test {words} (down is better)", fontsize=9
-        )
+        figure.supxlabel(f"calibration rows drawn ({what} over {count} datasets)", fontsize=9)
+        side = f"increase of expected {words}" if harm else f"relative change of test {words} (down is better)"
+        figure.supylabel(side, fontsize=9)
     return figure
 
 
 def _curve(axes: Any, part: pd.DataFrame, look: Methods, shown: list[str], *, harm: bool) -> None:
     name = str(part["method"].iloc[0])
+    columns = ("change", "low", "high") if harm else ("q50", "q25", "q75")
+    smallest, largest = (_LEAST_HARM, np.inf) if harm else (-1.0, 1.0)
     x = part["draw"].to_numpy(float)
-    middle, low, high = (part[column].to_numpy(float) for column in ("change", "low", "high"))
-    if harm:
-        middle, low, high = (np.maximum(values, _LEAST_HARM) for values in (middle, low, high))
+    middle, low, high = (np.clip(part[column].to_numpy(float), smallest, largest) for column in columns)
     if name not in shown:
         axes.plot(x, middle, color="#e2e2e2", linewidth=1.0, zorder=1)
         return
-    colour = look.colour[name]
-    axes.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0, zorder=2)
-    axes.plot(
-        x, middle, color=colour, linewidth=1.5, marker=look.marker[name], markersize=4.5, zorder=3, label=plain(name)
-    )
+    line = {"color": look.colour[name], "marker": look.marker[name], "linewidth": 1.5, "markersize": 4.5}
+    axes.fill_between(x, low, high, color=look.colour[name], alpha=0.12, linewidth=0, zorder=2)
+    axes.plot(x, middle, zorder=3, label=plain(name), **line)
 
 
 def _value_axis(axes: Any, table: pd.DataFrame, *, harm: bool) -> None:
     """Limits by the curves, not by their bands, which may be wide where datasets are few."""
     ticker = require("matplotlib.ticker", extra="plots")
-    values = table["change"].to_numpy(float)
+    values = table["change" if harm else "q50"].to_numpy(float)
     values = values[np.isfinite(values)]
     if harm:
         axes.set_yscale("log")
@@ -99,14 +95,12 @@ def _value_axis(axes: Any, table: pd.DataFrame, *, harm: bool) -> None:
         axes.set_ylim(values.min() / 1.6, values.max() * 1.6)
         axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:.6f}".rstrip("0").rstrip(".")))
         return
-    axes.set_yscale("symlog", linthresh=_LINEAR, linscale=0.8)
-    lowest, highest = min(values.min(), -_LINEAR), max(values.max(), _LINEAR)
-    axes.set_ylim(1.5 * lowest, 1.5 * highest)
-    steps = [step for power in range(-3, 2) for step in (10.0**power, 3 * 10.0**power) if step >= _LINEAR / 2]
-    ticks = sorted(
-        [-step for step in steps if -step >= 1.5 * lowest] + [0.0] + [s for s in steps if s <= 1.5 * highest]
-    )
-    axes.set_yticks(ticks, [f"{tick:+g}" if tick else "0" for tick in ticks])
+    axes.set_yscale("symlog", linthresh=_LINEAR, linscale=1.5)
+    lowest, highest = (np.clip(end, -1.0, 1.0) for end in (min(values.min(), -0.02), max(values.max(), 0.02)))
+    low, high = 1.25 * lowest, 1.25 * highest
+    axes.set_ylim(low, high)
+    ticks = [tick for tick in _TICKS if low <= tick <= high]
+    axes.set_yticks(ticks, [f"{tick:+.0%}" if tick else "0" for tick in ticks])
     axes.yaxis.minorticks_off()
 
 
