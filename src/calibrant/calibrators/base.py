@@ -19,17 +19,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant.calibrators.batch_fitting import BatchFitting
 from calibrant.calibrators.state import StateCheck
 from calibrant.docs import describe_parameters
 from calibrant.inputs.labels import (
-    CalibrationWarning,
     check_labels,
     check_sample_weight,
     encode,
     name_columns,
     order_of_names,
+    warn_of_missing_information,
 )
-from calibrant.inputs.predictions import as_matrix, is_dask, is_tensor, rounding_of, to_log_probabilities
+from calibrant.inputs.predictions import as_matrix, is_tensor, rounding_of, to_log_probabilities
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.softmax.rows.base import Rows
@@ -39,7 +40,7 @@ from calibrant.threads import for_products, limit
 from calibrant.typing import FloatArray, IntArray
 
 
-class Calibrator(ClassifierMixin, BaseEstimator, ABC):
+class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
     """Base class of all calibrators.
 
     Attributes
@@ -96,8 +97,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         self._check_parameters()
         if is_tensor(X) and isinstance(self, RowsCalibrator):
             return self._fit_tensor(X, y, sample_weight)
-        if is_dask(X):
-            return self._fit_partitions(X, y, sample_weight)
         array, names = as_matrix(X)
         labels, categories = check_labels(y, len(array))
         weight = check_sample_weight(sample_weight, len(array))
@@ -156,11 +155,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         """
         if is_tensor(X):
             return self._predict_tensor(X)
-        if is_dask(X):
-            from calibrant.calibrators.partitions import lazily
-
-            check_is_fitted(self)
-            return lazily(self.predict_proba, X, len(self.classes_))
         array, order = self._check_predictions(X)
         k = len(self.classes_)
         with for_products(max(min(max(1, BLOCK_ELEMENTS // k), len(array)), TILE), k, k):
@@ -176,16 +170,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
-        p: Any = self.predict_proba(X)
+        p = self.predict_proba(X)
         with np.errstate(divide="ignore"):
-            return p.log() if is_tensor(p) else np.log(p)
+            return np.log(p) if isinstance(p, np.ndarray) else p.log()
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable label of each row after calibration."""
-        top: Any = self.predict_proba(X).argmax(1)
-        if is_dask(X):
-            return top.map_blocks(self.classes_.__getitem__, dtype=self.classes_.dtype)
-        return self.classes_[top.cpu().numpy() if is_tensor(top) else top]
+        top = self.predict_proba(X).argmax(1)
+        return self.classes_[top if isinstance(top, np.ndarray) else top.cpu().numpy()]
 
     @abstractmethod
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
@@ -229,6 +221,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
     def _check_state(self, state: StateCheck) -> None:
         """Declare and check what `fit` leaves behind, so that it may come from a file; a subclass adds its own."""
         state.names()
+        state.information("batches_")
 
     def _check_parameters(self) -> None:
         """scikit-learn's check of the constructor's parameters, without its inspection of the constructor."""
@@ -264,25 +257,6 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
                 "features as input: one column per class, as in fit. Reshape your data."
             )
         return columns
-
-    def _fit_partitions(self, X: Any, y: Any, sample_weight: Any) -> Calibrator:
-        """Fit to a Dask array or data frame whose partitions stay where they are, or to a sample of its rows."""
-        from calibrant.calibrators.partitions import PartitionSurvey
-
-        logits = self.input == "logits"
-        with limit():
-            survey = PartitionSurvey(X, y, sample_weight, logits=logits, renormalize=self.renormalize)
-            self.n_features_in_ = survey.n_given
-            self._set_names(survey.names)
-            self.classes_, self._column_order = name_columns(
-                survey.labels, survey.n_columns, classes=self.classes, names=survey.names, categories=survey.categories
-            )
-            self.class_counts_ = survey.class_weights(self.classes_)
-            if isinstance(self, RowsCalibrator):
-                self._fit_rows(survey.rows(self.classes_, self._column_order))
-            else:
-                self._fit(*survey.in_memory(self.classes_, self._column_order))
-        return self
 
     def _predict_tensor(self, X: Any) -> Any:
         """Calibrated probabilities of a tensor, on its device; single precision for narrower than double."""
@@ -325,20 +299,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _warn_of_missing_information(self, x: FloatArray, codes: IntArray) -> None:
-        if bool(np.all(codes == codes[0])):
-            warnings.warn(
-                f"All {len(codes)} calibration rows have the label {self.classes_.tolist()[codes[0]]!r}: nothing can "
-                "be learned about the other classes.",
-                CalibrationWarning,
-                stacklevel=3,
-            )
-        elif bool((x[0] == x[-1]).all()) and bool((x == x[0]).all()):  # the ends alone tell almost always
-            warnings.warn(
-                f"All {len(x)} calibration rows hold the same prediction: nothing can be learned about others.",
-                CalibrationWarning,
-                stacklevel=3,
-            )
+    def _warn_of_missing_information(self, x: Any, codes: IntArray) -> None:
+        # The ends alone tell almost always that predictions differ.
+        all_equal = bool((x[0] == x[-1]).all()) and bool((x == x[0]).all())
+        only = self.classes_[codes[0]] if bool(np.all(codes == codes[0])) else None
+        warn_of_missing_information(len(x), only, all_equal)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

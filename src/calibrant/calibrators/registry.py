@@ -53,7 +53,7 @@ class CalibratorInfo:
     exports : bool
         Whether a fitted map can be written in other languages; by default whether it can be stored.
     streams : bool
-        Whether it can be fitted to rows that arrive in batches.
+        Whether `fit_batches` fits it to all rows, by sums over batches; others are fitted to a sample in memory.
     """
 
     name: str
@@ -226,44 +226,45 @@ _FAMILIES: dict[str, list[CalibratorInfo]] = {
     ],
     "sigmoid": [
         _M("platt", ".binary.platt:PlattCalibrator", "sigmoid of the probability", "Platt, 1999", "Platt",
-           parameters={"scale": "probability"}, aliases=("platt-scaling",)),
+           parameters={"scale": "probability"}, aliases=("platt-scaling",), streams=True),
         _M("platt-logits", ".binary.platt:PlattCalibrator", "sigmoid of the log-odds", "Platt, 1999", "Platt (logits)",
-           parameters={"scale": "log-odds"}, aliases=("sigmoid",)),
+           parameters={"scale": "log-odds"}, aliases=("sigmoid",), streams=True),
         _M("linear", _BINARY_LOGISTIC, "linear function of the log-odds", _PAPER, "Linear", multiclass=False,
-           parameters={"type": "linear"}),
+           parameters={"type": "linear"}, streams=True),
         _M("affine", _BINARY_LOGISTIC, "affine function of the log-odds", _PAPER, "Affine", multiclass=False,
-           parameters={"type": "affine"}, compared=_TWO),
+           parameters={"type": "affine"}, compared=_TWO, streams=True),
         _M("beta", ".binary.beta:BetaCalibrator", "beta calibration, three parameters", "Kull et al., 2017", "Beta",
-           aliases=("beta-calibration",), compared=_TWO),
+           aliases=("beta-calibration",), compared=_TWO, streams=True),
         _M("quadratic", _BINARY_LOGISTIC, "quadratic function of the log-odds", _PAPER, "Quadratic", multiclass=False,
-           parameters={"type": "quadratic"}, aliases=("quadratic-scaling",), compared=_TWO),
+           parameters={"type": "quadratic"}, aliases=("quadratic-scaling",), compared=_TWO, streams=True),
     ],
     "TS": [
         _M("guo", ".scaling.guo:GuoTemperatureScalingCalibrator", "temperature scaling as first published", _GUO,
            "TS (Guo)"),
-        _M("ts-unsmoothed", _TS, "temperature scaling", _GUO, "TS (unsmoothed)", parameters={"smoothing": False}),
+        _M("ts-unsmoothed", _TS, "temperature scaling", _GUO, "TS (unsmoothed)", parameters={"smoothing": False},
+           streams=True),
         _M("ts", _TS, "temperature scaling, smoothed", _GUO, "TS",
-           aliases=("temperature", "temp-scaling", "temperature-scaling"), compared=_ANY),
+           aliases=("temperature", "temp-scaling", "temperature-scaling"), compared=_ANY, streams=True),
         _M("ets", ".scaling.ets:ETSCalibrator", "ensemble temperature scaling", "Zhang et al., 2020", "ETS",
            aliases=("ensemble-temperature-scaling",)),
     ],
     "VS": [
         _M("vs", _SVS, "vector scaling, unregularised", _GUO, "VS", parameters=_UNPENALISED,
-           aliases=("vector", "vector-scaling")),
+           aliases=("vector", "vector-scaling"), streams=True),
         _M("svs", _SVS, "structured vector scaling", _PAPER, "SVS", aliases=("structured-vector-scaling",),
-           compared=_ANY[1:]),
+           compared=_ANY[1:], streams=True),
     ],
     "MS": [
         _M("ms", _SMS, "matrix scaling, unregularised", _GUO, "MS", parameters=_UNPENALISED,
-           aliases=("matrix", "matrix-scaling")),
+           aliases=("matrix", "matrix-scaling"), streams=True),
         _M("dirichlet", ".scaling.dirichlet:DirichletCalibrator", "Dirichlet calibration with ODIR",
-           "Kull et al., 2019", "Dirichlet", aliases=("dirichlet-calibration",), compared=range(3, 31)),
+           "Kull et al., 2019", "Dirichlet", aliases=("dirichlet-calibration",), compared=range(3, 31), streams=True),
         _M("dirichlet-cv", ".scaling.dirichlet:DirichletCVCalibrator", "Dirichlet, penalty by CV",
            "Kull et al., 2019", "Dirichlet (CV)"),
         _M("logistic", ".scaling.logistic:LogisticCalibrator", "quadratic for two classes, SMS for more", _PAPER,
-           "Logistic"),
+           "Logistic", streams=True),
         _M("sms", _SMS, "structured matrix scaling", _PAPER, "SMS", aliases=("structured-matrix-scaling",),
-           compared=range(3, 121)),
+           compared=range(3, 121), streams=True),
         _M("sqs", ".auto.sqs:SQSCalibrator", "structured quadratic scaling: SMS with curves", "", "SQS",
            aliases=("structured-quadratic-scaling",)),
     ],

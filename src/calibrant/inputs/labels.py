@@ -31,10 +31,40 @@ LARGEST_TOTAL = 1e100
 SMALLEST_TOTAL = 1e-300
 
 
+def warn_of_missing_information(n: int, only_label: Any, all_equal: bool) -> None:
+    """Warn if `n` rows have the same label, `only_label`, or the same prediction."""
+    if only_label is not None:
+        label = only_label.item() if isinstance(only_label, np.generic) else only_label
+        message = f"All {n} calibration rows have the label {label!r}: nothing can be learned about the other classes."
+    elif all_equal:
+        message = f"All {n} calibration rows hold the same prediction: nothing can be learned about others."
+    else:
+        return
+    warnings.warn(message, CalibrationWarning, stacklevel=4)
+
+
 def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
     """Weights as counts: finite, non-negative, one per row; `None` for equal weights of one."""
     if sample_weight is None:
         return None
+    w = row_weights(sample_weight, n)
+    check_counts(check_total_weight(w), n)
+    return None if bool(np.all(w == 1.0)) else w
+
+
+def check_counts(total: float, n: int) -> None:
+    """Warn if the weights of `n` rows sum to one: they are counts."""
+    if n >= 20 and 0.9 < total < 1.1:
+        warnings.warn(
+            f"The sample weights of {n} rows sum to {total:.3g}. They are counts of observations, not shares: with "
+            "these the data weigh as much as a single observation. Multiply them by the number of rows.",
+            CalibrationWarning,
+            stacklevel=5,
+        )
+
+
+def row_weights(sample_weight: Any, n: int, first_row: int = 0) -> FloatArray:
+    """Weights of `n` rows, finite and not negative; `first_row` is what errors count from."""
     try:
         w: FloatArray = np.asarray(to_numpy(sample_weight, "sample_weight"), dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -48,16 +78,8 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
     bad = ~(np.isfinite(w) & (w >= 0.0))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise ValueError(f"sample_weight holds {w[row]} at row {row}: weights are finite and not negative.")
-    total = check_total_weight(w)
-    if n >= 20 and 0.9 < total < 1.1:
-        warnings.warn(
-            f"The sample weights of {n} rows sum to {total:.3g}. They are counts of observations, not shares: with "
-            "these the data weigh as much as a single observation. Multiply them by the number of rows.",
-            CalibrationWarning,
-            stacklevel=4,
-        )
-    return None if bool(np.all(w == 1.0)) else w
+        raise ValueError(f"sample_weight holds {w[row]} at row {first_row + row}: weights are finite and not negative.")
+    return w
 
 
 def check_total_weight(weight: FloatArray) -> float:
@@ -85,8 +107,10 @@ def check_total_weight(weight: FloatArray) -> float:
     return total
 
 
-def check_labels(y: Any, n: int, words: Words = CALIBRATOR) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Labels as a flat array, and the categories if `y` is a pandas categorical."""
+def check_labels(
+    y: Any, n: int, words: Words = CALIBRATOR, *, first_row: int = 0
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Labels as a flat array, and the categories if `y` is a pandas categorical; errors count from `first_row`."""
     name = words.labels
     if y is None:
         raise ValueError(f"This calibrator requires y to be passed, but the target {name} is None.")
@@ -108,15 +132,15 @@ def check_labels(y: Any, n: int, words: Words = CALIBRATOR) -> tuple[NDArray[Any
         )
     if labels.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} holds complex numbers, which cannot be sorted.")
-    _check_present(labels, name)
+    _check_present(labels, name, first_row)
     if labels.dtype.kind == "f":
-        _check_whole(labels, words)
+        _check_whole(labels, words, first_row)
     elif labels.dtype.kind == "O":
         labels = _of_one_type(labels, words)
     return labels, None if categories is None else to_numpy(categories)
 
 
-def _check_present(labels: NDArray[Any], name: str) -> None:
+def _check_present(labels: NDArray[Any], name: str, first_row: int = 0) -> None:
     """No label is missing: NaN, infinity, NaT, None and all that does not equal itself."""
     if labels.dtype.kind == "f":
         missing = ~np.isfinite(labels)
@@ -128,7 +152,9 @@ def _check_present(labels: NDArray[Any], name: str) -> None:
         return
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
-        raise ValueError(f"Input {name} contains NaN, infinity or a missing label: {labels[row]!r} at row {row}.")
+        raise ValueError(
+            f"Input {name} contains NaN, infinity or a missing label: {labels[row]!r} at row {first_row + row}."
+        )
 
 
 def _is_missing(label: Any) -> bool:
@@ -137,21 +163,22 @@ def _is_missing(label: Any) -> bool:
     return label is None or not (isinstance(same, (bool, np.bool_)) and same)
 
 
-def _check_whole(labels: NDArray[Any], words: Words) -> None:
+def _check_whole(labels: NDArray[Any], words: Words, first_row: int = 0) -> None:
     """Floating-point labels are whole numbers that are told apart exactly."""
     fractional = labels != np.floor(labels)
     if fractional.any():
         row = int(np.flatnonzero(fractional)[0])
         raise ValueError(
-            f"Unknown label type: continuous. {words.labels} holds {labels[row]!r} at row {row}; labels are classes, "
-            f"not measurements. Convert them to integers or strings if they are meant as classes.{words.order}"
+            f"Unknown label type: continuous. {words.labels} holds {labels[row]!r} at row {first_row + row}; "
+            "labels are classes, not measurements. Convert them to integers or strings if they are meant as classes."
+            + words.order
         )
     inexact = np.abs(labels) >= 2.0 ** (np.finfo(labels.dtype).nmant + 1)
     if inexact.any():
         row = int(np.flatnonzero(inexact)[0])
         raise ValueError(
-            f"Unknown label type: {words.labels} holds {labels[row]!r} at row {row}, a floating-point number too large "
-            "to tell from its neighbours. Pass labels as strings, or as an array of integers."
+            f"Unknown label type: {words.labels} holds {labels[row]!r} at row {first_row + row}, a floating-point "
+            "number too large to tell from its neighbours. Pass labels as strings, or as an array of integers."
         )
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from calibrant.calibrators.registry import calibrator_info
-from calibrant.files.stored.application import NamedColumns
 from calibrant.files.stored.persistence import stored_text
 from calibrant.files.tables.rows import Labelled
 from calibrant.files.tables.table import RequestError
 from calibrant.files.tables.writers import atomic_output
+from calibrant.inputs.sources import NamedColumns
 
 
 def make_calibrator(

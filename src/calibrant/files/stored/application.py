@@ -15,19 +15,8 @@ from calibrant.files.tables.columns import ProbabilityColumns
 from calibrant.files.tables.rows import RowReader, Rows, take_rows
 from calibrant.files.tables.table import RequestError, TableError
 from calibrant.files.tables.writers import open_writer
+from calibrant.inputs.sources import NamedColumns
 from calibrant.optional import require
-
-
-@dataclass(frozen=True)
-class NamedColumns:
-    """A matrix with column names, as much of a data frame as calibrators look at."""
-
-    columns: list[str]
-    values: NDArray[Any]
-
-    def to_numpy(self) -> NDArray[Any]:
-        """The numbers alone."""
-        return self.values
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -28,6 +29,8 @@ from calibrant.typing import FloatArray, IntArray
 
 #: Up to this many coefficients their dense Hessian is made in the pass that makes loss and gradient: it costs less.
 _TINY = 8
+#: Up to this many a pass that makes the dense Hessian replaces all passes that would multiply it by a vector.
+_DENSE = 2000
 
 
 class Block(NamedTuple):
@@ -57,13 +60,17 @@ class SummedRows(Rows):
     def sample(self) -> ArrayRows:
         """A uniform sample in memory."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def always_right(self) -> bool:
-        """Whether the label of every row has the largest probability."""
+        """Whether the label of every row has the largest probability: a pass, if anybody asks."""
+        return not self.sums(lambda block: [np.sum(block.x[np.arange(len(block.y)), block.y] < block.x.max(axis=1))])[0]
 
     def expect_passes(self) -> None:
         """Told before many passes over the same rows: a home may keep them where they are read faster."""
+
+    def part(self, share: float, rng: np.random.Generator) -> SummedRows | None:
+        """About this share of the rows, where passes over some are cheaper than over all; `None` where they are not."""
+        return None
 
     def mapped(self, steps: Steps) -> SummedRows:
         return _Mapped(self, steps)
@@ -100,10 +107,6 @@ class _Mapped(SummedRows):
         self.n_classes, self.n_rows = rows.n_classes, rows.n_rows
         self.total_weight, self.class_weights = rows.total_weight, rows.class_weights
 
-    @property
-    def always_right(self) -> bool:
-        return self._rows.always_right
-
     def sums(self, function: BlockFunction) -> list[Any]:
         steps = self._steps  # not the rows: a function may travel to where the blocks are
         return self._rows.sums(lambda block: function(block._replace(x=run_from_logs(steps, block.x.copy()))))
@@ -117,6 +120,10 @@ class _Mapped(SummedRows):
 
     def expect_passes(self) -> None:
         self._rows.expect_passes()
+
+    def part(self, share: float, rng: np.random.Generator) -> SummedRows | None:
+        some = self._rows.part(share, rng)
+        return None if some is None else some.mapped(self._steps)
 
 
 class SummedProblem(SoftmaxProblem):
@@ -133,6 +140,8 @@ class SummedProblem(SoftmaxProblem):
         self.shape, self.n_classes = self.sampled.shape, rows.n_classes
         self.n_rows, self.total_weight = rows.n_rows, rows.total_weight
         self.n_shared, self.n_own = self.sampled.n_shared, self.sampled.n_own
+        if self.n_parameters > _DENSE:
+            rows.expect_passes()
         self.curvature_share = self.sampled.n_rows / self.n_rows if self.n_parameters > _TINY else 1.0
 
     @property
@@ -148,6 +157,12 @@ class SummedProblem(SoftmaxProblem):
     def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         loss, gradient, hessian = self.means(lambda problem: problem.derivatives(theta))
         return float(loss), gradient, hessian
+
+    def on(self, rows: SummedRows) -> SummedProblem:
+        """The same problem on other rows."""
+        other = copy(self)
+        other.rows, other.n_rows, other.total_weight = rows, rows.n_rows, rows.total_weight
+        return other
 
     @property
     def rough(self) -> ArrayProblem:
@@ -170,38 +185,51 @@ class SummedPoint(Point):
     def __init__(self, problem: SummedProblem, theta: FloatArray, *, dense: bool) -> None:
         self.problem = problem
         self.theta = theta
+        self._dense = dense
         self._hessian: FloatArray | None = None
+
+    @cached_property
+    def _first(self) -> tuple[float, FloatArray]:
+        theta, dense = self.theta, self._dense
 
         def derivatives(block: ArrayProblem) -> tuple[Any, ...]:
             point = block.at(theta)
             return (point.loss, point.gradient(), *([point.hessian()] if dense else []))
 
-        loss, self._gradient, *hessian = problem.means(derivatives)
-        self.loss = float(loss)
+        loss, gradient, *hessian = self.problem.means(derivatives)
         if hessian:
             self._hessian = hessian[0]
+        return float(loss), gradient
+
+    @property
+    def loss(self) -> float:  # type: ignore[override]
+        return self._first[0]
 
     def _mean(self, function: Callable[[ArrayPoint], Any]) -> Any:
         theta = self.theta
         return self.problem.means(lambda problem: [function(problem.at(theta))])[0]
 
     def gradient(self) -> FloatArray:
-        return self._gradient
+        return self._first[1]
 
     def hessian_vector_product(self, direction: FloatArray) -> FloatArray:
+        if self.problem.n_parameters <= _DENSE:
+            return (self.hessian() @ direction.ravel()).reshape(direction.shape)
         product: FloatArray = self._mean(lambda point: point.hessian_vector_product(direction))
         return product
 
     def hessian(self) -> FloatArray:
         if self._hessian is None:
             self._hessian = self._mean(lambda point: point.hessian())
-        return self._hessian.copy()
+        return np.array(self._hessian)
 
     def hessian_of(self, coefficients: IntArray) -> FloatArray:
         part: FloatArray = self._mean(lambda point: point.hessian_of(coefficients))
         return part
 
     def class_blocks(self) -> FloatArray:
+        if self.problem.n_parameters <= _DENSE:
+            return np.einsum("jqjs->jqs", self.hessian().reshape(*self.problem.shape, *self.problem.shape)).copy()
         blocks: FloatArray = self._mean(lambda point: point.class_blocks())
         return blocks
 
@@ -213,7 +241,10 @@ class SummedPoint(Point):
         return float(self._mean(lambda point: point.dual_value(scale)))
 
     def thinned(self, share: float, rng: np.random.Generator) -> Point:
-        """The sample at the same coefficients, unless more rows are wanted than it has: then all."""
-        if share > 1.001 * self.problem.curvature_share:
-            return self
-        return self.problem.sampled.at(self.theta)
+        """The sample at the same coefficients, unless more rows are wanted than it has."""
+        problem = self.problem
+        if share <= 1.001 * problem.curvature_share:
+            return problem.sampled.at(self.theta)
+        dense = problem.n_parameters <= _DENSE  # a single pass: no need to spare rows
+        some = None if dense or share >= 1.0 else problem.rows.part(share, rng)
+        return self if some is None else SummedPoint(problem.on(some), self.theta, dense=False)

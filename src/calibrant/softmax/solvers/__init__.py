@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from calibrant.softmax.penalties import Penalty
+from calibrant.softmax.penalties import Penalty, Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.fista import FISTA
@@ -52,6 +52,16 @@ def choose(opt: str, problem: SoftmaxProblem, penalty: Penalty) -> Solver:
     return solver
 
 
+def _rough_start(sample: SoftmaxProblem, penalty: Penalty, theta: FloatArray | None) -> FloatArray:
+    """Coefficients near the optimum, from a sample of the rows.
+
+    A sample may be separable or lack a class where all rows do not: a ridge as of half an observation keeps it finite.
+    """
+    strength = 0.5 * sample.second_moments / sample.total_weight
+    ridge = Ridge(strength + penalty.strength if penalty.smooth else strength)
+    return Newton().minimise(sample, ridge, tol=Newton.tol, max_iter=Newton.max_iter, theta=theta).theta
+
+
 def solve(
     problem: SoftmaxProblem,
     penalty: Penalty,
@@ -86,6 +96,8 @@ def solve(
     if solver.draws_rows:
         limits["random_state"] = 0 if random_state is None else random_state
     with for_products(problem.n_rows, problem.shape[0], problem.n_shared):
+        if problem.rough is not None and penalty.convex:
+            limits["theta"] = _rough_start(problem.rough, penalty, theta)
         solution = solver.minimise(problem, penalty, **limits)
     if not solution.converged:
         reached = f"a residual of {solution.residual:.2g}" if np.isnan(solution.gap) else f"a gap of {solution.gap:.2g}"

@@ -49,6 +49,8 @@ _LAST_CONTRACTION = 0.02
 _LARGEST_MOVE = 100.0
 #: Newton's decrement falls by more than this from step to step unless the preconditioner is out of date.
 _STALLED = 0.3
+#: A step that has to be shortened to less than this was too long because some rows know too little of the curvature.
+_TOO_LONG = 0.25
 
 Preconditioner = Factored | ClassBlocks | ClassMeans
 
@@ -117,7 +119,7 @@ def _iterate(
             before, gap = gap, penalty.conjugate(gradient)
             converged = gap <= goal
             if gap > _STALLED * before:
-                share = min(2.0 * share, problem.curvature_share)
+                share = min(2.0 * share, 1.0)
         if converged or (penalty.certifies and n_iter >= max_iter):
             break
         added = max(damping, least)
@@ -156,6 +158,8 @@ def _iterate(
                 break
             t /= 2.0
         n_iter += 1
+        if t < _TOO_LONG * longest:
+            share = min(2.0 * share, 1.0)
         if t <= SHORTEST:  # saturated: hardly any curvature where the gradient is large, so the step is far too long
             if damping > LARGEST_DAMPING:
                 break

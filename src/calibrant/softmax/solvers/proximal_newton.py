@@ -23,6 +23,8 @@ from calibrant.typing import FloatArray
 _FISTA_STEPS = 2_000
 #: Beyond this many parameters FISTA may have to finish, and `tol=None` means what it means for it.
 _MANY_PARAMETERS = 2000
+#: Where passes over all rows are dear, the model is that of some, unless the error falls by less than this.
+_STALLED = 0.3
 
 #: Coefficients beyond this are no minimiser of a model but an overflow on its way.
 _LARGEST = 1e30
@@ -42,13 +44,18 @@ class ProximalNewton(Solver):
         model = _model(penalty)
         theta = np.zeros(problem.shape) if theta is None else theta
         state = evaluate(problem, penalty, theta, dense=True)
-        damping, gained = 0.0, np.inf
+        before, damping, gained = np.inf, 0.0, np.inf
+        share, rng = problem.curvature_share, np.random.default_rng(0)
         solution = judge(penalty, theta, state, 0, tol)
         while not solution.converged and solution.n_iter < max_iter:
             error = solution.error
             added = damping * problem.second_moments if damping else 0.0
+            if error > _STALLED * before:
+                share = 1.0
+            before = error
+            curved = state.point if share == 1.0 else state.point.thinned(share, rng)
             # A gap may stay wide while hardly anything is gained any more: then the model must be minimised better.
-            target = model.minimise(state.point, added, theta, state.u, min(error, max(gained, 1e-3 * tol)))
+            target = model.minimise(curved, added, theta, state.u, min(error, max(gained, 1e-3 * tol)))
             t, moved = 0.0, None
             if target is None:  # so many coefficients count that gradients alone are faster
                 return _continue(problem, penalty, theta, solution.n_iter, tol, FISTA.max_iter)

@@ -1,0 +1,148 @@
+"""What calibrators do with rows that come in batches: fit to them in a few passes, and predict them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.calibrators.streaming import Bar, Survey, blocks_of
+from calibrant.inputs.batches import BatchReader, predictions_of
+from calibrant.inputs.labels import encode, name_columns, warn_of_missing_information
+from calibrant.inputs.sources import as_source
+from calibrant.softmax.rows.batches import BatchRows
+from calibrant.softmax.rows.cache import RowCache
+from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.threads import limit
+
+
+class BatchFitting:
+    """The part of a calibrator that handles batches."""
+
+    if TYPE_CHECKING:  # what the rest of a calibrator has
+        input: str
+        classes: Any
+        renormalize: bool
+        _check_parameters: Any
+        _set_names: Any
+        _fit: Any
+        _fit_rows: Any
+        predict_proba: Any
+
+    def fit_batches(
+        self,
+        source: Any,
+        *,
+        label: str | None = None,
+        weight: str | None = None,
+        memory_mb: float = 512.0,
+        folder: Any = None,
+        disk_mb: float | None = None,
+        random_state: int = 0,
+    ) -> Any:
+        """Learn the calibration map from rows that come in batches and need not fit into memory.
+
+        Methods that need nothing but sums over rows (`calibrator_info(name).streams`) reach the same optimum as `fit`,
+        in a handful of passes. All others are fitted to a uniform sample of the rows, as many as the memory allows.
+
+        Parameters
+        ----------
+        source : callable, tuple of arrays, pyarrow Dataset or Table, or iterable
+            What can be read again from the start: a function that returns a fresh iterator of ``(P, y)`` or
+            ``(P, y, weight)``; such a tuple of arrays, which may be memory-mapped; a pyarrow Dataset or Table, where
+            `label` and `weight` name columns and all others are predictions; an iterable of batches that starts anew
+            for every ``for``, such as a torch DataLoader; or what `calibrant.open_batches` makes of a file.
+        label, weight : str, default=None
+            Columns of a pyarrow Dataset or Table.
+        memory_mb : float, default=512
+            Memory in MiB for the sample of rows (a quarter) and for what is computed with single batches.
+        folder : path, default=None
+            Where fits with many coefficients keep log-probabilities in a temporary file, 4 bytes for each; by default
+            the system's folder for temporary files.
+        disk_mb : float, default=None
+            Most disk space in MiB for that file: where it does not suffice, the source is read in every pass. By
+            default what is free.
+        random_state : int, default=0
+            Seed of the sample.
+
+        Returns
+        -------
+        self : the fitted calibrator. Its attribute `batches_` holds the number of rows, of rows that a method without
+            sums was fitted to, and of passes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from calibrant import get_calibrator
+        >>> rng = np.random.default_rng(0)
+        >>> P = rng.dirichlet(np.ones(3), size=1000)
+        >>> y = np.array([rng.choice(3, p=row) for row in P])
+        >>> def source():  # a function that reads a file from the start, for instance
+        ...     yield from ((P[i : i + 100], y[i : i + 100]) for i in range(0, 1000, 100))
+        >>> one = get_calibrator("sms").fit_batches(source)
+        >>> bool(np.allclose(one.coef_, get_calibrator("sms").fit(P, y).coef_, rtol=1e-6))
+        True
+        """
+        self._check_parameters()
+        given = as_source(source, label=label, weight=weight)
+        reader = BatchReader(given, logits=self.input == "logits", renormalize=self.renormalize)
+        with limit(), Bar() as bar:
+            survey = Survey(reader, memory_mb, random_state, bar)
+            assert reader.n_columns is not None
+            self.n_features_in_ = reader.n_columns
+            self._set_names(reader.names)
+            self.classes_, self._column_order = name_columns(
+                survey.labels,
+                survey.n_columns,
+                classes=self.classes,
+                names=reader.names,
+                categories=reader.categories,
+            )
+            order = self._column_order
+            only = survey.labels[0] if len(survey.labels) == 1 else None
+            warn_of_missing_information(survey.n_rows, only, survey.all_equal)
+            self.class_counts_ = survey.class_weights(self.classes_)
+            sample = ArrayRows(
+                survey.sample_x if order is None else np.ascontiguousarray(survey.sample_x[:, order]),
+                encode(survey.sample_labels, self.classes_),
+                survey.sample_weight,
+            )
+            self.batches_ = {"rows": survey.n_rows, "rows_used": survey.n_rows, "passes": 1}
+            if survey.complete or not hasattr(self, "_fit_rows"):
+                self.batches_["rows_used"] = sample.n_rows
+                self._fit(sample.x, sample.y, sample.weight)
+                return self
+            with RowCache(survey.n_rows, sample.n_classes, folder, disk_mb) as cache:
+                rows = BatchRows(
+                    blocks_of(reader, self.classes_, order),
+                    n_rows=survey.n_rows,
+                    total_weight=survey.total_weight,
+                    class_weights=self.class_counts_,
+                    sample=sample,
+                    cache=cache,
+                    watcher=bar,
+                )
+                self._fit_rows(rows)
+            self.batches_["passes"] += rows.n_passes
+        return self
+
+    def predict_batches(self, source: Any) -> Iterator[NDArray[Any]]:
+        """Calibrated probabilities batch by batch: an iterator that reads the source as it is asked.
+
+        Parameters
+        ----------
+        source : callable or iterable
+            As for `fit_batches`, or batches of predictions alone.
+
+        Examples
+        --------
+        >>> from calibrant import get_calibrator
+        >>> calibrator = get_calibrator("ts").fit([0.1, 0.2, 0.6, 0.9], [0, 1, 0, 1])
+        >>> [len(p) for p in calibrator.predict_batches(lambda: iter([[0.1, 0.2], [0.9]]))]
+        [2, 1]
+        """
+        check_is_fitted(self, "classes_")
+        return map(self.predict_proba, predictions_of(as_source(source)))

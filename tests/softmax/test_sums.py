@@ -1,0 +1,186 @@
+"""Rows that can only be summed over answer every question as rows in memory do."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from calibrant.softmax.penalties import GroupLasso, Lasso, Ridge
+from calibrant.softmax.rows.base import Features
+from calibrant.softmax.rows.batches import BatchRows
+from calibrant.softmax.rows.cache import RowCache
+from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.sums import Block
+from calibrant.softmax.solvers import solve
+from calibrant.steps import Log, Scale, Softmax
+from tests.samples import confused
+
+
+def matrix(x):
+    shared = np.vstack([x.T, np.ones(len(x))])
+    return Features(shared[: x.shape[1]], shared)
+
+
+def vector(x):
+    return Features(np.ascontiguousarray(x.T), np.ones((1, len(x))), np.ascontiguousarray(x.T)[None])
+
+
+def binary(x):
+    t = x[:, 1] - x[:, 0]
+    return Features(np.zeros((2, len(t))), np.vstack([t, np.ones_like(t), t * t]))
+
+
+CASES = {"matrix": (matrix, 4, 0), "vector": (vector, 4, 0), "binary": (binary, 2, 1)}
+
+
+def homes(k, weighted, n=700, cache=None, sample=None):
+    """The same rows in memory and in uneven batches, one of them of a single class."""
+    p, y = confused(n, k)
+    x = np.log(p)
+    weight = np.random.default_rng(0).uniform(0.5, 3.0, n) if weighted else None
+    order = np.argsort(y, kind="stable")
+    order[200:] = np.random.default_rng(1).permutation(order[200:])
+    x, y = x[order], y[order]
+    bounds = [0, 150, 151, 151, 400, n]
+
+    def read():
+        for a, b in itertools.pairwise(bounds):
+            yield Block(x[a:b], y[a:b], None if weight is None else weight[a:b])
+
+    rows = ArrayRows(x, y, weight)
+    some = np.arange(0, n, 3) if sample is None else sample
+    batches = BatchRows(
+        read,
+        n_rows=n,
+        total_weight=rows.total_weight,
+        class_weights=rows.class_weights,
+        sample=ArrayRows(x[some], y[some], None if weight is None else weight[some]),
+        cache=cache,
+    )
+    return rows, batches
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_every_sum_is_that_of_all_rows(case, weighted):
+    features, k, first_free = CASES[case]
+    one, other = (rows.problem(features, first_free=first_free) for rows in homes(k, weighted))
+    assert other.shape == one.shape
+    rng = np.random.default_rng(2)
+    theta, direction = 0.3 * rng.normal(size=(2, *one.shape))
+    a, b = one.at(theta), other.at(theta)
+    assert b.loss == pytest.approx(a.loss, rel=1e-13)
+    np.testing.assert_allclose(b.gradient(), a.gradient(), atol=1e-14)
+    np.testing.assert_allclose(b.hessian(), a.hessian(), atol=1e-14)
+    np.testing.assert_allclose(b.hessian_vector_product(direction), a.hessian_vector_product(direction), atol=1e-13)
+    np.testing.assert_allclose(b.class_blocks(), a.class_blocks(), atol=1e-14)
+    for mine, theirs in zip(b.class_moments(), a.class_moments(), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-13)
+    assert b.dual_value(0.7) == pytest.approx(a.dual_value(0.7), rel=1e-12)
+    for mine, theirs in zip(other.derivatives(theta), one.derivatives(theta), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-13)
+
+
+@pytest.mark.parametrize("make", [Ridge, Lasso, lambda s: GroupLasso(s, np.indices(s.shape)[1])])
+def test_solvers_find_the_same_optimum(make):
+    one, other = (rows.problem(matrix) for rows in homes(4, True))
+    penalty = make(np.full(one.shape, 0.01))
+    a, b = (solve(problem, penalty, tol=1e-13) for problem in (one, other))
+    assert b.objective == pytest.approx(a.objective, rel=1e-12)
+    # A constant added to all classes' coefficients changes no prediction, and the lasso may not mind it either.
+    np.testing.assert_allclose(b.theta - b.theta.mean(axis=0), a.theta - a.theta.mean(axis=0), atol=1e-5)
+    assert b.gap <= 1e-13 * max(1.0, b.objective)
+
+
+def test_a_sample_that_tells_too_little_is_replaced_by_all_rows():
+    """Ten rows say hardly anything about the curvature of twenty coefficients: the optimum is found all the same."""
+    one, other = (rows.problem(matrix) for rows in homes(4, False, sample=np.arange(10)))
+    penalty = Ridge(np.full(one.shape, 1e-4))
+    a, b = (solve(problem, penalty, tol=1e-10) for problem in (one, other))
+    assert b.converged
+    assert b.objective == pytest.approx(a.objective, abs=2e-10)
+
+
+def test_saga_says_that_it_needs_all_rows():
+    _, batches = homes(4, False)
+    problem = batches.problem(matrix)
+    with pytest.raises(ValueError, match=r"all rows in memory.*newton"):
+        solve(problem, Ridge(np.full(problem.shape, 0.1)), opt="saga")
+
+
+@pytest.mark.parametrize("prior", [0.0, 5.0])
+def test_temperatures_of_several_mixtures_share_their_passes(prior):
+    rows, batches = homes(4, True)
+    mixtures = (0.0, 1e-3, 0.05, 0.1, 0.2)
+    alone = rows.inverse_temperatures(mixtures, prior)
+    together = batches.inverse_temperatures(mixtures, prior)
+    np.testing.assert_allclose(together, alone, rtol=1e-9)
+    assert batches.n_passes <= 4
+
+
+def test_rows_without_an_error_lead_to_certainty_in_batches_too():
+    rows, batches = homes(3, False)
+    right = np.argmax(rows.x, axis=1)
+    rows.y[:] = right  # the arrays are those that the batches are cut from
+    batches.sample().y[:] = np.argmax(batches.sample().x, axis=1)
+    assert batches.inverse_temperatures((0.0,))[0][0] == rows.inverse_temperatures((0.0,))[0][0] > 1e6
+
+
+def test_rows_after_steps_are_those_in_memory_after_the_same_steps():
+    steps = [Log(), Scale(0.7), Softmax(), Log()]
+    rows, batches = (rows.mapped(steps) for rows in homes(4, True))
+    theta = np.full((4, 5), 0.1)
+    one, other = (home.problem(matrix).at(theta) for home in (rows, batches))
+    assert other.loss == pytest.approx(one.loss, rel=1e-13)
+    np.testing.assert_allclose(other.gradient(), one.gradient(), atol=1e-14)
+    assert batches.always_right == bool(np.all(rows.x[np.arange(len(rows.y)), rows.y] >= rows.x.max(axis=1)))
+
+
+def test_many_passes_read_a_temporary_file_that_is_removed(tmp_path):
+    rows, _ = homes(50, True, n=300)
+    cache = RowCache(300, 50, tmp_path)
+    _, batches = homes(50, True, n=300, cache=cache)
+    with cache:
+        problem = batches.problem(matrix)  # 2550 coefficients: more than a dense Hessian is made for
+        assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) == cache.bytes_needed
+        theta = np.full(problem.shape, 0.01)
+        one, other = rows.problem(matrix).at(theta), problem.at(theta)
+        assert other.loss == pytest.approx(one.loss, rel=1e-6)
+        np.testing.assert_allclose(other.gradient(), one.gradient(), atol=1e-6)
+        np.testing.assert_allclose(other.hessian_vector_product(theta), one.hessian_vector_product(theta), atol=1e-6)
+        sampled = other.thinned(1 / 3, np.random.default_rng(0))
+        assert sampled.problem.n_rows == len(batches.sample().y)  # no more rows are asked for than the sample has
+        assert other.thinned(1.0, np.random.default_rng(0)) is other
+    assert not any(tmp_path.iterdir())
+
+
+def test_curvature_of_more_rows_than_the_sample_has_comes_from_blocks_of_the_file(tmp_path):
+    rows, batches = homes(50, True, n=6000, cache=RowCache(6000, 50, tmp_path), sample=np.arange(100))
+    problem = batches.problem(matrix)
+    rng = np.random.default_rng(0)
+    theta, direction = np.full(problem.shape, 0.01), rng.normal(size=problem.shape)
+    exact = rows.problem(matrix).at(theta).hessian_vector_product(direction)
+    products = [problem.at(theta).thinned(0.5, rng).hessian_vector_product(direction) for _ in range(12)]
+    assert np.abs(np.mean(products, axis=0) - exact).max() < 0.2 * np.abs(exact).max()
+    batches._cache.remove()
+    assert not any(tmp_path.iterdir())
+
+
+def test_no_file_is_written_where_the_disk_may_not_be_used(tmp_path):
+    cache = RowCache(300, 50, tmp_path, most_mb=0.01)
+    _, batches = homes(50, False, n=300, cache=cache)
+    batches.problem(matrix)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_file_is_removed_when_reading_fails_while_it_is_written(tmp_path):
+    def broken():
+        yield Block(np.zeros((10, 2)), np.zeros(10, dtype=np.int64), None)
+        raise OSError("the network is gone")
+
+    cache = RowCache(20, 2, tmp_path)
+    with pytest.raises(OSError, match="network"):
+        cache.fill(broken())
+    assert not any(tmp_path.iterdir())
