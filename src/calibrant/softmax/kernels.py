@@ -35,6 +35,9 @@ _LN2_LOW = 1.90821492927058770002e-10
 #: Added to a number of moderate size, it rounds it to an integer that then stands in the low bits.
 _ROUNDING = 1.5 * 2.0**52
 _EXP = [1.0 / math.factorial(n) for n in range(13, -1, -1)]
+# The same for float32, with the polynomial of the Cephes library, which is the best of its degree.
+_LN2_SINGLE = (0.693359375, -2.12194440e-4)
+_EXP_SINGLE = [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5, 1.0, 1.0]
 _LOG = [2.0 / n for n in range(33, 0, -2)]
 _FAST = ("contract", "reassoc", "nsz", "arcp")
 _EXACT = ("contract",)
@@ -48,9 +51,9 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 def _polynomial(builder: Any, x: Any, coefficients: list[float]) -> Any:
     """Horner's scheme, highest power first."""
-    value = ir.Constant(ir.DoubleType(), coefficients[0])
+    value = ir.Constant(x.type, coefficients[0])
     for c in coefficients[1:]:
-        value = builder.fadd(builder.fmul(value, x, flags=_FAST), ir.Constant(ir.DoubleType(), c), flags=_FAST)
+        value = builder.fadd(builder.fmul(value, x, flags=_FAST), ir.Constant(x.type, c), flags=_FAST)
     return value
 
 
@@ -81,22 +84,30 @@ def log(typingctx, x):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def exp(typingctx, x):  # type: ignore[no-untyped-def]
-    """exp(x) for x <= 0 to within two units in the last place; a form the compiler can vectorise (libm's is not)."""
+    """exp(x) for x <= 0 to within two units in the last place; a form the compiler can vectorise (libm's is not).
+
+    Of float32 it is float32: half the digits need half the polynomial, and twice as many fit into a register.
+    """
+    single = x == types.float32
+    number = ir.FloatType() if single else ir.DoubleType()
+    integer = ir.IntType(32 if single else 64)
+    least, rounding, mantissa, bias = (-87.0, 1.5 * 2.0**23, 23, 127) if single else (-708.0, _ROUNDING, 52, 1023)
+    high, low = _LN2_SINGLE if single else (_LN2_HIGH, _LN2_LOW)
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        double, integer = ir.DoubleType(), ir.IntType(64)
-        x, least = args[0], double(-708.0)
-        x = builder.select(builder.fcmp_ordered("<", x, least), least, x)
+        x = builder.select(builder.fcmp_ordered("<", args[0], number(least)), number(least), args[0])
         # x = n ln 2 + r. These roundings are meant: no rule of algebra may remove them, as numba would allow for
         # instructions without flags of their own.
-        shifted = builder.fadd(builder.fmul(x, double(_LOG2_E), flags=_EXACT), double(_ROUNDING), flags=_EXACT)
-        n = builder.fsub(shifted, double(_ROUNDING), flags=_EXACT)
-        r = builder.fsub(x, builder.fmul(n, double(_LN2_HIGH), flags=_EXACT), flags=_EXACT)
-        r = builder.fsub(r, builder.fmul(n, double(_LN2_LOW), flags=_EXACT), flags=_EXACT)
-        exponent = builder.shl(builder.add(builder.bitcast(shifted, integer), integer(1023)), integer(52))
-        return builder.fmul(_polynomial(builder, r, _EXP), builder.bitcast(exponent, double), flags=_FAST)
+        shifted = builder.fadd(builder.fmul(x, number(_LOG2_E), flags=_EXACT), number(rounding), flags=_EXACT)
+        n = builder.fsub(shifted, number(rounding), flags=_EXACT)
+        r = builder.fsub(x, builder.fmul(n, number(high), flags=_EXACT), flags=_EXACT)
+        r = builder.fsub(r, builder.fmul(n, number(low), flags=_EXACT), flags=_EXACT)
+        exponent = builder.shl(builder.add(builder.bitcast(shifted, integer), integer(bias)), integer(mantissa))
+        value = _polynomial(builder, r, _EXP_SINGLE if single else _EXP)
+        return builder.fmul(value, builder.bitcast(exponent, number), flags=_FAST)
 
-    return types.float64(types.float64), codegen
+    kind = types.float32 if single else types.float64
+    return kind(kind), codegen
 
 
 def _chunks(count: int, dtype: Any = np.float64) -> NDArray[Any]:
@@ -165,6 +176,22 @@ def add_own(z, theta, own):  # type: ignore[no-untyped-def]
         for m in range(theta.shape[1]):
             for i in range(n):
                 z[j, i] += theta[j, m] * own[m, j, i]
+
+
+@jit()
+def own_logits(z, offset, theta, shared, own):  # type: ignore[no-untyped-def]
+    """Fill `z` (k, n) with `offset` plus at most one shared feature (d, n) and own-class ones, in one pass."""
+    k, n = z.shape
+    d = shared.shape[0]
+    for j in range(k):
+        for i in range(n):
+            z[j, i] = offset[j, i]
+        for q in range(d):
+            for i in range(n):
+                z[j, i] += theta[j, q] * shared[q, i]
+        for m in range(own.shape[0]):
+            for i in range(n):
+                z[j, i] += theta[j, d + m] * own[m, j, i]
 
 
 def own_curvature(

@@ -155,6 +155,12 @@ class ArrayProblem(SoftmaxProblem):
         """Logits (k, n) at coefficients `theta`."""
         if out is None and not theta.any():
             return self.offset.copy()
+        if self.n_own and self.n_shared <= 1 and not self.first_free:
+            from calibrant.softmax.kernels import own_logits
+
+            z = np.empty_like(self.offset) if out is None else out
+            own_logits(z, self.offset, theta.astype(self.dtype, copy=False), self.shared, self.own)
+            return z
         z = self.linear(theta, out=out)
         z += self.offset
         return z

@@ -80,8 +80,9 @@ def solve(
         The algorithm.
     tol : float, default=None
         Bound of the duality gap relative to ``max(1, objective)``, of the residual where there is no gap. `None`
-        takes the solver's own: 1e-8, for Newton's method with 60 or more shared features (matrix scaling with as many
-        classes), for proximal Newton with more than 2000 coefficients and for FISTA 1e-6, for SAGA 1e-5.
+        takes the solver's own: 1e-8, for SAGA 1e-5, for FISTA 1e-6. That is also what it means for Newton's method
+        where matrix scaling has 60 or more classes or vector scaling 20 and all coefficients are penalised, and for
+        proximal Newton with more than 2000 coefficients.
     max_iter : int, default=None
         Most iterations (passes over the data for SAGA); `None` takes the solver's own.
     random_state : int, RandomState instance or None
@@ -90,7 +91,7 @@ def solve(
         Where to start; zero by default.
     """
     solver = choose(opt, problem, penalty)
-    tol = solver.default_tol(problem) if tol is None else tol
+    tol = solver.default_tol(problem, penalty) if tol is None else tol
     most = solver.max_iter if max_iter is None else max_iter
     limits: dict[str, Any] = {"tol": tol, "max_iter": most, "theta": theta}
     if solver.draws_rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+from calibrant.softmax.penalties import Penalty
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.solution import Solution
 from calibrant.typing import FloatArray
@@ -35,6 +36,6 @@ class Solver(ABC):
     ) -> Solution:
         """Minimise the mean log loss plus the penalty, starting at `theta` (default: zero)."""
 
-    def default_tol(self, problem: SoftmaxProblem) -> float:
-        """What `tol=None` means for this problem."""
+    def default_tol(self, problem: SoftmaxProblem, penalty: Penalty) -> float:
+        """What `tol=None` means for this problem and penalty."""
         return self.tol

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.softmax.penalties import Ridge
+from calibrant.softmax.penalties import Penalty, Ridge
 from calibrant.softmax.problem import Point, SoftmaxProblem
 from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.damped_newton import (
@@ -34,9 +34,11 @@ _TINY = 4
 _DENSE = 48
 #: ... and up to this many if the features are own-class ones, whose products BLAS cannot speed up.
 _DENSE_OWN = 256
-#: From this many shared features on float32 is used, curvature is that of some rows, and `tol=None` is a larger bound.
-_FLOAT32_FEATURES = 60
-_TOL_MANY_FEATURES = 1e-6
+#: From this many shared features on, or from this many classes if they have only features of their own, float32 is used,
+#: curvature is that of some rows, and `tol=None` is the larger bound.
+_LARGE_FEATURES = 60
+_LARGE_CLASSES = 20
+_LARGE_TOL = 1e-6
 #: The gap that float32 reaches for certain: the rest of the way is float64's.
 _FLOAT32_TOL = 1e-8
 #: Rows for each feature that curvature is taken from, as far as they are between these shares of all rows; they are
@@ -68,21 +70,26 @@ class Newton(Solver):
         if problem.n_parameters <= _TINY:
             return _few_parameters(problem, penalty, start, tol, max_iter)
         n_iter = 0
-        narrow = problem.single_precision() if problem.n_shared >= _FLOAT32_FEATURES else None
+        narrow = problem.single_precision() if _is_large(problem) else None
         if narrow is not None:
             rough = _iterate(narrow, penalty, start, max(tol, _FLOAT32_TOL), max_iter, certify=False)
             start, n_iter = rough.theta, rough.n_iter
         return _iterate(problem, penalty, start, tol, max_iter, n_iter)
 
-    def default_tol(self, problem: SoftmaxProblem) -> float:
-        return _TOL_MANY_FEATURES if problem.n_shared >= _FLOAT32_FEATURES else self.tol
+    def default_tol(self, problem: SoftmaxProblem, penalty: Penalty) -> float:
+        return _LARGE_TOL if _is_large(problem) and penalty.certifies else self.tol
+
+
+def _is_large(problem: SoftmaxProblem) -> bool:
+    return problem.n_shared >= _LARGE_FEATURES or (problem.n_shared <= 1 and problem.n_classes >= _LARGE_CLASSES)
 
 
 def _curvature_share(problem: SoftmaxProblem, penalty: Ridge) -> float:
     """The share of the rows that curvature is taken from at first: the penalty makes up for what they do not know."""
     share = 1.0
-    if problem.n_shared >= _FLOAT32_FEATURES and penalty.certifies:
-        share = float(np.clip(_ROWS_PER_FEATURE * problem.n_shared / problem.n_rows, _LEAST_SHARE, _MOST_SHARE))
+    if penalty.certifies and _is_large(problem):
+        rows = _ROWS_PER_FEATURE * max(problem.n_shared, problem.n_classes)
+        share = float(np.clip(rows / problem.n_rows, _LEAST_SHARE, _MOST_SHARE))
     return min(share, problem.curvature_share)
 
 

@@ -35,7 +35,7 @@ class ProximalNewton(Solver):
 
     name = "proximal-newton"
 
-    def default_tol(self, problem: SoftmaxProblem) -> float:
+    def default_tol(self, problem: SoftmaxProblem, penalty: Penalty) -> float:
         return self.tol if problem.n_parameters <= _MANY_PARAMETERS else FISTA.tol
 
     def minimise(
