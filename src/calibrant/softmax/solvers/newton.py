@@ -34,8 +34,8 @@ _TINY = 4
 _DENSE = 48
 #: ... and up to this many if the features are own-class ones, whose products BLAS cannot speed up.
 _DENSE_OWN = 256
-#: From this many shared features on, or from this many classes if they have only features of their own, float32 is used,
-#: curvature is that of some rows, and `tol=None` is the larger bound.
+#: From this many shared features on, or from this many classes if they have only features of their own, float32 is
+#: used, curvature is that of some rows, and `tol=None` is the larger bound.
 _LARGE_FEATURES = 60
 _LARGE_CLASSES = 20
 _LARGE_TOL = 1e-6
