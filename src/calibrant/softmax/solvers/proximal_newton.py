@@ -102,5 +102,11 @@ def _line_search(
         there = evaluate(problem, penalty, moved, dense=True)
         if there.objective <= state.objective + ARMIJO * t * min(predicted, 0.0) + 1e-14 * abs(state.objective):
             return t, (moved, there)
+        # Coefficients that belong at zero would only come near it by parts of the way: perhaps they alone may go there.
+        if t == 1.0 and np.any(dropped := (target == 0.0) & (theta != 0.0)):
+            moved = np.where(dropped, 0.0, theta)
+            there = evaluate(problem, penalty, moved, dense=True)
+            if there.objective < state.objective:
+                return t, (moved, there)
         t /= 2.0
     return 0.0, None
