@@ -1,6 +1,7 @@
 """`python -m calibrant.demo`: all methods of this package on the predictions that come with it.
 
-Real predictions of seven models on twelve real datasets, no network, a table for many and one for two classes.
+Real predictions of four models on sixteen real datasets, no network. Calibration rows are drawn from thousands, methods
+are tested on the others, and a table for two classes and one for more show what each gains with so many rows.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ import time
 from pathlib import Path
 from typing import TextIO
 
+SIZES = (100, 300, 1000)
+"""Numbers of calibration rows that are drawn from every experiment."""
+
 
 def main(out: Path | None = None, jobs: int | None = None, stream: TextIO = sys.stdout) -> Path:
     """Run the demonstration and write its tables to `stream`; returns the result folder."""
     from calibrant.bench.data.embedded import embedded_predictions
+    from calibrant.bench.run.draws import Draw
     from calibrant.bench.run.method_spec import native_methods
+    from calibrant.bench.run.plan import Options
     from calibrant.bench.run.runner import run_benchmark
     from calibrant.bench.run.store import ResultFolder
     from calibrant.bench.study.summary import describe
@@ -26,11 +32,14 @@ def main(out: Path | None = None, jobs: int | None = None, stream: TextIO = sys.
     datasets, models = ({getattr(e, field) for e in experiments} for field in ("dataset", "model"))
     stream.write(
         f"{len(methods)} methods on the predictions of {len(models)} models ({', '.join(sorted(models))})\n"
-        f"on {len(datasets)} real datasets: {len(experiments)} experiments.\n"
+        f"on {len(datasets)} real datasets. From each of these {len(experiments)} experiments "
+        f"{', '.join(map(str, SIZES[:-1]))} and {SIZES[-1]} rows are drawn to calibrate,\n"
+        f"and the thousands of others test.\n"
     )
     stream.flush()
     start = time.perf_counter()
-    folder = run_benchmark(source, methods, out or Path("results", time.strftime("demo-%Y%m%d-%H%M%S")), n_jobs=jobs)
+    folder = out or Path("results", time.strftime("demo-%Y%m%d-%H%M%S"))
+    run_benchmark(source, methods, folder, options=Options(draw=Draw(SIZES, repeats=1)), n_jobs=jobs)
     seconds = time.perf_counter() - start
     rows = list(ResultFolder(folder).rows().values())
     report = [sys.executable, "-m", "calibrant", "bench", "report", str(folder), "--out", str(folder / "report")]

@@ -13,7 +13,7 @@ from calibrant.bench.data.catalogue import TABLES
 from calibrant.bench.data.datasets import load_dataset
 from calibrant.bench.data.models import MODELS, preprocessor
 from calibrant.bench.data.protocol import predict_experiment
-from calibrant.bench.data.suites import ALL_MODELS, list_datasets
+from calibrant.bench.data.suites import ALL_MODELS, find_suite, list_datasets
 from calibrant.files.predictions.opening import open_predictions
 from calibrant.files.predictions.source import PARTS
 from tests.needs import needs
@@ -158,13 +158,15 @@ def test_an_interrupted_build_keeps_its_parts(tmp_path: Path, monkeypatch: pytes
 def test_embedded_predictions_are_small_and_real() -> None:
     from calibrant.bench.data.embedded import EMBEDDED, embedded_predictions
 
-    assert EMBEDDED.stat().st_size < 5e6
+    assert EMBEDDED.stat().st_size < 6e6
     source = embedded_predictions()
-    assert {e.dataset for e in source.experiments()} == set(list_datasets("quick"))
-    assert {e.model for e in source.experiments()} == set(MODELS)
+    assert {e.dataset for e in source.experiments()} == set(list_datasets("embedded"))
+    assert {e.model for e in source.experiments()} == set(find_suite("embedded").models)
+    # Enough rows to draw a thousand and to test on twice as many.
+    assert min(e.n_cal for e in source.experiments()) > 3000
     # Stored labels are those of the dataset: the test fold and the rest make the whole.
-    d = load_dataset("fastfood", 2000)
-    e = next(e for e in source.experiments() if e.dataset == "fastfood")
+    d = load_dataset("kershaw", 4000)
+    e = next(e for e in source.experiments() if e.dataset == "kershaw")
     p = source.load(e)
     labels = np.concatenate([p.labels_cal, p.labels_test])
     np.testing.assert_array_equal(np.bincount(labels), np.bincount(d.labels))

@@ -57,12 +57,15 @@ def test_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = io.StringIO()
     folder = demo.main(tmp_path, stream=said)
     table = pd.read_parquet(folder / "results.parquet")
-    assert len(table) == 168
+    # 16 datasets, 4 models, 3 sizes, 2 methods
+    assert len(table) == 384
+    assert set(table["draw"]) == set(demo.SIZES)
     assert (table["status"] == "ok").all()
     text = said.getvalue()
     command = shlex.split(text.strip().splitlines()[-1])
     assert command == [sys.executable, "-m", "calibrant", "bench", "report", str(tmp_path), "--out", command[-1]]
     assert subprocess.run([*command[:5], "--help"], capture_output=True, text=True, check=True).stdout
-    assert "Three and more classes: chile_vote, digits" in text
-    assert "Two classes: credit, email_spam" in text
+    assert "Three and more classes: diamonds, gss_occupation" in text
+    assert "Two classes: arrests, crash_deaths" in text
     assert text.count("\nts ") == 2
+    assert text.count("Lowest mean log loss: ") == 2
