@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
+from calibrant import get_calibrator
 from calibrant.calibrators.binary.isotonic import CenteredIsotonicCalibrator, IsotonicCalibrator
 from tests.needs import needs
 from tests.samples import binary_sample, quiet, sharpened
@@ -52,3 +53,14 @@ def test_centered_isotonic_increases_strictly_between_zero_and_one():
     inside = (calibrator.values_ > 0) & (calibrator.values_ < 1)
     inner = np.flatnonzero(inside)[1:-1]
     assert np.all(np.diff(calibrator.values_[inner]) > 0)
+
+
+@pytest.mark.parametrize("method", ["isotonic", "cir", "venn-abers"])
+def test_fractional_weights_do_not_make_the_order_of_rows_matter(method):
+    rng = np.random.default_rng(0)
+    score, y = rng.integers(0, 7, size=400) / 6.0, rng.integers(0, 2, size=400)
+    weight = 1e-6 * rng.integers(1, 4, size=400)
+    order = rng.permutation(400)
+    one = get_calibrator(method).fit(score, y, sample_weight=weight)
+    other = get_calibrator(method).fit(score[order], y[order], sample_weight=weight[order])
+    np.testing.assert_array_equal(one.predict_proba(score), other.predict_proba(score))

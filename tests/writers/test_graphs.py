@@ -9,7 +9,7 @@ import pytest
 
 import calibrant
 from calibrant import runtime
-from calibrant.steps import Log, Softmax
+from calibrant.steps import Log, Softmax, Trees
 from calibrant.writers.exporting import export_with_proof
 from tests.needs import needs
 from tests.steps.maps import CASES, fitted
@@ -128,3 +128,48 @@ def test_torch_module_of_trees_gradients_and_precision():
     np.testing.assert_allclose(
         write(rescaling)(torch.as_tensor(rows)).numpy(), rescaling.predict_proba(rows), atol=1e-15
     )
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["sms", "svs, logits", "isotonic"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_networks_with_their_calibrator(name, k):
+    torch = needs("torch")
+    from calibrant.writers.torch_module import CalibratedNetwork
+
+    calibrator, _ = fitted(name, k)
+    logits = torch.randn(30, k, dtype=torch.float64, generator=torch.Generator().manual_seed(k))
+    logits[:, 0] = 0.0  # so that a single column says the same of two classes
+    p = torch.softmax(logits, 1)
+    expected = calibrator.predict_proba((logits if calibrator.input == "logits" else p).numpy())
+    for output, given in (("logits", logits), ("probabilities", p)):
+        module = CalibratedNetwork(torch.nn.Identity(), calibrator, output)
+        np.testing.assert_allclose(module(given).numpy(), expected, rtol=0, atol=1e-12)
+        if k == 2:
+            for single in (given[:, 1], given[:, 1:]):
+                np.testing.assert_allclose(module(single).numpy(), expected, rtol=0, atol=1e-12)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            torch.testing.assert_close(torch.jit.script(module)(given), module(given), rtol=0, atol=1e-14)
+        assert module(given.float()).dtype == torch.float32
+    with pytest.raises(ValueError, match="output='odds' is neither"):
+        CalibratedNetwork(torch.nn.Identity(), calibrator, "odds")
+
+
+def test_sizes():
+    needs("onnx")
+    from calibrant.writers.onnx_graph import to_bytes, write
+
+    sizes = {
+        name: len(to_bytes(write(fitted(name, 10)[0].to_map(), dtype="float32"))) for name in ("ts", "sms", "auto")
+    }
+    assert sizes["ts"] < 2_000
+    assert sizes["sms"] < 10_000
+    assert sizes["auto"] < 1_500_000
+    # The flagship with as many trees as it grows at most: two hundred of depth six, ten classes.
+    rng = np.random.default_rng(0)
+    shape = (200, 6)
+    trees = Trees(
+        rng.integers(0, 10, shape), rng.integers(-1, 10, shape), rng.normal(size=shape), rng.normal(size=(200, 64, 10))
+    )
+    assert len(to_bytes(write(runtime.Map(list(range(10)), [Log(), trees, Softmax()]), dtype="float32"))) < 1_500_000

@@ -56,6 +56,48 @@ class CalibrationModule(nn.Module):
         return out.to(torch.float32) if self.single else out
 
 
+class CalibratedNetwork(nn.Module):
+    """A network and its calibrator as one module: what the network takes goes in, calibrated probabilities come out.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        Gives one column per class, or a single one for two classes.
+    calibrator : fitted calibrator or Map
+        Fitted to the network's probabilities or logits of held-out rows.
+    output : {"logits", "probabilities"}, default="logits"
+        What the network gives.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> ts = calibrant.get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], [0, 0, 1, 1])
+    >>> network = CalibratedNetwork(nn.Linear(4, 2), ts)
+    >>> network(torch.zeros(5, 4)).shape
+    torch.Size([5, 2])
+    """
+
+    def __init__(self, network: nn.Module, calibrator: Any, output: str = "logits") -> None:
+        super().__init__()
+        if output not in ("logits", "probabilities"):
+            raise ValueError(f'output={output!r} is neither "logits" nor "probabilities".')
+        fitted = calibrator if isinstance(calibrator, Map) else calibrator.to_map()
+        self.network = network
+        self.calibration = CalibrationModule(fitted)
+        # Softmax of logits and rescaled probabilities are the same to the steps.
+        self.calibration.logits = output == "logits"
+        self.k: int = fitted.k
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Calibrated probabilities (n, k), in the precision of what the network gives."""
+        given = self.network(x)
+        out = given if given.dim() == 2 else given.unsqueeze(1)
+        if out.size(1) == 1 and self.k == 2:
+            first = torch.zeros_like(out) if self.calibration.logits else 1.0 - out
+            out = torch.cat([first, out], 1)
+        return self.calibration(out).to(given.dtype)
+
+
 def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, inside: Any = None) -> CalibrationModule:
     """The module of a map.
 
@@ -69,11 +111,11 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
 
 
 def to_bytes(written: CalibrationModule) -> bytes:
-    """A file for `torch.export.load`, which needs no calibrant; any number of rows but one."""
+    """A file for `torch.export.load`, which needs no calibrant; for any number of rows."""
     buffer = io.BytesIO()
     precision = torch.float32 if written.single else torch.float64
     rows = torch.full((3, len(written.columns)), 1.0 / len(written.columns), dtype=precision)
-    batch = torch.export.Dim("batch", min=2)
+    batch = torch.export.Dim("batch", min=1)
     torch.export.save(torch.export.export(written, (rows,), dynamic_shapes=({0: batch},)), buffer)
     return buffer.getvalue()
 

@@ -31,8 +31,12 @@ class Grouped:
 
 
 def group_scores(score: FloatArray, y: IntArray, weight: FloatArray | None) -> Grouped:
-    """Merge rows of equal score."""
-    order = np.argsort(score)
+    """Merge rows of equal score.
+
+    Weights of equal scores are added in an order of their own, so that sums of fractions, on whose last digit it may
+    depend whether two steps are one, do not depend on the order of the rows.
+    """
+    order = np.argsort(score) if weight is None else np.lexsort((weight, y, score))
     s = score[order]
     first = np.flatnonzero(np.concatenate([[True], s[1:] != s[:-1]]))
     w = np.ones(len(s)) if weight is None else weight[order]

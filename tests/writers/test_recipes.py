@@ -1,0 +1,92 @@
+"""The code of docs/recipes.md runs, and what it makes predicts what the calibrator predicts."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant
+from tests.needs import needs
+from tests.samples import sharpened
+
+PAGE = Path(__file__).parents[2] / "docs" / "recipes.md"
+pytestmark = pytest.mark.export
+
+
+def code(title: str) -> str:
+    section = next(part for part in PAGE.read_text(encoding="utf-8").split("\n## ") if part.startswith(title))
+    return "\n".join(re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL))
+
+
+@pytest.fixture
+def calibrator(tmp_path, monkeypatch):
+    """A calibrator in cal.json, in the folder in which the recipe is followed."""
+    monkeypatch.chdir(tmp_path)
+    p, y = sharpened(300, 3)
+    fitted = calibrant.get_calibrator("sms").fit(p, np.array(["cat", "dog", "owl"])[y])
+    calibrant.save(fitted, "cal.json")
+    return fitted
+
+
+def test_warehouse(calibrator):
+    rows = sharpened(20, 3, seed=1)[0]
+    with needs("duckdb").connect("warehouse.db") as base:
+        base.execute("CREATE TABLE scores (id INTEGER, p_cat DOUBLE, p_dog DOUBLE, p_owl DOUBLE, other TEXT)")
+        base.executemany("INSERT INTO scores VALUES (?, ?, ?, ?, 'x')", [[i, *row] for i, row in enumerate(rows)])
+    scope: dict = {}
+    exec(code("A data warehouse"), scope)
+    found = np.array(scope["rows"])
+    scope["warehouse"].close()
+    np.testing.assert_array_equal(found[:, 0], np.arange(20))
+    np.testing.assert_allclose(found[:, 1:], calibrator.predict_proba(rows), rtol=0, atol=1e-12)
+
+
+def test_triton_and_onnx_runtime(calibrator):
+    needs("onnx")
+    needs("onnxruntime")
+    scope: dict = {}
+    exec(code("ONNX Runtime and Triton"), scope)
+    expected = calibrator.predict_proba(scope["predictions"])
+    np.testing.assert_allclose(scope["probabilities"], expected, rtol=0, atol=2e-6)
+    config = Path("models/calibration/config.pbtxt").read_text()
+    for value, side in ((scope["session"].get_inputs()[0], "input"), (scope["session"].get_outputs()[0], "output")):
+        name, dtype, size = re.search(
+            rf'{side} \[ \{{ name: "(\w+)", data_type: TYPE_(\w+), dims: \[ (\d+) \]', config
+        ).groups()
+        assert (name, int(size)) == (value.name, value.shape[1])
+        assert (dtype, value.type) == ("FP32", "tensor(float)")
+
+
+def test_mlflow(calibrator, monkeypatch):
+    """Without MLflow, which is large, a stand-in calls the model as MLflow does."""
+    saved = {}
+
+    def save_model(path, *, python_model, artifacts, pip_requirements):
+        saved.update(model=python_model, context=types.SimpleNamespace(artifacts=artifacts))
+
+    pyfunc = types.SimpleNamespace(PythonModel=object, save_model=save_model)
+    monkeypatch.setitem(sys.modules, "mlflow", types.SimpleNamespace(pyfunc=pyfunc))
+    monkeypatch.setitem(sys.modules, "mlflow.pyfunc", pyfunc)
+    exec(code("MLflow"), {})
+    saved["model"].load_context(saved["context"])
+    rows = needs("pandas").DataFrame(sharpened(20, 3, seed=1)[0], columns=["cat", "dog", "owl"])
+    np.testing.assert_array_equal(
+        saved["model"].predict(saved["context"], rows), calibrator.predict_proba(rows.to_numpy())
+    )
+
+
+@pytest.mark.torch
+def test_network(calibrator):
+    torch = needs("torch")
+    scope: dict = {}
+    exec(code("A network and its calibrator"), scope)
+    x = torch.randn(7, 8)
+    logits = scope["network"](x).detach().double()
+    expected = calibrator.predict_proba(torch.softmax(logits, 1).numpy())
+    for module in (scope["module"], scope["program"].module()):
+        np.testing.assert_allclose(module(x).detach().numpy(), expected, rtol=0, atol=1e-6)
