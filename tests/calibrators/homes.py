@@ -10,6 +10,12 @@ import numpy as np
 BINARY = ("linear", "affine", "quadratic")
 ANY = ("ts", "ts-unsmoothed", "logistic", "svs", "sms", "vs", "ms", "dirichlet", "beta", "platt")
 CASES = [(name, 2) for name in (*BINARY, *ANY)] + [(name, 4) for name in ANY]
+#: Where the optimum is flat, coefficients agree only if the objective is at its minimum to the last digits.
+TIGHT: dict[str, dict[str, Any]] = {name: {"tol": 1e-13} for name in (*BINARY, "svs", "sms", "vs")} | {
+    "ms": {"tol": 1e-14}
+}
+#: Methods whose tolerance cannot be set: their objectives agree, and their coefficients as far as that allows.
+LOOSE = ("dirichlet", "logistic")
 FITTED = ("inverse_temperature_", "coef_", "intercept_", "quadratic_", "slope_", "a_", "b_", "c_", "input_smoothing_")
 
 
@@ -38,15 +44,17 @@ def coefficients(calibrator: Any) -> dict[str, np.ndarray]:
 
 
 def assert_same(found: Any, expected: Any, *, rtol: float = 1e-6) -> None:
-    """Coefficients agree relative to the largest of their kind, objectives as well, and gaps are below `tol`."""
+    """Coefficients agree relative to the largest of their kind (or one), objectives as well; gaps are below `tol`."""
     assert list(found.classes_) == list(expected.classes_)
     numbers = coefficients(expected)
     assert numbers
     for name, value in coefficients(found).items():
-        np.testing.assert_allclose(value, numbers[name], rtol=0, atol=rtol * np.abs(numbers[name]).max(), err_msg=name)
+        np.testing.assert_allclose(
+            value, numbers[name], rtol=0, atol=rtol * max(1.0, np.abs(numbers[name]).max()), err_msg=name
+        )
     for one, other in ((found, expected), *zip_inner(found, expected)):
         if hasattr(other, "objective_"):
-            np.testing.assert_allclose(one.objective_, other.objective_, rtol=rtol)
+            np.testing.assert_allclose(one.objective_, other.objective_, rtol=min(rtol, 1e-6))
         if np.isfinite(getattr(other, "duality_gap_", np.nan)):
             assert one.duality_gap_ <= 1e-6 * max(1.0, one.objective_)
 

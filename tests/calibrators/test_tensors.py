@@ -87,8 +87,9 @@ def test_errors_are_those_of_arrays(row: int, column: int, value: float, match: 
             get_calibrator("ts").fit(X, [0, 1, 2, 0, 1])
     with pytest.raises(ValueError, match="3 dimensions"):
         get_calibrator("ts").fit(torch.zeros((2, 3, 4)), [0, 1])
+    fitted = get_calibrator("ts").fit(*predictions(50, 3)[:2])
     with pytest.raises(ValueError, match="X has 2 features"):
-        get_calibrator("ts").fit(torch.full((5, 3), 1 / 3), [0, 1, 2, 0, 1]).predict_proba(torch.full((2, 2), 0.5))
+        fitted.predict_proba(torch.full((2, 2), 0.5))
 
 
 def test_single_columns_and_one_class() -> None:

@@ -14,6 +14,7 @@ from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.running import Sums
 from calibrant.metrics.scalars import SCALARS, TABLES
 from calibrant.metrics.sums import Summed, summed_mean
+from tests.needs import needs
 from tests.samples import sharpened
 
 NAMES = ("log_loss", "brier", "accuracy", "confidence_gap", "ece", "smooth_ece")
@@ -168,3 +169,29 @@ def test_weighted_mean_has_the_sandwich_standard_error() -> None:
     found = mean.estimate(0.95)
     assert found.value == pytest.approx(centre)
     assert found.high - found.value == pytest.approx(1.959964 * error, rel=1e-5)
+
+
+def test_evaluate_takes_sources_of_batches() -> None:
+    p, y = sharpened(900, 3, 1.5)
+    labels = np.array(["a", "b", "c"])[np.sort(y)]
+    weight = np.random.default_rng(0).integers(0, 3, 900).astype(float)
+
+    def source() -> Any:
+        yield from ((p[i : i + 100], labels[i : i + 100], weight[i : i + 100]) for i in range(0, 900, 100))
+
+    found = evaluate(source)
+    assert list(found) == ["log_loss", "brier", "accuracy", "ece", "smooth_ece"]
+    assert found == pytest.approx(evaluate(labels, p, list(found), sample_weight=weight), rel=1e-12)
+    assert evaluate(source, metrics=["brier"], classes=["a", "b", "c"]) == pytest.approx({"brier": found["brier"]})
+    with pytest.raises(ValueError, match="label 'c', which classes= does not name"):
+        evaluate(source, classes=["a", "b", "z"])
+    with pytest.raises(ValueError, match="kuiper needs all rows at once"):
+        evaluate(source, metrics=["kuiper"])
+
+
+def test_evaluate_takes_arrow_tables() -> None:
+    pyarrow = needs("pyarrow")
+    p, y = sharpened(300, 2, 1.5)
+    table = pyarrow.table({"no": p[:, 0], "yes": p[:, 1], "truth": np.array(["no", "yes"])[y]})
+    found = evaluate(table, metrics=["log_loss"], label="truth")
+    assert found == pytest.approx(evaluate(y, p, ["log_loss"]), rel=1e-12)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.calibrators.batch_fitting import BatchFitting
 from calibrant.calibrators.state import StateCheck
 from calibrant.docs import describe_parameters
+from calibrant.inputs.dense import from_rows, labelled_rows, to_rows
 from calibrant.inputs.labels import (
     check_labels,
     check_sample_weight,
@@ -30,7 +31,7 @@ from calibrant.inputs.labels import (
     order_of_names,
     warn_of_missing_information,
 )
-from calibrant.inputs.predictions import as_matrix, is_tensor, rounding_of, to_log_probabilities
+from calibrant.inputs.predictions import as_matrix, is_dask, is_tensor, rounding_of, to_log_probabilities
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.softmax.rows.base import Rows
@@ -77,7 +78,9 @@ class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
         super().__setattr__(name, value)
         _forget_steps(self)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Calibrator:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, axis: int | None = None, ignore_index: Any = None
+    ) -> Calibrator:
         """Learn the calibration map from held-out predictions.
 
         Parameters
@@ -89,14 +92,29 @@ class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
             Labels.
         sample_weight : array-like of shape (n,), default=None
             Counts: weight 2 equals a repeated row, weight 0 an absent one.
+        axis : int, default=None
+            The axis of the classes in predictions of any shape, 1 for segmentations (images, classes, height, width).
+            Labels and weights have the shape of the predictions without it; every place is a row.
+        ignore_index : label, default=None
+            Places with this label are left out, such as 255 in many segmentation data sets.
 
         Returns
         -------
         self : the fitted calibrator.
         """
+        if axis is not None or ignore_index is not None:
+            X, y, sample_weight = labelled_rows(X, y, sample_weight, axis, ignore_index)
         self._check_parameters()
         if is_tensor(X) and isinstance(self, RowsCalibrator):
-            return self._fit_tensor(X, y, sample_weight)
+            from calibrant.calibrators.tensors import fit_tensor
+
+            fit_tensor(self, X, y, sample_weight)
+            return self
+        if is_dask(X):
+            from calibrant.calibrators.partitions import fit_partitions
+
+            fit_partitions(self, X, y, sample_weight)
+            return self
         array, names = as_matrix(X)
         labels, categories = check_labels(y, len(array))
         weight = check_sample_weight(sample_weight, len(array))
@@ -139,13 +157,15 @@ class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
         self._set_names(None)
         self._column_order = None
 
-    def predict_proba(self, X: Any) -> NDArray[Any]:
+    def predict_proba(self, X: Any, *, axis: int | None = None) -> NDArray[Any]:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, k), (n,) or (n, 1)
             Predictions with the columns seen in `fit`.
+        axis : int, default=None
+            The axis of the classes in predictions of any shape, which the result keeps.
 
         Returns
         -------
@@ -153,8 +173,18 @@ class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
             One column per class, in the order of `classes_`; of a torch tensor a tensor on its device, through which
             gradients flow if it asks for them.
         """
+        if axis is not None:
+            return cast("NDArray[Any]", from_rows(self.predict_proba(to_rows(X, axis)), X, axis))
         if is_tensor(X):
-            return self._predict_tensor(X)
+            from calibrant.calibrators.tensors import predict_tensor
+
+            check_is_fitted(self)
+            return predict_tensor(self, _made_steps(self), X)
+        if is_dask(X):
+            from calibrant.calibrators.partitions import lazily
+
+            check_is_fitted(self)
+            return lazily(self.predict_proba, X, len(self.classes_))
         array, order = self._check_predictions(X)
         k = len(self.classes_)
         with for_products(max(min(max(1, BLOCK_ELEMENTS // k), len(array)), TILE), k, k):
@@ -168,16 +198,20 @@ class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
                 rounding=rounding_of(X),
             )
 
-    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+    def predict_log_proba(self, X: Any, *, axis: int | None = None) -> NDArray[Any]:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
-        p = self.predict_proba(X)
+        p: Any = self.predict_proba(X, axis=axis)
         with np.errstate(divide="ignore"):
-            return np.log(p) if isinstance(p, np.ndarray) else p.log()
+            return p.log() if is_tensor(p) else np.log(p)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable label of each row after calibration."""
-        top = self.predict_proba(X).argmax(1)
-        return self.classes_[top if isinstance(top, np.ndarray) else top.cpu().numpy()]
+    def predict(self, X: Any, *, axis: int | None = None) -> NDArray[Any]:
+        """The most probable label of each row, or place, after calibration."""
+        if axis is not None:
+            return cast("NDArray[Any]", from_rows(self.predict(to_rows(X, axis)), X, axis))
+        top: Any = self.predict_proba(X).argmax(1)
+        if is_dask(X):
+            return top.map_blocks(self.classes_.__getitem__, dtype=self.classes_.dtype)
+        return self.classes_[top.cpu().numpy() if is_tensor(top) else top]
 
     @abstractmethod
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
@@ -258,19 +292,6 @@ class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
             )
         return columns
 
-    def _predict_tensor(self, X: Any) -> Any:
-        """Calibrated probabilities of a tensor, on its device; single precision for narrower than double."""
-        from calibrant.inputs.tensors import tensor_log_probabilities
-        from calibrant.steps.torch_modules import predict_from_logs
-
-        check_is_fitted(self)
-        columns = self._check_columns(X)
-        x = tensor_log_probabilities(X, logits=self.input == "logits", renormalize=self.renormalize)
-        if columns > 1 and self._column_order is not None:
-            x = x[:, self._column_order]
-        with for_products(len(x), len(self.classes_), len(self.classes_)):
-            return predict_from_logs(steps_of(self), x)
-
     def _log_probabilities(self, X: Any) -> FloatArray:
         """Validated log-probabilities, one column per class: what `_fit` gets, for other kinds of prediction."""
         array, order = self._check_predictions(X)
@@ -317,33 +338,6 @@ class RowsCalibrator(Calibrator):
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         self._fit_rows(ArrayRows(x, y, weight))
-
-    def _fit_tensor(self, X: Any, y: Any, sample_weight: Any) -> Calibrator:
-        """Fit to predictions in a torch tensor, which stays on its device."""
-        import torch
-
-        from calibrant.inputs.tensors import tensor_log_probabilities, widest_dtype
-        from calibrant.softmax.rows.tensors import TorchRows
-
-        x = tensor_log_probabilities(X.detach(), logits=self.input == "logits", renormalize=self.renormalize)
-        labels, categories = check_labels(y, len(x))
-        weight = check_sample_weight(sample_weight, len(x))
-        self.n_features_in_ = 1 if X.ndim == 1 else int(X.shape[1])
-        self._set_names(None)
-        self.classes_, self._column_order = name_columns(
-            labels, x.shape[1], classes=self.classes, categories=categories
-        )
-        x = x if self._column_order is None else x[:, self._column_order]
-        codes = encode(labels, self.classes_)
-        if weight is not None and not weight.all():
-            present = np.flatnonzero(weight)
-            x, codes, weight = x[torch.as_tensor(present, device=x.device)], codes[present], weight[present]
-        self._warn_of_missing_information(x, codes)
-        self.class_counts_ = np.bincount(codes, weight, minlength=len(self.classes_)).astype(np.float64)
-        counts = None if weight is None else torch.as_tensor(weight).to(x.device, widest_dtype(x.device))
-        with limit():
-            self._fit_rows(TorchRows(x, torch.as_tensor(codes, device=x.device), counts))
-        return self
 
     def fit_rows(self, rows: Rows, classes: NDArray[Any]) -> Calibrator:
         """Fit to what another calibrator has validated already, wherever it is."""

@@ -86,6 +86,11 @@ def is_tensor(X: Any) -> bool:
     return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in type(X).__mro__)
 
 
+def is_dask(X: Any) -> bool:
+    """Whether `X` is a Dask array, data frame or series, told without importing Dask."""
+    return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
+
+
 def _tensor_to_numpy(X: Any) -> NDArray[Any]:
     if str(X.layout) != "torch.strided":
         raise TypeError(_SPARSE.replace(".toarray()", ".to_dense()"))

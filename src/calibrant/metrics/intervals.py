@@ -102,7 +102,8 @@ def interval(
     return Estimate(value, low, high, level)
 
 
-def _resolve(method: str, entry: Scalar | None) -> str:
+def resolve_method(method: str, entry: Scalar | None) -> str:
+    """The kind of interval that "auto" stands for."""
     if method == "auto":
         return "corrected" if entry is not None and entry.plug_in_bias else "percentile"
     return method
@@ -157,7 +158,7 @@ def confidence_interval(
     True
     """
     entry = find_scalar(metric)
-    resolved = _resolve(method, entry)
+    resolved = resolve_method(method, entry)
     if entry is None:
         if not callable(metric):
             raise TypeError(f"metric must be a name or a function, got {metric!r}")
@@ -188,74 +189,6 @@ def _prepare_foreign(
         return float(metric(y[drawn], proba[drawn], **extra, **options))
 
     return len(y), statistic
-
-
-@limited
-@describe_parameters
-def evaluate(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    metrics: Sequence[str] = DEFAULT_METRICS,
-    *,
-    level: float | None = None,
-    n_resamples: int = 1000,
-    random_state: int | np.random.Generator | None = 0,
-    sample_weight: ArrayLike | None = None,
-    classes: Sequence[Any] | None = None,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """Several metrics of the same predictions, validated and prepared once.
-
-    Parameters
-    ----------
-    metrics : sequence of str
-        Names of metrics; `list_metrics()` has them all.
-    level : float, optional
-        Confidence level. When given, every value is an `Estimate` with an interval, all from the same resamples.
-    options : mapping, optional
-        Options of each metric by its name, such as `{"ece": {"n_bins": 10}}`.
-
-    Returns
-    -------
-    dict
-        Name of the metric to its value, a float or an `Estimate`.
-
-    Examples
-    --------
-    >>> from calibrant.metrics import evaluate
-    >>> scores = evaluate([0, 1, 1], [0.2, 0.6, 0.9], ["log_loss", "accuracy"])
-    >>> {name: round(value, 3) for name, value in scores.items()}
-    {'log_loss': 0.28, 'accuracy': 1.0}
-    """
-    entries = [_named(name) for name in metrics]
-    options = options or {}
-    unused = set(options) - set(metrics)
-    if unused:
-        raise ValueError(f"options are given for {sorted(unused)}, which are not among the metrics asked for")
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    statistics = [entry.prepare(data, **options.get(entry.name, {})) for entry in entries]
-    values = [statistic(data.weight) for statistic in statistics]
-    if level is None:
-        return {entry.name: value for entry, value in zip(entries, values)}
-    replicates = bootstrap(statistics, data.weight, data.n_rows, n_resamples=n_resamples, random_state=random_state)
-    return {
-        entry.name: interval(
-            value,
-            replicates[:, column],
-            level=level,
-            method=_resolve("auto", entry),
-            lower=entry.lower,
-            upper=entry.upper,
-        )
-        for column, (entry, value) in enumerate(zip(entries, values))
-    }
-
-
-def _named(name: str) -> Scalar:
-    entry = find_scalar(name)
-    if entry is None:
-        raise ValueError(f"evaluate takes names of metrics, got {name!r}")
-    return entry
 
 
 def list_metrics() -> dict[str, str]:

@@ -1,0 +1,98 @@
+"""Dense outputs: predictions with the classes on any axis, such as segmentations (images, classes, height, width).
+
+Every place is a row. Rows are laid out for the rest of the package, which knows matrices only, and probabilities get
+back the shape that the predictions had. Arrays and torch tensors are treated alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.inputs.predictions import is_dask, is_tensor, to_numpy
+from calibrant.inputs.words import CALIBRATOR, Words
+
+
+def to_rows(X: Any, axis: int, words: Words = CALIBRATOR) -> Any:
+    """Predictions with the classes on `axis`, as a matrix with one row per place.
+
+    Examples
+    --------
+    >>> to_rows(np.zeros((2, 3, 4, 5)), axis=1).shape
+    (40, 3)
+    """
+    array: Any = X if is_tensor(X) or is_dask(X) else to_numpy(X, words.predictions)
+    if array.ndim < 2 or not -array.ndim <= axis < array.ndim:
+        raise ValueError(
+            f"axis={axis} does not name the classes of {words.predictions}, which has shape {tuple(array.shape)}."
+        )
+    last = array.movedim(axis, -1) if is_tensor(array) else np.moveaxis(array, axis, -1)
+    return last.reshape(-1, last.shape[-1])
+
+
+def from_rows(p: Any, X: Any, axis: int) -> Any:
+    """What was computed for each row, as one number or one per class, in the shape of the predictions `X`.
+
+    Examples
+    --------
+    >>> X = np.zeros((2, 3, 4, 5))
+    >>> from_rows(to_rows(X, 1), X, 1).shape, from_rows(np.arange(40), X, 1).shape
+    ((2, 3, 4, 5), (2, 4, 5))
+    """
+    shape = list(np.shape(X))
+    k = shape.pop(axis)
+    if p.ndim == 1:
+        return p.reshape(shape)
+    p = p.reshape(*shape, p.shape[1] if k == 1 else k)
+    return p.movedim(-1, axis) if is_tensor(p) else np.moveaxis(p, -1, axis)
+
+
+def labelled_rows(
+    X: Any, y: Any, weight: Any, axis: int | None, ignore_index: Any, words: Words = CALIBRATOR
+) -> tuple[Any, Any, Any]:
+    """Predictions, labels and weights with one row per place, without the places whose label is `ignore_index`.
+
+    Examples
+    --------
+    >>> X, y = np.full((1, 2, 1, 3), 0.5), np.array([[[0, 1, 255]]])
+    >>> P, labels, _ = labelled_rows(X, y, None, axis=1, ignore_index=255)
+    >>> P.shape, labels.tolist()
+    ((2, 2), [0, 1])
+    """
+    if axis is not None:
+        places = list(np.shape(X))
+        X = to_rows(X, axis, words)
+        del places[axis]
+        y = _flat(y, places, words.labels)
+        weight = None if weight is None or np.ndim(weight) == 0 else _flat(weight, places, "sample_weight")
+    if ignore_index is None:
+        return X, y, weight
+    labels = y if is_dask(y) else to_numpy(y, words.labels)
+    kept = labels != ignore_index
+    if not is_dask(kept) and not kept.any():
+        raise ValueError(f"{words.labels} holds nothing but ignore_index={ignore_index!r}.")
+    if weight is not None and np.ndim(weight):
+        weight = weight[kept] if is_dask(weight) else to_numpy(weight, "sample_weight")[kept]
+    return _some(X, kept), labels[kept], weight
+
+
+def _flat(values: Any, places: list[int], name: str) -> Any:
+    array = values if is_tensor(values) or is_dask(values) else to_numpy(values, name)
+    if list(array.shape) != places:
+        raise ValueError(
+            f"{name} has shape {tuple(array.shape)}, expected {tuple(places)}: one for every place, the shape of the "
+            "predictions without the axis of the classes."
+        )
+    return array.reshape(-1)
+
+
+def _some(X: Any, kept: Any) -> Any:
+    """The rows of an array, tensor or data frame that a mask keeps."""
+    if is_tensor(X):
+        import torch
+
+        return X[torch.as_tensor(kept, device=X.device)]
+    if hasattr(X, "loc"):
+        return X.loc[kept]
+    return X[kept] if hasattr(X, "shape") else np.asarray(X)[kept]

@@ -1,0 +1,147 @@
+"""Many metrics at once: of arrays, of dense outputs, and of rows that come in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.docs import describe_parameters
+from calibrant.inputs.batches import BatchReader
+from calibrant.inputs.dense import labelled_rows
+from calibrant.inputs.labels import distinct, encode, name_columns
+from calibrant.inputs.predictions import is_dask
+from calibrant.inputs.sources import Source, as_source
+from calibrant.inputs.words import METRIC
+from calibrant.metrics.inputs import Forecasts, check_predictions
+from calibrant.metrics.intervals import DEFAULT_METRICS, bootstrap, interval, resolve_method
+from calibrant.metrics.running import RunningMetrics
+from calibrant.metrics.scalars import Scalar, find_scalar
+from calibrant.threads import limited
+
+
+@limited
+@describe_parameters
+def evaluate(
+    y_true: Any,
+    y_prob: ArrayLike | None = None,
+    metrics: Sequence[str] | None = None,
+    *,
+    level: float | None = None,
+    n_resamples: int = 1000,
+    random_state: int | np.random.Generator | None = 0,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    axis: int | None = None,
+    ignore_index: Any = None,
+    label: str | None = None,
+    weight: str | None = None,
+) -> dict[str, Any]:
+    """Several metrics of the same predictions, validated and prepared once.
+
+    Rows that do not fit into memory are taken in part by part, by the running forms of the metrics: Dask arrays and
+    data frames partition by partition where they are, and sources of batches in place of `y_true`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), or a source of batches
+        Observed labels: column numbers, or any labels (see `classes`). Without `y_prob`, a source as `fit_batches`
+        takes it: a function that returns a fresh iterator of ``(P, y)`` or ``(P, y, weight)``, a pyarrow Table or
+        Dataset, and the like.
+    y_prob : array-like of shape (n, k), (n, 1) or (n,), default=None
+        Predicted probabilities; a single column is the probability of the second of two classes.
+    metrics : sequence of str, optional
+        Names of metrics; `list_metrics()` has them all. By default log loss, Brier score, accuracy, AUROC, ECE, smooth
+        ECE and Kuiper; of rows in parts those that are sums.
+    level : float, optional
+        Confidence level. When given, every value is an `Estimate` with an interval, all from the same resamples.
+    options : mapping, optional
+        Options of each metric by its name, such as `{"ece": {"n_bins": 10}}`.
+    axis : int, default=None
+        The axis of the classes in predictions of any shape, such as 1 for segmentations (images, classes, height,
+        width); labels and weights have that shape without it.
+    ignore_index : label, default=None
+        Rows or places with this label are left out.
+    label, weight : str, default=None
+        Columns of labels and weights in a pyarrow Table or Dataset.
+
+    Returns
+    -------
+    dict
+        Name of the metric to its value, a float or an `Estimate`.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import evaluate
+    >>> scores = evaluate([0, 1, 1], [0.2, 0.6, 0.9], ["log_loss", "accuracy"])
+    >>> {name: round(value, 3) for name, value in scores.items()}
+    {'log_loss': 0.28, 'accuracy': 1.0}
+    """
+    if y_prob is None:
+        return _of_source(as_source(y_true, label=label, weight=weight), metrics, classes, options, level)
+    if axis is not None or ignore_index is not None:
+        y_prob, y_true, sample_weight = labelled_rows(y_prob, y_true, sample_weight, axis, ignore_index, METRIC)
+    if is_dask(y_prob):
+        from calibrant.metrics.partitions import evaluate_partitions
+
+        return evaluate_partitions(y_true, y_prob, sample_weight, metrics, classes, options, level)
+    metrics = DEFAULT_METRICS if metrics is None else metrics
+    entries = [_named(name) for name in metrics]
+    options = options or {}
+    unused = set(options) - set(metrics)
+    if unused:
+        raise ValueError(f"options are given for {sorted(unused)}, which are not among the metrics asked for")
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    statistics = [entry.prepare(data, **options.get(entry.name, {})) for entry in entries]
+    values = [statistic(data.weight) for statistic in statistics]
+    if level is None:
+        return {entry.name: value for entry, value in zip(entries, values)}
+    replicates = bootstrap(statistics, data.weight, data.n_rows, n_resamples=n_resamples, random_state=random_state)
+    return {
+        entry.name: interval(
+            value,
+            replicates[:, column],
+            level=level,
+            method=resolve_method("auto", entry),
+            lower=entry.lower,
+            upper=entry.upper,
+        )
+        for column, (entry, value) in enumerate(zip(entries, values))
+    }
+
+
+def _of_source(
+    source: Source,
+    metrics: Sequence[str] | None,
+    classes: Sequence[Any] | None,
+    options: Mapping[str, Mapping[str, Any]] | None,
+    level: float | None,
+) -> dict[str, Any]:
+    """Metrics of batches, in one pass, or in two if the first has to find out which labels there are."""
+    running = RunningMetrics(metrics, options=options)
+    reader = BatchReader(source)
+    if classes is None:
+        found: list[Any] = []
+        for x, labels, _ in reader.read():
+            found.append(distinct(labels))
+            n_columns = x.shape[1]
+        seen = distinct(np.concatenate(found))
+        named, _ = name_columns(seen, n_columns, names=reader.names, categories=reader.categories, words=METRIC)
+    else:
+        named = np.asarray(classes)
+    for x, labels, weight in reader.read():
+        # With the names of columns, and an error about a label that is none of them.
+        columns, order = name_columns(labels, x.shape[1], classes=named, names=reader.names, words=METRIC)
+        proba = np.exp(x if order is None else np.ascontiguousarray(x[:, order]))
+        running.add(Forecasts(proba, encode(labels, columns), weight, columns))
+    return running.result(level)
+
+
+def _named(name: str) -> Scalar:
+    entry = find_scalar(name)
+    if entry is None:
+        raise ValueError(f"evaluate takes names of metrics, got {name!r}")
+    return entry

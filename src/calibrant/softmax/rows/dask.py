@@ -1,0 +1,88 @@
+"""Rows in partitions of a Dask collection: they stay where they are, and a pass is a map and a tree reduction.
+
+A partition that a lost worker held is made again from what it was made of; the sums over the others are kept. The
+order of additions is fixed by the partitions, so the result does not depend on who computed what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import dask
+
+from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.sums import BlockFunction, SummedRows
+from calibrant.threads import limited
+from calibrant.typing import FloatArray
+
+#: Sums that one task of the reduction adds up.
+_FAN_IN = 8
+#: Numbers of a block: its matrices stay in the second-level cache.
+_BLOCK_ELEMENTS = 1 << 17
+_LEAST_ROWS = 256
+
+
+class DaskRows(SummedRows):
+    """Labelled log-probabilities in partitions.
+
+    Parameters
+    ----------
+    partitions : sequence of Delayed
+        Each a `Block`; some may be empty.
+    n_rows, total_weight, class_weights
+        Of all partitions: see `Rows`.
+    sample : ArrayRows
+        A uniform sample of the rows.
+    """
+
+    def __init__(
+        self,
+        partitions: Sequence[Any],
+        *,
+        n_rows: int,
+        total_weight: float,
+        class_weights: FloatArray,
+        sample: ArrayRows,
+    ) -> None:
+        self._partitions = partitions
+        self.n_rows, self.n_classes = n_rows, sample.n_classes
+        self.total_weight, self.class_weights = total_weight, class_weights
+        self._sample = sample
+
+    def sample(self) -> ArrayRows:
+        return self._sample
+
+    def sums(self, function: BlockFunction) -> list[Any]:
+        part = dask.delayed(_sums_of_partition, pure=False)
+        return tree_sum([part(block, function) for block in self._partitions])
+
+
+def tree_sum(parts: list[Any]) -> list[Any]:
+    """Lists of numbers and arrays added up entry by entry where they are; `None` stands for no rows."""
+    add = dask.delayed(_added, pure=False)
+    while len(parts) > 1:
+        parts = [add(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
+    (total,) = dask.compute(parts[0])
+    if total is None:
+        raise ValueError("No partition holds a row.")
+    return list(total)
+
+
+def _added(parts: list[Any]) -> list[Any] | None:
+    total: list[Any] | None = None
+    for part in parts:
+        if part is not None:
+            total = list(part) if total is None else [a + b for a, b in zip(total, part, strict=True)]
+    return total
+
+
+@limited
+def _sums_of_partition(block: Any, function: BlockFunction) -> list[Any] | None:
+    """The sums over one partition, in pieces that stay in the processor's cache."""
+    x, y, weight = block
+    size = max(_LEAST_ROWS, _BLOCK_ELEMENTS // max(x.shape[1], 1))
+    pieces = (slice(start, start + size) for start in range(0, len(y), size))
+    return _added(
+        [list(function(type(block)(x[some], y[some], None if weight is None else weight[some]))) for some in pieces]
+    )

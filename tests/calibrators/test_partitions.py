@@ -1,0 +1,107 @@
+"""Fits and predictions of Dask collections: those of arrays, in partitions that stay where they are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from calibrant import get_calibrator
+from tests.calibrators.homes import CASES, LOOSE, TIGHT, assert_same, predictions
+from tests.needs import needs
+
+dask = needs("dask")
+da = needs("dask.array")
+pytestmark = pytest.mark.dask
+
+#: Sizes of partitions, one of them empty; the labels are in order of class, so that some hold one class only.
+CHUNKS = (100, 0, 250, 50, 300)
+
+
+@pytest.fixture(autouse=True)
+def in_this_thread(monkeypatch: pytest.MonkeyPatch):
+    """Without a cluster, and with a sample that is not all rows, so that sums over partitions are needed."""
+    monkeypatch.setattr("calibrant.calibrators.partitions._LEAST_ROWS", 300)
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def parted(values: np.ndarray) -> da.Array:
+    return da.from_array(values, chunks=(CHUNKS, *values.shape[1:]))
+
+
+@pytest.mark.parametrize(("name", "k"), CASES)
+def test_fits_are_those_of_arrays(name: str, k: int) -> None:
+    p, y, weight = predictions(700, k)
+    labels = np.array(["d", "b", "c", "a"])[:k]
+    options = {"classes": labels, **TIGHT.get(name, {})}
+    expected = get_calibrator(name, **options).fit(p, labels[y], weight)
+    found = get_calibrator(name, **options).fit(parted(p), parted(labels[y]), parted(weight))
+    assert_same(found, expected, rtol=1e-3 if name in LOOSE else 1e-6)
+    lazy = found.predict_proba(parted(p))
+    assert isinstance(lazy, da.Array)
+    assert lazy.shape == (700, k)
+    np.testing.assert_allclose(lazy.compute(), found.predict_proba(p), rtol=1e-12)
+    assert found.predict(parted(p)).compute().tolist() == found.predict(p).tolist()
+
+
+@pytest.mark.parametrize("name", ["ts", "sms", "dirichlet", "auto"])
+def test_data_frames_absent_classes_and_labels_in_memory(name: str) -> None:
+    dd = needs("dask.dataframe")
+    p, y, _ = predictions(700, 4)
+    y = np.where(y == 2, 1, y)
+    frame = pd.DataFrame(p, columns=["w", "x", "y", "z"]).assign(label=np.array(["w", "x", "y", "z"])[y])
+    parts = dd.from_pandas(frame, npartitions=5, sort=False)
+    expected = get_calibrator(name).fit(frame[["z", "w", "y", "x"]], frame["label"])
+    for labels in (parts["label"], frame["label"]):
+        found = get_calibrator(name).fit(parts[["z", "w", "y", "x"]], labels)
+        np.testing.assert_allclose(
+            found.predict_proba(parts[["z", "w", "y", "x"]]).compute(),
+            expected.predict_proba(frame[["z", "w", "y", "x"]]),
+            atol=1e-4,
+        )
+
+
+def test_errors_name_the_partition() -> None:
+    p, y, _ = predictions(700, 3)
+    p[420] = [0.5, 0.6, 0.7]
+    with pytest.raises(ValueError, match=r"Row 20 of X \(partition 4\) sums to 1.8"):
+        get_calibrator("ts").fit(parted(p), parted(y))
+    with pytest.raises(ValueError, match="y has 600 rows, X has 700"):
+        get_calibrator("ts").fit(parted(p), y[:600])
+    with pytest.raises(ValueError, match="No partition holds a row"):
+        get_calibrator("ts").fit(parted(np.full((700, 3), 1 / 3)), parted(y), parted(np.zeros(700)))
+
+
+@pytest.mark.slow
+def test_a_killed_worker_costs_its_partitions_not_the_fit() -> None:
+    distributed = needs("distributed")
+    p, y, _ = predictions(60_000, 6)
+    X, labels = da.from_array(p, chunks=(5000, -1)), da.from_array(y, chunks=5000)
+    expected = get_calibrator("sms").fit(X, labels)
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": "CRITICAL"}
+    with (
+        distributed.LocalCluster(n_workers=2, **options) as cluster,
+        distributed.Client(cluster) as client,
+        dask.config.set(scheduler="distributed"),
+    ):
+        from calibrant.softmax.rows.dask import DaskRows
+
+        passes, victim = [], next(iter(client.run(os.getpid).values()))
+        plain = DaskRows.sums
+
+        def sums(self: DaskRows, function: object) -> list[object]:
+            passes.append(1)
+            if len(passes) == 3:
+                threading.Timer(0.05, os.kill, (victim, signal.SIGKILL)).start()
+            return plain(self, function)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(DaskRows, "sums", sums)
+            found = get_calibrator("sms").fit(X, labels)
+    assert len(passes) > 3
+    assert_same(found, expected, rtol=1e-12)

@@ -1,0 +1,51 @@
+"""Metrics of Dask collections are those of arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from calibrant.metrics import evaluate
+from tests.needs import needs
+from tests.samples import sharpened
+
+dask = needs("dask")
+da = needs("dask.array")
+pytestmark = pytest.mark.dask
+NAMES = ["log_loss", "brier", "accuracy", "ece", "smooth_ece"]
+
+
+@pytest.fixture(autouse=True)
+def in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.mark.parametrize("level", [None, 0.9])
+def test_partitions_give_the_metrics_of_arrays(level: float | None) -> None:
+    p, y = sharpened(600, 3, 1.6)
+    order = np.argsort(y, kind="stable")  # partitions of one class
+    p, y = p[order], np.array(["a", "b", "c"])[y[order]]
+    weight = np.where(np.arange(600) < 100, 0.0, 2.0)  # and one without weight
+    chunks = (100, 0, 450, 50)
+    found = evaluate(
+        da.from_array(y, chunks=(chunks,)),
+        da.from_array(p, chunks=(chunks, 3)),
+        sample_weight=da.from_array(weight, chunks=(chunks,)),
+        level=level,
+    )
+    assert list(found) == NAMES
+    expected = evaluate(y, p, NAMES, sample_weight=weight)
+    assert {name: float(value) for name, value in found.items()} == pytest.approx(expected, rel=1e-12)
+
+
+def test_data_frames_and_what_is_no_sum() -> None:
+    dd = needs("dask.dataframe")
+    p, y = sharpened(300, 2, 1.6)
+    frame = pd.DataFrame(p, columns=["no", "yes"]).assign(label=np.array(["no", "yes"])[y])
+    parts = dd.from_pandas(frame, npartitions=4, sort=False)
+    found = evaluate(parts["label"], parts[["yes", "no"]], ["log_loss"])
+    assert found == pytest.approx(evaluate(frame["label"], frame[["yes", "no"]], ["log_loss"]), rel=1e-12)
+    with pytest.raises(ValueError, match="auroc needs all rows at once"):
+        evaluate(parts["label"], parts[["yes", "no"]], ["auroc"])
