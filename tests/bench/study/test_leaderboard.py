@@ -106,7 +106,7 @@ def check_against_tables(session, results):
     for method, row in shown.iterrows():
         for metric, name in (("logloss", "Logloss"), ("brier", "Brier")):
             rank = frames[f"ranks_{metric}"].set_index("method")["rank"][method]
-            assert row[f"rank{name}"] == f"{rank:.2f}"
+            assert float(row[f"rank{name}"]) == pytest.approx(rank, abs=0.00501)
             assert float(row[f"wins{name}"].rstrip(" %")) == pytest.approx(100 * wins[metric, method], abs=0.0501)
             if method != "none":
                 assert float(row[metric]) == pytest.approx(changes.loc[method, metric], abs=0.0000501)
@@ -163,6 +163,19 @@ class TestInChromium:
         assert (
             session.run("return document.getElementById('status').textContent") == "No experiment fits these filters."
         )
+        assert session.console() == []
+
+    def test_draws_are_filtered_and_harm_is_apart(self, session, tmp_path, two_benchmarks):
+        drawn = two_benchmarks.assign(draw=np.where(two_benchmarks["fold"] == 0, 100, 300))
+        drawn["labels"] = np.where(drawn["benchmark"] == "c", "drawn", "real")
+        session.open(page_of(drawn, tmp_path))
+        gains, harm = (drawn[drawn["labels"] == labels] for labels in ("real", "drawn"))
+        check_against_tables(session, gains)
+        session.run(INPUT, "#draw", "300")
+        check_against_tables(session, gains[gains["draw"] == 300])
+        session.run(INPUT, "#benchmark", "1")
+        check_against_tables(session, harm[harm["draw"] == 300])
+        session.click("#reset")
         assert session.console() == []
 
     def test_sorting(self, session, tmp_path, results):
