@@ -30,6 +30,9 @@ def test_build_run_merge(tmp_path: Path) -> None:
     code, said = invoke(*run, "--datasets", "wine", "-o", tmp_path / "a")
     assert code == 0, said
     assert "3 rows" in said
+    code, said = invoke(*run, "--draw", "50", "-o", tmp_path / "c")
+    assert code == 1
+    assert "no experiment of small has enough rows: a draw of 50 must leave 500 to test on" in said
     code, said = invoke("merge", tmp_path / "a", "-o", tmp_path / "b")
     assert code == 0, said
     table = pd.read_csv(tmp_path / "b" / "results.csv")
@@ -43,6 +46,12 @@ def test_build_run_merge(tmp_path: Path) -> None:
         (("run", "--methods", "ts", "--out", "x"), "either --predictions FILE or --embedded"),
         (("run", "--embedded", "--methods", "tss", "--out", "x"), "No calibrator is called 'tss'"),
         (("run", "--embedded", "--methods", "ts", "--datasets", "irises", "--out", "x"), "no dataset named irises"),
+        (
+            ("run", "--embedded", "--methods", "ts", "--draw", "few", "--out", "x"),
+            "a number of rows or 'split', not 'few'",
+        ),
+        (("run", "--embedded", "--methods", "ts", "--labels", "drawn", "--out", "x"), "name their sizes, as in --draw"),
+        (("run", "--embedded", "--methods", "ts", "--draw", "split", "--out", "x"), "from the rows of both parts"),
         (("run", "--predictions", "none.h5", "--methods", "ts", "--out", "x"), "'none.h5' does not exist"),
         (("build", "--suite", "huge", "--out", "x.h5"), "no suite named 'huge'"),
         (("merge", "nowhere", "--out", "x"), "'nowhere' does not exist"),

@@ -98,6 +98,33 @@ def common_sizes(results: pd.DataFrame) -> list[int]:
     return sorted(int(size) for size, count in counts.items() if count >= _SHARE_OF_DATASETS * total)
 
 
+def draw_notes(results: pd.DataFrame) -> tuple[str, ...]:
+    """Sizes and datasets that the curves leave out, in words.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> sizes = {"x": (30, 100, 300), "y": (30, 100), "z": (30,), "u": (30, 100)}
+    >>> rows = [("b", name, n) for name, drawn in sizes.items() for n in drawn]
+    >>> draw_notes(pd.DataFrame(rows, columns=["benchmark", "dataset", "draw"]))
+    ('over 3 of 4 datasets, those that have all of these numbers of rows',
+     'draws of 300 rows are not shown, since few datasets have so many; the tables of a report have them')
+    """
+    common = common_sizes(results)
+    found = results.drop_duplicates([*DATASET, "draw"])
+    reach = found[found["draw"].isin(common)].groupby(DATASET)["draw"].nunique()
+    n_all, n_used = len(found[DATASET].drop_duplicates()), int((reach == len(common)).sum())
+    notes = []
+    if n_used < n_all:
+        notes.append(f"over {n_used} of {n_all} datasets, those that have all of these numbers of rows")
+    if rare := sorted({int(size) for size in found["draw"] if size > 0} - set(common)):
+        sizes = ", ".join(map(str, rare))
+        notes.append(
+            f"draws of {sizes} rows are not shown, since few datasets have so many; the tables of a report have them"
+        )
+    return tuple(notes)
+
+
 def rows_needed(shares: Mapping[int, float], enough: float = ENOUGH) -> float:
     """Number of calibration rows from which a method is better than nothing in enough of the draws.
 

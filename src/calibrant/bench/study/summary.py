@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from calibrant.bench.study.draws import curve_table, has_draws, rows_needed
+from calibrant.bench.study.draws import curve_table, draw_notes, has_draws, rows_needed
 from calibrant.bench.study.ranking import rank_methods
 from calibrant.bench.study.results import change_table, loss_table, split_results, with_baseline
 from calibrant.calibrators.registry import BASELINE
@@ -65,7 +65,7 @@ def describe(results: pd.DataFrame | list[dict[str, Any]]) -> str:
 def _described(rows: pd.DataFrame) -> tuple[str, str, tuple[str, ...]]:
     """Legend, table and notes of results of one kind."""
     if has_draws(rows):
-        return (HARM_LEGEND if (rows["labels"] == "drawn").all() else DRAW_LEGEND), _draws(rows), ()
+        return (HARM_LEGEND if (rows["labels"] == "drawn").all() else DRAW_LEGEND), _draws(rows), draw_notes(rows)
     table, notes = summarise(rows)
     return LEGEND, render(table), notes
 
