@@ -42,6 +42,12 @@ class Browser:
     def open(self, path: Path) -> None:
         self._call("POST", f"{self._session}/url", {"url": path.resolve().as_uri()})
 
+    def prefer(self, scheme: str) -> None:
+        """Ask for "light" or "dark" pages."""
+        wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        body = {"cmd": "Emulation.setEmulatedMedia", "params": wanted}
+        self._call("POST", f"{self._session}/goog/cdp/execute", body)
+
     def run(self, script: str, *arguments):
         return self._call("POST", f"{self._session}/execute/sync", {"script": script, "args": list(arguments)})
 

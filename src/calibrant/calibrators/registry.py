@@ -277,9 +277,9 @@ _FAMILIES: dict[str, list[CalibratorInfo]] = {
            "Prokhorenkova et al., 2018", "CatBoost", extra="trees", stores=False),
     ],
     "automatic": [
-        _M("auto-fast", ".auto:AutoCalibrator", "the recommended one without trees", "", "Auto (fast)",
+        _M("auto-fast", ".auto:AutoCalibrator", "the default method without trees", "", "Auto (fast)",
            parameters={"effort": "fast"}),
-        _M("auto", ".auto:AutoCalibrator", "the recommended one: a blend chosen by cross-validation", "", "Auto",
+        _M("auto", ".auto:AutoCalibrator", "the default method: a blend chosen by cross-validation", "", "Auto",
            aliases=("automatic",), compared=_ANY),
     ],
 }  # fmt: skip

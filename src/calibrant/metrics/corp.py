@@ -163,7 +163,7 @@ def _band(
 
 
 def _prepare(
-    shown: Shown, level: float, band: str, n_resamples: int, random_state: Any
+    shown: Shown, level: float, band: str, n_resamples: int, random_state: Any, axis: ScoreAxis | None = None
 ) -> Callable[[AnyFloatArray | None], CorpCurve]:
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
@@ -181,7 +181,8 @@ def _prepare(
         at, low, high = _band(grouped, fitted, band, level, n_resamples, random_state)
         brier, log_loss = _parts(grouped, fitted)
         # The predicted class is never rare.
-        axis = ScoreAxis() if shown.label is None else fitting_axis(grouped.score, fitted, grouped.weight)
+        fitting = ScoreAxis() if shown.label is None else fitting_axis(grouped.score, fitted, grouped.weight)
+        show = fitting if axis is None else axis
         return CorpCurve(
             lower=grouped.score[starts],
             upper=grouped.score[ends],
@@ -192,8 +193,8 @@ def _prepare(
             high=high,
             brier=brier,
             log_loss=log_loss,
-            axis=axis,
-            histogram=axis.histogram(view.score, weight, HISTOGRAM_BINS),
+            axis=show,
+            histogram=show.histogram(view.score, weight, HISTOGRAM_BINS),
             kind=shown.kind,
             label=shown.label,
             level=level,
@@ -213,6 +214,7 @@ def corp_curve(
     band: Band = "consistency",
     n_resamples: int = 200,
     random_state: int | np.random.Generator | None = 0,
+    axis: ScoreAxis | None = None,
 ) -> Callable[[AnyFloatArray | None], CorpCurve]:
     """Isotonic reliability curve with a band, and the parts of Brier score and log loss.
 
@@ -229,6 +231,9 @@ def corp_curve(
         Where the curve of calibrated predictions would lie, or how far this curve can be trusted.
     n_resamples : int, default=200
         Number of times outcomes are drawn for the band; 0 leaves it out.
+    axis : ScoreAxis, optional
+        Range of probabilities to show, such as that of a curve beside which this one will stand; by default the whole
+        range, or for rare events a part of it or log-odds.
 
     Returns
     -------
@@ -250,7 +255,7 @@ def corp_curve(
     >>> [round(part, 3) for part in curve.brier]
     [0.185, 0.06, 0.125, 0.25]
     """
-    return _prepare(shown_view(data, kind, label), level, band, n_resamples, random_state)
+    return _prepare(shown_view(data, kind, label), level, band, n_resamples, random_state, axis)
 
 
 @public

@@ -11,83 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.metrics.intervals import Estimate
-from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.numerals import number, signed
-from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, INK, element, figure, line, marker, path, shortened, text
+from calibrant.plots.style import shorten
+from calibrant.plots.svg import AFTER, BEFORE, FAINT, INK, element, figure, line, marker, text
 from calibrant.typing import AnyFloatArray
 
-SIDE = 260.0
-LEFT = 54.0
-TOP = 12.0
-HISTOGRAM = 46.0
-TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
-HALVES = (0.0, 0.5, 1.0)
 #: Classes up to which the cells of the correction matrix are drawn one by one, with numbers.
 CELLS = 16
-
-
-def _square(side: float, left: float, top: float, ticks: Sequence[float] = TICKS) -> list[str]:
-    """Axes from 0 to 1 with a grid and the diagonal of perfect calibration."""
-    parts = [element("rect", x=left, y=top, width=side, height=side, fill="#fff", stroke=FAINT, stroke_width=1)]
-    for tick in ticks:
-        x, y = left + side * tick, top + side * (1 - tick)
-        if 0 < tick < 1:
-            parts += [line(x, top, x, top + side, stroke=GRID), line(left, y, left + side, y, stroke=GRID)]
-        parts.append(text(left - 6, y + 4, f"{tick:g}", text_anchor="end", class_="tick"))
-    parts.append(line(left, top + side, left + side, top, stroke=FAINT, stroke_width=1.5, stroke_dasharray="5 4"))
-    return parts
-
-
-def _curve(
-    table: ReliabilityTable, colour: str, side: float, left: float, top: float, *, square: bool, size: float = 3.5
-) -> list[str]:
-    """Band, line and points of a reliability table."""
-    xs = left + side * table.score
-    points = [(float(x), top + side * (1 - float(f))) for x, f in zip(xs, table.frequency)]
-    upper = [(float(x), top + side * (1 - float(h))) for x, h in zip(xs, table.high)]
-    lower = [(float(x), top + side * (1 - float(low))) for x, low in zip(xs, table.low)]
-    parts = []
-    if len(points) > 1:
-        parts.append(path(upper + lower[::-1], closed=True, fill=colour, fill_opacity=0.16))
-        parts.append(path(points, fill="none", stroke=colour, stroke_width=2, stroke_linejoin="round"))
-    else:
-        parts += [line(x, upper[i][1], x, lower[i][1], stroke=colour) for i, (x, _) in enumerate(points)]
-    return parts + [marker(x, y, colour, square=square, size=size) for x, y in points]
-
-
-def reliability(table: ReliabilityTable, title: str, *, after: bool) -> str:
-    """Reliability diagram with a band and the histogram of the predictions below."""
-    colour = AFTER if after else BEFORE
-    parts = _square(SIDE, LEFT, TOP)
-    parts += _curve(table, colour, SIDE, LEFT, TOP, square=not after)
-    base = TOP + SIDE + 20 + HISTOGRAM
-    largest = float(table.weight.max())
-    for low, high, weight in zip(table.lower, table.upper, table.weight):
-        height = max(HISTOGRAM * float(weight) / largest, 0.5)
-        x, width = LEFT + SIDE * float(low), max(SIDE * float(high - low) - 1, 1.0)
-        parts.append(element("rect", x=x, y=base - height, width=width, height=height, fill=colour, fill_opacity=0.55))
-    parts.append(line(LEFT, base, LEFT + SIDE, base, stroke=FAINT))
-    for tick in TICKS:
-        parts.append(text(LEFT + SIDE * tick, base + 15, f"{tick:g}", text_anchor="middle", class_="tick"))
-    what = "confidence in the predicted class" if table.label is None else "predicted probability"
-    parts.append(text(LEFT + SIDE / 2, base + 33, what, text_anchor="middle", class_="axis"))
-    middle = TOP + SIDE / 2
-    observed = "how often it was right" if table.label is None else "observed frequency"
-    turned = f"rotate(-90 14 {middle})"
-    parts.append(text(14, middle, observed, text_anchor="middle", class_="axis", transform=turned))
-    parts.append(text(LEFT - 6, base - 4, "rows", text_anchor="end", class_="tick"))
-    return figure(LEFT + SIDE + 14, base + 42, parts, title)
-
-
-def class_panel(name: str, before: ReliabilityTable, after: ReliabilityTable) -> str:
-    """Small reliability diagram of one class against the rest, before and after."""
-    side, left, top = 120.0, 28.0, 22.0
-    parts = [text(left, 14, shortened(name, 15), class_="label"), *_square(side, left, top, HALVES)]
-    parts += _curve(before, BEFORE, side, left, top, square=True, size=2.4)
-    parts += _curve(after, AFTER, side, left, top, square=False, size=2.4)
-    for tick in HALVES:
-        parts.append(text(left + side * tick, top + side + 14, f"{tick:g}", text_anchor="middle", class_="tick"))
-    return figure(left + side + 10, top + side + 20, parts, f"Reliability of the class {name}")
+#: Distance of two names beside the correction matrix, above the height of their letters.
+LABEL_STEP = 16.0
 
 
 def method_gains(saved: Mapping[str, Estimate], recommended: str) -> str:
@@ -146,27 +78,13 @@ def parts_bar(title: str, loss: float, calibration: float, refinement: float) ->
     return figure(width, 66, parts, f"{title}: calibration and refinement")
 
 
-def binary_curve(before: AnyFloatArray, after: AnyFloatArray) -> str:
-    """Where the recommended method sends the probability of the second class."""
-    parts = _square(SIDE, LEFT, TOP)
-    points = [(LEFT + SIDE * float(b), TOP + SIDE * (1 - float(a))) for b, a in zip(before, after)]
-    parts.append(path(points, fill="none", stroke=AFTER, stroke_width=2.5))
-    for tick in TICKS:
-        parts.append(text(LEFT + SIDE * tick, TOP + SIDE + 16, f"{tick:g}", text_anchor="middle", class_="tick"))
-    parts.append(text(LEFT + SIDE / 2, TOP + SIDE + 36, "predicted", text_anchor="middle", class_="axis"))
-    middle = TOP + SIDE / 2
-    turned = f"rotate(-90 14 {middle})"
-    parts.append(text(14, middle, "calibrated", text_anchor="middle", class_="axis", transform=turned))
-    return figure(LEFT + SIDE + 14, TOP + SIDE + 44, parts, "The calibration map")
-
-
 def correction_matrix(matrix: AnyFloatArray, names: Sequence[str]) -> str:
     """Heat map of the corrections; for many classes an image without numbers."""
     k = len(names)
     limit = max(float(np.abs(matrix).max()), 1e-9)
-    length = 8.2 * min(max(len(name) for name in names), 14)
+    length = 7.4 * min(max(len(name) for name in names), 14)
     label = 20 + length
-    cell = 34.0 if k <= CELLS else 480.0 / k
+    cell = 34.0 if k <= CELLS else 520.0 / k
     size = k * cell
     parts = []
     if k <= CELLS:
@@ -176,17 +94,10 @@ def correction_matrix(matrix: AnyFloatArray, names: Sequence[str]) -> str:
                 fill = "#{:02x}{:02x}{:02x}".format(*colours[i, j].tolist())
                 x, y = label + j * cell, label + i * cell
                 parts.append(element("rect", x=x, y=y, width=cell, height=cell, fill=fill, stroke="#fff"))
-                dark = abs(float(matrix[i, j])) / limit > 0.6
-                parts.append(
-                    text(
-                        x + cell / 2,
-                        y + cell / 2 + 3.5,
-                        number(float(matrix[i, j]), 2),
-                        text_anchor="middle",
-                        class_="cell",
-                        style=f"fill:{'#fff' if dark else INK}",
-                    )
-                )
+                ink = "#fff" if abs(float(matrix[i, j])) / limit > 0.6 else "#1f2933"
+                written = number(float(matrix[i, j]), 2)
+                place = {"text_anchor": "middle", "class_": "cell", "style": f"fill:{ink}"}
+                parts.append(text(x + cell / 2, y + cell / 2 + 3.5, written, **place))
     else:
         # Among many classes most corrections are small: square roots make them visible.
         scaled = np.sign(matrix) * np.sqrt(np.abs(matrix) / limit)
@@ -204,13 +115,14 @@ def correction_matrix(matrix: AnyFloatArray, names: Sequence[str]) -> str:
             )
         )
         parts.append(element("rect", x=label, y=label, width=size, height=size, fill="none", stroke=FAINT))
-    every = max(1, int(np.ceil(11 / cell)))
+    every = int(np.ceil(LABEL_STEP / cell))
     for i in range(0, k, every):
         middle = label + (i + 0.5) * cell
-        parts.append(text(label - 6, middle + 4, shortened(names[i], 14), text_anchor="end", class_="label"))
-        turned = f"rotate(-60 {middle:.1f} {label - 8})"
-        parts.append(text(middle, label - 8, shortened(names[i], 14), class_="label", transform=turned))
-    return figure(label + size + 12 + length / 2, label + size + 6, parts, "Correction matrix")
+        name = shorten(names[i], 14)
+        parts.append(text(label - 6, middle + 4, name, text_anchor="end", class_="label"))
+        turned = f"rotate(-90 {middle + 4:.1f} {label - 6:.1f})"
+        parts.append(text(middle + 4, label - 6, name, class_="label", transform=turned))
+    return figure(label + size + 8, label + size + 6, parts, f"Correction matrix of {k} classes")
 
 
 def _colours(values: AnyFloatArray) -> NDArray[np.uint8]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-BEFORE = "#d55e00"
-AFTER = "#0072b2"
-INK = "#1f2933"
-FAINT = "#9aa5b1"
-GRID = "#e4e7eb"
+# Colours are variables of the page, which has a light and a dark set of them.
+BEFORE = "var(--before)"
+AFTER = "var(--after)"
+INK = "var(--ink)"
+FAINT = "var(--faint)"
+GRID = "var(--grid)"
+PAPER = "var(--paper)"
 
 
 def element(name: str, content: str = "", /, **attributes: object) -> str:
@@ -59,11 +61,11 @@ def path(points: Sequence[tuple[float, float]], *, closed: bool = False, **attri
     return element("path", d=drawn, **attributes)
 
 
-def marker(x: float, y: float, colour: str, *, square: bool, size: float = 3.5) -> str:
+def marker(x: float, y: float, colour: str, *, square: bool, size: float = 3.5, **attributes: object) -> str:
     """A point: squares are before, circles after, so that they differ without colour too."""
     if square:
-        return element("rect", x=x - size, y=y - size, width=2 * size, height=2 * size, fill=colour)
-    return element("circle", cx=float(x), cy=float(y), r=size, fill=colour)
+        return element("rect", x=x - size, y=y - size, width=2 * size, height=2 * size, fill=colour, **attributes)
+    return element("circle", cx=float(x), cy=float(y), r=size, fill=colour, **attributes)
 
 
 def figure(width: float, height: float, content: Sequence[str], title: str) -> str:
@@ -77,14 +79,3 @@ def figure(width: float, height: float, content: Sequence[str], title: str) -> s
         style=f"max-width:{_short(1.2 * width)}px",
         xmlns="http://www.w3.org/2000/svg",
     )
-
-
-def shortened(name: str, limit: int = 18) -> str:
-    """A name that fits a label.
-
-    Examples
-    --------
-    >>> shortened("an uncommonly long class name", 12)
-    'an uncommon…'
-    """
-    return name if len(name) <= limit else name[: limit - 1] + "…"

@@ -7,7 +7,6 @@ is that of a calibrator fitted to other rows.
 from __future__ import annotations
 
 import datetime
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,22 +14,21 @@ from typing import Any
 import numpy as np
 
 from calibrant import __version__
-from calibrant.calibrators.registry import calibrator_info, get_calibrator
-from calibrant.metrics import calibration_map, classwise_reliability_tables, reliability_table
-from calibrant.metrics.frequencies import ClassFrequencies
+from calibrant.calibrators.registry import calibrator_info
 from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
-from calibrant.metrics.recalibration import fit_clone
 from calibrant.metrics.running import RunningMetrics, Sums
 from calibrant.metrics.slope import Miscalibration, separate
 from calibrant.metrics.sums import summed_mean
 from calibrant.metrics.views import single_view
 from calibrant.report.comparison import choose, compare, cross_validate, default_methods, n_folds, paired_intervals
-from calibrant.report.data import BinaryMap, ClassRow, Correction, Count, GroupRow, MetricRow, Parts, Report
+from calibrant.report.correction import corrections
+from calibrant.report.data import GroupRow, MetricRow, Parts, Report
 from calibrant.report.evaluation import metrics_in_memory, omnibus_test, split_groups
 from calibrant.report.learning import learning
-from calibrant.report.words import next_steps, verdict, worth_of_rows
+from calibrant.report.reliability import class_rows, views
+from calibrant.report.words import next_steps, verdict, why_chosen, worth_of_rows
 from calibrant.threads import limited
 
 METRICS = {
@@ -42,8 +40,6 @@ METRICS = {
 }
 #: Segments shown, the largest first.
 MOST_GROUPS = 40
-#: Classes up to which the correction matrix is fitted.
-MATRIX_CLASSES = 120
 
 
 @dataclass(frozen=True)
@@ -107,15 +103,16 @@ def analyse(
     rows = compare(data, held_out, failed, recommended, level)
     gain = next(row for row in rows if row.name == recommended)
     group_rows, left_out = _group_rows(data, after, group, level)
-    table = _table(data)
+    was = views(data, level)
+    now = views(after, level, beside=was)
     confidence = metrics["accuracy"].before, _gap(data, level, top_label=True)
     total = metrics["log_loss"].before.value
-    judged = verdict(names, found, table, confidence, p_before, total, gain)
+    judged = verdict(names, found, was.bins, confidence, p_before, total, gain)
     progress("rows needed")
     learned = learning(data, chosen, level)
     if learned is not None and (said := worth_of_rows(learned, total)):
         judged = replace(judged, sentences=(*judged.sentences, said))
-    correction, binary_map = _correction(data, recommended)
+    correction, binary_map = corrections(data, recommended)
     return Report(
         source=source.name,
         version=__version__,
@@ -127,6 +124,7 @@ def analyse(
         level=level,
         folds=n_folds(data),
         recommended=recommended,
+        choice=why_chosen(recommended, method, [entry.name for entry in held_out]),
         p_value_before=p_before,
         p_value_after=p_after,
         verdict=judged,
@@ -135,9 +133,9 @@ def analyse(
         parts=tuple(_parts(data, after, level)),
         methods=tuple(rows),
         learning=learned,
-        reliability_before=table,
-        reliability_after=_table(after),
-        class_rows=tuple(_class_rows((data, found.frequencies), (after, left.frequencies), names)),
+        reliability_before=was,
+        reliability_after=now,
+        class_rows=tuple(class_rows((data, found.frequencies), (after, left.frequencies), names, level)),
         group_name=group_name,
         group_rows=tuple(group_rows),
         groups_left_out=left_out,
@@ -156,6 +154,7 @@ def _metric_rows(
         del shown["confidence_gap"]
     was, now = (metrics_in_memory(data, level, tuple(shown)) for data in (before, after))
     rows = [MetricRow(name, title, better, was[name], now[name]) for name, (title, better) in shown.items()]
+    rows.insert(3, counted_row(names, found, level))
     slopes = [part.fitted_slope for part in found]
     rows.insert(3, MetricRow("calibration_slope", "Slope: below 1 too extreme, above too timid", "near 1", *slopes))
     if before.n_classes == 2:
@@ -163,6 +162,18 @@ def _metric_rows(
         gaps = [_gap(data, level) for data in (before, after)]
         rows.insert(3, MetricRow("positive_gap", title, "near 0", *gaps))
     return rows
+
+
+def counted_row(names: Sequence[str], found: Sequence[Miscalibration], level: float) -> MetricRow:
+    """Expected over observed count: of the second of two classes, or of the class that is off most clearly."""
+    first = found[0].frequencies
+    column = 1 if len(names) == 2 else int(np.argmin(np.where(first.observed > 0, first.p_value, np.inf)))
+    estimates = [
+        Estimate(float(counts.ratio[column]), float(counts.low[column]), float(counts.high[column]), level)
+        for counts in (part.frequencies for part in found)
+    ]
+    which = names[column] if len(names) == 2 else f"{names[column]}, the class that is off most clearly"
+    return MetricRow("expected_over_observed", f"Expected over observed count of {which}", "near 1", *estimates)
 
 
 def _parts(before: Forecasts, after: Forecasts, level: float) -> list[Parts]:
@@ -174,44 +185,12 @@ def _parts(before: Forecasts, after: Forecasts, level: float) -> list[Parts]:
     return [Parts("Log loss", *found[:3]), Parts("Brier score", *found[3:])]
 
 
-def _table(data: Forecasts) -> Any:
-    return reliability_table(data.y, data.proba, sample_weight=data.weight, classes=data.classes.tolist())
-
-
 def _gap(data: Forecasts, level: float, *, top_label: bool = False) -> Estimate:
     """Mean predicted probability minus frequency: of the second of two classes, else of the predicted class."""
     view = single_view(data, "top-label" if top_label else "auto")
     mean = Sums()
     mean.add(summed_mean(view.score - view.hit), data.weight)
     return mean.estimate(level)
-
-
-def _class_rows(
-    before: tuple[Forecasts, ClassFrequencies], after: tuple[Forecasts, ClassFrequencies], names: Sequence[str]
-) -> list[ClassRow]:
-    was, now = (
-        classwise_reliability_tables(
-            data.y, data.proba, n_bins=10, sample_weight=data.weight, classes=data.classes.tolist()
-        )
-        for data, _ in (before, after)
-    )
-
-    def counted(frequencies: ClassFrequencies, column: int) -> Count:
-        parts = (frequencies.expected, frequencies.ratio, frequencies.p_value)
-        return Count(*(float(part[column]) for part in parts))
-
-    return [
-        ClassRow(
-            name,
-            float(before[1].observed[column]),
-            before[1].total,
-            counted(before[1], column),
-            counted(after[1], column),
-            was[column],
-            now[column],
-        )
-        for column, name in enumerate(names)
-    ]
 
 
 def _group_rows(before: Forecasts, after: Forecasts, group: Any, level: float) -> tuple[list[GroupRow], int]:
@@ -235,22 +214,3 @@ def _group_rows(before: Forecasts, after: Forecasts, group: Any, level: float) -
             )
         )
     return rows, max(len(groups) - MOST_GROUPS, 0)
-
-
-def _correction(data: Forecasts, recommended: str) -> tuple[Correction | None, BinaryMap | None]:
-    if data.n_classes == 2:
-        fitted = _fitted(recommended, data)
-        curve = calibration_map(fitted, n_points=101)
-        return None, BinaryMap(curve.before[:, 1], curve.after[:, 1])
-    if data.n_classes > MATRIX_CLASSES:
-        return None, None
-    fitted = _fitted("sms", data, input_smoothing="auto")
-    matrix = np.asarray(fitted.coef_) - np.eye(data.n_classes)
-    return Correction(1 / float(fitted.inverse_temperature_), matrix, np.asarray(fitted.intercept_)), None
-
-
-def _fitted(name: str, data: Forecasts, **parameters: Any) -> Any:
-    with warnings.catch_warnings():
-        # Labels are column numbers here, which would mean nothing to a reader.
-        warnings.simplefilter("ignore")
-        return fit_clone(get_calibrator(name, **parameters), data)

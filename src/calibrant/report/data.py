@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.metrics.belt import CalibrationBelt
+from calibrant.metrics.corp import CorpCurve
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.slope import Miscalibration
+from calibrant.metrics.smooth_curve import SmoothCurve
 from calibrant.typing import AnyFloatArray
 
 
@@ -70,6 +76,16 @@ class Parts:
 
 
 @dataclass(frozen=True)
+class Views:
+    """The reliability of the same predictions in four ways."""
+
+    corp: CorpCurve
+    kernel: SmoothCurve
+    belt: CalibrationBelt
+    bins: ReliabilityTable
+
+
+@dataclass(frozen=True)
 class Count:
     """Expected number of rows of a class, its ratio to the observed one, and the p-value of their difference."""
 
@@ -87,8 +103,8 @@ class ClassRow:
     total: float
     before: Count
     after: Count
-    table_before: ReliabilityTable
-    table_after: ReliabilityTable
+    curve_before: CorpCurve
+    curve_after: CorpCurve
 
 
 @dataclass(frozen=True)
@@ -108,12 +124,14 @@ class GroupRow:
 class Correction:
     """What structured matrix scaling changes: `matrix` (coefficients minus identity), intercepts, temperature.
 
-    Row i, column j: how much the log-odds of class i move with the model's log-probability of class j.
+    Row i, column j: how much the log-odds of class i move with the model's log-probability of class j. `proven` marks
+    entries that two halves of the rows agree on.
     """
 
     temperature: float
     matrix: AnyFloatArray
     intercept: AnyFloatArray
+    proven: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -146,6 +164,7 @@ class Report:
     level: float
     folds: int
     recommended: str
+    choice: str
     p_value_before: float
     p_value_after: float
     verdict: Verdict
@@ -154,8 +173,8 @@ class Report:
     parts: tuple[Parts, ...]
     methods: tuple[MethodRow, ...]
     learning: Learning | None
-    reliability_before: ReliabilityTable
-    reliability_after: ReliabilityTable
+    reliability_before: Views
+    reliability_after: Views
     class_rows: tuple[ClassRow, ...]
     group_name: str
     group_rows: tuple[GroupRow, ...]
@@ -186,6 +205,14 @@ class Report:
             "folds": self.folds,
             "metrics": {row.name: chosen(row, "before", "after") for row in self.metrics},
             "decomposition": {row.title: chosen(row, "calibration", "refinement") for row in self.parts},
+            "reliability": {
+                when: {
+                    "brier": views.corp.brier._asdict(),
+                    "log_loss": views.corp.log_loss._asdict(),
+                    "smooth_ece": views.kernel.error,
+                }
+                for when, views in (("before", self.reliability_before), ("after", self.reliability_after))
+            },
             "faults": {
                 name: {"log_loss": part.gain, "p_value": part.p_value} for name, part in self.faults.parts.items()
             },

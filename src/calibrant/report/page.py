@@ -6,59 +6,83 @@ in the page forbids scripts and the network besides.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibrant import numerals
+from calibrant.calibrators.registry import DEFAULT
 from calibrant.optional import require
 from calibrant.plots import report as figures
+from calibrant.plots.svg_reliability import binary_curve, panel, reliability
 from calibrant.report.data import Correction, Report
+from calibrant.report.reliability import PANELS
+from calibrant.report.side_by_side import compared
 from calibrant.report.words import ALPHA, p_text
 
-TEMPLATE = Path(__file__).parent / "template.html.j2"
-#: Classes with a diagram of their own, those with the largest errors first.
-PANELS = 12
+TEMPLATES = Path(__file__).parent / "templates"
 #: Single corrections that are listed.
 LISTED = 8
 
 
-def render(report: Report) -> str:
-    """The page as text."""
+def render(*reports: Report) -> str:
+    """The page of one report, or of several side by side, as text."""
     jinja2 = require("jinja2", extra="cli")
     markup = require("markupsafe", extra="cli").Markup
     environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
     )
     environment.filters.update(
         p=p_text,
         **{name: getattr(numerals, name) for name in ("number", "signed", "percent", "span", "count", "excess")},
     )
-    drawn = {name: [markup(svg) for svg in value] for name, value in _figures(report).items()}
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return str(template.render(r=report, figures=drawn, **_tables(report)))
+    shown = [
+        {
+            "r": report,
+            "figures": {name: [markup(svg) for svg in value] for name, value in _figures(report).items()},
+            "tables": _tables(report),
+            "prefix": f"report-{place}-" if len(reports) > 1 else "",
+        }
+        for place, report in enumerate(reports, 1)
+    ]
+    style = markup((TEMPLATES / "style.css").read_text(encoding="utf-8"))
+    template = environment.get_template("page.html.j2")
+    rows = compared(reports) if len(reports) > 1 else ()
+    return str(template.render(reports=shown, style=style, version=reports[0].version, compared=rows))
 
 
 def _figures(report: Report) -> dict[str, list[str]]:
     binary = len(report.classes) == 2
     kind = f"of {report.classes[1]}" if binary else "of the predicted class"
-    worst = sorted(report.class_rows, key=lambda row: -row.table_before.expected_error)[:PANELS]
+    before, after = report.reliability_before, report.reliability_after
+    worst = sorted(report.class_rows, key=lambda row: -row.curve_before.brier.miscalibration)[:PANELS]
     gains = {row.name: row.gain_log_loss for row in report.methods if row.gain_log_loss is not None}
     curve, correction = report.binary_map, report.correction
+    # All views of one event have one axis; only a kernel of one width is nothing for log-odds.
+    axis = before.corp.axis
+    even = None if axis.log_odds else axis
     return {
-        "before": [figures.reliability(report.reliability_before, f"Reliability {kind} before", after=False)],
-        "after": [figures.reliability(report.reliability_after, f"Reliability {kind} after", after=True)],
-        "classes": []
-        if binary
-        else [figures.class_panel(row.name, row.table_before, row.table_after) for row in worst],
+        "before": [reliability(before.corp, f"Reliability {kind} before", after=False)],
+        "after": [reliability(after.corp, f"Reliability {kind} after", after=True)],
+        "views": [
+            panel("Kernel-smoothed", before.kernel, after.kernel, even),
+            panel("Calibration belt", before.belt, after.belt, axis),
+            panel("In bins", before.bins, after.bins, axis),
+        ],
+        "classes": [] if binary else [panel(row.name, row.curve_before, row.curve_after) for row in worst],
         "methods": [figures.method_gains(gains, report.recommended)],
         "parts": [
             figures.parts_bar(part.title, part.total.value, part.calibration.value, part.refinement.value)
             for part in report.parts
         ],
         "matrix": [] if correction is None else [figures.correction_matrix(correction.matrix, report.classes)],
-        "map": [] if curve is None else [figures.binary_curve(curve.before, curve.after)],
+        "map": [] if curve is None else [binary_curve(curve.before, curve.after)],
     }
 
 
@@ -68,17 +92,21 @@ def _tables(report: Report) -> dict[str, Any]:
         for share in (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99):
             place = int(np.argmin(np.abs(report.binary_map.before - share)))
             mapped.append((share, float(report.binary_map.after[place])))
+    when = (("before", report.reliability_before.corp), ("after", report.reliability_after.corp))
     return {
         "listed": [] if report.correction is None else largest_corrections(report.correction, report.classes),
         "mapped": mapped,
+        "scores": [("Brier score", name, curve.brier) for name, curve in when]
+        + [("Log loss", name, curve.log_loss) for name, curve in when],
+        "standing": "the default" if report.verdict.tone == "good" and report.recommended == DEFAULT else "recommended",
         "panels": PANELS,
         "alpha": ALPHA,
     }
 
 
-def largest_corrections(correction: Correction, names: tuple[str, ...]) -> list[tuple[str, str, float]]:
-    """The largest corrections between different classes: corrected class, class that causes it, strength."""
-    off = correction.matrix * (1 - np.eye(len(names)))
+def largest_corrections(correction: Correction, names: Sequence[str]) -> list[tuple[str, str, float]]:
+    """The largest proven corrections between different classes: corrected class, class that causes it, strength."""
+    off = np.where(correction.proven, correction.matrix, 0.0)
     order = np.argsort(-np.abs(off), axis=None)[:LISTED]
     places = [divmod(int(place), len(names)) for place in order]
     return [(names[i], names[j], float(off[i, j])) for i, j in places if off[i, j]]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from calibrant.calibrators.registry import DEFAULT
 from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.reliability import ReliabilityTable
@@ -277,6 +278,23 @@ def worth_of_rows(found: Learning, before: float) -> str:
     if found.added.high / 2 < LARGE * found.full.value:
         return f"{start}; half of them would give about as much ({half}), so more would bring little."
     return f"{start}; half of them gave {half}, a difference that may be chance: whether more would help is open."
+
+
+def why_chosen(recommended: str, wanted: str | None, compared: Sequence[str]) -> str:
+    """Why this method is the one that the report recommends.
+
+    Examples
+    --------
+    >>> why_chosen("ts", None, ["ts", "auto"])
+    'ts is better than the default method, auto, beyond chance.'
+    """
+    if wanted is not None:
+        return f"{wanted} was asked for."
+    if recommended == DEFAULT:
+        return f"{DEFAULT} is the default method, and no other is better beyond chance."
+    if DEFAULT in compared:
+        return f"{recommended} is better than the default method, {DEFAULT}, beyond chance."
+    return f"The default method, {DEFAULT}, is not among those compared."
 
 
 def next_steps(judged: Verdict, recommended: str, arguments: Sequence[str]) -> list[Step]:

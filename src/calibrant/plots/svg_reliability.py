@@ -1,0 +1,136 @@
+"""Reliability diagrams of a page: traces on a square with the diagonal, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from calibrant.metrics.axis import ScoreAxis
+from calibrant.metrics.corp import CorpCurve
+from calibrant.plots.style import shorten
+from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, PAPER, element, figure, line, marker, path, text
+from calibrant.plots.traces import Diagram, Trace, trace
+from calibrant.typing import AnyFloatArray
+
+SIDE = 260.0
+LEFT = 58.0
+TOP = 12.0
+HISTOGRAM = 46.0
+UNIT = ScoreAxis()
+
+
+class Square:
+    """A square of so many pixels that shows an axis both ways."""
+
+    def __init__(self, side: float, left: float, top: float, axis: ScoreAxis = UNIT, ticks: int = 6) -> None:
+        self.side, self.left, self.top, self.axis = side, left, top, axis
+        self.ticks = [(tick, float(axis.place(np.array([tick]))[0])) for tick in axis.ticks(ticks)]
+
+    def frame(self) -> list[str]:
+        """The square with a grid, the ticks of the ordinate and the diagonal of perfect calibration."""
+        left, top, side = self.left, self.top, self.side
+        parts = [element("rect", x=left, y=top, width=side, height=side, fill=PAPER, stroke=FAINT, stroke_width=1)]
+        for tick, place in self.ticks:
+            x, y = left + side * place, top + side * (1 - place)
+            if 0.001 < place < 0.999:
+                parts += [line(x, top, x, top + side, stroke=GRID), line(left, y, left + side, y, stroke=GRID)]
+            parts.append(text(left - 6, y + 4, f"{tick:g}", text_anchor="end", class_="tick"))
+        parts.append(line(left, top + side, left + side, top, stroke=FAINT, stroke_width=1.5, stroke_dasharray="5 4"))
+        return parts
+
+    def abscissa(self, base: float) -> list[str]:
+        """The ticks of the abscissa, their text ending at `base`."""
+        return [
+            text(self.left + self.side * place, base, f"{tick:g}", text_anchor="middle", class_="tick")
+            for tick, place in self.ticks
+        ]
+
+    def points(self, x: AnyFloatArray, y: AnyFloatArray) -> list[tuple[float, float]]:
+        """Probabilities as points of the drawing, cut off at the edges of the square."""
+        across = self.left + self.side * np.clip(self.axis.place(x), 0, 1)
+        down = self.top + self.side * (1 - np.clip(self.axis.place(y), 0, 1))
+        # Curves of thousands of rows: points closer than half a pixel to the last one kept add nothing.
+        kept: list[tuple[float, float]] = []
+        for point in zip(across.tolist(), down.tolist()):
+            if not kept or abs(point[0] - kept[-1][0]) + abs(point[1] - kept[-1][1]) > 0.5:
+                kept.append(point)
+        if len(across) and kept[-1] != (float(across[-1]), float(down[-1])):
+            kept.append((float(across[-1]), float(down[-1])))
+        return kept
+
+    def draw(self, drawn: Trace, colour: str, *, square: bool, size: float = 3.5) -> list[str]:
+        """Band, line and points of a trace."""
+        parts = []
+        if len(drawn.band_x) > 1:
+            upper, lower = self.points(drawn.band_x, drawn.high), self.points(drawn.band_x, drawn.low)
+            shade = {"fill": colour, "fill_opacity": 0.16} if drawn.around else {"fill": FAINT, "fill_opacity": 0.25}
+            parts.append(path(upper + lower[::-1], closed=True, **shade))
+        elif len(drawn.band_x) == 1:
+            (top,), (bottom,) = (self.points(drawn.band_x, edge) for edge in (drawn.high, drawn.low))
+            parts.append(line(*top, *bottom, stroke=colour))
+        found = self.points(drawn.x, drawn.y)
+        if len(found) > 1:
+            parts.append(path(found, fill="none", stroke=colour, stroke_width=2, stroke_linejoin="round"))
+        elif found and not len(drawn.point_x):
+            parts.append(marker(*found[0], colour, square=square, size=size))
+        for i in range(len(drawn.point_x)):
+            ((x, y),) = self.points(drawn.point_x[i : i + 1], drawn.point_y[i : i + 1])
+            faint = {} if drawn.solid[i] else {"fill_opacity": 0.35}
+            parts.append(marker(x, y, colour, square=square, size=size, **faint))
+        return parts
+
+    def histogram(self, weights: AnyFloatArray, colour: str, base: float) -> list[str]:
+        """Bars of the predictions standing on `base`."""
+        width = self.side / len(weights)
+        parts = []
+        for i, share in enumerate((weights / max(float(weights.max()), 1e-12)).tolist()):
+            if share > 0:
+                height = max(HISTOGRAM * share, 0.5)
+                place = {"x": self.left + i * width, "y": base - height, "width": width - 1, "height": height}
+                parts.append(element("rect", **place, fill=colour, fill_opacity=0.55))
+        return [*parts, line(self.left, base, self.left + self.side, base, stroke=FAINT)]
+
+
+def reliability(table: CorpCurve, title: str, *, after: bool) -> str:
+    """Reliability diagram with a band and the histogram of the predictions below."""
+    colour = AFTER if after else BEFORE
+    frame = Square(SIDE, LEFT, TOP, table.axis)
+    drawn = trace(table)
+    base = TOP + SIDE + 20 + HISTOGRAM
+    parts = [*frame.frame(), *frame.draw(drawn, colour, square=not after)]
+    parts += [*frame.histogram(table.histogram, colour, base), *frame.abscissa(base + 15)]
+    what = "confidence in the predicted class" if table.label is None else "predicted probability"
+    scale = " (log-odds scale)" if table.axis.log_odds else ""
+    parts.append(text(LEFT + SIDE / 2, base + 33, what + scale, text_anchor="middle", class_="axis"))
+    observed = "how often it was right" if table.label is None else "observed frequency"
+    parts += [_sideways(observed, TOP + SIDE / 2), text(LEFT - 6, base - 4, "rows", text_anchor="end", class_="tick")]
+    return figure(LEFT + SIDE + 20, base + 42, parts, f"{title}. {drawn.note}")
+
+
+def _sideways(words: str, middle: float) -> str:
+    return text(14, middle, words, text_anchor="middle", class_="axis", transform=f"rotate(-90 14 {middle})")
+
+
+def panel(name: str, before: Diagram, after: Diagram | None = None, axis: ScoreAxis | None = None) -> str:
+    """Small reliability diagram with a name, before and after in one."""
+    first = trace(before)
+    frame = Square(130.0, 46.0, 22.0, axis or first.axis, ticks=3)
+    parts = [text(46, 14, shorten(name, 16), class_="label"), *frame.frame()]
+    drawn = [(first, BEFORE, True)] + ([] if after is None else [(trace(after), AFTER, False)])
+    for curve, colour, square in drawn:
+        parts += frame.draw(curve, colour, square=square, size=2.4)
+    parts += frame.abscissa(22 + 130 + 14)
+    notes = ", after: ".join(curve.note for curve, _, _ in drawn)
+    return figure(46 + 130 + 16, 22 + 130 + 20, parts, f"Reliability: {name}. {notes}")
+
+
+def binary_curve(before: Sequence[float] | AnyFloatArray, after: Sequence[float] | AnyFloatArray) -> str:
+    """Where the recommended method sends the probability of the second class."""
+    frame = Square(SIDE, LEFT, TOP)
+    points = frame.points(np.asarray(before), np.asarray(after))
+    parts = [*frame.frame(), path(points, fill="none", stroke=AFTER, stroke_width=2.5)]
+    parts += frame.abscissa(TOP + SIDE + 16)
+    parts.append(text(LEFT + SIDE / 2, TOP + SIDE + 36, "predicted", text_anchor="middle", class_="axis"))
+    parts.append(_sideways("calibrated", TOP + SIDE / 2))
+    return figure(LEFT + SIDE + 20, TOP + SIDE + 44, parts, "The calibration map")

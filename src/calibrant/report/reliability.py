@@ -1,0 +1,74 @@
+"""How reliable predictions are, in four ways, and class by class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from calibrant.metrics import (
+    CorpCurve,
+    calibration_belt,
+    classwise_corp_curves,
+    corp_curve,
+    reliability_table,
+    smooth_curve,
+)
+from calibrant.metrics.frequencies import ClassFrequencies
+from calibrant.metrics.inputs import Forecasts
+from calibrant.report.data import ClassRow, Count, Views
+
+#: Classes with a diagram of their own, those with the largest miscalibration; the curves of the others have no band.
+PANELS = 12
+
+
+def _given(data: Forecasts, level: float) -> dict[str, Any]:
+    return {"sample_weight": data.weight, "classes": data.classes.tolist(), "level": level}
+
+
+def views(data: Forecasts, level: float, beside: Views | None = None) -> Views:
+    """The four diagrams of the second of two classes, or of the predicted class, on the axis of those beside them."""
+    given = _given(data, level)
+    return Views(
+        corp_curve(data.y, data.proba, axis=None if beside is None else beside.corp.axis, **given),
+        smooth_curve(data.y, data.proba, **given),
+        calibration_belt(data.y, data.proba, **given),
+        reliability_table(data.y, data.proba, **given),
+    )
+
+
+def worst_classes(curves: dict[Any, CorpCurve]) -> list[Any]:
+    """Labels of the classes with diagrams, the largest miscalibration first."""
+    return sorted(curves, key=lambda label: -curves[label].brier.miscalibration)[:PANELS]
+
+
+def class_rows(
+    before: tuple[Forecasts, ClassFrequencies],
+    after: tuple[Forecasts, ClassFrequencies],
+    names: Sequence[str],
+    level: float,
+) -> list[ClassRow]:
+    """A row for every class, with the band of the curve before where it will be drawn."""
+    was, now = (
+        classwise_corp_curves(data.y, data.proba, n_resamples=0, **_given(data, level)) for data, _ in (before, after)
+    )
+    if len(names) > 2:
+        first = before[0]
+        for label in worst_classes(was):
+            was[label] = corp_curve(first.y, first.proba, label=label, **_given(first, level))
+
+    def counted(frequencies: ClassFrequencies, column: int) -> Count:
+        parts = (frequencies.expected, frequencies.ratio, frequencies.p_value)
+        return Count(*(float(part[column]) for part in parts))
+
+    return [
+        ClassRow(
+            name,
+            float(before[1].observed[column]),
+            before[1].total,
+            counted(before[1], column),
+            counted(after[1], column),
+            was[column],
+            now[column],
+        )
+        for column, name in enumerate(names)
+    ]
