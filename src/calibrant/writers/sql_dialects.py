@@ -36,9 +36,8 @@ class Dialect:
         What ends a subquery that should not be merged with the next one.
     plain : bool
         Whether new columns may be named by letters, digits and underscores only.
-    pick : tuple of three str, or None
-        What stands before some numbers, between them and a number that counts from zero, and after that, to pick one
-        of the numbers; without it they are told apart by CASE, which takes longer to plan.
+    arrays : bool
+        Whether one of many numbers is picked from an array, which is planned and run faster than CASE.
     """
 
     name: str
@@ -46,16 +45,14 @@ class Dialect:
     double: str = "DOUBLE PRECISION"
     fence: str = ""
     plain: bool = False
-    pick: tuple[str, str, str] | None = None
+    arrays: bool = False
 
 
 DIALECTS = {
     "ansi": Dialect("", _doubled('"')),
-    "duckdb": Dialect("duckdb", _doubled('"'), "DOUBLE", pick=("[", "][", " + 1]")),
+    "duckdb": Dialect("duckdb", _doubled('"'), "DOUBLE", arrays=True),
     # PostgreSQL would replace names by what they stand for, level by level, until the query is exponentially large.
-    "postgres": Dialect(
-        "postgres", _doubled('"'), fence="OFFSET 0", pick=("(CAST(ARRAY[", "] AS DOUBLE PRECISION[]))[", " + 1]")
-    ),
+    "postgres": Dialect("postgres", _doubled('"'), fence="OFFSET 0", arrays=True),
     "bigquery": Dialect("bigquery", _backslashed, "FLOAT64", plain=True),
     "snowflake": Dialect("snowflake", _doubled('"'), "DOUBLE"),
     "spark": Dialect("spark", _doubled("`"), "DOUBLE"),
