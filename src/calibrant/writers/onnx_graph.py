@@ -2,9 +2,6 @@
 
 A map that decides on which side of a number a value lies (trees, functions given by points) is computed in double
 precision inside, whatever goes in and comes out: rounded, a value may get the other answer.
-
-Functions given by points are found by a binary search of Gather, Greater and Add, about log2 of their number times, so
-that no row is compared with every point and no operator of `ai.onnx.ml`, which compares in single precision, is needed.
 """
 
 from __future__ import annotations
@@ -15,64 +12,23 @@ from functools import singledispatchmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant import steps as s
 from calibrant.optional import require
 from calibrant.runtime import Map
-from calibrant.simplex import FLOOR, LOG_FLOOR
+from calibrant.simplex import LOG_FLOOR
 from calibrant.steps.branches import TIE
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import NotSupportedError, check_precision, pieces
+from calibrant.writers.onnx_nodes import IR_VERSION, OPSET, Nodes, code
 from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability, in double precision.
 TOLERANCE = 1e-12
 
-_OPSET = 17
-#: The newest version of the format that runtimes of opset 17 know.
-_IR_VERSION = 8
 
-
-class Graph:
-    """Nodes and constants of a graph whose values are named by numbers."""
-
-    def __init__(self, dtype: Any = np.float64, outside: Any = None, opset: int = _OPSET) -> None:
-        self.opset = opset
-        self.dtype = np.dtype(dtype)
-        self.outside = self.dtype if outside is None else np.dtype(outside)
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-        self._helper = require("onnx", extra="export").helper
-        self._numpy = require("onnx", extra="export").numpy_helper
-
-    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """The output of a new node."""
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(self._helper.make_node(kind, list(inputs), [name], **attributes))
-        return name
-
-    def const(self, value: Any, dtype: Any = None) -> str:
-        """A constant, by default of the graph's precision; equal ones are stored once."""
-        array: NDArray[Any] = np.ascontiguousarray(np.asarray(value, dtype=dtype or self.dtype))
-        key = (array.dtype.str, array.shape, array.tobytes())
-        if key not in self._known:
-            self._known[key] = f"c{len(self._known)}"
-            self.constants.append(self._numpy.from_array(array, self._known[key]))
-        return self._known[key]
-
-    def large(self, value: FloatArray) -> str:
-        """A constant that is stored in the precision of what goes in and comes out."""
-        return self.cast(self.const(value, self.outside), self.outside, self.dtype)
-
-    def cast(self, x: str, dtype: Any, to: Any) -> str:
-        """The numbers `x` of one precision in another."""
-        return x if dtype == to else self.op("Cast", x, to=code(to))
-
-    def index(self, value: Any) -> str:
-        """A constant of whole numbers."""
-        return self.const(value, np.int64)
+class Graph(Nodes):
+    """Nodes of the steps of a map."""
 
     def run(self, steps: s.Steps, x: str, width: int) -> str:
         """The value of a list of steps."""
@@ -80,30 +36,6 @@ class Graph:
             x = self.step(step, x, width)
             width = step.check(width)
         return x
-
-    def times(self, x: str, factor: FloatArray | float) -> str:
-        """The product with constants.
-
-        ONNX Runtime leaves out a factor that is one in single precision, whatever the precision of the graph.
-        """
-        beyond_one = np.asarray(factor, dtype=np.float64) - 1.0
-        if np.any(beyond_one) and np.all(np.abs(beyond_one) < 1e-6):
-            return self.op("Add", x, self.op("Mul", x, self.const(beyond_one)))
-        return self.op("Mul", x, self.const(factor))
-
-    def sum(self, x: str) -> str:
-        """The sum of each row, as a column."""
-        return self.op("ReduceSum", x, self.index([1]), keepdims=1)
-
-    def extreme(self, kind: str, x: str) -> str:
-        """The largest (ReduceMax) or least (ReduceMin) number of each row, as a column."""
-        if self.opset < 18:
-            return self.op(kind, x, axes=[1], keepdims=1)
-        return self.op(kind, x, self.index([1]), keepdims=1)
-
-    def column(self, x: str, j: int) -> str:
-        """Column j."""
-        return self.op("Gather", x, self.index([j]), axis=1)
 
     @singledispatchmethod
     def step(self, step: s.Step, x: str, width: int) -> str:
@@ -118,10 +50,6 @@ class Graph:
     def _(self, step: s.Log, x: str, width: int) -> str:
         # The floor comes first: the logarithm of zero would be -inf, which some runtimes handle slowly.
         return self.op("Max", self.op("Log", self.op("Max", x, self.const(self.floor()))), self.const(LOG_FLOOR))
-
-    def floor(self) -> float:
-        """The least probability; single precision has no smaller normal number."""
-        return FLOOR if self.dtype == np.float64 else float(np.finfo(np.float32).tiny)
 
     @step.register
     def _(self, step: s.Clip, x: str, width: int) -> str:
@@ -156,6 +84,8 @@ class Graph:
 
     @step.register
     def _(self, step: s.Columns, x: str, width: int) -> str:
+        if len(step.index) == 1:
+            return self.column(x, int(step.index[0]))
         return self.op("Gather", x, self.index(step.index), axis=1)
 
     @step.register
@@ -169,11 +99,11 @@ class Graph:
         greater = self.op("Sub", self.const(1.0), lesser)
         positive = self.op("GreaterOrEqual", x, self.const(0.0))
         sides = (self.op("Where", positive, lesser, greater), self.op("Where", positive, greater, lesser))
-        return self.op("Concat", *sides, axis=1)
+        return self.join(*sides)
 
     @step.register
     def _(self, step: s.Complement, x: str, width: int) -> str:
-        return self.op("Concat", self.op("Sub", self.const(1.0), x), x, axis=1)
+        return self.join(self.op("Sub", self.const(1.0), x), x)
 
     @step.register
     def _(self, step: s.Linear, x: str, width: int) -> str:
@@ -237,21 +167,6 @@ class Graph:
             out = self.op("Add", self.op("Mul", out, t), term)
         return out
 
-    def search(self, x: str, edges: FloatArray) -> str:
-        """How many of ascending `edges` are below each number, by halving what is left."""
-        size = 1 << max(1, len(edges).bit_length())
-        padded = np.full(size, np.inf)
-        padded[: len(edges)] = edges
-        table = self.const(padded)
-        place = self.op("Cast", self.op("Mul", x, self.const(0.0)), to=7)
-        half = size // 2
-        while half:
-            last = self.op("Gather", table, self.op("Add", place, self.index(half - 1)), axis=0)
-            beyond = self.op("Cast", self.op("Greater", x, last), to=7)
-            place = self.op("Add", place, self.op("Mul", beyond, self.index(half)))
-            half //= 2
-        return place
-
     @step.register
     def _(self, step: s.Sum, x: str, width: int) -> str:
         out = self.run(step.parts[0], x, width)
@@ -283,9 +198,9 @@ class Graph:
         rest = self.op("Max", rest, self.const(self.floor()))
         out = []
         for j, part in enumerate(step.parts):
-            two = self.op("Concat", self.column(rest, j), self.column(x, j), axis=1)
+            two = self.join(self.column(rest, j), self.column(x, j))
             out.append(self.column(self.run(part, two, 2), 1))
-        return self.op("Concat", *out, axis=1)
+        return self.join(*out)
 
     @step.register
     def _(self, step: s.OneVsOne, x: str, width: int) -> str:
@@ -312,16 +227,6 @@ class Graph:
             x = self.op("Div", x, self.op("Where", self.op("Greater", top, self.const(2.0)), top, self.const(1.0)))
         return self.op("Max", self.op("Div", x, self.sum(x)), self.const(self.floor()))
 
-    @property
-    def type(self) -> int:
-        """The code of the graph's precision in ONNX."""
-        return code(self.dtype)
-
-
-def code(dtype: Any) -> int:
-    """The number of a precision in ONNX."""
-    return 11 if np.dtype(dtype) == np.float64 else 1
-
 
 def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, inside: Any = None) -> Any:
     """The model: input `predictions` (n, k), output `probabilities` (n, k)."""
@@ -335,6 +240,7 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
         x = graph.op("Gather", x, graph.index(fitted.columns), axis=1)
     out = graph.run(fitted.steps, x, fitted.k)
     out = graph.cast(out, graph.dtype, outside)
+    graph.prune(out)
     graph.nodes.append(onnx.helper.make_node("Identity", [out], ["probabilities"]))
     shape = ["n", fitted.k]
     model = onnx.helper.make_model(
@@ -345,8 +251,8 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
             [onnx.helper.make_tensor_value_info("probabilities", code(outside), shape)],
             graph.constants,
         ),
-        opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
-        ir_version=_IR_VERSION,
+        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
         producer_name="calibrant",
     )
     facts = {

@@ -23,6 +23,10 @@ from calibrant.writers.calls import check_precision
 TOLERANCE = 1e-12
 
 
+#: Numbers handled at a time on the processor.
+_BLOCK = 1 << 17
+
+
 class CalibrationModule(nn.Module):
     """Calibrated probabilities (n, k) of probabilities or logits (n, k)."""
 
@@ -34,6 +38,7 @@ class CalibrationModule(nn.Module):
         self.renormalize = fitted.renormalize
         self.single: bool = False
         self.floor: float = FLOOR
+        self.reorder: bool = fitted.columns is not None
         order = np.arange(fitted.k) if fitted.columns is None else fitted.columns
         self.register_buffer("columns", torch.as_tensor(np.array(order, dtype=np.int64)))
         self.steps = sequence(fitted.steps, fitted.k)
@@ -44,6 +49,18 @@ class CalibrationModule(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Calibrated probabilities, in the precision of the module."""
+        if torch.jit.is_scripting():
+            return self._calibrate(x)
+        return self._in_blocks(x)
+
+    @torch.jit.unused
+    def _in_blocks(self, x: Tensor) -> Tensor:
+        """Many rows in parts that fit the processor's cache: larger ones would wait for memory."""
+        if torch.compiler.is_compiling() or x.device.type != "cpu" or x.numel() <= _BLOCK:
+            return self._calibrate(x)
+        return torch.cat([self._calibrate(rows) for rows in x.split(max(1, _BLOCK // x.size(1)))])
+
+    def _calibrate(self, x: Tensor) -> Tensor:
         x = x.to(self.precision.dtype)
         if self.logits:
             x = torch.softmax(x, 1)
@@ -52,7 +69,8 @@ class CalibrationModule(nn.Module):
                 top = x.amax(1, keepdim=True)
                 x = x / torch.where(top > 2.0, top, torch.ones_like(top))
             x = x / x.sum(1, keepdim=True)
-        out = self.steps(torch.clamp(x, min=self.floor)[:, self.columns])
+        x = torch.clamp(x, min=self.floor)
+        out = self.steps(x[:, self.columns] if self.reorder else x)
         return out.to(torch.float32) if self.single else out
 
 

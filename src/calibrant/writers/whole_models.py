@@ -87,6 +87,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     mean = graph.op("Div", total, graph.const(float(len(pairs))))
     probabilities = graph.op("Cast", mean, to=_DOUBLE if double else _FLOAT)
     best = graph.op("ArgMax", mean, axis=1, keepdims=0)
+    graph.prune(probabilities, best)
     names = _add(scope, container, graph)
     classes = np.asarray(model.classes_)
     labels = scope.get_unique_variable_name("classes")

@@ -1,0 +1,144 @@
+"""Nodes and constants of an ONNX graph, and the sums, columns and searches that steps are made of.
+
+The piece of a function given by points is found in blocks of sixteen points, then in blocks of these: a row is compared
+with few points, without operators of `ai.onnx.ml`, which compare in single precision or are not known everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.optional import require
+from calibrant.simplex import FLOOR
+from calibrant.typing import FloatArray
+
+OPSET = 17
+#: The newest version of the format that runtimes of opset 17 know.
+IR_VERSION = 8
+
+
+#: Points that a number is compared with at once: fewer cost more operators, more cost memory.
+_AT_ONCE = 16
+
+
+class Nodes:
+    """Nodes and constants of a graph whose values are named by numbers."""
+
+    def __init__(self, dtype: Any = np.float64, outside: Any = None, opset: int = OPSET) -> None:
+        self.opset = opset
+        self.dtype = np.dtype(dtype)
+        self.outside = self.dtype if outside is None else np.dtype(outside)
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._columns: dict[str, tuple[str, ...]] = {}
+        self._made = 0
+        self._helper = require("onnx", extra="export").helper
+        self._numpy = require("onnx", extra="export").numpy_helper
+
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """The output of a new node."""
+        name = f"v{self._made}"
+        self._made += 1
+        self.nodes.append(self._helper.make_node(kind, list(inputs), [name], **attributes))
+        return name
+
+    def const(self, value: Any, dtype: Any = None) -> str:
+        """A constant, by default of the graph's precision; equal ones are stored once."""
+        array: NDArray[Any] = np.ascontiguousarray(np.asarray(value, dtype=dtype or self.dtype))
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._known:
+            self._known[key] = f"c{len(self._known)}"
+            self.constants.append(self._numpy.from_array(array, self._known[key]))
+        return self._known[key]
+
+    def large(self, value: FloatArray) -> str:
+        """A constant that is stored in the precision of what goes in and comes out."""
+        return self.cast(self.const(value, self.outside), self.outside, self.dtype)
+
+    def cast(self, x: str, dtype: Any, to: Any) -> str:
+        """The numbers `x` of one precision in another."""
+        return x if dtype == to else self.op("Cast", x, to=code(to))
+
+    def index(self, value: Any) -> str:
+        """A constant of whole numbers."""
+        return self.const(value, np.int64)
+
+    def times(self, x: str, factor: FloatArray | float) -> str:
+        """The product with constants.
+
+        ONNX Runtime leaves out a factor that is one in single precision, whatever the precision of the graph.
+        """
+        beyond_one = np.asarray(factor, dtype=np.float64) - 1.0
+        if np.any(beyond_one) and np.all(np.abs(beyond_one) < 1e-6):
+            return self.op("Add", x, self.op("Mul", x, self.const(beyond_one)))
+        return self.op("Mul", x, self.const(factor))
+
+    def sum(self, x: str) -> str:
+        """The sum of each row, as a column."""
+        return self.op("ReduceSum", x, self.index([1]), keepdims=1)
+
+    def extreme(self, kind: str, x: str) -> str:
+        """The largest (ReduceMax) or least (ReduceMin) number of each row, as a column."""
+        if self.opset < 18:
+            return self.op(kind, x, axes=[1], keepdims=1)
+        return self.op(kind, x, self.index([1]), keepdims=1)
+
+    def column(self, x: str, j: int) -> str:
+        """Column j."""
+        if x in self._columns:
+            return self._columns[x][j]
+        return self.op("Gather", x, self.index([j]), axis=1)
+
+    def join(self, *columns: str) -> str:
+        """Single columns beside each other; asked for one of them, the graph goes back to it."""
+        x = self.op("Concat", *columns, axis=1)
+        self._columns[x] = columns
+        return x
+
+    def prune(self, *results: str) -> None:
+        """Leave out nodes that none of the results needs, and their constants."""
+        needed, kept = set(results), []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                needed.update(node.input)
+                kept.append(node)
+        self.nodes = kept[::-1]
+        self.constants = [tensor for tensor in self.constants if tensor.name in needed]
+
+    def floor(self) -> float:
+        """The least probability; single precision has no smaller normal number."""
+        return FLOOR if self.dtype == np.float64 else float(np.finfo(np.float32).tiny)
+
+    def search(self, x: str, edges: FloatArray) -> str:
+        """How many of ascending `edges` are below each number of a column, as a column of whole numbers."""
+        return self.op("Reshape", self.op("Cast", self._below(x, edges), to=7), self.index([-1, 1]))
+
+    def _below(self, x: str, edges: FloatArray) -> str:
+        """`search`, as single precision numbers without a second axis: in which block, and where in that."""
+        if len(edges) <= _AT_ONCE:
+            return self._count(x, self.const(edges[None]))
+        padded = np.full(-(-len(edges) // _AT_ONCE) * _AT_ONCE, np.inf)
+        padded[: len(edges)] = edges
+        blocks = padded.reshape(-1, _AT_ONCE)
+        block = self._below(x, blocks[:-1, -1])
+        inner = self._count(x, self.op("Gather", self.const(blocks), self.op("Cast", block, to=7), axis=0))
+        return self.op("Add", self.op("Mul", block, self.const(float(_AT_ONCE), np.float32)), inner)
+
+    def _count(self, x: str, edges: str) -> str:
+        # Whole numbers below 2**24 are exact in single precision, and their sums are the fastest.
+        below = self.op("Cast", self.op("Greater", x, edges), to=1)
+        return self.op("ReduceSum", below, self.index([1]), keepdims=0)
+
+    @property
+    def type(self) -> int:
+        """The code of the graph's precision in ONNX."""
+        return code(self.dtype)
+
+
+def code(dtype: Any) -> int:
+    """The number of a precision in ONNX."""
+    return 11 if np.dtype(dtype) == np.float64 else 1
