@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fit": ("calibrant.cli.fit:app", "Learn a calibrator from predictions with labels, stored as JSON."),
     "apply": ("calibrant.cli.apply:app", "Replace the probabilities in a file by calibrated ones."),
     "adapt": ("calibrant.cli.adapt:app", "Adapt a calibrator to new class frequencies, known or estimated."),
+    "watch": ("calibrant.cli.watch:app", "Is a calibrator in use still right? Batch by batch, with an alarm."),
     "export": (
         "calibrant.cli.export:app",
         "Write a calibrator in another language, proven to predict the same.",

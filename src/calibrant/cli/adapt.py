@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked, explained
 from calibrant.cli.printing import print_json
-from calibrant.cli.reading import reading
-
-if TYPE_CHECKING:
-    from calibrant.files.stored.application import Predictions
+from calibrant.cli.reading import read_for
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -61,8 +58,8 @@ def adapt(
             raise CommandError("--labelled and --label, the column of its labels, belong together")
         check_output(output, force=force)
         fitted = load_calibrator(calibrator)
-        now = None if unlabelled is None else _read(fitted, unlabelled, None, probs, decimal, on_error)
-        then = None if labelled is None else _read(fitted, labelled, label, probs, decimal, on_error)
+        now = None if unlabelled is None else read_for(fitted, unlabelled, None, None, probs, decimal, on_error)
+        then = None if labelled is None else read_for(fitted, labelled, label, None, probs, decimal, on_error)
         with asked():
             adapted = adapt_calibrator(
                 fitted,
@@ -88,23 +85,6 @@ def adapt(
         elif output != "-":
             typer.echo(adapted.summary())
             typer.echo(f"Calibrator: {output}")
-
-
-def _read(
-    fitted: Any, file: str, label: str | None, probs: list[str] | None, decimal: str | None, on_error: options.OnError
-) -> Predictions:
-    from calibrant.files.stored.application import read_predictions
-
-    with reading(
-        file,
-        label,
-        probs=probs,
-        logits=fitted.input == "logits",
-        renormalize=fitted.renormalize,
-        decimal=decimal,
-        on_error=on_error,
-    ) as reader:
-        return read_predictions(fitted, reader)
 
 
 def _shares(text: str | None, fitted: Any) -> dict[Any, float] | None:

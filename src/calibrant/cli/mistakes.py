@@ -1,8 +1,9 @@
 """Mistakes of the user end in one line, not in a stack trace.
 
 Exit codes: 0 for success; 1 when the work could not be done (a damaged file, a value in it, a missing package); 2 when
-the command itself was wrong (an unknown option, method or column, a missing file, an output that exists); 130 and 143
-when it was interrupted or terminated. The environment variable `CALIBRANT_DEBUG` brings the stack trace back.
+the command itself was wrong (an unknown option, method or column, a missing file, an output that exists); 3 for an
+alarm of `calibrant watch`; 130 and 143 when it was interrupted or terminated. The environment variable
+`CALIBRANT_DEBUG` brings the stack trace back.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from calibrant.cli.mistakes import with_hints
 from calibrant.cli.options import OnError, split_names
 
 if TYPE_CHECKING:
+    from calibrant.files.stored.application import Predictions
     from calibrant.files.tables.rows import RowReader
 
 
@@ -51,3 +52,28 @@ def reading(
     if reader.skipped.count:
         rows = "1 row" if reader.skipped.count == 1 else f"{reader.skipped.count:,} rows"
         typer.echo(f"Skipped {rows}; the first is {reader.skipped.first}", err=True)
+
+
+def read_for(
+    calibrator: Any,
+    file: str,
+    label: str | None = None,
+    group: str | None = None,
+    probs: Sequence[str] | None = None,
+    decimal: str | None = None,
+    on_error: OnError = OnError.stop,
+) -> Predictions:
+    """All rows of a file as predictions that a fitted calibrator takes, with labels and groups if columns are named."""
+    from calibrant.files.stored.application import read_predictions
+
+    with reading(
+        file,
+        label,
+        group=group,
+        probs=probs,
+        logits=calibrator.input == "logits",
+        renormalize=calibrator.renormalize,
+        decimal=decimal,
+        on_error=on_error,
+    ) as reader:
+        return read_predictions(calibrator, reader)

@@ -6,7 +6,7 @@ in the page forbids scripts and the network besides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,28 @@ LISTED = 8
 
 def render(*reports: Report) -> str:
     """The page of one report, or of several side by side, as text."""
-    jinja2 = require("jinja2", extra="cli")
+    shown = [
+        {
+            "r": report,
+            "figures": as_markup(_figures(report)),
+            "tables": _tables(report),
+            "prefix": f"report-{place}-" if len(reports) > 1 else "",
+        }
+        for place, report in enumerate(reports, 1)
+    ]
+    rows = compared(reports) if len(reports) > 1 else ()
+    return fill("page.html.j2", reports=shown, version=reports[0].version, compared=rows)
+
+
+def as_markup(drawn: Mapping[str, Sequence[str]]) -> dict[str, list[Any]]:
+    """Figures, which are SVG, as what a template does not escape."""
     markup = require("markupsafe", extra="cli").Markup
+    return {name: [markup(svg) for svg in value] for name, value in drawn.items()}
+
+
+def fill(template: str, **values: Any) -> str:
+    """A page of this package's style; all values are escaped but those that `as_markup` made."""
+    jinja2 = require("jinja2", extra="cli")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -42,19 +62,8 @@ def render(*reports: Report) -> str:
         p=p_text,
         **{name: getattr(numerals, name) for name in ("number", "signed", "percent", "span", "count", "excess")},
     )
-    shown = [
-        {
-            "r": report,
-            "figures": {name: [markup(svg) for svg in value] for name, value in _figures(report).items()},
-            "tables": _tables(report),
-            "prefix": f"report-{place}-" if len(reports) > 1 else "",
-        }
-        for place, report in enumerate(reports, 1)
-    ]
-    style = markup((TEMPLATES / "style.css").read_text(encoding="utf-8"))
-    template = environment.get_template("page.html.j2")
-    rows = compared(reports) if len(reports) > 1 else ()
-    return str(template.render(reports=shown, style=style, version=reports[0].version, compared=rows))
+    style = as_markup({"style": [(TEMPLATES / "style.css").read_text(encoding="utf-8")]})["style"][0]
+    return str(environment.get_template(template).render(style=style, **values))
 
 
 def _figures(report: Report) -> dict[str, list[str]]:

@@ -272,8 +272,9 @@ class CalibrationMonitor:
 
     def summary(self) -> str:
         """The findings in words."""
-        due = f"{np.exp(min(self.log_evidence_, 700.0)):,.3g} (alarm at {1.0 / self.alpha:,.3g})"
-        lines = [f"{self.rows_:,} labelled rows of {self._performance.rows:,}; evidence against the calibrator: {due}."]
+        seen = f"{self.rows_:,} rows with labels, of {self._performance.rows:,}"
+        due = f"{factor(self.log_evidence_)} (alarm at {1.0 / self.alpha:,.0f})"
+        lines = [f"{seen}; evidence against the calibrator: {due}."]
         if self.alarm_:
             lines += [f"Alarm, raised after {self.alarm_row_:,} labelled rows.", str(self.change_)]
         elif self.rows_:
@@ -336,6 +337,21 @@ class CalibrationMonitor:
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"This state is damaged ({type(error).__name__}: {error!s:.100}).") from None
         return monitor
+
+
+def factor(log_capital: float) -> str:
+    """Capital as text.
+
+    Examples
+    --------
+    >>> factor(0.0), factor(8.5), factor(50.0)
+    ('1.00', '4,915', '5.2e+21')
+    """
+    if log_capital > np.log(1e7):
+        exponent = np.floor(log_capital / np.log(10.0))
+        return f"{np.exp(log_capital - exponent * np.log(10.0)):.1f}e+{exponent:.0f}"
+    capital = float(np.exp(log_capital))
+    return f"{capital:,.0f}" if capital >= 10.0 else f"{capital:.2f}"
 
 
 def map_checksum(calibrator: Any) -> str:

@@ -1,0 +1,78 @@
+"""`calibrant watch` on files: states, alarms, pages, repairs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import calibrant
+from calibrant.deployment import CalibrationMonitor
+from tests.cli.test_commands import ok, predictions, run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A calibrator, a batch as those it was fitted to, and one in which dogs became cats."""
+    table = predictions(3000)
+    pa.parquet.write_table(table.slice(0, 2000), tmp_path / "cal.parquet")
+    pa.parquet.write_table(table.slice(2000), tmp_path / "good.parquet")
+    animal = np.array(table["animal"].to_pylist(), dtype=object)
+    animal[(animal == "dog") & (np.arange(3000) % 2 == 0)] = "cat"
+    bad = table.set_column(table.column_names.index("animal"), "animal", pa.array(animal.tolist()))
+    pa.parquet.write_table(bad.slice(2000), tmp_path / "bad.parquet")
+    ok("fit", tmp_path / "cal.parquet", "--label", "animal", "-m", "ts", "-o", tmp_path / "cal.json")
+    return tmp_path
+
+
+def test_batches_states_alarm_page_and_repair(folder):
+    watch = ["watch", folder / "cal.json"]
+    state = ["--state", folder / "state.json", "--label", "animal", "--group", "site"]
+    first = ok(*watch, folder / "good.parquet", *state, "--reference", folder / "cal.parquet")
+    assert "No alarm" in first.stdout
+    assert "did not drift" in first.stdout
+    outputs = ["--page", folder / "watch.html", "--repair", folder / "new.json"]
+    second = run(*watch, folder / "bad.parquet", *state, *outputs)
+    assert second.exit_code == 3, second.output + second.stderr
+    assert "Alarm, raised after 2,000 labelled rows" in second.stdout or "Alarm, raised after 1,500" in second.stdout
+    page = (folder / "watch.html").read_text()
+    assert "Alarm: the calibrator no longer holds" in page
+    assert page.count("<svg") == 2
+    assert "<script" not in page
+    ok("apply", folder / "new.json", folder / "bad.parquet", "-o", folder / "out.parquet")
+    cal = calibrant.load(folder / "cal.json")
+    table = pa.parquet.read_table(folder / "good.parquet")
+    frame = table.select(list(cal.feature_names_in_)).to_pandas()
+    monitor = CalibrationMonitor(cal).update(frame, table["animal"].to_pylist(), table["site"].to_pylist())
+    stored = json.loads((folder / "state.json").read_text())
+    assert stored["rows"] == 2000
+    assert stored["history"][0]["log_evidence"] == pytest.approx(monitor.log_evidence_)
+
+
+def test_without_labels_and_late_ones(folder):
+    watch = ["watch", folder / "cal.json", folder / "good.parquet", "--state", folder / "state.json", "--json"]
+    found = json.loads(ok(*watch).stdout)
+    assert found["labelled_rows"] == 0
+    assert found["expected"]["accuracy"][1] < found["expected"]["accuracy"][0] < found["expected"]["accuracy"][2]
+    late = json.loads(ok(*watch, "--label", "animal", "--observed").stdout)
+    assert late["labelled_rows"] == 1000
+    assert late["expected"] == found["expected"]
+
+
+def test_mistakes_are_explained(folder):
+    state = folder / "state.json"
+    ok("watch", folder / "cal.json", folder / "good.parquet", "--state", state, "--label", "animal")
+    ok("fit", folder / "good.parquet", "--label", "animal", "-m", "ts", "-o", folder / "other.json")
+    other = run("watch", folder / "other.json", folder / "good.parquet", "--state", state, "--label", "animal")
+    assert other.exit_code == 1
+    assert "This state belongs to another calibrator" in other.stderr
+    changed = run("watch", folder / "cal.json", folder / "good.parquet", "--state", state, "--alpha", "0.1")
+    assert changed.exit_code == 2
+    assert "it began with" in changed.stderr
+    state.write_text("{")
+    damaged = run("watch", folder / "cal.json", folder / "good.parquet", "--state", state)
+    assert damaged.exit_code == 1
+    assert "not the state of a monitor" in damaged.stderr
