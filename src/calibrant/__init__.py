@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from calibrant.deployment.monitoring.monitor import CalibrationMonitor as CalibrationMonitor
     from calibrant.files.stored.persistence import load as load
     from calibrant.files.stored.persistence import save as save
+    from calibrant.files.tables.batches import open_batches as open_batches
     from calibrant.inputs.labels import CalibrationWarning as CalibrationWarning
     from calibrant.writers.exporting import export as export
     from calibrant.writers.whole_models import register_with_skl2onnx as register_with_skl2onnx
@@ -60,6 +61,7 @@ _HOMES = {
     "list_calibrators": ".calibrators.registry",
     "load": ".files.stored.persistence",
     "metrics": ".",
+    "open_batches": ".files.tables.batches",
     "plots": ".",
     "register_calibrator": ".calibrators.registry",
     "register_with_skl2onnx": ".writers.whole_models",

@@ -337,3 +337,40 @@ def test_shell_completion(words: str, expected: str) -> None:
     code = "import sys; sys.argv = ['calibrant']; from calibrant.cli import app; app(prog_name='calibrant')"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert expected in done.stdout
+
+
+def test_fit_reads_large_files_in_batches_and_says_what_it_took(tmp_path: Path) -> None:
+    table = predictions(20_000)
+    pyarrow.parquet.write_table(table, tmp_path / "p.parquet")
+    common = (tmp_path / "p.parquet", "--label", "animal", "--weight", "w", "--memory", 1)
+    found = json.loads(ok("fit", *common, "-o", tmp_path / "sms.json", "--method", "sms", "--json").output)
+    assert found["rows"] == found["rows_used"] == 20_000
+    assert found["passes"] > 2
+    p = np.column_stack([table["p_bird"], table["p_cat"], table["p_dog"]])
+    whole = calibrant.SMSCalibrator().fit(p, table["animal"].to_pylist(), sample_weight=table["w"].to_numpy())
+    stored = calibrant.load(tmp_path / "sms.json")
+    assert stored.objective_ == pytest.approx(whole.objective_, abs=1e-8)
+    said = ok("fit", *common, "-o", tmp_path / "iso.json", "--method", "isotonic").output
+    assert "isotonic fitted to 1,820 rows" in said
+    assert "a uniform sample of 20,000 rows" in said
+
+
+def test_open_batches_is_the_library_s_way_to_a_large_file(tmp_path: Path) -> None:
+    table = predictions(3000)
+    pyarrow.csv.write_csv(table, tmp_path / "p.csv")
+    one = calibrant.get_calibrator("ts").fit_batches(
+        calibrant.open_batches(tmp_path / "p.csv", "animal"), memory_mb=0.1
+    )
+    p = np.column_stack([table["p_bird"], table["p_cat"], table["p_dog"]])
+    other = calibrant.get_calibrator("ts").fit(p, table["animal"].to_pylist())
+    assert one.classes_.tolist() == CLASSES
+    assert one.inverse_temperature_ == pytest.approx(other.inverse_temperature_, rel=1e-9)
+
+
+def test_report_on_a_large_file_is_about_a_sample_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "REPORT_CELLS", 900)
+    pyarrow.parquet.write_table(predictions(2000), tmp_path / "p.parquet")
+    page = tmp_path / "r.html"
+    said = ok("report", tmp_path / "p.parquet", "--label", "animal", "-o", page, "--methods", "ts")
+    assert "a sample of 300 of 2,000 rows" in said.stderr
+    assert "300 rows, 3 classes, a uniform sample of 2,000" in page.read_text()

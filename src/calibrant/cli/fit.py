@@ -31,17 +31,21 @@ def fit(
     renormalize: options.Renormalize = False,
     decimal: options.Decimal = None,
     on_error: options.OnErrorOption = options.OnError.stop,
+    memory: Annotated[float, typer.Option("--memory", help="Memory in MiB for rows of a large file.", min=1)] = 512,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Learn a calibrator from predictions with labels, and store it as JSON.
 
+    Files of any size are read in batches. Methods that need only sums over rows take all of them in a few passes; the
+    others take a uniform sample, as many rows as the memory allows.
+
     The rows must not be those the model was trained on. `calibrant methods` lists the methods.
     """
     with explained():
-        from calibrant.files.tables.rows import read_all
+        from calibrant.files.tables.batches import LabelledBatches
         from calibrant.files.tables.writers import check_output
-        from calibrant.report.fitting import fit_labelled, make_calibrator, store
+        from calibrant.report.fitting import fit_table, make_calibrator, store
 
         if as_json and output == "-":
             raise CommandError("--json and the calibrator cannot share standard output; name an --output file")
@@ -49,26 +53,33 @@ def fit(
         with asked():
             calibrator, name = make_calibrator(method, parameter or (), logits=logits, renormalize=renormalize)
         with reading(file, label, weight, None, probs, classes, logits, renormalize, decimal, on_error) as reader:
-            rows = read_all(reader)
-        start = time.perf_counter()
-        fitted = fit_labelled(calibrator, rows)
+            batches = LabelledBatches(reader)
+            start = time.perf_counter()
+            fitted = fit_table(calibrator, batches, memory)
         seconds = time.perf_counter() - start
+        read, used = fitted.batches_["rows"], fitted.batches_["rows_used"]
         store(fitted, output, force=force)
         if as_json:
             print_json(
                 {
                     "output": output,
                     "method": name,
-                    "rows": len(rows.codes),
+                    "rows": read,
+                    "rows_used": used,
+                    "passes": fitted.batches_["passes"],
                     "rows_skipped": reader.skipped.count,
-                    "classes": list(rows.classes),
-                    "columns": list(rows.columns),
+                    "classes": list(batches.classes),
+                    "columns": list(batches.columns),
                     "seconds": seconds,
                 }
             )
         elif output != "-":
             typer.echo(
-                f"{output}: {name} fitted to {len(rows.codes):,} rows and {len(rows.classes)} classes "
-                f"in {seconds:.2g} s"
+                f"{output}: {name} fitted to {used:,} rows and {len(batches.classes)} classes in {seconds:.2g} s"
             )
-            typer.echo(class_columns(rows.columns, rows.classes))
+            if used < read:
+                typer.echo(
+                    f"These are a uniform sample of {read:,} rows: {name} needs them in memory. More --memory makes "
+                    "it larger; `calibrant methods` tells which methods take all rows."
+                )
+            typer.echo(class_columns(batches.columns, batches.classes))

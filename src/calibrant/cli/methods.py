@@ -32,6 +32,7 @@ def methods(as_json: options.Json = False) -> None:
                         "multiclass": info.multiclass,
                         "extra": info.extra,
                         "stores": info.stores,
+                        "streams": info.streams,
                         "reference": info.reference,
                         "parameters": dict(info.parameters),
                     }
@@ -39,8 +40,9 @@ def methods(as_json: options.Json = False) -> None:
                 ]
             )
             return
-        rows = [["name", "classes", "needs", "description", "reference"]]
+        rows = [["name", "classes", "large files", "needs", "description", "reference"]]
         for info in entries:
             fits = "any" if info.binary and info.multiclass else "2" if info.binary else "3+"
-            rows.append([info.name, fits, info.extra or "", info.description, info.reference])
-        typer.echo(aligned(rows, left=5))
+            large = "all rows" if info.streams else "sample"
+            rows.append([info.name, fits, large, info.extra or "", info.description, info.reference])
+        typer.echo(aligned(rows, left=6))

@@ -53,7 +53,7 @@ def report(
         from calibrant.files.tables.writers import atomic_output, check_output
         from calibrant.report.analysis import Source, analyse
         from calibrant.report.comparison import default_methods
-        from calibrant.report.evaluation import as_predictions
+        from calibrant.report.evaluation import REPORT_CELLS, as_predictions
         from calibrant.report.page import render
 
         if as_json and output == "-":
@@ -64,16 +64,18 @@ def report(
             for known in [*(wanted or []), *([method] if method else [])]:
                 get_calibrator(known)
         with reading(file, label, weight, group, probs, classes, logits, renormalize, decimal, on_error) as reader:
-            rows = read_all(reader)
+            rows = read_all(reader, REPORT_CELLS)
+        sampled_from = rows.n_usable if rows.n_usable > len(rows.codes) else 0
+        if sampled_from:
+            typer.echo(f"Note: the report is about a sample of {len(rows.codes):,} of {sampled_from:,} rows", err=True)
         data, segments = as_predictions(as_probabilities(rows.values, reader.layout), rows)
         words = [file, "--label", label, *_given("--classes", classes), *_given("--weight", weight)]
         words += [word for pattern in probs or () for word in ("--probs", pattern)]
         words += ["--logits"] * logits + ["--renormalize"] * renormalize + _given("--decimal", decimal)
         words += ["--on-error", "skip"] * (reader.skipped.count > 0)
         command = shlex.join(["calibrant", "report", *words, *_given("--group", group), "-o", output])
-        source = Source(
-            title or ("standard input" if file == "-" else Path(file).name), tuple(words), command, reader.skipped.count
-        )
+        name = title or ("standard input" if file == "-" else Path(file).name)
+        source = Source(name, tuple(words), command, reader.skipped.count, sampled_from)
         total = len(wanted or default_methods(data.n_classes)) + 2
         with ProgressBar(total, "report") as bar:
             done = iter(range(total + 1))

@@ -44,12 +44,16 @@ MOST_GROUPS = 40
 
 @dataclass(frozen=True)
 class Source:
-    """Where the predictions came from: a name for the title, the command's words after it, skipped rows."""
+    """Where the predictions came from: a name for the title, the command's words after it, skipped rows.
+
+    `sampled_from` is the number of rows that those of the report are a sample of, zero if they are all.
+    """
 
     name: str
     arguments: tuple[str, ...] = ()
     command: str = ""
     rows_skipped: int = 0
+    sampled_from: int = 0
 
 
 @limited
@@ -119,6 +123,7 @@ def analyse(
         created=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         rows=data.n_rows,
         rows_skipped=source.rows_skipped,
+        sampled_from=source.sampled_from,
         weighted=data.weight is not None,
         classes=names,
         level=level,

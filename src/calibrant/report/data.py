@@ -159,6 +159,7 @@ class Report:
     created: str
     rows: int
     rows_skipped: int
+    sampled_from: int
     weighted: bool
     classes: tuple[str, ...]
     level: float
@@ -196,7 +197,7 @@ class Report:
             }
 
         return {
-            **chosen(self, "source", "rows", "rows_skipped"),
+            **chosen(self, "source", "rows", "rows_skipped", "sampled_from"),
             "classes": list(self.classes),
             "verdict": {"tone": self.verdict.tone, "headline": self.verdict.headline},
             "sentences": list(self.verdict.sentences),

@@ -25,6 +25,8 @@ from calibrant.typing import AnyFloatArray
 
 #: Numbers (rows × classes) up to which all rows are kept.
 MEMORY_CELLS = 2_000_000
+#: Numbers up to which a report, whose methods are fitted several times, takes all rows; above, a uniform sample.
+REPORT_CELLS = 5_000_000
 #: Numbers up to which intervals come from the bootstrap; above, normal intervals are as good and far cheaper.
 BOOTSTRAP_CELLS = 50_000
 METRICS = ("log_loss", "brier", "accuracy", "auroc", "positive_gap", "confidence_gap", "ece", "smooth_ece")

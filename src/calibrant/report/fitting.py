@@ -11,10 +11,9 @@ import numpy as np
 
 from calibrant.calibrators.registry import calibrator_info
 from calibrant.files.stored.persistence import stored_text
-from calibrant.files.tables.rows import Labelled
+from calibrant.files.tables.batches import LabelledBatches
 from calibrant.files.tables.table import RequestError
 from calibrant.files.tables.writers import atomic_output
-from calibrant.inputs.sources import NamedColumns
 
 
 def make_calibrator(
@@ -63,12 +62,11 @@ def _parsed(pair: str) -> tuple[str, Any]:
         return name, text
 
 
-def fit_labelled(calibrator: Any, rows: Labelled) -> Any:
-    """Fit to rows of a table; the calibrator remembers the names of the columns."""
+def fit_table(calibrator: Any, batches: LabelledBatches, memory_mb: float) -> Any:
+    """Fit to the rows of a table, which need not fit into memory; the calibrator remembers the names of the columns."""
     if "classes" in calibrator.get_params(deep=False):
-        calibrator.set_params(classes=np.array(rows.classes))
-    frame = NamedColumns(list(rows.columns), rows.values)
-    return calibrator.fit(frame, rows.labels, sample_weight=rows.weight)
+        calibrator.set_params(classes=np.array(batches.classes))
+    return calibrator.fit_batches(batches, memory_mb=memory_mb)
 
 
 def store(calibrator: Any, output: str | Path, *, force: bool = False) -> None:

@@ -6,6 +6,7 @@ A row that cannot be used is named by its number and said what is wrong with it,
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.calibrators.streaming import Reservoir
 from calibrant.files.tables.assumptions import better_order, looks_like_probabilities, measured
 from calibrant.files.tables.cells import label_codes, read_labels, to_text
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns
@@ -291,6 +293,8 @@ class Labelled:
     group: NDArray[Any] | None
     classes: tuple[Any, ...]
     columns: tuple[str, ...]
+    #: Usable rows of the table: more than there are here if these are a sample.
+    n_usable: int
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -298,19 +302,25 @@ class Labelled:
         return np.array(self.classes)[self.codes]
 
 
-def read_all(reader: RowReader) -> Labelled:
-    """Read a labelled table as a whole."""
+def read_all(reader: RowReader, most_cells: float = np.inf) -> Labelled:
+    """Read a labelled table as a whole, or a uniform sample of its rows if they hold more than so many predictions."""
     columns = reader.find()
-    parts = list(reader.read(columns))
-    if not sum(len(part.values) for part in parts):
+    names = ["values", "codes"]
+    names += [name for name in ("weight", "group") if getattr(reader.layout, name) is not None]
+    reservoir = Reservoir(max(1, int(min(most_cells, sys.maxsize) // len(columns.names))), seed=0)
+    for part in reader.read(columns):
+        reservoir.add([getattr(part, name) for name in names])
+    if not reservoir.seen:
         raise TableError(f"{reader.table.name} has no usable rows")
-
-    def joined(name: str) -> Any:
-        arrays = [getattr(part, name) for part in parts]
-        return None if arrays[0] is None else np.concatenate(arrays)
-
+    found: dict[str, Any] = dict(zip(names, reservoir.take(), strict=True))
     return Labelled(
-        joined("values"), joined("codes"), joined("weight"), joined("group"), columns.classes, columns.names
+        found["values"],
+        found["codes"],
+        found.get("weight"),
+        found.get("group"),
+        columns.classes,
+        columns.names,
+        reservoir.seen,
     )
 
 

@@ -1,0 +1,86 @@
+"""Files as sources of batches: what `fit_batches` reads from the start as often as it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.files.tables.opening import open_table
+from calibrant.files.tables.rows import Layout, RowReader
+from calibrant.inputs.sources import NamedColumns
+
+
+class LabelledBatches:
+    """The usable rows of a table with their labels and weights: a source that reads the table anew at every call.
+
+    Parameters
+    ----------
+    reader : RowReader
+        With a label column.
+
+    Attributes
+    ----------
+    columns : names of the columns that hold the predictions.
+    classes : the label that each stands for; of a single column both labels, its own last.
+    """
+
+    def __init__(self, reader: RowReader) -> None:
+        self._reader = reader
+        self._found = reader.find()
+        self.columns, self.classes = self._found.names, self._found.classes
+
+    def __call__(self) -> Iterator[Any]:
+        labels, names = np.array(self.classes), list(self.columns)
+        for rows in self._reader.read(self._found):
+            yield NamedColumns(names, rows.values), labels[rows.codes], rows.weight
+
+
+def open_batches(
+    path: str | Path,
+    label: str,
+    *,
+    weight: str | None = None,
+    probs: Sequence[str] = (),
+    classes: Sequence[str] | None = None,
+    logits: bool = False,
+    renormalize: bool = False,
+) -> LabelledBatches:
+    """A file of predictions with labels, as a source for `fit_batches`; it may be larger than memory.
+
+    Parameters
+    ----------
+    path : path
+        CSV (also .csv.gz, .tsv), JSON Lines, parquet, feather, npz or npy file.
+    label : str
+        The column of the labels.
+    weight : str, default=None
+        The column of the weights.
+    probs : sequence of str, default=()
+        Names or patterns of the columns that hold predictions; by default they are found by the labels.
+    classes : sequence of str, default=None
+        The label of each of these columns, if their names do not tell.
+    logits, renormalize : bool, default=False
+        What the predictions are: the same as the calibrator is told.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibrant import get_calibrator, open_batches
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "p.csv"
+    ...     _ = file.write_text("p_no,p_yes,truth\\n0.9,0.1,no\\n0.2,0.8,yes\\n0.3,0.7,no\\n0.4,0.6,yes\\n")
+    ...     get_calibrator("ts").fit_batches(open_batches(file, "truth")).classes_.tolist()
+    ['no', 'yes']
+    """
+    layout = Layout(
+        label=label,
+        probs=tuple(probs),
+        weight=weight,
+        classes=None if classes is None else tuple(classes),
+        logits=logits,
+        renormalize=renormalize,
+    )
+    return LabelledBatches(RowReader(open_table(path), layout))
