@@ -65,9 +65,7 @@ def make_case(seed: int) -> Case:
     """The case of a seed."""
     rng = np.random.default_rng([7, seed])
     method, parameters = METHODS[seed % len(METHODS)]
-    # Proximal Newton's dense model of a full matrix is slow beyond a handful of classes.
-    slow = method == "sms" and parameters.get("penalty", "ridge") not in ("ridge", None)
-    k = 2 if method in BINARY_ONLY else int(rng.choice([2, 2, 3, 3, 4, 5, 5, 5] if slow else [2, 2, 3, 3, 4, 5, 8, 20]))
+    k = 2 if method in BINARY_ONLY else int(rng.choice([2, 2, 3, 3, 4, 5, 8, 20]))
     n = int(rng.choice([2, 3, 5, 8, 14, 30, 60, 120]))
     kind = str(rng.choice(PREDICTIONS))
     truth = _predictions(rng, n, k, "ordinary")

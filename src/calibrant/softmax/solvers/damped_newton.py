@@ -20,6 +20,9 @@ ARMIJO = 1e-4
 #: at most so much of it. Below the last share it has no effect.
 SHORTEST = 1e-4
 LARGEST_DAMPING = 1e4
+#: What a step of Newton's method gains, or the gap, falls by more than this from step to step, unless curvature is
+#: wrong or the optimum far away.
+STALLED = 0.3
 NEGLIGIBLE = 1e-10
 #: The share that is always added where a direction is not penalised: rounding of the gradient is all that is left in
 #: directions without curvature (collinear features, a class that is never predicted), and must not make a step.

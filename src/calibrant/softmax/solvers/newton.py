@@ -19,6 +19,7 @@ from calibrant.softmax.solvers.damped_newton import (
     NEGLIGIBLE,
     ROUNDING,
     SHORTEST,
+    STALLED,
     Minimum,
     damped_newton,
     less_damping,
@@ -49,8 +50,6 @@ _LEAST_SHARE, _MOST_SHARE = 1.0 / 16.0, 0.25
 _LAST_CONTRACTION = 0.02
 #: Logits move by no more than this in one step: beyond it the exponentials carry no information.
 _LARGEST_MOVE = 100.0
-#: Newton's decrement falls by more than this from step to step unless the preconditioner is out of date.
-_STALLED = 0.3
 #: A step that has to be shortened to less than this was too long because some rows know too little of the curvature.
 _TOO_LONG = 0.25
 
@@ -125,7 +124,7 @@ def _iterate(
         if penalty.certifies:
             before, gap = gap, penalty.conjugate(gradient)
             converged = gap <= goal
-            if gap > _STALLED * before:
+            if gap > STALLED * before:
                 share = min(2.0 * share, 1.0)
         if converged or (penalty.certifies and n_iter >= max_iter):
             break
@@ -143,7 +142,7 @@ def _iterate(
             slope = float(np.sum(gradient * step))
             decrement = -slope / 2.0
             # One made where there was more curvature stops the conjugate gradients too early, and flatters.
-            if fresh or penalty.certifies or tol < decrement < _STALLED * before:
+            if fresh or penalty.certifies or tol < decrement < STALLED * before:
                 break
             preconditioner = None
         converged = not penalty.certifies and (objective <= tol or (decrement <= tol and damping <= NEGLIGIBLE))
@@ -153,7 +152,7 @@ def _iterate(
             theta, n_iter = theta + step, n_iter + 1
             break
         # On the slope towards an optimum at infinity whole steps gain equally little: they may become longer.
-        longest = 4.0 * longest if decrement >= _STALLED * before and t == longest else 1.0
+        longest = 4.0 * longest if decrement >= STALLED * before and t == longest else 1.0
         # Only a step that promises much can move logits too far; the others are spared the pass that tells.
         t = longest if decrement < 1.0 else min(1.0, _LARGEST_MOVE / max(problem.largest_change(step), 1e-300))
         while t > SHORTEST:

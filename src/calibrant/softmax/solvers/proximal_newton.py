@@ -14,7 +14,14 @@ import numpy as np
 from calibrant.softmax.penalties import GroupLasso, Penalty
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.base import Solver
-from calibrant.softmax.solvers.damped_newton import ARMIJO, LARGEST_DAMPING, SHORTEST, less_damping, more_damping
+from calibrant.softmax.solvers.damped_newton import (
+    ARMIJO,
+    LARGEST_DAMPING,
+    SHORTEST,
+    STALLED,
+    less_damping,
+    more_damping,
+)
 from calibrant.softmax.solvers.fista import FISTA
 from calibrant.softmax.solvers.group_model import GroupModel
 from calibrant.softmax.solvers.solution import Solution, State, evaluate, judge
@@ -23,8 +30,6 @@ from calibrant.typing import FloatArray
 _FISTA_STEPS = 2_000
 #: Beyond this many parameters FISTA may have to finish, and `tol=None` means what it means for it.
 _MANY_PARAMETERS = 2000
-#: Where passes over all rows are dear, the model is that of some, unless the error falls by less than this.
-_STALLED = 0.3
 
 #: Coefficients beyond this are no minimiser of a model but an overflow on its way.
 _LARGEST = 1e30
@@ -44,13 +49,13 @@ class ProximalNewton(Solver):
         model = _model(penalty)
         theta = np.zeros(problem.shape) if theta is None else theta
         state = evaluate(problem, penalty, theta, dense=True)
-        before, damping, gained = np.inf, 0.0, np.inf
+        before, damping, gained, longest = np.inf, 0.0, np.inf, 1.0
         share, rng = problem.curvature_share, np.random.default_rng(0)
         solution = judge(penalty, theta, state, 0, tol)
         while not solution.converged and solution.n_iter < max_iter:
             error = solution.error
             added = damping * problem.second_moments if damping else 0.0
-            if error > _STALLED * before:
+            if error > STALLED * before:  # where passes over all rows are dear, the model is that of some; no longer
                 share = 1.0
             before = error
             curved = state.point if share == 1.0 else state.point.thinned(share, rng)
@@ -60,13 +65,16 @@ class ProximalNewton(Solver):
             if target is None:  # so many coefficients count that gradients alone are faster
                 return _continue(problem, penalty, theta, solution.n_iter, tol, FISTA.max_iter)
             if np.all(np.abs(target) < _LARGEST):  # a model without curvature may have no minimiser
-                t, moved = _line_search(problem, penalty, theta, target, state)
+                t, moved = _line_search(problem, penalty, theta, target, state, longest)
             if t <= SHORTEST and damping <= LARGEST_DAMPING and penalty.convex:  # saturated: hardly any curvature
                 damping, solution.n_iter = more_damping(damping), solution.n_iter + 1
                 continue
             if moved is None:  # a concave penalty where the loss is flat: the model says nothing, gradients still do
                 return _continue(problem, penalty, theta, solution.n_iter, tol, _FISTA_STEPS)
-            damping, gained = less_damping(damping), state.objective - moved[1].objective
+            damping, gain = less_damping(damping), state.objective - moved[1].objective
+            # On the slope towards an optimum far away whole steps gain equally little: they may become longer.
+            longest = 4.0 * longest if t >= longest and gain >= STALLED * gained else 1.0
+            gained = gain
             theta, state = moved
             solution = judge(penalty, theta, state, solution.n_iter + 1, tol)
         return solution
@@ -91,11 +99,19 @@ def _model(penalty: Penalty) -> Any:
 
 
 def _line_search(
-    problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, target: FloatArray, state: State
+    problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, target: FloatArray, state: State, longest: float
 ) -> tuple[float, tuple[FloatArray, State] | None]:
-    """The longest part of the way to `target` that decreases the objective, and its end; `None` if none does."""
+    """The longest part of the way to `target` that decreases the objective, and its end; `None` if none does.
+
+    Beyond one, `longest` is how many times the way is tried first; coefficients that end at zero stay there.
+    """
     step = target - theta
     predicted = float(np.sum(state.u * step)) + penalty.value(target) - penalty.value(theta)
+    if longest > 1.0:
+        moved = np.where(target == 0.0, 0.0, theta + longest * step)
+        there = evaluate(problem, penalty, moved, dense=True)
+        if there.objective <= state.objective + ARMIJO * longest * min(predicted, 0.0):
+            return longest, (moved, there)
     t = 1.0
     while t > 1e-8:
         moved = target if t == 1.0 else theta + t * step

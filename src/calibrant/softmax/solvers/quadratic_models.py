@@ -6,6 +6,7 @@ Separable penalties are minimised by compiled coordinate descent; `group_model` 
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from calibrant.compiling import compiled
 from calibrant.softmax.penalties import Penalty
@@ -15,6 +16,8 @@ from calibrant.typing import FloatArray, IntArray
 
 #: Sweeps over the coefficients end after so many, or after so many multiplications: a step need not be exact.
 _MOST_SWEEPS = 10_000
+#: Sweeps before Newton's method is tried on what is not zero; then twice as many, and so on.
+_SWEEPS = 20
 _MOST_MULTIPLICATIONS = 2e8
 
 
@@ -48,9 +51,11 @@ class SeparableModel:
         diagonal += np.broadcast_to(added, theta.shape).ravel()[working]
         diagonal += 1e-12 * float(diagonal.max(initial=0.0)) + np.finfo(np.float64).tiny
         x, gradient = theta.ravel()[working], u.ravel()[working]
-        parts = (np.ascontiguousarray(part.ravel()[working]) for part in self.penalty.description[:3])
-        sweeps = int(np.clip(_MOST_MULTIPLICATIONS / max(len(x), 1) ** 2, 10, _MOST_SWEEPS))
-        _descend(x, hessian, gradient, *parts, 1e-3 * min(error, 1e-2), sweeps)
+        parts = [np.ascontiguousarray(part.ravel()[working]) for part in self.penalty.description[:3]]
+        sweeps, left = _SWEEPS, int(np.clip(_MOST_MULTIPLICATIONS / max(len(x), 1) ** 2, 10, _MOST_SWEEPS))
+        while left > 0 and not _descend(x, hessian, gradient, *parts, 1e-3 * min(error, 1e-2), sweeps):
+            _smooth_step(x, hessian, gradient, *parts)
+            sweeps, left = 2 * sweeps, left - sweeps
         out = theta.copy()
         out.flat[working] = x
         return out
@@ -80,4 +85,35 @@ def _descend(x, hessian, gradient, slope, curvature, reach, accuracy, most_sweep
                 decrease += h * change * change
                 largest = max(largest, abs(change))
         if decrease <= accuracy * accuracy and largest <= accuracy:
-            break
+            return True
+    return False
+
+
+def _smooth_step(
+    x: FloatArray,
+    hessian: FloatArray,
+    gradient: FloatArray,
+    slope: FloatArray,
+    curvature: FloatArray,
+    reach: FloatArray,
+) -> None:
+    """A Newton step on the coefficients that are not zero, up to where the first becomes zero or leaves its branch.
+
+    Features that are nearly collinear, as intercept and log-probabilities are, make sweeps alone endless.
+    """
+    free = np.flatnonzero(x)
+    at, sign = x[free], np.sign(x[free])
+    inside = np.abs(at) < reach[free]
+    bent = hessian[np.ix_(free, free)]
+    bent[np.diag_indices(len(free))] += np.where(inside, curvature[free], 0.0)
+    downhill = -gradient[free] - np.where(inside, slope[free] * sign + curvature[free] * at, 0.0)
+    try:
+        step = cho_solve(cho_factor(bent), downhill)
+    except LinAlgError:  # a concave penalty where the loss is flat
+        return
+    with np.errstate(divide="ignore", invalid="ignore"):
+        to_zero = np.where(sign * step < 0.0, -at / step, np.inf)
+        to_reach = np.where(inside == (sign * step > 0.0), (sign * reach[free] - at) / step, np.inf)
+    t = min(1.0, float(np.min(np.minimum(to_zero, np.where(to_reach > 0.0, to_reach, np.inf)), initial=1.0)))
+    x[free] = np.where(to_zero <= t, 0.0, at + t * step)
+    gradient += hessian[:, free] @ (x[free] - at)
