@@ -25,6 +25,8 @@ _PATIENCE = 15
 _FIXED = 1e12
 #: Curvature below this says nothing about how far to go.
 _FLAT = 1e-12
+#: Norms below this are zero but for rounding.
+_LEAST_NORM = 1e-100
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -100,9 +102,10 @@ class GroupModel:
         self, x: FloatArray, gradient: FloatArray, norms: FloatArray, enough: float
     ) -> tuple[FloatArray, FloatArray]:
         """Conjugate gradients on the groups that are not zero, then a look at what became of their norms."""
-        free = (norms > 0.0)[self.groups]
-        weight = np.where(free, (self.strengths / np.maximum(norms, _TINY))[self.groups], 0.0)
-        unit = np.where(free, x / np.maximum(norms, _TINY)[self.groups], 0.0)
+        alive = norms > 0.0
+        free, size_of_own = alive[self.groups], np.where(alive, np.maximum(norms, _LEAST_NORM), 1.0)
+        weight = np.where(free, (self.strengths / size_of_own)[self.groups], 0.0)
+        unit = np.where(free, x / size_of_own[self.groups], 0.0)
         flat = weight * unit * self.settled[self.groups]
         preconditioner = self._preconditioner(np.where(free, weight + self.added, _FIXED))
         residual = np.where(free, -gradient - weight * x, 0.0)
@@ -132,8 +135,7 @@ class GroupModel:
         while t > 1e-3 and self._change(x, gradient, t * step, t * moved) > 0.0:
             t /= 2.0
         x, before = x + t * step, x
-        along = self.penalty.sums(before * x) / np.maximum(norms**2, _TINY)
-        alive = norms > 0.0
+        along = self.penalty.sums(before * x) / size_of_own**2
         self.doubtful = alive & (along < _LEAST_CHANGE)
         self.settled = alive & (t == 1.0) & (along >= _LEAST_CHANGE) & (along <= _MOST_CHANGE)
         return x, gradient + t * moved
