@@ -101,6 +101,19 @@ def test_tables(changes):
     assert "3 with 30 rows, 3 with 100 rows, 2 with 300 rows" in tables["rank_by_draw_brier"].caption
 
 
+def test_calibrated_experiments_do_not_count_as_failures(changes):
+    # Nothing gains a per cent of 0.5 here, not even with most rows.
+    for size in (30, 100, 300):
+        changes["calm", size, "ts"] = [0.004, 0.004]
+        changes["calm", size, "sms"] = [-0.004, 0.004]
+    tables = {table.name: table for table in draw_tables(drawn_results(changes), METHODS, METHODS)}
+    curves = tables["draw_curves"].frame
+    assert set(curves["n_datasets"]) == {3}
+    assert set(curves["n_gainful"]) == {2}
+    assert tables["rows_needed"].frame.set_index("method")["logloss"]["ts"] == 30
+    assert "(2 of 3 datasets)" in tables["rows_needed"].caption
+
+
 def test_sizes_that_few_datasets_have_are_left_out_of_curves(changes):
     for name in ("p", "q", "r", "s"):
         for size in (30, 100):

@@ -1,8 +1,12 @@
 """Tables of results whose calibration rows were drawn: gain, ranks and reliability against the number of rows.
 
 A curve over sizes compares sizes only if all of it rests on the same datasets. Curves and the rows that a method needs
-are therefore over the datasets that have every size which at least a third of the datasets have; ranks and the share of
-draws that got better at one size are over all datasets that have this size.
+are therefore over the datasets that have every size which at least a third of the datasets have; ranks at one size are
+over all datasets that have it.
+
+No method can be better than nothing 95 times of 100 where predictions are calibrated already. Shares of draws that got
+better therefore count experiments with something to gain: those whose loss some method lowers by one per cent or more
+with the largest number of rows.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from calibrant.calibrators.registry import BASELINE
 
 ENOUGH = 0.95
 """Share of draws in which a method must be better than nothing to count as reliable."""
+GAINFUL = 0.01
+"""Relative gain, by the best method with most rows, from which an experiment counts as miscalibrated."""
 _SHARE_OF_DATASETS = 1 / 3
 
 
@@ -73,8 +79,8 @@ def curve_table(results: pd.DataFrame, order: Sequence[str], ranked: Sequence[st
     -------
     pandas.DataFrame
         Columns `metric`, `draw`, `method`, `change` (mean over datasets) with `low` and `high` (95 %), quartiles over
-        datasets of the relative change (`q25`, `q50`, `q75`), `better` (share of draws with a lower loss than `none`),
-        `rank`, `n_datasets` and `labels`.
+        datasets of the relative change (`q25`, `q50`, `q75`), `better` (share of draws with a lower loss than `none`,
+        of experiments with something to gain), `n_gainful` (datasets among them), `rank`, `n_datasets` and `labels`.
     """
     common = common_sizes(results)
     inside = results[results["draw"].isin(common)]
@@ -162,22 +168,38 @@ def _by_size(results: pd.DataFrame, sizes: Sequence[int], order: Sequence[str], 
     """One row per loss, size and method: mean change with its interval over datasets, share of draws with a gain."""
     rows = []
     for metric in METRICS:
+        gainful = _gainful(results, metric, order)
         for size in sizes:
             losses = loss_table(results[results["draw"] == size], metric, order)
             change = change_table(losses)
             ranks = rank_methods(losses[list(ranked)]).mean_ranks
             by_dataset = change.groupby(level=DATASET).mean()
             relative = relative_table(losses).groupby(level=DATASET).mean()
-            better = (change < 0).where(change.notna()).astype(float).groupby(level=DATASET).mean()
+            can = change[_bases(change.index).isin(gainful)]
+            better = (can < 0).where(can.notna()).astype(float).groupby(level=DATASET).mean()
             for method in order:
                 values = by_dataset[method].dropna().to_numpy(float)
                 if values.size:
                     share, rank = float(better[method].mean()), float(ranks.get(method, math.nan))
                     quartiles = quantiles(relative[method].dropna().to_numpy(float), [0.25, 0.5, 0.75])
-                    interval = mean_interval(values)
-                    rows.append((metric, size, method, *interval, *quartiles, share, rank, values.size))
-    columns = ["metric", "draw", "method", "change", "low", "high", "q25", "q50", "q75", "better", "rank", "n_datasets"]
-    return pd.DataFrame(rows, columns=columns)
+                    counts = (len(better), rank, values.size)
+                    rows.append((metric, size, method, *mean_interval(values), *quartiles, share, *counts))
+    columns = ["metric", "draw", "method", "change", "low", "high", "q25", "q50", "q75"]
+    return pd.DataFrame(rows, columns=[*columns, "better", "n_gainful", "rank", "n_datasets"])
+
+
+def _gainful(results: pd.DataFrame, metric: str, order: Sequence[str]) -> pd.Index:
+    """Experiments that some method makes better by a per cent, in the mean over the draws of most rows."""
+    fold = results["fold"].astype(str).str.rsplit("-n", n=1).str[0]
+    most = results.groupby([*(results[name] for name in (*DATASET, "model")), fold])["draw"].transform("max")
+    change = relative_table(loss_table(results[results["draw"] == most], metric, order))
+    best = change.groupby(_bases(change.index)).mean().min(axis=1)
+    return best.index[best <= -GAINFUL]
+
+
+def _bases(experiments: pd.MultiIndex) -> pd.Index:
+    """The experiments that draws are made from: their fold without the name of the draw."""
+    return pd.Index([(*key[:-1], str(key[-1]).rsplit("-n", 1)[0]) for key in experiments], tupleize_cols=False)
 
 
 def _wide(long: pd.DataFrame, metric: str, value: str, name: str, caption: str, decimals: int = 4) -> Table:
@@ -206,11 +228,13 @@ def _needed_table(curves: pd.DataFrame, order: Sequence[str], of_datasets: str) 
     # Methods that need as many rows, or more than were drawn, by how often they help.
     frame = frame.sort_values(["logloss", "order"], kind="stable", ignore_index=True).drop(columns="order")
     smallest = int(curves["draw"].min()) if len(curves) else 0
+    count = int(curves["n_gainful"].max()) if len(curves) else 0
     return Table(
         "rows_needed",
         frame,
-        f"Calibration rows from which a method is better than nothing in {ENOUGH:.0%} of draws, {of_datasets}. "
-        f"{smallest} stands for {smallest} or fewer, ∞ for more than were drawn.",
+        f"Calibration rows from which a method is better than nothing in {ENOUGH:.0%} of draws from experiments with "
+        f"something to gain ({count} of {of_datasets}). {smallest} stands for {smallest} or fewer, ∞ for more than "
+        "were drawn.",
         decimals=dict.fromkeys(METRICS, 0),
         best=dict.fromkeys(METRICS, "min"),
     )

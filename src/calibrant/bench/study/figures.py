@@ -97,7 +97,10 @@ def _draw_figures() -> Iterator[tuple[str, FigureSpec]]:
     caption = "Average rank of every method by number of calibration rows."
     yield "rank_by_draw", FigureSpec(caption, ("draws",), draw, optional=True)
     draw = partial(rows_needed, metrics=METRICS)
-    caption = "Share of draws in which a method was better than nothing, and the rows it needs to be so in 95 of 100."
+    caption = (
+        "Share of draws in which a method was better than nothing, where there is at least 1 % to gain, and the rows "
+        "it needs to be so in 95 of 100."
+    )
     yield "rows_needed", FigureSpec(caption, ("draw_curves", "rows_needed"), draw, optional=True)
 
 

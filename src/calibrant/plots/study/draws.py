@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LINEAR = 0.1
 """Up to this relative change the axis of gains is linear; what lies beyond ±100 % is cut off."""
-_TICKS = (-1.0, -0.3, -0.1, -0.05, 0.0, 0.05, 0.1, 0.3, 1.0)
+_TICKS = (-1.0, -0.3, -0.1, -0.05, -0.02, 0.0, 0.02, 0.05, 0.1, 0.3, 1.0)
 _LEAST_HARM = 1e-6
 
 
@@ -144,7 +144,7 @@ def rows_needed(table: pd.DataFrame, needed: pd.DataFrame, methods: pd.DataFrame
         show=lambda value: f"{value:.0%}" if value < 0.995 else "100%",
         limits=(0.5, 1.0),
         colours="RdYlGn",
-        title="Share of draws better than nothing by number of calibration rows, and rows needed for 95 of 100",
+        title="How often calibration is better than nothing,\nby number of rows, and rows needed for 95 of 100",
         last=("rows\nneeded", words),
     )
 
@@ -178,7 +178,9 @@ def _shaded(
     sizes = sorted(table["draw"].unique())
     columns = len(sizes) + (last is not None)
     with styled() as figure_class:
-        figure = figure_class(figsize=(1.9 + 2 * 0.62 * columns, 1.25 + 0.23 * len(names)), layout="constrained")
+        figure = figure_class(
+            figsize=(max(6.0, 1.9 + 2 * 0.62 * columns), 1.25 + 0.23 * len(names)), layout="constrained"
+        )
         grid = figure.subplots(1, len(metrics), squeeze=False)[0]
         for place, (axes, (metric, words)) in enumerate(zip(grid, metrics.items())):
             part = table[table["metric"] == metric]
