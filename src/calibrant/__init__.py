@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from calibrant.files.stored.persistence import save as save
     from calibrant.files.tables.batches import open_batches as open_batches
     from calibrant.inputs.labels import CalibrationWarning as CalibrationWarning
+    from calibrant.inputs.top_k import TopK as TopK
     from calibrant.writers.exporting import export as export
     from calibrant.writers.whole_models import register_with_skl2onnx as register_with_skl2onnx
 
@@ -53,6 +54,7 @@ _HOMES = {
     "SQSCalibrator": ".calibrators.auto.sqs",
     "SVSCalibrator": ".calibrators.scaling.structured",
     "TemperatureScalingCalibrator": ".calibrators.scaling.temperature",
+    "TopK": ".inputs.top_k",
     "bench": ".",
     "calibrator_info": ".calibrators.registry",
     "calibrators": ".",

@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import StrOptions, validate_parameter_const
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.batch_fitting import BatchFitting
+from calibrant.calibrators.elsewhere import fit_elsewhere, is_elsewhere, predict_elsewhere, top_labels
 from calibrant.calibrators.state import StateCheck
 from calibrant.docs import describe_parameters
 from calibrant.inputs.dense import from_rows, labelled_rows, to_rows
@@ -31,7 +32,7 @@ from calibrant.inputs.labels import (
     order_of_names,
     warn_of_missing_information,
 )
-from calibrant.inputs.predictions import as_matrix, is_dask, is_tensor, rounding_of, to_log_probabilities
+from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.softmax.rows.base import Rows
@@ -105,15 +106,7 @@ class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
         if axis is not None or ignore_index is not None:
             X, y, sample_weight = labelled_rows(X, y, sample_weight, axis, ignore_index)
         self._check_parameters()
-        if is_tensor(X) and isinstance(self, RowsCalibrator):
-            from calibrant.calibrators.tensors import fit_tensor
-
-            fit_tensor(self, X, y, sample_weight)
-            return self
-        if is_dask(X):
-            from calibrant.calibrators.partitions import fit_partitions
-
-            fit_partitions(self, X, y, sample_weight)
+        if fit_elsewhere(self, X, y, sample_weight):
             return self
         array, names = as_matrix(X)
         labels, categories = check_labels(y, len(array))
@@ -175,16 +168,9 @@ class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
         """
         if axis is not None:
             return cast("NDArray[Any]", from_rows(self.predict_proba(to_rows(X, axis)), X, axis))
-        if is_tensor(X):
-            from calibrant.calibrators.tensors import predict_tensor
-
+        if is_elsewhere(X):
             check_is_fitted(self)
-            return predict_tensor(self, _made_steps(self), X)
-        if is_dask(X):
-            from calibrant.calibrators.partitions import lazily
-
-            check_is_fitted(self)
-            return lazily(self.predict_proba, X, len(self.classes_))
+            return cast("NDArray[Any]", predict_elsewhere(self, X, _made_steps))
         array, order = self._check_predictions(X)
         k = len(self.classes_)
         with for_products(max(min(max(1, BLOCK_ELEMENTS // k), len(array)), TILE), k, k):
@@ -202,16 +188,14 @@ class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
         p: Any = self.predict_proba(X, axis=axis)
         with np.errstate(divide="ignore"):
-            return p.log() if is_tensor(p) else np.log(p)
+            return p.log() if hasattr(p, "log") else np.log(p)
 
     def predict(self, X: Any, *, axis: int | None = None) -> NDArray[Any]:
         """The most probable label of each row, or place, after calibration."""
         if axis is not None:
             return cast("NDArray[Any]", from_rows(self.predict(to_rows(X, axis)), X, axis))
         top: Any = self.predict_proba(X).argmax(1)
-        if is_dask(X):
-            return top.map_blocks(self.classes_.__getitem__, dtype=self.classes_.dtype)
-        return self.classes_[top.cpu().numpy() if is_tensor(top) else top]
+        return top_labels(self.classes_, top)
 
     @abstractmethod
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:

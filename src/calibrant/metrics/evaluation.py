@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from calibrant.inputs.dense import labelled_rows
 from calibrant.inputs.labels import distinct, encode, name_columns
 from calibrant.inputs.predictions import is_dask
 from calibrant.inputs.sources import Source, as_source
+from calibrant.inputs.top_k import TopK
 from calibrant.inputs.words import METRIC
 from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.intervals import DEFAULT_METRICS, bootstrap, interval, resolve_method
@@ -80,6 +82,8 @@ def evaluate(
     >>> {name: round(value, 3) for name, value in scores.items()}
     {'log_loss': 0.28, 'accuracy': 1.0}
     """
+    if isinstance(y_prob, TopK):
+        return _of_source(partial(y_prob.batches, y_true, sample_weight), metrics, classes, options, level)
     if y_prob is None:
         return _of_source(as_source(y_true, label=label, weight=weight), metrics, classes, options, level)
     if axis is not None or ignore_index is not None:

@@ -1,0 +1,83 @@
+"""Predictions that are no arrays in memory, or too large to be copied: who fits and calibrates them.
+
+What computes with tensors or Dask collections is imported when one is given, so that neither need be installed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.predictions import is_dask, is_tensor, to_numpy
+from calibrant.inputs.top_k import TopK
+from calibrant.steps import Steps
+
+if TYPE_CHECKING:
+    from calibrant.calibrators.base import Calibrator
+
+#: Arrays of more numbers are read block by block by methods that need only sums: a fit would hold several copies.
+LARGE = 1 << 27
+
+
+def is_elsewhere(X: Any) -> bool:
+    """Whether predictions are something else than an array in memory.
+
+    Examples
+    --------
+    >>> is_elsewhere(np.zeros((2, 2)))
+    False
+    """
+    return isinstance(X, TopK) or is_tensor(X) or is_dask(X)
+
+
+def fit_elsewhere(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -> bool:
+    """Fit to predictions that need a way of their own; false if they need none."""
+    sums = hasattr(calibrator, "_fit_rows")
+    if isinstance(X, TopK):
+        with warnings.catch_warnings():  # class numbers count from 0 here, also where no row is of class 0
+            warnings.filterwarnings("ignore", message=".* lacks the label 0", category=CalibrationWarning)
+            calibrator.fit_batches(partial(X.batches, y, sample_weight, logits=calibrator.input == "logits"))
+    elif is_tensor(X) and sums:
+        from calibrant.calibrators.tensors import fit_tensor
+
+        fit_tensor(calibrator, X, y, sample_weight)
+    elif is_dask(X):
+        from calibrant.calibrators.partitions import fit_partitions
+
+        fit_partitions(calibrator, X, y, sample_weight)
+    elif sums and isinstance(X, np.ndarray) and X.size > LARGE:
+        weights = [] if sample_weight is None else [to_numpy(sample_weight, "sample_weight")]
+        calibrator.fit_batches((X, to_numpy(y, "y"), *weights))
+    else:
+        return False
+    return True
+
+
+def predict_elsewhere(calibrator: Calibrator, X: Any, steps_of: Callable[[Calibrator], Steps]) -> Any:
+    """Calibrated probabilities in the form of the predictions: a tensor, a lazy Dask array, the listed classes."""
+    if isinstance(X, TopK):
+        out = np.empty(X.columns.shape)
+        for rows in X.blocks():
+            full = X.full(rows, logits=calibrator.input == "logits")
+            out[rows] = X.of_full(calibrator.predict_proba(full), rows)
+        return X.with_probabilities(out)
+    if is_tensor(X):
+        from calibrant.calibrators.tensors import predict_tensor
+
+        return predict_tensor(calibrator, steps_of(calibrator), X)
+    from calibrant.calibrators.partitions import lazily
+
+    return lazily(calibrator.predict_proba, X, len(calibrator.classes_))
+
+
+def top_labels(classes: NDArray[Any], top: Any) -> Any:
+    """Labels of column numbers in an array, a tensor or a Dask array."""
+    if is_dask(top):
+        return top.map_blocks(classes.__getitem__, dtype=classes.dtype)
+    return classes[top.cpu().numpy() if is_tensor(top) else top]
