@@ -9,7 +9,7 @@ import pytest
 
 import calibrant
 from calibrant import runtime
-from calibrant.steps import Log, Softmax, Trees
+from calibrant.steps import Linear, Log, Softmax, Trees
 from calibrant.writers.exporting import export_with_proof
 from tests.needs import needs
 from tests.steps.maps import CASES, fitted
@@ -72,6 +72,18 @@ def test_single_precision_answers_questions_as_double_does(target):
             found = written(needs("torch").as_tensor(rows)).detach().numpy()
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, map_.predict_proba(rows.astype(np.float64)), rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("target", ["onnx", pytest.param("torch", marks=pytest.mark.torch)])
+def test_single_precision_weighs_impossible_classes_as_double_does(target):
+    needs(target)
+    matrix = np.eye(4) + np.array([[0.0, 0.7, -0.4, 0.3]] * 4)
+    map_ = runtime.Map(list("abcd"), [Log(), Linear(matrix), Softmax()])
+    rows = np.zeros((300, 4), dtype=np.float32)
+    rows[:, :3] = np.random.default_rng(0).dirichlet(np.ones(3), size=300)
+    written = calibrant.export(map_, to=target, dtype="float32")
+    found = predict(written, rows) if target == "onnx" else written(needs("torch").as_tensor(rows)).numpy()
+    np.testing.assert_allclose(found, map_.predict_proba(rows.astype(np.float64)), rtol=0, atol=2e-6)
 
 
 def test_onnx_of_hostile_names_and_reordered_columns():

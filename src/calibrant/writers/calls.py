@@ -14,6 +14,7 @@ import numpy as np
 
 from calibrant import steps as s
 from calibrant.steps.base import NotSupportedError as NotSupportedError
+from calibrant.steps.base import branches_of
 from calibrant.steps.decisions import decides
 from calibrant.steps.lines import pieces as pieces
 from calibrant.typing import FloatArray
@@ -41,13 +42,22 @@ def calls(steps: s.Steps, width: int) -> list[Call]:
     return out
 
 
+def mixes(steps: s.Steps) -> bool:
+    """Whether a step weighs columns against each other."""
+    return any(isinstance(step, (s.Linear, s.Kernel)) or any(map(mixes, branches_of(step))) for step in steps)
+
+
 def check_precision(steps: s.Steps, dtype: Any, inside: Any = None) -> tuple[Any, Any]:
-    """The precision of what goes in and comes out, and that of the computation: double where a step decides."""
+    """The precision of what goes in and comes out, and that of the computation.
+
+    That is double where a step decides, and where columns are mixed: the logarithm of an impossible class is rounded by
+    more than other classes' logarithms allow.
+    """
     for given in (dtype, inside):
         if given is not None and str(given) not in ("float64", "float32") and given not in (np.float64, np.float32):
             raise ValueError(f'{given!r} is no precision of numbers: take "float64" or "float32".')
     if inside is None:
-        inside = np.float64 if decides(steps) else dtype
+        inside = np.float64 if decides(steps) or mixes(steps) else dtype
     return np.dtype(dtype), np.dtype(inside)
 
 
