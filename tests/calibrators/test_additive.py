@@ -59,8 +59,8 @@ def test_curves_help_where_the_distortion_is_curved():
 def test_averaged_strengths_are_reported():
     p, y = curved(400, 3)
     sqs = SQSCalibrator(n_landmarks=20).fit(p, y)
-    assert set(sqs.scores_) == {"10", "3", "1", "0.3", "0.1"}
-    assert 0.1 <= sqs.strength_ <= 10.0
+    assert set(sqs.scores_) == {"100", "10", "1", "0.1"}
+    assert 0.1 <= sqs.strength_ <= 100.0
     assert sqs.coef_.shape[1] == 3 + 1 + sqs.whitening_.shape[1] + 3
 
 

@@ -6,7 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit
 from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression
 
@@ -270,3 +271,22 @@ def test_probmetrics_reaches_the_same_optimum_only_less_exactly() -> None:
     np.testing.assert_allclose(other.predict_proba(p), mine.predict_proba(p), atol=1e-2)
     w = np.asarray(other.W_, dtype=float)
     assert np.abs(w[:, :5] - mine.coef_).max() < 0.1
+
+
+def test_the_logistic_default_has_weak_priors_and_matches_means() -> None:
+    """The optimum that a general optimiser finds, finite where no row is wrong; its mean is the frequency."""
+    rng = np.random.default_rng(0)
+    t = 2.0 * rng.normal(size=60)
+    y = (t + rng.logistic(size=60) > 1.5).astype(np.int64)
+    cal = LogisticCalibrator(input_smoothing=None).fit(expit(t), y)
+
+    def objective(theta):
+        z = theta @ [np.ones(60), t, t * t]
+        return np.logaddexp(0.0, z).sum() - z[y == 1].sum() + 0.2 * theta[1] ** 2 + 300.0 * theta[2] ** 2
+
+    inner = cal.calibrator_
+    found = np.array([inner.intercept_, inner.coef_, inner.quadratic_])
+    np.testing.assert_allclose(found, minimize(objective, np.zeros(3), tol=1e-10).x, atol=1e-4)
+    assert cal.predict_proba(expit(t))[:, 1].mean() == pytest.approx(y.mean(), abs=1e-5)
+    right = LogisticCalibrator().fit([0.1, 0.2, 0.3, 0.7, 0.8, 0.9], [0, 0, 0, 1, 1, 1])
+    assert 1.0 < right.calibrator_.coef_ < 5.0

@@ -261,7 +261,7 @@ _FAMILIES: dict[str, list[CalibratorInfo]] = {
            "Kull et al., 2019", "Dirichlet", aliases=("dirichlet-calibration",), compared=range(3, 31), streams=True),
         _M("dirichlet-cv", ".scaling.dirichlet:DirichletCVCalibrator", "Dirichlet, penalty by CV",
            "Kull et al., 2019", "Dirichlet (CV)"),
-        _M("logistic", ".scaling.logistic:LogisticCalibrator", "quadratic for two classes, SMS for more", _PAPER,
+        _M("logistic", ".scaling.logistic:LogisticCalibrator", "quadratic with weak priors, or SMS", _PAPER,
            "Logistic", streams=True),
         _M("sms", _SMS, "structured matrix scaling", _PAPER, "SMS", aliases=("structured-matrix-scaling",),
            compared=range(3, 121), streams=True),

@@ -25,7 +25,7 @@ from calibrant.typing import FloatArray
 #: Number of own-class curves.
 N_CURVES = 3
 #: Factors on the ridge strengths that are tried, strongest first: each fit starts from the one before.
-FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1)
+FACTORS = (100.0, 10.0, 1.0, 0.1)
 #: Relative strengths of intercepts, diagonal, off-diagonal part and curves.
 Lambdas = tuple[float, float, float, float]
 EVEN: Lambdas = (1.0, 1.0, 1.0, 1.0)

@@ -44,7 +44,7 @@ class SQSCalibrator(AdditiveCalibrator):
     Parameters
     ----------
     strength : float or "auto", default="auto"
-        Factor on all ridge strengths. ``"auto"`` averages the fits for 10, 3, 1, 0.3 and 0.1 by their cross-validated
+        Factor on all ridge strengths. ``"auto"`` averages the fits for 100, 10, 1 and 0.1 by their cross-validated
         likelihood.
     lambda_intercept, lambda_diagonal, lambda_off_diagonal, lambda_curves : float, default=1.0
         Strengths of the groups: times ``k/n``, for the off-diagonal part ``k(k − 1)/n``, as in SMS.

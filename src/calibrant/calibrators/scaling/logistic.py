@@ -1,4 +1,8 @@
-"""The logistic default: quadratic scaling for two columns, structured matrix scaling for more."""
+"""The logistic default: quadratic scaling for two columns, structured matrix scaling for more.
+
+For two columns the slope and the curvature have weak priors, where the paper's quadratic scaling has none: few rows, or
+rows without an error, would else lead to extreme curves. The intercept has none, so that means match exactly.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,13 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.softmax.rows.base import Rows
 from calibrant.steps import Step
 
+#: Ridge strengths of slope and curvature beside the sum of the losses. On drawn labels they halve the harm done with
+#: 100 rows (0.020 to 0.010 log loss) and improve the mean gain on real ones for 30 to 3000 rows.
+_SLOPE, _CURVATURE = 0.2, 300.0
+
 
 class LogisticCalibrator(RowsCalibrator):
-    """Quadratic scaling for two columns, structured matrix scaling for more.
+    """Quadratic scaling with weak priors for two columns, structured matrix scaling for more.
 
     Parameters
     ----------
@@ -66,7 +74,13 @@ class LogisticCalibrator(RowsCalibrator):
     def _fit_rows(self, rows: Rows) -> None:
         self.calibrator_: RowsCalibrator
         if rows.n_classes == 2:
-            self.calibrator_ = BinaryLogisticCalibrator(self.binary_type, input_smoothing=self.input_smoothing)
+            self.calibrator_ = BinaryLogisticCalibrator(
+                self.binary_type,
+                penalty="ridge",
+                lambda_linear=_SLOPE / rows.total_weight,
+                lambda_quadratic=_CURVATURE / rows.total_weight,
+                input_smoothing=self.input_smoothing,
+            )
         else:
             model = SMSCalibrator if self.multiclass_type == "sms" else SVSCalibrator
             self.calibrator_ = model(input_smoothing=self.input_smoothing)
