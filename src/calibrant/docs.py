@@ -12,7 +12,8 @@ Documented = TypeVar("Documented", bound=Callable[..., Any])
 #: Defaults are read from each signature.
 SHARED = """
 y_true : array-like of shape (n,)
-    Observed labels: column numbers, or any labels (see `classes`).
+    Observed labels: column numbers, or any labels (see `classes`). A matrix (n, k) of probabilities or votes counts
+    each row once for each class, with these numbers as weights.
 y_prob : array-like of shape (n, k), (n, 1) or (n,)
     Predicted probabilities; a single column is the probability of the second of two classes.
 kind : {"auto", "binary", "top-label", "class-wise"}

@@ -33,6 +33,7 @@ from calibrant.inputs.labels import (
     warn_of_missing_information,
 )
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
+from calibrant.inputs.soft_labels import is_matrix, repeated_rows
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.softmax.rows.base import Rows
@@ -89,8 +90,9 @@ class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
         X : array-like or data frame of shape (n, k), (n,) or (n, 1)
             Predicted probabilities, or logits with ``input="logits"``. A single column is the probability of
             ``classes_[1]``.
-        y : array-like of shape (n,)
-            Labels.
+        y : array-like of shape (n,) or (n, k)
+            Labels; or probabilities or votes, one column per class in the order of the predictions: a row then counts
+            as if it were there once for each class with these numbers as weights.
         sample_weight : array-like of shape (n,), default=None
             Counts: weight 2 equals a repeated row, weight 0 an absent one.
         axis : int, default=None
@@ -109,6 +111,10 @@ class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
         if fit_elsewhere(self, X, y, sample_weight):
             return self
         array, names = as_matrix(X)
+        if is_matrix(y):
+            k = array.shape[1] if array.ndim == 2 and array.shape[1] > 1 else 2
+            rows, y, sample_weight = repeated_rows(y, len(array), k, sample_weight, self.classes)
+            array = array[rows]
         labels, categories = check_labels(y, len(array))
         weight = check_sample_weight(sample_weight, len(array))
         x = to_log_probabilities(

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.inputs.labels import check_labels, check_sample_weight, encode, name_columns
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
+from calibrant.inputs.soft_labels import is_matrix, repeated_rows
 from calibrant.inputs.words import METRIC
 from calibrant.typing import AnyFloatArray, AnyIntArray
 
@@ -72,6 +73,10 @@ def check_predictions(
     if y_true is None:
         raise ValueError("y_true is None: labels are needed.")
     array, names = as_matrix(y_prob, METRIC)
+    if is_matrix(y_true):
+        k = array.shape[1] if array.ndim == 2 and array.shape[1] > 1 else 2
+        rows, y_true, sample_weight = repeated_rows(y_true, len(array), k, sample_weight, classes, METRIC)
+        array = array[rows]
     labels, categories = _labels(y_true, len(array))
     proba = to_probabilities(array, rounding=rounding_of(y_prob), words=METRIC)
     y, named, order = _columns(labels, proba.shape[1], classes, names if array.ndim == 2 else None, categories)

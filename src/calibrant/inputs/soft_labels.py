@@ -1,0 +1,75 @@
+"""Labels that are not certain: a matrix of probabilities or votes, one column per class, instead of one label per row.
+
+A row counts as if it were there once for each class, with that class's number as its weight: votes 3, 1, 1 count as
+five observations, probabilities as one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs.labels import check_sample_weight
+from calibrant.inputs.predictions import to_numpy
+from calibrant.inputs.words import CALIBRATOR, Words
+from calibrant.typing import FloatArray, IntArray
+
+
+class RepeatedRows(NamedTuple):
+    """Which row each observation is of, its label, and its weight."""
+
+    rows: IntArray
+    labels: NDArray[Any]
+    weight: FloatArray
+
+
+def is_matrix(y: Any) -> bool:
+    """Whether labels are a matrix with more than one column."""
+    if isinstance(y, (list, tuple)):
+        return len(y) > 0 and isinstance(y[0], (list, tuple, np.ndarray)) and len(y[0]) > 1 and np.ndim(y) == 2
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    return len(shape) == 2 and shape[1] > 1
+
+
+def repeated_rows(
+    y: Any, n: int, k: int, sample_weight: Any = None, classes: Any = None, words: Words = CALIBRATOR
+) -> RepeatedRows:
+    """Rows repeated once for each class with a positive number in the matrix `y` (n, k).
+
+    Columns are those of the predictions, in their order; they are named by `classes`, by the columns of a data frame
+    `y`, or by their numbers.
+
+    Examples
+    --------
+    >>> repeated = repeated_rows([[3, 1, 0], [0, 0, 1]], 2, 3)
+    >>> repeated.rows.tolist(), repeated.labels.tolist(), repeated.weight.tolist()
+    ([0, 0, 1], [0, 1, 2], [3.0, 1.0, 1.0])
+    """
+    name = words.labels
+    votes = to_numpy(y, name)
+    if votes.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} is a matrix of {votes.dtype}: numbers are expected, the share or votes of each class."
+        )
+    if votes.shape != (n, k):
+        raise ValueError(
+            f"{name} has shape {votes.shape}, expected ({n}, {k}): one row per prediction and one column per class. "
+            f"Labels themselves have one dimension.{words.order}"
+        )
+    votes = votes.astype(np.float64)
+    bad = ~(np.isfinite(votes) & (votes >= 0.0))
+    if bad.any():
+        row, column = (int(place) for place in np.argwhere(bad)[0])
+        raise ValueError(
+            f"{name} holds {votes[row, column]:g} at row {row}, column {column}: shares and votes are finite and not "
+            "negative."
+        )
+    weight = check_sample_weight(sample_weight, n)
+    if weight is not None:
+        votes *= weight[:, None]
+    if classes is None:
+        classes = list(y.columns) if hasattr(y, "columns") else range(k)
+    rows, columns = np.nonzero(votes)
+    return RepeatedRows(rows, np.asarray(list(classes))[columns], votes[rows, columns])
