@@ -11,6 +11,8 @@ import pytest
 from tests.needs import needs
 
 ROOT = Path(__file__).parents[1]
+#: Packages that a section may import without which the others still run, and the marks of their tests.
+OPTIONAL = ("torch", "dask")
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -19,14 +21,15 @@ def sections():
         for section in re.split(r"^(?=## )", page.read_text(encoding="utf-8"), flags=re.MULTILINE):
             if ">>> " in section:
                 title = section.splitlines()[0].strip("# ")
-                marks = [pytest.mark.torch] if "import torch" in section else []
+                marks = [getattr(pytest.mark, package) for package in OPTIONAL if f"import {package}" in section]
                 yield pytest.param(page, section, id=f"{page.name}: {title}", marks=marks)
 
 
 @pytest.mark.parametrize(("page", "section"), list(sections()))
 def test_snippets(page, section):
-    if "import torch" in section:
-        needs("torch")
+    for package in OPTIONAL:
+        if f"import {package}" in section:
+            needs(package)
     # The fence that ends a snippet is no output.
     text = re.sub(r"^```.*$", "", section, flags=re.MULTILINE)
     test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
