@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from calibrant.files.tables.batches import open_batches as open_batches
     from calibrant.inputs.labels import CalibrationWarning as CalibrationWarning
     from calibrant.inputs.top_k import TopK as TopK
+    from calibrant.report.calibration_report import CalibrationReport as CalibrationReport
     from calibrant.writers.exporting import export as export
     from calibrant.writers.whole_models import register_with_skl2onnx as register_with_skl2onnx
 
@@ -44,6 +45,7 @@ _HOMES = {
     "BinaryLogisticCalibrator": ".calibrators.scaling.binary_logistic",
     "CalibratedClassifier": ".classifier",
     "CalibrationMonitor": ".deployment.monitoring.monitor",
+    "CalibrationReport": ".report.calibration_report",
     "CalibrationWarning": ".inputs.labels",
     "CalibratorInfo": ".calibrators.registry",
     "LogisticCalibrator": ".calibrators.scaling.logistic",

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.calibrators.batch_fitting import BatchFitting
 from calibrant.calibrators.elsewhere import fit_elsewhere, is_elsewhere, predict_elsewhere, top_labels
 from calibrant.calibrators.state import StateCheck
+from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
 from calibrant.inputs.dense import from_rows, labelled_rows, to_rows
 from calibrant.inputs.labels import (
@@ -43,7 +44,7 @@ from calibrant.threads import for_products, limit
 from calibrant.typing import FloatArray, IntArray
 
 
-class Calibrator(BatchFitting, ClassifierMixin, BaseEstimator, ABC):
+class Calibrator(BatchFitting, Summary, ClassifierMixin, BaseEstimator, ABC):
     """Base class of all calibrators.
 
     Attributes

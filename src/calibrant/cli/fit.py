@@ -71,6 +71,7 @@ def fit(
                     "classes": list(batches.classes),
                     "columns": list(batches.columns),
                     "seconds": seconds,
+                    "summary": fitted.summary().splitlines(),
                 }
             )
         elif output != "-":
@@ -83,3 +84,4 @@ def fit(
                     "it larger; `calibrant methods` tells which methods take all rows."
                 )
             typer.echo(class_columns(batches.columns, batches.classes))
+            typer.echo(fitted.summary())

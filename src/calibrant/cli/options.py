@@ -48,6 +48,10 @@ Input = Annotated[
         metavar="FILE", help="CSV, JSON Lines, xlsx, parquet, feather, npz or npy file; - is standard input."
     ),
 ]
+Inputs = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE ...", help="One file of predictions, or several to show side by side."),
+]
 Label = Annotated[
     str, typer.Option("--label", "-y", help="Column of the true labels (or an .npy file, if FILE is one).")
 ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,14 +14,18 @@ from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked, explained
 from calibrant.cli.printing import class_columns, print_json
 from calibrant.cli.reading import reading
+from calibrant.numerals import signed
 from calibrant.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from calibrant.report.data import Report
 
 app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command()
 def report(
-    file: options.Input,
+    files: options.Inputs,
     label: options.Label,
     output: Annotated[str, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
     probs: options.Probs = None,
@@ -45,7 +51,8 @@ def report(
     """Is it calibrated? What would each method gain? One HTML page answers.
 
     Metrics with intervals before and after cross-validated calibration, reliability diagrams, what calibration can
-    improve, methods compared, classes and segments one by one, and the command to run next.
+    improve, methods compared, classes and segments one by one, and the command to run next. Two or more files (models,
+    periods) of the same classes are shown side by side.
     """
     with explained():
         from calibrant.calibrators.registry import get_calibrator
@@ -55,6 +62,7 @@ def report(
         from calibrant.report.comparison import default_methods
         from calibrant.report.evaluation import REPORT_CELLS, as_predictions
         from calibrant.report.page import render
+        from calibrant.report.side_by_side import compared
 
         if as_json and output == "-":
             raise CommandError("--json and the page cannot share standard output; name an --output file")
@@ -63,42 +71,62 @@ def report(
         with asked():
             for known in [*(wanted or []), *([method] if method else [])]:
                 get_calibrator(known)
-        with reading(file, label, weight, group, probs, classes, logits, renormalize, decimal, on_error) as reader:
-            rows = read_all(reader, REPORT_CELLS)
-        sampled_from = rows.n_usable if rows.n_usable > len(rows.codes) else 0
-        if sampled_from:
-            typer.echo(f"Note: the report is about a sample of {len(rows.codes):,} of {sampled_from:,} rows", err=True)
-        data, segments = as_predictions(as_probabilities(rows.values, reader.layout), rows)
-        words = [file, "--label", label, *_given("--classes", classes), *_given("--weight", weight)]
-        words += [word for pattern in probs or () for word in ("--probs", pattern)]
-        words += ["--logits"] * logits + ["--renormalize"] * renormalize + _given("--decimal", decimal)
-        words += ["--on-error", "skip"] * (reader.skipped.count > 0)
-        command = shlex.join(["calibrant", "report", *words, *_given("--group", group), "-o", output])
-        name = title or ("standard input" if file == "-" else Path(file).name)
-        source = Source(name, tuple(words), command, reader.skipped.count, sampled_from)
-        total = len(wanted or default_methods(data.n_classes)) + 2
-        with ProgressBar(total, "report") as bar:
-            done = iter(range(total + 1))
-            contents = analyse(
-                data,
-                rows.classes,
-                source,
-                group=segments,
-                group_name=group or "",
-                methods=wanted,
-                method=method,
-                level=level,
-                progress=lambda name: bar.move(next(done, total), name),
-            )
+        if title is not None and len(files) > 1:
+            raise CommandError("--title names the page of one file; several are called by their names")
+        found: list[Report] = []
+        for file in files:
+            with reading(file, label, weight, group, probs, classes, logits, renormalize, decimal, on_error) as reader:
+                rows = read_all(reader, REPORT_CELLS)
+            sampled_from = rows.n_usable if rows.n_usable > len(rows.codes) else 0
+            if sampled_from:
+                note = f"Note: the report is about a sample of {len(rows.codes):,} of {sampled_from:,} rows"
+                typer.echo(note, err=True)
+            if found and tuple(map(str, rows.classes)) != found[0].classes:
+                raise CommandError(
+                    f"{files[0]} has the classes {', '.join(found[0].classes)}, {file} has "
+                    f"{', '.join(map(str, rows.classes))}; give --classes in the order of the columns"
+                )
+            data, segments = as_predictions(as_probabilities(rows.values, reader.layout), rows)
+            words = [file, "--label", label, *_given("--classes", classes), *_given("--weight", weight)]
+            words += [word for pattern in probs or () for word in ("--probs", pattern)]
+            words += ["--logits"] * logits + ["--renormalize"] * renormalize + _given("--decimal", decimal)
+            words += ["--on-error", "skip"] * (reader.skipped.count > 0)
+            command = shlex.join(["calibrant", "report", *words, *_given("--group", group), "-o", output])
+            name = title or ("standard input" if file == "-" else Path(file).name)
+            total = len(wanted or default_methods(data.n_classes)) + 2
+            with ProgressBar(total, "report") as bar:
+                done = iter(range(total + 1))
+                found.append(
+                    analyse(
+                        data,
+                        rows.classes,
+                        Source(name, tuple(words), command, reader.skipped.count, sampled_from),
+                        group=segments,
+                        group_name=group or "",
+                        methods=wanted,
+                        method=method,
+                        level=level,
+                        progress=partial(_advance, bar, done, total),
+                    )
+                )
         with atomic_output(output, force=force) as stream:
-            stream.write(render(contents).encode())
+            stream.write(render(*found).encode())
         if as_json:
-            print_json({"output": output, **contents.to_dict()})
+            several = {"reports": [contents.to_dict() for contents in found]}
+            print_json({"output": output, **(found[0].to_dict() if len(found) == 1 else several)})
         elif output != "-":
-            typer.echo(f"{contents.verdict.headline}.")
-            typer.echo("\n".join(contents.verdict.sentences))
+            for contents in found:
+                typer.echo(f"{f'{contents.source}: ' if len(found) > 1 else ''}{contents.verdict.headline}.")
+                typer.echo("\n".join(contents.verdict.sentences))
+            if len(found) > 1:
+                apart = [f"{row.title} ({signed(row.difference.value)})" for row in compared(found) if row.apart]
+                typer.echo(f"Beyond chance differ: {', '.join(apart) or 'no metrics'}.")
             typer.echo(class_columns(rows.columns, rows.classes))
             typer.echo(f"Report: {output}")
+
+
+def _advance(bar: ProgressBar, done: Iterator[int], total: int, name: str) -> None:
+    bar.move(next(done, total), name)
 
 
 def _given(option: str, value: str | None) -> list[str]:

@@ -28,7 +28,7 @@ from calibrant.report.data import GroupRow, MetricRow, Parts, Report
 from calibrant.report.evaluation import metrics_in_memory, omnibus_test, split_groups
 from calibrant.report.learning import learning
 from calibrant.report.reliability import class_rows, views
-from calibrant.report.words import next_steps, verdict, why_chosen, worth_of_rows
+from calibrant.report.words import next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
 from calibrant.threads import limited
 
 METRICS = {
@@ -46,7 +46,8 @@ MOST_GROUPS = 40
 class Source:
     """Where the predictions came from: a name for the title, the command's words after it, skipped rows.
 
-    `sampled_from` is the number of rows that those of the report are a sample of, zero if they are all.
+    `sampled_from` is the number of rows that those of the report are a sample of, zero if they are all;
+    `in_python` tells that they are arrays and no file.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Source:
     command: str = ""
     rows_skipped: int = 0
     sampled_from: int = 0
+    in_python: bool = False
 
 
 @limited
@@ -146,7 +148,9 @@ def analyse(
         groups_left_out=left_out,
         correction=correction,
         binary_map=binary_map,
-        steps=tuple(next_steps(judged, recommended, source.arguments)),
+        steps=tuple(
+            steps_in_python(recommended) if source.in_python else next_steps(judged, recommended, source.arguments)
+        ),
         command=source.command,
     )
 

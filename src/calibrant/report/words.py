@@ -314,3 +314,16 @@ def next_steps(judged: Verdict, recommended: str, arguments: Sequence[str]) -> l
         ),
         Step("Check it on rows that were not used here", "calibrant evaluate CALIBRATED.csv --label LABEL --ci"),
     ]
+
+
+def steps_in_python(recommended: str) -> list[Step]:
+    """What to do, as Python."""
+    return [
+        Step(
+            "Learn the calibrator from all these rows",
+            f'calibrator = calibrant.get_calibrator("{recommended}").fit(p, y)',
+        ),
+        Step("See what it found", "print(calibrator.summary())"),
+        Step("Apply it to new predictions of the same model", "calibrated = calibrator.predict_proba(p_new)"),
+        Step("Keep it", 'calibrant.save(calibrator, "calibrator.json")'),
+    ]

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from calibrant.calibrators.auto.means import classes_off
+from calibrant.calibrators.summary import temperature_sentence
 from calibrant.numerals import excess, percent
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _MEANING = {
 def summarise(auto: AutoCalibrator) -> str:
     """Sentences on the means, the temperature, the blend, the gain and the ranking; the costlier fault comes first."""
     off = classes_off(auto.class_means_before_, auto.class_frequencies_, auto.n_calibration_rows_)
-    faults = [_temperature(auto), _classes(auto, off)]
+    faults = [temperature_sentence(auto), _classes(auto, off)]
     if off and _cost_of_means(auto) > auto.scores_["none"] - auto.scores_.get("temperature", auto.scores_["none"]):
         # For two classes a temperature without a shift stands for wrong means as much as for extreme predictions.
         faults = faults[1:] if len(auto.classes_) == 2 else faults[::-1]
@@ -39,22 +40,6 @@ def summarise(auto: AutoCalibrator) -> str:
         what = "The map is increasing" if len(auto.classes_) == 2 else "The most probable class never changes"
         lines.append(f"{what}, which costs {auto.monotone_cost_:+.4f} log loss on the calibration data.")
     return "\n".join(lines)
-
-
-def _temperature(auto: AutoCalibrator) -> str:
-    """Too extreme or too timid."""
-    alpha, binary = auto.inverse_temperature_, len(auto.classes_) == 2
-    if abs(np.log(alpha)) < 0.05:
-        found = "neither too extreme nor too timid" if binary else "neither over- nor under-confident"
-    elif alpha < 1.0:
-        found = "too extreme" if binary else "over-confident"
-    else:
-        found = "too timid" if binary else "under-confident"
-    who = f"The probabilities of {auto.classes_[1]} were" if binary else "The model was"
-    text = f"{who} {found} overall (inverse temperature {alpha:.3g}, 1 is right)"
-    if auto.input_smoothing_ > 0.0:
-        text += f"; its extreme probabilities were drawn in by mixing with {auto.input_smoothing_:g} of the uniform"
-    return text + "."
 
 
 def _cost_of_means(auto: AutoCalibrator) -> float:

@@ -1,0 +1,116 @@
+"""What a fitted calibrator found, in words: on how many rows, how confident the model was, and what the map does.
+
+The sentences come from what every calibrator has, its map and the counts of the classes, and from a temperature where
+there is one. A calibrator that knows more says more (`AutoCalibrator.summary`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.numerals import count, percent
+from calibrant.typing import FloatArray
+
+#: Predictions of which the summary says what becomes of them.
+SHOWN = (0.01, 0.1, 0.5, 0.9)
+#: The confidence of which the summary says what becomes of it, class by class.
+CONFIDENT = 0.9
+
+
+class Summary:
+    """`summary()` of a fitted calibrator."""
+
+    classes_: Any
+    class_counts_: Any
+
+    def summary(self) -> str:
+        """What was found and what the map does, in sentences.
+
+        Examples
+        --------
+        >>> from calibrant import get_calibrator
+        >>> calibrator = get_calibrator("isotonic").fit([0.01, 0.2, 0.7, 0.6, 0.9, 0.99], [0, 1, 0, 1, 1, 0])
+        >>> print(calibrator.summary())
+        IsotonicCalibrator, fitted to 6 rows: 3 of 0, 3 of 1.
+        A probability of 1% for 1 becomes 0.0%, 10% becomes 28.4%, 50% becomes 60.0%, 90% becomes 60.0%.
+        """
+        check_is_fitted(self, "classes_")
+        lines = [_rows(self)]
+        if hasattr(self, "inverse_temperature_"):
+            lines.append(temperature_sentence(self))
+        return "\n".join([*lines, _effect(self)])
+
+
+def temperature_sentence(calibrator: Any) -> str:
+    """Too extreme or too timid."""
+    alpha, binary = float(calibrator.inverse_temperature_), len(calibrator.classes_) == 2
+    if abs(np.log(alpha)) < 0.05:
+        found = "neither too extreme nor too timid" if binary else "neither over- nor under-confident"
+    elif alpha < 1.0:
+        found = "too extreme" if binary else "over-confident"
+    else:
+        found = "too timid" if binary else "under-confident"
+    who = f"The probabilities of {calibrator.classes_[1]} were" if binary else "The model was"
+    text = f"{who} {found} overall (inverse temperature {alpha:.3g}, 1 is right)"
+    mixed = float(getattr(calibrator, "input_smoothing_", 0.0))
+    if mixed > 0.0:
+        text += f"; its extreme probabilities were drawn in by mixing with {mixed:g} of the uniform"
+    return text + "."
+
+
+def _rows(calibrator: Any) -> str:
+    name, labels = type(calibrator).__name__, calibrator.classes_.tolist()
+    counts = getattr(calibrator, "class_counts_", None)
+    if counts is None:
+        # A calibrator of version 0.1.0 did not count.
+        return f"{name} of {len(labels)} classes."
+    start = f"{name}, fitted to {count(float(counts.sum()))} rows"
+    if len(labels) <= 5:
+        return f"{start}: {', '.join(f'{count(float(n))} of {label}' for n, label in zip(counts, labels))}."
+    few, many = int(np.argmin(counts)), int(np.argmax(counts))
+    return (
+        f"{start} of {len(labels)} classes, from {count(float(counts[few]))} of {labels[few]} "
+        f"to {count(float(counts[many]))} of {labels[many]}."
+    )
+
+
+def mapped(calibrator: Any, proba: FloatArray) -> FloatArray:
+    """Calibrated probabilities of rows with one column per class, in the form that the calibrator was fitted to."""
+    rows = proba
+    if calibrator.input == "logits":
+        rows = np.log(proba)
+        if calibrator.n_features_in_ == 1:
+            rows = rows[:, 1:] - rows[:, :1]
+    elif calibrator.n_features_in_ == 1:
+        rows = rows[:, 1:]
+    order = getattr(calibrator, "_column_order", None)
+    if order is not None and calibrator.n_features_in_ > 1:
+        placed = np.empty_like(rows)
+        placed[:, order] = rows
+        rows = placed
+    return np.asarray(calibrator.predict_proba(rows), dtype=np.float64)
+
+
+def _effect(calibrator: Any) -> str:
+    labels = calibrator.classes_.tolist()
+    k = len(labels)
+    if k == 2:
+        said = np.array(SHOWN)
+        now = mapped(calibrator, np.column_stack([1 - said, said]))[:, 1]
+        pairs = [f"{percent(float(p), 0)} becomes {percent(float(q))}" for p, q in zip(said[1:], now[1:])]
+        first = f"A probability of {percent(SHOWN[0], 0)} for {labels[1]} becomes {percent(float(now[0]))}"
+        return f"{', '.join([first, *pairs])}."
+    rows = np.full((k, k), (1 - CONFIDENT) / (k - 1))
+    np.fill_diagonal(rows, CONFIDENT)
+    now = np.diag(mapped(calibrator, rows))
+    low, high = int(np.argmin(now)), int(np.argmax(now))
+    text = f"A class predicted with {percent(CONFIDENT, 0)}, the others equally likely, gets"
+    if now[high] - now[low] < 0.0005:
+        return f"{text} {percent(float(now[low]))}, whichever it is."
+    return (
+        f"{text} {percent(float(now.mean()))} on average: from {percent(float(now[low]))} for {labels[low]} "
+        f"to {percent(float(now[high]))} for {labels[high]}."
+    )

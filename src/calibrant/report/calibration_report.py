@@ -1,0 +1,204 @@
+"""The calibration report in Python and in notebooks."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.docs import describe_parameters
+from calibrant.files.tables.writers import atomic_output
+from calibrant.metrics.inputs import Forecasts, check_predictions
+from calibrant.metrics.intervals import Estimate
+from calibrant.optional import require
+from calibrant.report.analysis import Source, analyse
+from calibrant.report.data import Report
+from calibrant.report.page import render
+
+#: Height of the page in a notebook, in pixels.
+NOTEBOOK_HEIGHT = 640
+
+
+@describe_parameters
+class CalibrationReport:
+    """Is it calibrated, what would each method gain, and what to do: the page of `calibrant report` in Python.
+
+    Everything is computed when the report is made. In a notebook it shows itself; `save` writes the page as one HTML
+    file, and `tables` has its numbers as data frames. Whatever it says about calibration's effect comes from
+    cross-validation: every row is calibrated by a calibrator fitted to other rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Observed labels.
+    name : str, default="predictions"
+        Title of the report.
+    group : array-like of shape (n,), optional
+        Segment of every row, such as a region or a month; each is judged by itself.
+    group_name : str, default="group"
+        What the segments are.
+    methods : sequence of str, optional
+        Methods to compare; by default the usual ones for the number of classes.
+    method : str, optional
+        Method to recommend; by default the default method, unless another is better beyond chance.
+
+    Attributes
+    ----------
+    verdict : str
+        The answer in a few words.
+    sentences : tuple of str
+        The evidence.
+    recommended : str
+        Name of the method to calibrate with.
+    tables : dict of str to pandas.DataFrame
+        "metrics", "methods", "classes", "reliability", "parts" and, with groups, "groups".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant import CalibrationReport
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.normal(size=800)
+    >>> y = (rng.random(800) < 1 / (1 + np.exp(-z))).astype(int)
+    >>> report = CalibrationReport(1 / (1 + np.exp(-3 * z)), y, methods=["ts"])
+    >>> report.verdict
+    'The probabilities of class 1 are too extreme'
+    >>> bool(report.tables["metrics"].loc["log_loss", "after"] < report.tables["metrics"].loc["log_loss", "before"])
+    True
+    """
+
+    def __init__(
+        self,
+        y_prob: ArrayLike,
+        y_true: ArrayLike,
+        *,
+        name: str = "predictions",
+        sample_weight: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+        group: ArrayLike | None = None,
+        group_name: str = "group",
+        methods: Sequence[str] | None = None,
+        method: str | None = None,
+        level: float = 0.95,
+    ) -> None:
+        data = check_predictions(y_true, y_prob, sample_weight, classes)
+        segments = None if group is None else _segments(group, sample_weight)
+        if segments is not None and len(segments) != data.n_rows:
+            raise ValueError(f"group has {len(segments)} rows, y_prob has {data.n_rows}")
+        self.contents: Report = analyse(
+            Forecasts(data.proba, data.y, data.weight, np.arange(data.n_classes)),
+            data.classes.tolist(),
+            Source(name, in_python=True),
+            group=segments,
+            group_name=group_name,
+            methods=methods,
+            method=method,
+            level=level,
+        )
+        self.verdict = self.contents.verdict.headline
+        self.sentences = self.contents.verdict.sentences
+        self.recommended = self.contents.recommended
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The numbers of the page as data frames."""
+        frame = require("pandas", extra="bench").DataFrame
+        found = self.contents
+        rows: dict[str, list[dict[str, Any]]] = {
+            "metrics": [
+                {"metric": row.name, **_spread("before", row.before), **_spread("after", row.after)}
+                for row in found.metrics
+            ],
+            "methods": [
+                {
+                    "method": row.name,
+                    "log_loss": row.log_loss,
+                    **_spread("gain_log_loss", row.gain_log_loss),
+                    **_spread("gain_brier", row.gain_brier),
+                    "seconds": row.seconds,
+                    "message": row.message,
+                }
+                for row in found.methods
+            ],
+            "classes": [
+                {
+                    "class": row.name,
+                    "observed": row.observed,
+                    "expected_before": row.before.expected,
+                    "expected_after": row.after.expected,
+                    "p_value_before": row.before.p_value,
+                    "miscalibration_before": row.curve_before.brier.miscalibration,
+                    "miscalibration_after": row.curve_after.brier.miscalibration,
+                }
+                for row in found.class_rows
+            ],
+            "parts": [
+                {"loss": loss, "when": when, **getattr(views.corp, loss)._asdict()}
+                for loss in ("brier", "log_loss")
+                for when, views in (("before", found.reliability_before), ("after", found.reliability_after))
+            ],
+        }
+        if found.group_rows:
+            rows["groups"] = [
+                {
+                    found.group_name: row.name,
+                    "rows": row.rows,
+                    "accuracy": row.accuracy.value,
+                    **_spread("gap_before", row.gap_before),
+                    **_spread("gap_after", row.gap_after),
+                    "log_loss_before": row.log_loss_before.value,
+                    "log_loss_after": row.log_loss_after.value,
+                }
+                for row in found.group_rows
+            ]
+        keys = {"metrics": "metric", "methods": "method", "classes": "class", "groups": found.group_name}
+        made = {name: frame(table) for name, table in rows.items()}
+        made = {name: table.set_index(keys[name]) if name in keys else table for name, table in made.items()}
+        return {**made, "reliability": found.reliability_before.corp.to_pandas()}
+
+    def to_html(self, *others: CalibrationReport) -> str:
+        """The page as text; with other reports, all side by side."""
+        return render(self.contents, *(other.contents for other in others))
+
+    def save(self, path: str | Path, *others: CalibrationReport, force: bool = False) -> None:
+        """Write the page as one HTML file that loads nothing.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        *others : CalibrationReport
+            Reports on other models or periods, to be shown side by side with this one.
+        force : bool, default=False
+            Replace a file that exists.
+        """
+        with atomic_output(path, force=force) as stream:
+            stream.write(self.to_html(*others).encode())
+
+    def _repr_html_(self) -> str:
+        # A frame keeps the styles of the page and those of the notebook apart.
+        page = html.escape(self.to_html(), quote=True)
+        return (
+            f'<iframe srcdoc="{page}" title="Calibration report" '
+            f'style="width:100%;height:{NOTEBOOK_HEIGHT}px;border:0"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{self.verdict}.", *self.sentences])
+
+
+def _segments(group: ArrayLike, sample_weight: ArrayLike | None) -> Any:
+    """Segments of the rows that have a weight."""
+    segments = np.asarray(group, dtype=object)
+    weight = np.ones(len(segments)) if sample_weight is None else np.asarray(sample_weight)
+    return segments[weight > 0] if len(weight) == len(segments) else segments
+
+
+def _spread(name: str, estimate: Estimate | None) -> dict[str, float]:
+    """A value with its interval as columns."""
+    ends = (np.nan,) * 3 if estimate is None else (estimate.value, estimate.low, estimate.high)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends))

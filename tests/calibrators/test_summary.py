@@ -1,0 +1,57 @@
+"""`summary()` of every calibrator: rows, temperature, and what the map does to a few predictions."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from calibrant import get_calibrator, list_calibrators
+from tests.combinations import with_classes
+from tests.samples import sharpened
+
+#: Methods with the summary of all; the flagship has one of its own.
+PLAIN = [info for info in list_calibrators() if info.extra is None and not info.name.startswith("auto")]
+
+
+@pytest.mark.parametrize(("name", "k"), with_classes(PLAIN, 2, 4))
+def test_the_summary_tells_what_the_map_does(name: str, k: int) -> None:
+    p, y = sharpened(120, k, 2.0)
+    labels = np.array(["ant", "bee", "cat", "dog"])[:k]
+    fitted = get_calibrator(name, classes=labels).fit(p, labels[y])
+    lines = fitted.summary().splitlines()
+    assert "fitted to 120 rows" in lines[0]
+    if k == 2:
+        row, said = [0.1, 0.9], re.search(r"90% becomes ([\d.]+)%", lines[-1])
+        expected = fitted.predict_proba([row])[0, 1]
+    else:
+        rows = np.full((k, k), 0.1 / (k - 1)) + np.eye(k) * (0.9 - 0.1 / (k - 1))
+        expected = np.diag(fitted.predict_proba(rows)).mean()
+        said = re.search(r"gets ([\d.]+)%", lines[-1])
+    assert said is not None
+    assert float(said.group(1)) == pytest.approx(100 * expected, abs=0.51)
+
+
+def test_columns_in_another_order_logits_and_single_columns() -> None:
+    p, y = sharpened(300, 2, 2.0)
+    labels = np.array(["no", "yes"])[y]
+    plain = get_calibrator("ts").fit(p, labels).summary()
+    assert "The probabilities of yes were too extreme" in plain
+    logits = np.log(p)
+    for X, options in (
+        (p[:, 1], {}),
+        (logits, {"input": "logits"}),
+        (logits[:, 1] - logits[:, 0], {"input": "logits"}),
+        (p[:, ::-1], {"classes": ["yes", "no"]}),
+    ):
+        found = get_calibrator("ts", **options).fit(X, labels).summary()
+        if "classes" not in options:
+            assert found == plain
+        else:
+            assert "The probabilities of no were too extreme" in found
+
+
+def test_an_unfitted_calibrator_has_no_summary() -> None:
+    with pytest.raises(ValueError, match="not fitted"):
+        get_calibrator("ts").summary()
