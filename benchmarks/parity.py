@@ -104,18 +104,22 @@ def read() -> list[dict[str, str]]:
 
 def table() -> str:
     """The largest difference of each method and target."""
+    cells_of: dict[tuple[str, int], dict[str, float]] = {}
+    for row in read():
+        cells_of.setdefault((row["method"], int(row["k"])), {})[row["target"]] = float(row["difference"])
     worst: dict[tuple[str, str], float] = {}
     classes: dict[str, set[int]] = {}
-    for row in read():
-        key = row["method"], row["target"]
-        worst[key] = max(worst.get(key, 0.0), float(row["difference"]))
-        classes.setdefault(row["method"], set()).add(int(row["k"]))
+    for (method, k), cells in cells_of.items():
+        if set(cells) == set(COLUMNS):  # what was not measured for every target is not shown
+            classes.setdefault(method, set()).add(k)
+            for column, value in cells.items():
+                worst[method, column] = max(worst.get((method, column), 0.0), value)
     lines = [f"| method | classes | {' | '.join(COLUMNS)} |", "|---|---|" + "---|" * len(COLUMNS)]
     for info in list_calibrators():
         if info.name in classes:
-            cells = [f"{worst[info.name, column]:.0e}" if (info.name, column) in worst else "" for column in COLUMNS]
+            numbers = [f"{worst[info.name, column]:.0e}" for column in COLUMNS]
             sizes = ", ".join(map(str, sorted(classes[info.name])))
-            lines.append(f"| `{info.name}` | {sizes} | {' | '.join(cells)} |")
+            lines.append(f"| `{info.name}` | {sizes} | {' | '.join(numbers)} |")
     return "\n".join(lines) + "\n"
 
 
