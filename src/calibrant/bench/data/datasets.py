@@ -15,7 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.bench.data.catalogue import TABLES, Table
+from calibrant.bench.data.suites import list_datasets
 from calibrant.optional import require
+
+__all__ = ["Dataset", "list_datasets", "load_dataset"]
 
 MIN_CLASS_ROWS = 10
 
