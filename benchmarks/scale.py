@@ -117,7 +117,8 @@ def main() -> None:
         whole, half = Path(folder) / "whole.parquet", Path(folder) / "half.parquet"
         write(whole, given.rows, given.classes)
         write(half, given.rows // 2, given.classes)
-        print(f"{given.rows:,} rows, {given.classes} classes, {whole.stat().st_size / 2**20:,.0f} MiB of parquet")
+        size = whole.stat().st_size / 2**20
+        print(f"{given.rows:,} rows, {given.classes} classes, {size:,.0f} MiB of parquet", flush=True)
         table = [["method", "in", "rows", "µs per row", "to memory", "passes", "peak MiB", "gap"]]
         for method in METHODS:
             base = in_process("memory", whole, method, min(IN_MEMORY, given.rows))
@@ -128,11 +129,13 @@ def main() -> None:
                 per_row = one["seconds"] / one["rows"]
                 cells = [f"{one['rows']:,}", f"{1e6 * per_row:.2f}", f"{per_row / unit:.2f}", f"{one['passes']:g}"]
                 table.append([method, where, *cells, f"{one['peak']:.0f}", f"{one['gap']:.1g}"])
+                print(*table[-1], file=sys.stderr, flush=True)
             seconds, peak = command_line(whole, method)
             per_row = seconds / given.rows
             cells = [f"{given.rows:,}", f"{1e6 * per_row:.2f}", f"{per_row / unit:.2f}", "", f"{peak:.0f}", ""]
             table.append([method, "calibrant fit", *cells])
-        print(aligned(table, left=2))
+            print(*table[-1], file=sys.stderr, flush=True)
+        print(aligned(table, left=2), flush=True)
 
 
 if __name__ == "__main__":
