@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import calibrant
+from calibrant.deployment import AdaptedCalibrator, ChainedCalibrator
 from calibrant.files.stored.encoding import CalibratorFileError
 from calibrant.runtime import canonical, checksum
 from tests.samples import sharpened
@@ -131,6 +132,8 @@ FITTED = [
     *((calibrant.get_calibrator("auto", monotone=True), k) for k in (2, 3)),
     (calibrant.get_calibrator("sqs", n_landmarks=10), 3),
     (calibrant.get_calibrator("isotonic", multiclass="ovo"), 3),
+    (AdaptedCalibrator(calibrant.get_calibrator("ts"), [0.7, 0.2, 0.1]), 3),
+    (ChainedCalibrator(calibrant.get_calibrator("isotonic"), calibrant.get_calibrator("ts")), 3),
 ]
 
 
