@@ -26,6 +26,7 @@ from calibrant.metrics.maps import CalibrationMap, CorrectionMatrix, calibration
 from calibrant.metrics.ranking import auroc
 from calibrant.metrics.reliability import ReliabilityTable, classwise_reliability_tables, reliability_table
 from calibrant.metrics.running import Running, RunningMetrics
+from calibrant.metrics.segments import SegmentCalibration, segment_calibration
 from calibrant.metrics.slope import Miscalibration, calibration_slope, miscalibration
 from calibrant.metrics.smooth import smooth_ece
 from calibrant.metrics.smooth_curve import SmoothCurve, smooth_curve
@@ -44,6 +45,7 @@ __all__ = [
     "Running",
     "RunningMetrics",
     "ScoreParts",
+    "SegmentCalibration",
     "SmoothCurve",
     "accuracy",
     "auroc",
@@ -76,6 +78,7 @@ __all__ = [
     "refinement_loss",
     "reliability_table",
     "rms_calibration_error",
+    "segment_calibration",
     "smooth_curve",
     "smooth_ece",
 ]

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibrant.metrics import calibration_in_the_large, segment_calibration
+from tests.samples import draw_labels
+
+
+def test_segments_are_those_of_the_table_of_frequencies():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), size=600)
+    y, segments = draw_labels(p, rng), rng.choice(["a", "b", "c"], 600, p=[0.5, 0.3, 0.2])
+    found = segment_calibration(y, p, segments)
+    assert found.segments == ("a", "b", "c")
+    for place, name in enumerate(found.segments):
+        rows = segments == name
+        alone = calibration_in_the_large(y[rows], p[rows], classes=range(3))
+        np.testing.assert_allclose(found.predicted[place], alone.expected / alone.total)
+        np.testing.assert_allclose(found.observed[place], alone.observed / alone.total)
+        assert found.p_value[place] == pytest.approx(min(1.0, 3 * alone.p_value.min()))
+
+
+def test_the_square_of_the_error_is_unbiased():
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.ones(3), size=400)
+    segments = np.repeat(np.arange(20), 20)
+    truth = p.copy()
+    truth[:200, 0] *= 2.0
+    truth /= truth.sum(axis=1, keepdims=True)
+    expected = np.mean([((truth - p)[segments == g].mean(axis=0) ** 2).sum() for g in range(20)])
+    squares = [segment_calibration(draw_labels(truth, rng), p, segments).error ** 2 for _ in range(300)]
+    # Labels of the truth vary a little less or more than those of p; noise itself is 0.03 here.
+    assert np.mean(squares) == pytest.approx(expected, abs=0.003)
+
+
+def test_calibrated_predictions_have_no_error_to_speak_of_in_small_segments():
+    rng = np.random.default_rng(2)
+    p = rng.random(5000)
+    errors = [segment_calibration(rng.random(5000) < p, p, np.arange(5000) % 500).error for _ in range(20)]
+    assert np.median(errors) < 0.02  # 0.13 with the noise
+
+
+def test_segments_of_another_length_are_refused():
+    with pytest.raises(ValueError, match=r"segments has shape \(2,\), expected \(3,\)"):
+        segment_calibration([0, 1, 0], [0.2, 0.7, 0.4], ["a", "b"])
