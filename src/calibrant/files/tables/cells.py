@@ -51,8 +51,13 @@ def label_codes(column: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
     [0, -1, 1, -1]
     """
     place = {label_text(label): number for number, label in enumerate(classes)}
-    encoded = to_text(column).dictionary_encode()
-    known = np.array([place.get(text, place.get(_whole(text), -1)) for text in encoded.dictionary.to_pylist()] or [-1])
+    column, pa = decoded(column), require("pyarrow", extra="cli")
+    try:
+        encoded = column.dictionary_encode()  # of few labels: they alone are turned into text
+    except pa.ArrowNotImplementedError:
+        encoded = to_text(column).dictionary_encode()
+    texts = to_text(encoded.dictionary).to_pylist()
+    known = np.array([place.get(text, place.get(_whole(text), -1)) for text in texts] or [-1])
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return np.where(codes < 0, -1, known[codes]).astype(np.int64)
 
