@@ -126,7 +126,7 @@ class BatchFitting:
                     watcher=bar,
                 )
                 self._fit_rows(rows)
-            self.batches_["passes"] += rows.n_passes
+            self.batches_["passes"] = rows.n_passes
         return self
 
     def predict_batches(self, source: Any) -> Iterator[NDArray[Any]]:

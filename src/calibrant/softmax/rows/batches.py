@@ -48,7 +48,7 @@ class BatchRows(SummedRows):
 
     Attributes
     ----------
-    n_passes : int, passes over all rows so far.
+    n_passes : int, passes over all rows so far, with the one that found out what there is.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class BatchRows(SummedRows):
         self._watcher = watcher
         self._size = block_rows(self.n_classes)
         self._numbers: IntArray | None = None
-        self.n_passes = 0
+        self.n_passes = 1
 
     def sample(self) -> ArrayRows:
         return self._sample

@@ -1,7 +1,7 @@
 """Rows kept in a temporary file, for fits that pass over them many times: log-probabilities in float32.
 
-Rounding to float32 changes a log-probability by a part in 10⁷, far below what any prediction is accurate to. The
-folder is removed when the fit ends, however it ends.
+Rounding to float32 changes a log-probability by a part in 10⁷, far below what any prediction is accurate to. The files
+have no name, so that the system itself removes them when the fit ends, however it ends.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RowCache:
         self.folder = Path(tempfile.gettempdir() if folder is None else folder)
         self.bytes_needed = n_rows * (4 * n_classes + 4 + 8)
         self._most = np.inf if most_mb is None else most_mb * 2**20
-        self._place: Path | None = None
+        self._files: list[Any] = []
         self._columns: list[Any] = []
 
     @property
@@ -52,11 +52,11 @@ class RowCache:
     def fill(self, blocks: Iterable[Block]) -> None:
         """Write all rows."""
         n, k = self.shape
-        self._place = Path(tempfile.mkdtemp(prefix="calibrant-", dir=self.folder))
+        self._files = [tempfile.TemporaryFile(dir=self.folder) for _ in range(3)]  # noqa: SIM115, closed by remove
         try:
-            x = np.memmap(self._place / "x", np.float32, "w+", shape=(n, k))
-            y = np.memmap(self._place / "y", np.int32, "w+", shape=(n,))
-            weight = np.memmap(self._place / "weight", np.float64, "w+", shape=(n,))
+            x = np.memmap(self._files[0], np.float32, "w+", shape=(n, k))
+            y = np.memmap(self._files[1], np.int32, "w+", shape=(n,))
+            weight = np.memmap(self._files[2], np.float64, "w+", shape=(n,))
             start = 0
             for block in blocks:
                 here = slice(start, start + len(block.y))
@@ -89,6 +89,6 @@ class RowCache:
     def remove(self) -> None:
         """Remove the files."""
         self._columns = []
-        if self._place is not None:
-            shutil.rmtree(self._place, ignore_errors=True)
-            self._place = None
+        for file in self._files:
+            file.close()
+        self._files = []
