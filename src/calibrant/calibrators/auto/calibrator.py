@@ -170,7 +170,8 @@ class AutoCalibrator(AdditiveCalibrator):
         after = -float(np.average(np.log((1.0 - share) * blended + share * original), weights=weight))
         self.identity_weight_ = share
         self._store(members, weights, kernel, k)
-        self.scores_ = {**{m.name: m.loss for m in members}, "none": before, "blend": after}
+        losses = {"temperature": fit.loss(scaled), **{m.name: m.loss for m in members}}
+        self.scores_ = {**losses, "none": before, "blend": after}
         self.monotone_cost_ = 0.0
         if self.monotone:
             self._make_monotone(x, scaled, y, weight)
@@ -275,7 +276,7 @@ def _two_columns(odds: FloatArray) -> FloatArray:
 
 def fit_members(fit: CrossFit, plan: Plan, seed: int) -> list[Member]:
     """Fit the members that a plan names."""
-    members = [fit.temperature()]
+    members = [fit.temperature()] if "temperature" in plan.members else []
     if "vector" in plan.members:
         members.append(fit.vector(plan.factors))
     if "additive" in plan.members:

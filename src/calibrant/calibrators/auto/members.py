@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from calibrant.calibrators.auto.additive import (
     EVEN,
@@ -30,6 +31,8 @@ from calibrant.typing import FloatArray, IntArray
 KERNEL_PATH = ((1.0, 10.0), (1.0, 2.0), (0.3, 0.4))
 #: Duality gap at which a fit of the cross-validation is good enough: far below the differences that matter.
 _TOL = 1e-4
+#: From so many classes on these fits are in single precision, which is far below that: their products take the time.
+_MANY_CLASSES = 41
 
 
 @dataclass(frozen=True)
@@ -143,10 +146,11 @@ class CrossFit:
 
     def path(self, shared: FloatArray, own: FloatArray, path: list[FloatArray], labels: tuple[float, ...]) -> PathFit:
         """Fit a path of strengths, which `labels` name, on each fold and average it by likelihood."""
+        dtype = np.float32 if self.k >= _MANY_CLASSES else np.float64
         thetas = []
         candidates = [np.empty((self.k, self.n)) for _ in path]
         for rows, out in zip(self.rows, self.held_rows, strict=True):
-            fitted = fit_path(self.problem(shared, own, rows), path, tol=_TOL)
+            fitted = fit_path(self.problem(shared, own, rows, dtype), path, tol=_TOL)
             held = self.problem(shared, own, out)
             for candidate, theta in zip(candidates, fitted, strict=True):
                 candidate[:, out] = held.logits(theta)
@@ -159,10 +163,19 @@ class CrossFit:
         averaged = [np.tensordot(weights, theta, axes=1) for theta in thetas]
         return PathFit(held_logits, averaged, labels, losses, weights)
 
-    def problem(self, shared: FloatArray, own: FloatArray, rows: IntArray) -> ArrayProblem:
+    def problem(
+        self, shared: FloatArray, own: FloatArray, rows: IntArray, dtype: DTypeLike = np.float64
+    ) -> ArrayProblem:
         """The softmax problem of some of the rows."""
         part = None if self.weight is None else self.weight[rows]
-        return ArrayProblem(self.y[rows], self.x[:, rows], shared=shared[:, rows], own=own[:, :, rows], weight=part)
+        return ArrayProblem(
+            self.y[rows],
+            self.x[:, rows],
+            shared=shared[:, rows],
+            own=own[:, :, rows],
+            weight=part,
+            dtype=dtype,
+        )
 
     def boosted(
         self, name: str, starts: list[FloatArray], theta: FloatArray, options: BoostingOptions, seed: int

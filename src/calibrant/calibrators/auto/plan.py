@@ -20,6 +20,8 @@ _KERNEL_CLASSES = 12
 _KERNEL_ROWS = 20_000
 _TREE_CLASSES = 40
 _MATRIX_CLASSES = 200
+#: A further factor on the strengths for many classes, whose strengths off the diagonal grow with k²: too much for some.
+_WEAKEST = 0.03
 #: One probability has few ways to be distorted that the curves do not know; trees need rows to find one.
 _BINARY_TREE_ROWS = 5000
 #: Two classes have few coefficients, and folds understate what their average is worth: the blend has one
@@ -77,7 +79,7 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
     elif k > _MATRIX_CLASSES:
         members = {"temperature": 0.5, "vector": 0.5}
     elif k > _TREE_CLASSES:
-        members = {"temperature": 0.4, "vector": 0.3, "additive": 0.3}
+        members = {"additive": 1.0}
     elif k == 2:
         members = {"temperature": 0.03, "additive": 0.97}
         if n >= _BINARY_TREE_ROWS:
@@ -93,7 +95,8 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
     n_folds = 3 if effort == "fast" and k > _TREE_CLASSES else 5
     landmarks = min(40, n // 5) if "kernel" in members else 0
     # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.
-    plan = Plan(members, max(1, min(n_folds, n)), k <= _TREE_CLASSES, landmarks)
+    factors = FACTORS if k <= _TREE_CLASSES else (*FACTORS, _WEAKEST)
+    plan = Plan(members, max(1, min(n_folds, n)), k <= _TREE_CLASSES, landmarks, factors=factors)
     return replace(plan, pool_counts=(1.0 + n / _BINARY_POOL_ROWS, 2.0)) if k == 2 else plan
 
 
