@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
+os.environ["NML_DISABLE_USAGE_LOGGING"] = "1"  # NannyML reports its use to a server otherwise
 
 import numpy as np
 
