@@ -3,7 +3,7 @@
 const box = e => e.getBoundingClientRect();
 const shown = e => { const b = box(e); return b.width > 0 && b.height > 0 && (!e.checkVisibility || e.checkVisibility()); };
 const say = e => `${e.tagName} ${e.textContent.trim().slice(0, 40)}`;
-const inside = e => e.closest("svg, [data-scrolls]");
+const inside = e => e.closest("svg, .scroll");
 const wide = [...document.querySelectorAll("body *")].filter(e => shown(e) && !inside(e) && box(e).right > innerWidth + 1);
 const cut = [...document.querySelectorAll("td, th")].filter(e => shown(e) && !inside(e) && e.scrollWidth > e.clientWidth + 1);
 const small = [], out = [], overlap = [];

@@ -21,6 +21,7 @@ globalThis.document = {
   createDocumentFragment: node,
   querySelectorAll: () => input.methods.map((place) => ({ value: String(place) })),
 };
+Object.assign(globalThis, { location: { hash: "", href: "" }, history: { replaceState() {} }, addEventListener() {} });
 new Function(input.script)();
 const lines = body.children[0].children.map((line) => line.children.map(text));
 console.log(JSON.stringify({ rows: lines, status: find("status").textContent }));

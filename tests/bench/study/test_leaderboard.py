@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from calibrant.bench.study.results import check_results, select, with_baseline  
 from calibrant.bench.study.tables import build_tables  # noqa: E402
 from tests.bench.browser import browser  # noqa: E402
 
+PROBE = (Path(__file__).parents[2] / "page_probe.js").read_text(encoding="utf-8")
 NASTY = "</script><img src=x onerror=\"document.title='owned'\">&amp;'"
 COLUMNS = "method family rankLogloss rankBrier logloss brier relLogloss relBrier winsLogloss winsBrier seconds finished"
 
@@ -69,9 +71,12 @@ def test_page_is_self_contained_and_escapes_names(tmp_path, results):
 
 
 def test_figures_are_embedded(tmp_path, results):
-    png = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000640000003208060000") + b"rest"
-    (tmp_path / "winrates.png").write_bytes(png)
-    parsed = Elements(page_of(results, tmp_path).read_text())
+    noise = np.random.default_rng(0).integers(0, 256, (50, 100, 3), dtype=np.uint8)
+    needs("PIL.Image").fromarray(noise).save(tmp_path / "winrates.png")
+    text = page_of(results, tmp_path).read_text()
+    parsed = Elements(text)
+    # A palette instead of three colours a pixel.
+    assert len(re.search(r"data:image/png;base64,([^\"]*)", text).group(1)) < (tmp_path / "winrates.png").stat().st_size
     assert parsed.tags.count("img") == 1
     assert any(value.startswith("data:image/png;base64,") for value in parsed.values)
     assert {"64", "32"} <= set(parsed.values)
@@ -155,7 +160,7 @@ class TestInChromium:
         # No checkbox can be clicked while the list of methods is closed.
         assert session.run("return document.querySelector('.choice').open")
         session.click("input[name=method][value='1']")
-        assert session.run("return document.getElementById('chosen').textContent") == "4 of 5"
+        assert session.run("return document.getElementById('chosen').textContent") == "3 of 4"
         kept = [name for name in board(session)["method"] if name != "none"]
         assert len(kept) == 3
         check_against_tables(session, select(results, methods=kept))
@@ -218,13 +223,49 @@ class TestInChromium:
         assert session.run("return document.title") == "Calibration leaderboard"
         assert session.console() == []
 
+    def test_search_dataset_address_and_download(self, session, tmp_path, two_benchmarks):
+        page = page_of(two_benchmarks, tmp_path)
+        session.open(page)
+        whole = board(session).set_index("method")
+        session.run(INPUT, "#search", "SV")
+        assert board(session)["method"].tolist() == ["svs"]
+        # A search hides rows, it does not rank anew.
+        assert board(session)["rankLogloss"].tolist() == [whole.loc["svs", "rankLogloss"]]
+        session.run(INPUT, "#search", "")
+        names = session.run("return [...document.querySelectorAll('#dataset option')].map(o => o.textContent)")
+        assert len(names) == 10
+        session.run(INPUT, "#dataset", "2")
+        rows = two_benchmarks[(two_benchmarks["benchmark"] == "b") & (two_benchmarks["dataset"] == "d2")]
+        assert board(session)["finished"].astype(int).max() == len(rows[rows["method"] == "ts"])
+        session.click("#board th:nth-child(11) button")
+        session.click("input[name=method][value='1']")
+        before, address = session.run(READ), session.run("return location.hash")
+        assert "dataset=2" in address
+        assert "sort=seconds" in address
+        session.click("#reset")
+        assert session.run(READ) != before
+        session.run("location.hash = arguments[0]; dispatchEvent(new Event('hashchange'))", address)
+        assert session.run(READ) == before
+        session.run("""URL.createObjectURL = (b) => { b.text().then((t) => { window.csv = t; }); return "blob:x"; };
+            HTMLAnchorElement.prototype.click = function () { window.file = this.download; }""")
+        session.click("#download")
+        assert session.run("return window.file") == "leaderboard.csv"
+        lines = session.run("return window.csv").splitlines()
+        assert lines[0].split(",")[:3] == ["method", "family", "rankLogloss"]
+        assert [line.split(",")[0] for line in lines[1:]] == [row[0] for row in before]
+        tips = session.run("return [...document.querySelectorAll('#board th button')].map(b => b.title)")
+        assert all(len(tip) > 10 for tip in tips)
+        session.click("#reset")
+        assert session.run("return location.hash") == "#sort=seconds"
+        assert session.console() == []
+
     def test_baseline_alone(self, session, tmp_path, results):
         session.open(page_of(results[results["method"] == "none"], tmp_path))
         assert board(session)["method"].tolist() == ["none"]
         assert session.console() == []
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280])
+@pytest.mark.parametrize("width", [390, 768, 1400])
 class TestWidths:
     pytestmark = needs_browser
 
@@ -232,7 +273,12 @@ class TestWidths:
         names = tuple(f"method-{i}" for i in range(20))
         page = page_of(make_results(methods=names), tmp_path)
         with browser(width, 800) as session:
-            session.open(page)
+            for scheme in ("light", "dark"):
+                session.prefer(scheme)
+                session.open(page)
+                found = session.run(PROBE)
+                wrong = {kind: found[kind] for kind in ("wide", "cut", "overlap", "faint", "unnamed") if found[kind]}
+                assert wrong == {}
             assert session.run("return document.documentElement.scrollWidth") <= width
             assert session.run("return innerWidth") == width
             size = session.run("return parseFloat(getComputedStyle(document.querySelector('#board td')).fontSize)")

@@ -8,9 +8,9 @@ policy forbids it, and every text that comes from data is escaped.
 from __future__ import annotations
 
 import base64
+import io
 import json
 import math
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,8 @@ from calibrant.bench.study.results import loss_table
 from calibrant.optional import require
 
 _TEMPLATES = Path(__file__).parent / "templates"
+#: Colours of a figure on the page: enough for every family of methods and the greys of the letters.
+FIGURE_COLOURS = 32
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def leaderboard_page(
             n_methods=sum(method != "none" for method in methods["method"]),
             benchmarks=data["benchmarks"],
             models=data["models"],
+            datasets=data["datasets"],
             classes=(min(data["classes"]), max(data["classes"])),
             methods=data["methods"],
             draws=sorted({size for size in data["draw"] if size}),
@@ -117,6 +120,7 @@ def page_data(results: pd.DataFrame, methods: pd.DataFrame) -> dict[str, Any]:
         "methods": methods[["method", "family", "colour", "ranked"]].to_dict("records"),
         "benchmarks": benchmarks,
         "models": models,
+        "datasets": _dataset_names(list(datasets)),
         "benchmark": [benchmarks.index(name) for name in index.get_level_values("benchmark")],
         "model": [models.index(name) for name in index.get_level_values("model")],
         "dataset": [datasets[key] for key in index.droplevel([n for n in index.names if n not in DATASET])],
@@ -124,13 +128,25 @@ def page_data(results: pd.DataFrame, methods: pd.DataFrame) -> dict[str, Any]:
         "draw": [int(size) if size > 0 else 0 for size in traits["draw"]],
         "harm": (traits["labels"] == LABELS[1]).tolist(),
         **{metric: [_numbers(table[name]) for name in order] for metric, table in losses.items()},
-        "seconds": [_numbers(seconds[name]) for name in order],
+        # Seconds are shown with four decimals and never ranked.
+        "seconds": [_numbers(seconds[name], digits=5) for name in order],
     }
 
 
-def _numbers(column: pd.Series) -> list[float | str | None]:
-    """Ten digits of every number; JSON has no infinity and no nan."""
-    return [None if math.isnan(v) else "inf" if math.isinf(v) else float(f"{v:.10g}") for v in column.astype(float)]
+def _dataset_names(keys: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Names of the datasets, with whatever else tells two of the same name apart."""
+    names = [str(key[DATASET.index("dataset")]) for key in keys]
+    return [
+        name if names.count(name) == 1 else ", ".join(dict.fromkeys([name, *map(str, key)]))
+        for name, key in zip(names, keys)
+    ]
+
+
+def _numbers(column: pd.Series, digits: int = 10) -> list[float | str | None]:
+    """So many digits of every number; JSON has no infinity and no nan."""
+    return [
+        None if math.isnan(v) else "inf" if math.isinf(v) else float(f"{v:.{digits}g}") for v in column.astype(float)
+    ]
 
 
 def script_json(data: Any) -> str:
@@ -146,10 +162,20 @@ def _figures(directory: Path) -> list[dict[str, Any]]:
     for name, spec in FIGURES.items():
         path = directory / f"{name}.png"
         if path.is_file():
-            content = path.read_bytes()
-            width, height = struct.unpack(">II", content[16:24])
+            content, (width, height) = _light(path.read_bytes())
             source = "data:image/png;base64," + base64.b64encode(content).decode()
             # Drawn at 150 dots an inch, shown at 96.
             size = {"width": round(width * 0.64), "height": round(height * 0.64)}
             shown.append({"caption": spec.caption, "source": source, **size})
     return shown
+
+
+def _light(content: bytes) -> tuple[bytes, tuple[int, int]]:
+    """A figure with a palette of a few colours, a fraction of the size for the same look, and its size in pixels."""
+    image = require("PIL.Image", extra="plots")
+    with image.open(io.BytesIO(content)) as opened:
+        size = opened.size
+        few = opened.convert("RGB").quantize(FIGURE_COLOURS, dither=image.Dither.NONE)
+    small = io.BytesIO()
+    few.save(small, "PNG", optimize=True)
+    return small.getvalue(), size

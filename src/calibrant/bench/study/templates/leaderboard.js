@@ -58,18 +58,18 @@
   const four = (v) => v.toFixed(4).replace(/^-(0\.0+)$/, "$1");
   const percent = (digits) => (v) => (100 * v).toFixed(digits).replace(/^-(0\.0+)$/, "$1") + " %";
   const COLUMNS = [
-    { key: "method", label: "method" },
-    { key: "family", label: "family" },
-    { key: "rankLogloss", label: "rank\nlog loss", show: (v) => v.toFixed(2), best: Math.min },
-    { key: "rankBrier", label: "rank\nBrier", show: (v) => v.toFixed(2), best: Math.min },
-    { key: "logloss", label: "change\nlog loss", show: four, best: Math.min },
-    { key: "brier", label: "change\nBrier", show: four, best: Math.min },
-    { key: "relativeLogloss", label: "relative\nlog loss", show: percent(2), best: Math.min },
-    { key: "relativeBrier", label: "relative\nBrier", show: percent(2), best: Math.min },
-    { key: "winsLogloss", label: "wins\nlog loss", show: percent(1), best: Math.max, down: true },
-    { key: "winsBrier", label: "wins\nBrier", show: percent(1), best: Math.max, down: true },
-    { key: "seconds", label: "s / 1000\nrows", show: four, best: Math.min },
-    { key: "finished", label: "experi-\nments", show: (v) => String(v), down: true },
+    { key: "method", tip: "Name of the method in calibrant.", label: "method" },
+    { key: "family", tip: "What kind of method it is.", label: "family" },
+    { key: "rankLogloss", tip: "Average rank by log loss over the datasets that all methods finished: 1 is best everywhere.", label: "rank\nlog loss", show: (v) => v.toFixed(2), best: Math.min },
+    { key: "rankBrier", tip: "Average rank by Brier score over the datasets that all methods finished: 1 is best everywhere.", label: "rank\nBrier", show: (v) => v.toFixed(2), best: Math.min },
+    { key: "logloss", tip: "Mean change of log loss against the predictions as they are; negative is better.", label: "change\nlog loss", show: four, best: Math.min },
+    { key: "brier", tip: "Mean change of the Brier score against the predictions as they are; negative is better.", label: "change\nBrier", show: four, best: Math.min },
+    { key: "relativeLogloss", tip: "Median over datasets of the relative change of log loss; negative is better.", label: "relative\nlog loss", show: percent(2), best: Math.min },
+    { key: "relativeBrier", tip: "Median over datasets of the relative change of the Brier score; negative is better.", label: "relative\nBrier", show: percent(2), best: Math.min },
+    { key: "winsLogloss", tip: "Share of duels with the other methods won by log loss, averaged by dataset; ties count half.", label: "wins\nlog loss", show: percent(1), best: Math.max, down: true },
+    { key: "winsBrier", tip: "Share of duels with the other methods won by Brier score, averaged by dataset; ties count half.", label: "wins\nBrier", show: percent(1), best: Math.max, down: true },
+    { key: "seconds", tip: "Mean seconds to fit, per 1000 calibration rows.", label: "s / 1000\nrows", show: four, best: Math.min },
+    { key: "finished", tip: "Experiments that the method finished.", label: "experi-\nments", show: (v) => String(v), down: true },
   ];
   const shown = (column, v) => {
     if (!column.show) return v;
@@ -82,13 +82,14 @@
 
   function selection() {
     const pick = (id) => (!byId(id) || byId(id).value === "" ? null : Number(byId(id).value));
-    const benchmark = pick("benchmark"), model = pick("model"), from = pick("classes-from"), to = pick("classes-to");
+    const benchmark = pick("benchmark"), model = pick("model"), dataset = pick("dataset"), from = pick("classes-from"), to = pick("classes-to");
     const draw = pick("draw"), gains = data.harm.includes(false);
     const rows = data.dataset.map((_, row) => row).filter((row) =>
       // Harm, measured with drawn labels, is not averaged with gains.
       (benchmark === null ? !(gains && data.harm[row]) : data.benchmark[row] === benchmark) &&
       (draw === null || data.draw[row] === draw) &&
       (model === null || data.model[row] === model) &&
+      (dataset === null || data.dataset[row] === dataset) &&
       (from === null || data.classes[row] >= from) &&
       (to === null || data.classes[row] <= to));
     const methods = [...document.querySelectorAll("input[name=method]:checked")].map((box) => Number(box.value));
@@ -129,6 +130,41 @@
     });
   }
 
+  // A search hides rows; what is ranked and compared is what the boxes say.
+  function visible(records) {
+    const wanted = byId("search").value.trim().toLowerCase();
+    return ordered(records).filter((r) => `${r.method} ${r.family}`.toLowerCase().includes(wanted));
+  }
+
+  function asCsv(records) {
+    const quoted = (v) => (/[",\n]/.test(v) ? `"${v.replaceAll('"', '""')}"` : v);
+    const cell = (v) => (typeof v === "string" ? quoted(v) : Number.isNaN(v) ? "" : String(v));
+    const lines = visible(records).map((r) => COLUMNS.map((c) => cell(r[c.key])).join(","));
+    return [COLUMNS.map((c) => c.key).join(","), ...lines].join("\n") + "\n";
+  }
+
+  // Filters and order live in the address, so that a view can be sent to somebody.
+  const FIELDS = ["search", "benchmark", "model", "dataset", "draw", "classes-from", "classes-to"].filter(byId);
+  const boxes = () => [...document.querySelectorAll("input[name=method]")];
+  function remember() {
+    const state = new URLSearchParams();
+    for (const id of FIELDS) if (byId(id).value !== "") state.set(id, byId(id).value);
+    const left = boxes().filter((box) => box.checked !== box.defaultChecked).map((box) => data.methods[box.value].method);
+    if (left.length) state.set("toggled", JSON.stringify(left));
+    if (sort.key !== "rankLogloss" || sort.descending) state.set("sort", (sort.descending ? "-" : "") + sort.key);
+    const text = state.toString();
+    if (text !== location.hash.slice(1)) history.replaceState(null, "", text ? `#${text}` : location.href.split("#")[0]);
+  }
+  function recall() {
+    const state = new URLSearchParams(location.hash.slice(1));
+    for (const id of FIELDS) byId(id).value = state.get(id) ?? "";
+    let toggled = [];
+    try { toggled = JSON.parse(state.get("toggled") ?? "[]"); } catch { /* a mangled address shows the defaults */ }
+    for (const box of boxes()) box.checked = box.defaultChecked !== toggled.includes(data.methods[box.value].method);
+    const order = state.get("sort") ?? "rankLogloss", key = order.replace(/^-/, "");
+    if (COLUMNS.some((c) => c.key === key)) Object.assign(sort, { key, descending: order.startsWith("-") });
+  }
+
   function element(name, text, className) {
     const made = document.createElement(name);
     if (text !== undefined) made.textContent = text;
@@ -145,7 +181,7 @@
       if (values.length > 1) best[column.key] = shown(column, column.best(...values));
     }
     const body = document.createDocumentFragment();
-    for (const record of ordered(records)) {
+    for (const record of visible(records)) {
       const line = element("tr");
       for (const column of COLUMNS) {
         const text = shown(column, record[column.key]);
@@ -166,7 +202,9 @@
       if (COLUMNS[i].key === sort.key) cell.setAttribute("aria-sort", sort.descending ? "descending" : "ascending");
       else cell.removeAttribute("aria-sort");
     });
-    byId("chosen").textContent = `${chosen.methods.length} of ${data.methods.length}`;
+    const others = chosen.methods.filter((m) => m !== NONE).length;
+    byId("chosen").textContent = `${others} of ${data.methods.length - (NONE >= 0 ? 1 : 0)}`;
+    remember();
     byId("status").textContent = !chosen.rows.length ? "No experiment fits these filters."
       : !chosen.methods.length ? "No method is chosen."
       : `${chosen.rows.length} experiments on ${summary.datasets} datasets; ranks over ${summary.complete} of them.`;
@@ -176,6 +214,8 @@
     const cell = element("th"), button = element("button", column.label);
     cell.scope = "col";
     button.type = "button";
+    button.title = column.tip;
+    button.setAttribute("aria-description", column.tip);
     button.addEventListener("click", () => {
       sort.descending = sort.key === column.key ? !sort.descending : Boolean(column.down);
       sort.key = column.key;
@@ -187,5 +227,14 @@
   byId("filters").addEventListener("input", draw);
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
   byId("filters").addEventListener("reset", () => setTimeout(draw));
+  byId("download").addEventListener("click", () => {
+    const link = element("a");
+    link.href = URL.createObjectURL(new Blob([asCsv(board(selection()).records)], { type: "text/csv" }));
+    link.download = "leaderboard.csv";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+  addEventListener("hashchange", () => { recall(); draw(); });
+  if (location.hash) recall();
   draw();
 })();
