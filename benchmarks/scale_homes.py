@@ -53,7 +53,7 @@ def measure_torch(repeat: int) -> None:
         off = np.abs(fitted["tensors"].coef_ - fitted["arrays"].coef_).max()
         ratio = f"{best['tensors'] / best['arrays']:.2f}"
         rows.append([str(n), str(k), f"{best['arrays']:.3f}", f"{best['tensors']:.3f}", ratio, f"{off:.1e}"])
-    print("\n".join(aligned(rows)))
+    print(aligned(rows))
 
 
 def _partition(seed: int, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -85,7 +85,7 @@ def measure_dask(n: int, repeat: int) -> None:
                 wall = time.perf_counter() - start
                 used = sum(client.run(time.process_time).values()) - busy
                 rows.append([name, str(workers), f"{wall:.2f}", f"{used:.2f}", f"{time.process_time() - own:.2f}"])
-    print("\n".join(aligned(rows)))
+    print(aligned(rows))
 
 
 def measure_wide(methods: list[str], n: int, k: int) -> None:

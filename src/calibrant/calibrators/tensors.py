@@ -13,12 +13,13 @@ from calibrant.inputs.tensors import tensor_log_probabilities, widest_dtype
 from calibrant.softmax.rows.tensors import TorchRows
 from calibrant.steps import Steps
 from calibrant.steps.torch_modules import predict_from_logs
-from calibrant.threads import for_products, limit
+from calibrant.threads import for_products, limited
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator, RowsCalibrator
 
 
+@limited
 def fit_tensor(calibrator: RowsCalibrator, X: Tensor, y: Any, sample_weight: Any) -> None:
     """Fit to predictions in a tensor: `Calibrator.fit`, with sums over rows computed on the tensor's device."""
     x = tensor_log_probabilities(X.detach(), logits=calibrator.input == "logits", renormalize=calibrator.renormalize)
@@ -36,10 +37,10 @@ def fit_tensor(calibrator: RowsCalibrator, X: Tensor, y: Any, sample_weight: Any
     calibrator._warn_of_missing_information(x, codes)
     calibrator.class_counts_ = np.bincount(codes, weight, minlength=len(classes)).astype(np.float64)
     counts = None if weight is None else torch.as_tensor(weight).to(x.device, widest_dtype(x.device))
-    with limit():
-        calibrator._fit_rows(TorchRows(x, torch.as_tensor(codes, device=x.device), counts))
+    calibrator._fit_rows(TorchRows(x, torch.as_tensor(codes, device=x.device), counts))
 
 
+@limited
 def predict_tensor(calibrator: Calibrator, steps: Steps, X: Tensor) -> Any:
     """Calibrated probabilities of a tensor, on its device; single precision for narrower than double."""
     columns = calibrator._check_columns(X)

@@ -50,8 +50,8 @@ def tensor_log_probabilities(
     values = X.reshape(-1, 1) if X.ndim == 1 else X
     x = values.to(computing_dtype(X))
     single, rounding = x.shape[1] == 1, rounding_of(X)
+    sums = x.sum(1, keepdim=True)
     with torch.no_grad():
-        sums = x.sum(1, keepdim=True)
         wrong = ~_usable(x, sums, logits=logits, renormalize=renormalize, rounding=rounding)
         if bool(wrong.any()):
             row = int(wrong.to(torch.int8).argmax())
@@ -65,11 +65,11 @@ def tensor_log_probabilities(
     if single:
         second = x.clamp(max=1.0)
         x = torch.cat([1.0 - second, second], 1)
-    else:
-        # Numbers as large as floats can be have no finite sum.
-        top = x.detach().amax(1, keepdim=True)
-        x = x / torch.where(top > 2.0, top, torch.ones_like(top))
+    elif renormalize:
+        x = x / x.detach().amax(1, keepdim=True)  # numbers as large as floats can be have no finite sum
         x = x / x.sum(1, keepdim=True)
+    else:
+        x = x / sums
     return torch.log(x).clamp(min=LOG_FLOOR)
 
 

@@ -290,12 +290,10 @@ def _(step: Any, width: int) -> nn.Module:
     return _Piecewise(edges=edges, origins=origins, coefficients=np.ascontiguousarray(coefficients.T))
 
 
-def run_from_logs(steps: s.Steps, x: Tensor) -> Tensor:
-    """What `steps` make of log-probabilities `x` (n, k): on its device, in its precision, with gradients if it has."""
-    rest = steps[1:] if steps and steps[0].kind == "log" else steps
-    modules = sequence(rest, x.shape[1]).to(x.device, x.dtype)
-    out: Tensor = modules(x if len(rest) < len(steps) else torch.exp(x))
-    return out
+def from_logs(steps: s.Steps, like: Tensor) -> nn.Module:
+    """A module of `steps` for log-probabilities (n, k) on the device and in the precision of `like`."""
+    logs = bool(steps) and steps[0].kind == "log"
+    return sequence(steps[1:] if logs else [s.Exp(), *steps], like.shape[1]).to(like.device, like.dtype)
 
 
 def predict_from_logs(steps: s.Steps, x: Tensor) -> Tensor:
@@ -306,7 +304,8 @@ def predict_from_logs(steps: s.Steps, x: Tensor) -> Tensor:
     """
     exact = x if x.device.type == "mps" or not decides(steps) else x.to(torch.float64)
     try:
-        return run_from_logs(steps, exact).to(x.dtype)
+        out: Tensor = from_logs(steps, exact)(exact)
+        return out.to(x.dtype)
     except NotSupportedError:
         rows = x.detach().to("cpu", torch.float64).numpy().copy()
         return torch.as_tensor(s.run_from_logs(steps, rows)).to(x.device, x.dtype)

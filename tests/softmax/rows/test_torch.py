@@ -34,6 +34,7 @@ def on_device(problem: ArrayProblem, weighted: bool, dtype: torch.dtype = torch.
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_sum_is_that_of_the_array_home(kind: str, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calibrant.softmax.rows.torch._BLOCK_ELEMENTS", 100)
+    monkeypatch.setattr("calibrant.softmax.rows.torch._BLOCK_ROWS", 7)
     arrays = make_problem(kind, weighted=weighted)
     tensors = on_device(arrays, weighted)
     rng = np.random.default_rng(0)

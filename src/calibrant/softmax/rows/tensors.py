@@ -14,14 +14,14 @@ from calibrant.softmax.inverse_temperature import inverse_temperature_search
 from calibrant.softmax.rows.base import FeatureMap
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.rows.sums import Block, BlockFunction, SummedRows
-from calibrant.softmax.rows.torch import TorchProblem, to_numpy
+from calibrant.softmax.rows.torch import TorchProblem, row_blocks, to_numpy
 from calibrant.softmax.together import run
 from calibrant.steps import Log, Mix, Steps
-from calibrant.steps.torch_modules import run_from_logs
+from calibrant.steps.torch_modules import from_logs
 from calibrant.typing import FloatArray
 
 #: Rows taken to the processor as a place to start from.
-_SAMPLE = 4096
+_SAMPLE = 2048
 #: Numbers taken to the processor at a time by methods that have no sums on the device.
 _BLOCK_ELEMENTS = 1 << 22
 
@@ -61,7 +61,11 @@ class TorchRows(SummedRows):
         return TorchProblem(self.y, self.x).always_right()
 
     def mapped(self, steps: Steps) -> TorchRows:
-        return TorchRows(run_from_logs(steps, self.x), self.y, self.weight)
+        run = from_logs(steps, self.x)
+        out = torch.empty_like(self.x)
+        for rows in row_blocks(self.x):
+            out[rows] = run(self.x[rows])
+        return TorchRows(out, self.y, self.weight)
 
     def problem(self, features: FeatureMap, *, first_free: int = 0) -> TorchProblem:  # type: ignore[override]
         offset, shared, own = (_row_major(part) for part in features(self.x))

@@ -17,10 +17,20 @@ from calibrant.inputs.tensors import widest_dtype
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.typing import FloatArray
 
-#: Numbers of a matrix that are summed in its own precision; the sums of such blocks are added in double precision.
-_BLOCK_ELEMENTS = 1 << 20
+#: Numbers of a matrix that are summed in its own precision; the sums of such blocks are added in double precision. On
+#: the processor blocks stay in its cache, where new memory for large ones would cost more than the sums.
+_BLOCK_ELEMENTS, _DEVICE_ELEMENTS = 1 << 17, 1 << 22
+#: Rows of a block at least: each adds a matrix of the size of the coefficients.
+_BLOCK_ROWS = 512
 #: Numbers handled at a time when the dense Hessian is accumulated.
 _HESSIAN_ELEMENTS = 1 << 18
+
+
+def row_blocks(x: Tensor) -> Iterator[slice]:
+    """Blocks of the rows of a matrix, as large as its device handles best."""
+    elements = _BLOCK_ELEMENTS if x.device.type == "cpu" else _DEVICE_ELEMENTS
+    rows = max(_BLOCK_ROWS, elements // max(x.shape[1], 1))
+    return (slice(start, min(start + rows, len(x))) for start in range(0, len(x), rows))
 
 
 def to_numpy(x: Tensor) -> FloatArray:
@@ -84,8 +94,7 @@ class TorchProblem(SoftmaxProblem):
 
     def blocks(self) -> Iterator[slice]:
         """Blocks of rows whose sums are exact enough in the precision of the matrices."""
-        rows = max(1, _BLOCK_ELEMENTS // max(self.n_classes, self.n_shared, 1))
-        return (slice(start, start + rows) for start in range(0, self.n_rows, rows))
+        return row_blocks(self.offset)
 
     def to_device(self, theta: FloatArray) -> Tensor:
         """Coefficients in the precision and on the device of the matrices."""
@@ -116,9 +125,8 @@ class TorchProblem(SoftmaxProblem):
             self._target = to_numpy(sums[self.first_free :])
         return self._target
 
-    def linear(self, theta: FloatArray, rows: slice = slice(None)) -> Tensor:
-        """The change of the logits (rows × classes) that coefficients `theta` make."""
-        values = self.to_device(theta)
+    def linear(self, values: Tensor, rows: slice) -> Tensor:
+        """The change of the logits (rows × classes) that coefficients on the device make."""
         shared, own = values[:, : self.n_shared], values[:, self.n_shared :]
         free = self.shared[rows] @ shared.T if self.n_shared else torch.zeros_like(self.offset[rows, self.first_free :])
         for m in range(self.n_own):
@@ -136,15 +144,16 @@ class TorchProblem(SoftmaxProblem):
         return torch.cat(parts, 1)
 
     def largest_change(self, theta: FloatArray) -> float:
-        return max(float(self.linear(theta, rows).abs().max()) for rows in self.blocks())
+        values = self.to_device(theta)
+        return max(float(self.linear(values, rows).abs().max()) for rows in self.blocks())
 
     def at(self, theta: FloatArray, *, reuse: Point | None = None, dense: bool = False) -> TorchPoint:
         p = reuse.p if isinstance(reuse, TorchPoint) and reuse.p.shape == self.offset.shape else None
         p = torch.empty_like(self.offset) if p is None else p
-        moves = bool(theta.any())
+        moves, values = bool(theta.any()), self.to_device(theta)
         loss = torch.zeros((), dtype=self.wide, device=self.offset.device)
         for rows in self.blocks():
-            z = self.linear(theta, rows).add_(self.offset[rows]) if moves else self.offset[rows]
+            z = self.linear(values, rows).add_(self.offset[rows]) if moves else self.offset[rows]
             log_p = torch.log_softmax(z, 1)
             loss -= self.share[rows] @ log_p.gather(1, self.y[rows, None])[:, 0].to(self.wide)
             torch.exp(log_p, out=p[rows])
@@ -156,11 +165,12 @@ class TorchProblem(SoftmaxProblem):
         for rows in self.blocks():
             x, y, share = self.offset[rows], self.y[rows, None], self.share[rows]
             log_p = torch.log_softmax(alpha * x, 1)
-            p = log_p.exp()
-            first = (p * x).sum(1).to(self.wide)
-            second = (p * (x - first.to(x.dtype)[:, None]) ** 2).sum(1).to(self.wide)
             loss, label = log_p.gather(1, y)[:, 0].to(self.wide), x.gather(1, y)[:, 0].to(self.wide)
-            sums += torch.stack([-(share @ loss), share @ (first - label), share @ second])
+            p = log_p.exp_()
+            mean = torch.linalg.vecdot(p, x)
+            apart = x - mean[:, None]
+            second = torch.linalg.vecdot(p.mul_(apart), apart).to(self.wide)
+            sums += torch.stack([-(share @ loss), share @ (mean.to(self.wide) - label), share @ second])
         loss, slope, bend = sums.tolist()
         return loss, slope, bend
 
@@ -200,9 +210,9 @@ class TorchPoint(Point):
 
     def hessian_vector_product(self, direction: FloatArray) -> FloatArray:
         problem = self.problem
-        sums = self._zeros(*problem.shape)
+        sums, values = self._zeros(*problem.shape), problem.to_device(direction)
         for rows in problem.blocks():
-            p, d = self.p[rows], problem.linear(direction, rows)
+            p, d = self.p[rows], problem.linear(values, rows)
             d.sub_(torch.linalg.vecdot(p, d)[:, None]).mul_(p).mul_(problem.row_weight[rows, None])
             sums += problem.adjoint(d, rows)
         return to_numpy(sums)
