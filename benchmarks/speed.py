@@ -1,9 +1,10 @@
 """Speed of the engine beside probmetrics 1.3.0, as ratios in one run.
 
-Usage: ``python benchmarks/speed.py [name ...]`` with names of groups (sms, real, large, svs, ts, binary, sparse,
-predict, import); all by default. Real predictions are read from the folder that CALIBRANT_PREDICTIONS names. Every
-case is measured in one process, in CPU time of one thread, best of several; objectives are computed in plain NumPy
-from the fitted coefficients of both packages.
+Usage: ``python benchmarks/speed.py [--defaults] [name ...]`` with names of groups (sms, real, large, svs, ts, binary,
+sparse, predict, import); all by default. Real predictions are read from the folder that CALIBRANT_PREDICTIONS names.
+Every case is measured in one process, in CPU time of one thread, both packages in turn, medians of several; objectives
+are computed in plain NumPy from the fitted coefficients of both packages. With ``--defaults`` no number of threads is
+set and one core is busy with something else; ``default_to_one`` is then our CPU time beside that with one thread.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,20 +44,20 @@ def overconfident(n: int, k: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray
     return p / p.sum(axis=1, keepdims=True), y
 
 
-def real_predictions(prefix: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Calibration part of the first real prediction set whose dataset begins with `prefix`."""
+def real_predictions(least: int, most: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Name and calibration part of the real prediction sets with so many classes."""
     folder = os.environ.get("CALIBRANT_PREDICTIONS")
     if not folder:
-        return None
+        print("real predictions: set CALIBRANT_PREDICTIONS")
+        return
     import h5py
 
     with h5py.File(Path(folder) / "vision-text.h5") as file:
-        dataset = next(name for name in file if name.lower().startswith(prefix))
-        group = file[dataset]
-        while "probas_cal" not in group:
-            group = group[next(iter(group))]
-        p = group["probas_cal"][:].astype(np.float64)
-        return p / p.sum(axis=1, keepdims=True), group["labels_cal"][:].astype(int)
+        for name in (f"{dataset}/{model}" for dataset in file for model in file[dataset]):
+            group = next(iter(file[name].values()))
+            if least <= group["probas_cal"].shape[1] <= most:
+                p = group["probas_cal"][:].astype(np.float64)
+                yield name, p / p.sum(axis=1, keepdims=True), group["labels_cal"][:].astype(int)
 
 
 def scaled_logs(p: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -87,6 +89,21 @@ def row(case: str, ours: float, theirs: float, target: float, **more: Any) -> di
     return {"case": case, "ours_s": ours, "reference_s": theirs, "ratio": ratio, "target": target, **more}
 
 
+def both(own: Any, other: Any, p: np.ndarray, y: np.ndarray, repeat: int = 7) -> tuple[float, float, dict[str, float]]:
+    """CPU seconds of two fits in turn, and with ``--defaults`` of ours beside that with one thread."""
+    runs = [lambda: own.fit(p, y), lambda: other.fit(p, y)]
+    if not timing.DEFAULTS:
+        return *timing.in_turn(*runs, repeat=repeat), {}
+    from threadpoolctl import threadpool_limits
+
+    def with_one() -> None:
+        with threadpool_limits(1, user_api="blas"):
+            own.fit(p, y)
+
+    ours, theirs, one = timing.in_turn(*runs, with_one, repeat=repeat)
+    return ours, theirs, {"default_to_one": ours / one}
+
+
 def compare_sms(case: str, p: np.ndarray, y: np.ndarray, target: float, penalty: str = "ridge") -> dict[str, Any]:
     import probmetrics.calibrators as reference
 
@@ -95,7 +112,7 @@ def compare_sms(case: str, p: np.ndarray, y: np.ndarray, target: float, penalty:
     tol = None if smooth else 1e-4
     own = calibrant.SMSCalibrator(penalty=penalty, tol=tol, classes=range(k))
     other = reference.SMSCalibrator(penalty=penalty, opt="bfgs" if smooth else "saga", print_init_info=False)
-    ours, theirs = timing.cpu_seconds(lambda: own.fit(p, y)), timing.cpu_seconds(lambda: other.fit(p, y), repeat=4)
+    ours, theirs, defaults = both(own, other, p, y)
     exact = calibrant.SMSCalibrator(penalty=penalty, tol=1e-13 if smooth else 1e-9, classes=range(k)).fit(p, y)
     best = objective(p, y, exact.coef_, exact.intercept_, penalty)
     w = np.asarray(other.W_, dtype=np.float64)
@@ -107,6 +124,7 @@ def compare_sms(case: str, p: np.ndarray, y: np.ndarray, target: float, penalty:
         ours_above_optimum=objective(p, y, own.coef_, own.intercept_, penalty) - best,
         reference_above_optimum=objective(p, y, w[:, :k], w[:, k], penalty) - best,
         gap=own.duality_gap_,
+        **defaults,
     )
 
 
@@ -115,20 +133,15 @@ def sms() -> list[dict[str, Any]]:
 
 
 def real() -> list[dict[str, Any]]:
-    results = []
-    for prefix in ("banking", "cifar100", "clinc"):
-        data = real_predictions(prefix)
-        if data is None:
-            print("real predictions: set CALIBRANT_PREDICTIONS")
-            break
-        p, y = data
-        results.append(compare_sms(f"SMS ridge {prefix} n={len(p)} k={p.shape[1]}", p, y, target=1.5))
-    return results
+    return [
+        compare_sms(f"SMS {name} n={len(p)} k={p.shape[1]}", p, y, target=4)
+        for name, p, y in real_predictions(least=60, most=500)
+    ]
 
 
 def sparse() -> list[dict[str, Any]]:
-    data = overconfident(2000, 10)
-    return [compare_sms(f"SMS {name} n=2000 k=10", *data, target=3, penalty=name) for name in ("lasso", "group_lasso")]
+    data, targets = overconfident(2000, 10), {"lasso": 15, "group_lasso": 5}
+    return [compare_sms(f"SMS {name} n=2000 k=10", *data, target, name) for name, target in targets.items()]
 
 
 def svs() -> list[dict[str, Any]]:
@@ -138,11 +151,19 @@ def svs() -> list[dict[str, Any]]:
     for k in (5, 10, 26):
         p, y = overconfident(5000, k)
         own, other = calibrant.SVSCalibrator(), reference.SVSCalibrator(print_init_info=False)
-        ours, theirs = timing.cpu_seconds(partial(own.fit, p, y)), timing.cpu_seconds(partial(other.fit, p, y))
+        ours, theirs, defaults = both(own, other, p, y)
         theirs_at = objective(p, y, np.diag(np.asarray(other.v_, dtype=float)), np.asarray(other.b_, dtype=float))
         ours_at = objective(p, y, np.diag(own.coef_), own.intercept_)
         results.append(
-            row(f"SVS ridge n=5000 k={k}", ours, theirs, 8, objective=ours_at, reference_objective=theirs_at)
+            row(
+                f"SVS ridge n=5000 k={k}",
+                ours,
+                theirs,
+                10,
+                objective=ours_at,
+                reference_objective=theirs_at,
+                **defaults,
+            )
         )
     return results
 
@@ -201,12 +222,13 @@ del h
 p -= p.max(axis=1, keepdims=True)
 np.exp(p, out=p)
 p /= p.sum(axis=1, keepdims=True)
-from calibrant import SMSCalibrator
-start = time.perf_counter()
+from calibrant import SMSCalibrator, threads
+free = threads.free_cores()
+start, cpu = time.perf_counter(), time.process_time()
 sms = SMSCalibrator().fit(p, y)
-took = time.perf_counter() - start
+took, cpu = time.perf_counter() - start, time.process_time() - cpu
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-print(took, peak, sms.objective_, sms.duality_gap_, sms.n_iter_)
+print(took, cpu, peak, sms.objective_, sms.duality_gap_, free)
 """
 
 
@@ -214,9 +236,13 @@ def large() -> list[dict[str, Any]]:
     """A million parameters, on all cores of the machine, in a process of its own so that its memory can be told."""
     environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
     output = subprocess.run([sys.executable, "-c", _LARGE], capture_output=True, text=True, env=environment, check=True)
-    took, peak, value, gap, _ = (float(word) for word in output.stdout.split())
-    print(f"SMS ridge n=25000 k=1000: {took:.1f} s (target 120), peak {peak:.2f} GiB (target 3), gap {gap:.2g}")
-    return [{"case": "SMS ridge n=25000 k=1000", "wall_s": took, "peak_gib": peak, "objective": value, "gap": gap}]
+    took, cpu, peak, value, gap, threads = (float(word) for word in output.stdout.split())
+    print(
+        f"SMS ridge n=25000 k=1000: {took:.1f} s (target 6), CPU {cpu:.1f} s, peak {peak:.2f} GiB (target 1.2), "
+        f"gap {gap:.2g}, {threads:.0f} threads"
+    )
+    found = {"wall_s": took, "cpu_s": cpu, "peak_gib": peak, "objective": value, "gap": gap, "threads": threads}
+    return [{"case": "SMS ridge n=25000 k=1000", **found}]
 
 
 def _fresh(code: str, repeat: int = 5) -> float:
@@ -282,9 +308,10 @@ GROUPS = {
 
 
 def main() -> None:
-    chosen = sys.argv[1:] or list(GROUPS)
-    results = {name: GROUPS[name]() for name in chosen}
-    print("written to", timing.write_json("speed", results))
+    chosen = [word for word in sys.argv[1:] if word != "--defaults"] or list(GROUPS)
+    with timing.neighbour():
+        results = {name: GROUPS[name]() for name in chosen}
+    print("written to", timing.write_json("speed-defaults" if timing.DEFAULTS else "speed", results))
 
 
 if __name__ == "__main__":

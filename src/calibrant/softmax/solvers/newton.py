@@ -42,10 +42,13 @@ _LARGE_CLASSES = 20
 _LARGE_TOL = 1e-6
 #: The gap that float32 reaches for certain: the rest of the way is float64's.
 _FLOAT32_TOL = 1e-8
-#: Rows for each feature that curvature is taken from, as far as they are between these shares of all rows; they are
-#: doubled when a step does not bring the gap down as it should.
+#: Rows for each feature that curvature is taken from, as far as they are between these shares of all rows, and the
+#: least number; they are doubled when a step does not bring the gap down as it should.
 _ROWS_PER_FEATURE = 12
+_LEAST_ROWS = 800
 _LEAST_SHARE, _MOST_SHARE = 1.0 / 16.0, 0.25
+#: Products on some rows are cheap beside points on all: systems are solved better than the goal needs.
+_AIM = 0.3
 #: By how much such a step mostly brings the gap down: where that will do, the next point is made in float64 at once.
 _LAST_CONTRACTION = 0.02
 #: Logits move by no more than this in one step: beyond it the exponentials carry no information.
@@ -89,6 +92,7 @@ def _curvature_share(problem: SoftmaxProblem, penalty: Ridge) -> float:
     if penalty.certifies and _is_large(problem):
         rows = _ROWS_PER_FEATURE * max(problem.n_shared, problem.n_classes)
         share = float(np.clip(rows / problem.n_rows, _LEAST_SHARE, _MOST_SHARE))
+        share = min(max(share, _LEAST_ROWS / problem.n_rows), 1.0)
     return min(share, problem.curvature_share)
 
 
@@ -131,6 +135,7 @@ def _iterate(
         added = max(damping, least)
         curvature = penalty.curvature + added * problem.second_moments if added else penalty.curvature
         curved = point.thinned(share, rng) if share < 1.0 else point
+        aim = goal if share == 1.0 else _AIM * goal
         before, fresh = decrement, False
         while True:
             if preconditioner is None or steps > preconditioner.patience:
@@ -138,7 +143,7 @@ def _iterate(
             if fresh and isinstance(preconditioner, Factored):
                 step, steps = preconditioner.solve(-gradient), 0
             else:
-                step, steps = _conjugate_gradients(curved, penalty, gradient, preconditioner, goal, curvature)
+                step, steps = _conjugate_gradients(curved, penalty, gradient, preconditioner, aim, curvature)
             slope = float(np.sum(gradient * step))
             decrement = -slope / 2.0
             # One made where there was more curvature stops the conjugate gradients too early, and flatters.
