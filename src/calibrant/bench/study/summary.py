@@ -97,9 +97,21 @@ def _draws(results: pd.DataFrame) -> str:
         last = [] if harm else ["" if method == BASELINE else most]
         change = ["0"] * len(sizes) if method == BASELINE else change
         lines.append([method, *change, *rank, *last, _shown(1000 * seconds.get(method, nan), ".1f")])
-    best = [curves["change"].xs(size, level="draw").idxmin() for size in sizes]
-    first = ", ".join(f"{name} with {size} rows" for name, size in zip(best, sizes))
-    return aligned(lines, gap=2) + ("" if harm else f"\nLowest mean log loss: {first}.")
+    best = "; ".join(f"{size} rows, {_best(curves['change'].xs(size, level='draw'))}" for size in sizes)
+    return aligned(lines, gap=2) + ("" if harm else f"\nLowest mean log loss: {best}.")
+
+
+def _best(change: pd.Series) -> str:
+    """The methods of the lowest loss; those that differ by less than the table shows share the place.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> _best(pd.Series({"ts": -0.01, "sms": -0.05004, "auto": -0.05}))
+    'sms and auto'
+    """
+    shown = (1000 * change).round(1)
+    return " and ".join(change[shown == shown.min()].sort_values(kind="stable").index)
 
 
 def summarise(results: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
