@@ -53,6 +53,8 @@ _BLEND_STRENGTH = 3.0
 _OVERWHELMING = 15.0
 #: Below this weight trees change nothing that could be measured, and are not stored.
 _LEAST_TREES = 1e-3
+#: Most classes: the blend is one matrix with a row and a column per class, of which a fit holds several.
+_MOST_CLASSES = 10_000
 #: Knots of the increasing map of two classes.
 _KNOTS = 64
 
@@ -137,6 +139,11 @@ class AutoCalibrator(AdditiveCalibrator):
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+        if x.shape[1] > _MOST_CLASSES:
+            raise ValueError(
+                f"AutoCalibrator holds matrices of {x.shape[1]} by {x.shape[1]} classes, and takes {_MOST_CLASSES} at "
+                "most. Use SVSCalibrator or TemperatureScalingCalibrator ('svs', 'ts') for more."
+            )
         rng = check_random_state(0 if self.random_state is None else self.random_state)
         rows = rows_to_use(len(x), x.shape[1], rng)
         if rows is not None:
