@@ -87,7 +87,9 @@ class StructuredCalibrator(RowsCalibrator):
         rows = rows.mapped(self._preprocessing())
         problem = rows.problem(self._features)
         penalty = make_penalty(self.penalty, *self._strengths(k, n), self.mcp_gamma)
-        theta = fit_coefficients(self, problem, penalty, self._start(rows, problem.shape))
+        start = self._start(rows, problem.shape)
+        del rows  # with a thousand classes a matrix that is needed no longer counts
+        theta = fit_coefficients(self, problem, penalty, start)
         # A constant added to all classes' coefficients of a shared feature changes nothing: take those of least norm.
         free = np.flatnonzero(np.all(penalty.strength[:, : problem.n_shared] == 0.0, axis=0))
         if free.size:

@@ -75,7 +75,7 @@ class Newton(Solver):
         narrow = problem.single_precision() if _is_large(problem) else None
         if narrow is not None:
             rough = _iterate(narrow, penalty, start, max(tol, _FLOAT32_TOL), max_iter, certify=False)
-            start, n_iter = rough.theta, rough.n_iter
+            start, n_iter, narrow = rough.theta, rough.n_iter, None  # its memory is free for what follows
         return _iterate(problem, penalty, start, tol, max_iter, n_iter)
 
     def default_tol(self, problem: SoftmaxProblem, penalty: Penalty) -> float:
