@@ -117,9 +117,17 @@ def test_other_methods_take_a_uniform_sample_that_repeats():
     one, two = (get_calibrator("isotonic").fit_batches(in_batches(p, y), memory_mb=LITTLE) for _ in range(2))
     assert one.batches_["rows"] == 5000
     assert 256 <= one.batches_["rows_used"] < 1000
+    assert one.class_counts_.sum() == one.batches_["rows_used"]
+    assert f"fitted to {one.batches_['rows_used']} rows (a uniform sample of 5,000)" in one.summary()
     np.testing.assert_array_equal(one.predict_proba(p), two.predict_proba(p))
     three = get_calibrator("isotonic").fit_batches(in_batches(p, y), memory_mb=LITTLE, random_state=1)
     assert not np.array_equal(one.predict_proba(p), three.predict_proba(p))
+
+
+def test_the_flagship_says_how_many_rows_it_was_fitted_to():
+    p, y = confused(3000, 3)
+    fitted = get_calibrator("auto-fast").fit_batches(in_batches(p, y), memory_mb=LITTLE)
+    assert f"It was fitted to {fitted.batches_['rows_used']} rows (a uniform sample of 3,000)." in fitted.summary()
 
 
 def test_every_row_is_in_the_sample_equally_often_whatever_the_batches():

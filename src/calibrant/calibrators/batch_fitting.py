@@ -113,6 +113,7 @@ class BatchFitting:
             self.batches_ = {"rows": survey.n_rows, "rows_used": survey.n_rows, "passes": 1}
             if survey.complete or not hasattr(self, "_fit_rows"):
                 self.batches_["rows_used"] = sample.n_rows
+                self.class_counts_ = sample.class_weights
                 self._fit(sample.x, sample.y, sample.weight)
                 return self
             with RowCache(survey.n_rows, sample.n_classes, folder, disk_mb) as cache:

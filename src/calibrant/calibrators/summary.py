@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant.inputs.sources import NamedColumns
 from calibrant.numerals import count, percent
 from calibrant.typing import FloatArray
 
@@ -61,13 +62,19 @@ def temperature_sentence(calibrator: Any) -> str:
     return text + "."
 
 
+def sampled(calibrator: Any) -> str:
+    """What the rows of a fit to batches are a sample of; nothing if they are all."""
+    batches = getattr(calibrator, "batches_", {"rows": 0, "rows_used": 0})
+    return f" (a uniform sample of {count(batches['rows'])})" if batches["rows_used"] < batches["rows"] else ""
+
+
 def _rows(calibrator: Any) -> str:
     name, labels = type(calibrator).__name__, calibrator.classes_.tolist()
     counts = getattr(calibrator, "class_counts_", None)
     if counts is None:
         # A calibrator of version 0.1.0 did not count.
         return f"{name} of {len(labels)} classes."
-    start = f"{name}, fitted to {count(float(counts.sum()))} rows"
+    start = f"{name}, fitted to {count(float(counts.sum()))} rows{sampled(calibrator)}"
     if len(labels) <= 5:
         return f"{start}: {', '.join(f'{count(float(n))} of {label}' for n, label in zip(counts, labels))}."
     few, many = int(np.argmin(counts)), int(np.argmax(counts))
@@ -91,7 +98,8 @@ def mapped(calibrator: Any, proba: FloatArray) -> FloatArray:
         placed = np.empty_like(rows)
         placed[:, order] = rows
         rows = placed
-    return np.asarray(calibrator.predict_proba(rows), dtype=np.float64)
+    names = getattr(calibrator, "_column_names", None)
+    return np.asarray(calibrator.predict_proba(NamedColumns(names, rows) if names else rows), dtype=np.float64)
 
 
 def _effect(calibrator: Any) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from calibrant.calibrators.auto.means import classes_off
-from calibrant.calibrators.summary import temperature_sentence
+from calibrant.calibrators.summary import sampled, temperature_sentence
 from calibrant.numerals import excess, percent
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def summarise(auto: AutoCalibrator) -> str:
         # For two classes a temperature without a shift stands for wrong means as much as for extreme predictions.
         faults = faults[1:] if len(auto.classes_) == 2 else faults[::-1]
     lines = [*faults, _blend(auto), *_means(auto), _gain(auto)]
+    if sampled(auto):
+        lines.append(f"It was fitted to {auto.n_calibration_rows_:,} rows{sampled(auto)}.")
     if auto.monotone:
         what = "The map is increasing" if len(auto.classes_) == 2 else "The most probable class never changes"
         lines.append(f"{what}, which costs {auto.monotone_cost_:+.4f} log loss on the calibration data.")
