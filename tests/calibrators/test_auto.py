@@ -78,6 +78,7 @@ def test_mean_predictions_of_rare_classes_match_their_frequencies(k, monotone, t
     p, y = balanced(2000, k, 0.015)
     auto = AutoCalibrator(monotone=monotone).fit(p, y)
     assert (auto.input_factors_[1:] < 0.2 * auto.input_factors_[0]).all()
+    assert "multiplied" in auto.summary()
     np.testing.assert_allclose(auto.predict_proba(p).mean(axis=0), np.bincount(y) / 2000, rtol=1e-4)
     save(auto, tmp_path / "auto.json")
     np.testing.assert_array_equal(load(tmp_path / "auto.json").predict_proba(p), auto.predict_proba(p))

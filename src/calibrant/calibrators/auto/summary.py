@@ -32,9 +32,11 @@ def summarise(auto: AutoCalibrator) -> str:
     """Sentences on the means, the temperature, the blend, the gain and the ranking; the costlier fault comes first."""
     off = classes_off(auto.class_means_before_, auto.class_frequencies_, auto.n_calibration_rows_)
     faults = [temperature_sentence(auto), _classes(auto, off)]
-    if off and _cost_of_means(auto) > auto.scores_["none"] - auto.scores_.get("temperature", auto.scores_["none"]):
-        # For two classes a temperature without a shift stands for wrong means as much as for extreme predictions.
-        faults = faults[1:] if len(auto.classes_) == 2 else faults[::-1]
+    # What temperature scaling gains includes the correction of the means that comes before it.
+    if off and 2.0 * _cost_of_means(auto) > auto.scores_["none"] - auto.scores_.get(
+        "temperature", auto.scores_["none"]
+    ):
+        faults = faults[::-1]
     lines = [*faults, _blend(auto), *_means(auto), _gain(auto)]
     if sampled(auto):
         lines.append(f"It was fitted to {auto.n_calibration_rows_:,} rows{sampled(auto)}.")
@@ -85,6 +87,10 @@ def _blend(auto: AutoCalibrator) -> str:
 def _means(auto: AutoCalibrator) -> list[str]:
     """The factors on the odds that match class means, if they change anything worth a line."""
     factors = auto.input_factors_ * auto.class_factors_
+    if len(factors) == 2:
+        ratio = factors[1] / factors[0]
+        line = f"The odds of {auto.classes_[1]} were multiplied by {ratio:.3g} so that mean predictions match."
+        return [line] if abs(ratio - 1.0) >= _NOTED else []
     changed = [int(j) for j in np.argsort(-np.abs(np.log(factors))) if abs(factors[j] - 1.0) >= _NOTED]
     if not changed:
         return []
