@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from calibrant import get_calibrator
+from calibrant.inputs.labels import CalibrationWarning
 from tests.calibrators.homes import CASES, LOOSE, TIGHT, assert_same, predictions
 from tests.needs import needs
 
@@ -75,6 +76,12 @@ def test_errors_name_the_partition() -> None:
         get_calibrator("ts").fit(parted(p), y[:600])
     with pytest.raises(ValueError, match="No partition holds a row"):
         get_calibrator("ts").fit(parted(np.full((700, 3), 1 / 3)), parted(y), parted(np.zeros(700)))
+
+
+def test_one_class_alone_is_warned_of() -> None:
+    p, _, _ = predictions(700, 2)
+    with pytest.warns(CalibrationWarning, match="All 700 calibration rows have the label 1"):
+        get_calibrator("ts", classes=[0, 1]).fit(parted(p), parted(np.ones(700, dtype=int)))
 
 
 @pytest.mark.slow

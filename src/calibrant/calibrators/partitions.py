@@ -13,7 +13,15 @@ import dask
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.labels import check_labels, check_sample_weight, distinct, encode, name_columns
+from calibrant.inputs.labels import (
+    check_counts,
+    check_labels,
+    distinct,
+    encode,
+    name_columns,
+    row_weights,
+    warn_of_missing_information,
+)
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.inputs.words import CALIBRATOR
 from calibrant.softmax.rows.dask import DaskRows
@@ -81,6 +89,8 @@ class PartitionSurvey:
                 self._counts[label] = self._counts.get(label, 0.0) + count
         self.n_rows = sum(self._sizes)
         self.total_weight = float(sum(self._counts.values()))
+        if sample_weight is not None:
+            check_counts(self.total_weight, self.n_rows)
         self.labels = distinct(np.concatenate([fact.labels for fact in facts]))
         self.categories, self.names, self.n_given = facts[0].categories, facts[0].names, facts[0].n_given
         self.all_equal = all(fact.all_equal and np.array_equal(fact.first, facts[0].first) for fact in facts)
@@ -147,6 +157,8 @@ def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -
         )
         calibrator.classes_, calibrator._column_order = classes, order
         calibrator.class_counts_ = survey.class_weights(classes)
+        only = survey.labels[0] if len(survey.labels) == 1 else None
+        warn_of_missing_information(survey.n_rows, only, survey.all_equal)
         if hasattr(calibrator, "_fit_rows"):
             calibrator._fit_rows(survey.rows(classes, order))
         else:
@@ -236,9 +248,7 @@ def _check(X: Any, y: Any, weight: Any, number: int, logits: bool, renormalize: 
         return Checked(np.empty((0, 1)), np.empty(0), None), None
     array, names = as_matrix(X, words)
     labels, categories = check_labels(y, len(array), words)
-    w = None if weight is None else np.asarray(weight, dtype=np.float64)
-    if w is not None and w.any():
-        w = check_sample_weight(w, len(array))
+    w = None if weight is None else row_weights(weight, len(array))
     x = to_log_probabilities(array, logits=logits, renormalize=renormalize, rounding=rounding_of(X), words=words)
     n_given = 1 if array.ndim == 1 else array.shape[1]
     if w is not None:
