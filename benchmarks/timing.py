@@ -27,6 +27,7 @@ elif any(name.endswith("_NUM_THREADS") for name in os.environ):  # start again w
     _clean = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     sys.exit(subprocess.run([sys.executable, *sys.argv], env=_clean, check=False).returncode)
 
+_PAUSE = 0.3
 OUT = Path(__file__).parent / "out"
 
 
@@ -51,6 +52,8 @@ def in_turn(*runs: Callable[[], Any], repeat: int = 7, budget: float = 20.0) -> 
     times: list[list[float]] = [[] for _ in runs]
     for _ in range(repeat):
         for run, found in zip(runs, times, strict=True):
+            if DEFAULTS:  # threads of the run before may still spin, at our expense
+                time.sleep(_PAUSE)
             start = time.process_time()
             run()
             found.append(time.process_time() - start)
