@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from calibrant.metrics import CorrectionMatrix, calibration_map, correction_matr
 from calibrant.metrics.maps import simplex_grid
 from calibrant.plots import CalibrationMapDisplay, CorrectionMatrixDisplay
 from calibrant.plots.maps import CORNERS, off_diagonal_limit
+from calibrant.plots.style import diverging
 
 from .test_reliability_plots import assert_text_inside
 
@@ -116,10 +116,11 @@ def test_tick_labels_do_not_overlap(k: int, size: float) -> None:
     assert_text_inside(figure)
 
 
-def test_sign_survives_greyscale() -> None:
-    colours = matplotlib.colormaps["cividis"](np.linspace(0, 1, 50))[:, :3]
-    lightness = colours @ [0.299, 0.587, 0.114]
-    assert np.all(np.diff(lightness) > 0)
+def test_no_change_is_white_and_signs_have_hues() -> None:
+    low, zero, high = diverging()([0.0, 0.5, 1.0])
+    assert zero[:3].round(2).tolist() == [1.0, 1.0, 1.0]
+    assert low[0] > low[2]
+    assert high[2] > high[0]
 
 
 def test_range_of_colours() -> None:

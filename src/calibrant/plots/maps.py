@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant.docs import describe_parameters
 from calibrant.metrics import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
-from calibrant.plots.style import BLUE, GREY, new_axes, plain, shorten, square_unit_axes
+from calibrant.plots.style import BLUE, GREY, diverging, new_axes, plain, shorten, square_unit_axes
 from calibrant.typing import AnyFloatArray
 
 # Corners of the triangle for the first, second and third class.
@@ -176,7 +176,7 @@ class CorrectionMatrixDisplay:
 
     @describe_parameters
     def plot(
-        self, ax: Any = None, *, values: bool | None = None, cmap: str = "cividis", colorbar: bool = True
+        self, ax: Any = None, *, values: bool | None = None, cmap: Any = None, colorbar: bool = True
     ) -> CorrectionMatrixDisplay:
         """Draw the heat map.
 
@@ -184,8 +184,8 @@ class CorrectionMatrixDisplay:
         ----------
         values : bool, optional
             Write the numbers into the cells; by default for up to 10 classes.
-        cmap : str, default "cividis"
-            Colour map; one whose lightness rises all the way keeps the sign in greyscale.
+        cmap : str or matplotlib Colormap, optional
+            Colour map; by default orange for what is lowered, white for no change and blue for what is raised.
         colorbar : bool, default True
             Whether to draw the scale of colours.
         """
@@ -193,7 +193,7 @@ class CorrectionMatrixDisplay:
         side = float(np.clip(2.4 + 0.42 * len(classes), 4.4, 9.0))
         self.figure_, self.ax_ = new_axes(ax, (side + 0.8, side))
         limit = off_diagonal_limit(matrix)
-        self.im_ = self.ax_.imshow(matrix, cmap=cmap, vmin=-limit, vmax=limit)
+        self.im_ = self.ax_.imshow(matrix, cmap=diverging() if cmap is None else cmap, vmin=-limit, vmax=limit)
         self.colorbar_ = None
         if colorbar:
             beyond = "both" if np.abs(matrix).max() > limit else "neither"
@@ -236,7 +236,7 @@ class CorrectionMatrixDisplay:
             return
         for (row, column), value in np.ndenumerate(matrix):
             text = f"{value:+.2f}" if abs(value) >= 0.005 else "0"
-            color = "black" if value > -0.1 * limit else "white"
+            color = "black" if abs(value) < 0.7 * limit else "white"
             self.ax_.text(column, row, text, ha="center", va="center", fontsize=max(size, LEGIBLE), color=color)
 
 

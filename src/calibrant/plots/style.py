@@ -52,6 +52,12 @@ def shorten(label: Any, length: int = 18) -> str:
     return f"{text[: length - 1 - tail]}…{text[-tail:]}"
 
 
+def diverging() -> Any:
+    """Colours of a correction: orange below zero, white at it, blue above."""
+    colors = require("matplotlib.colors", extra="plots")
+    return colors.LinearSegmentedColormap.from_list("correction", [VERMILION, "#FFFFFF", BLUE])
+
+
 def plain(text: str) -> str:
     """Text that matplotlib shows as it is: a dollar sign would start a formula."""
     return text.replace("$", r"\$")

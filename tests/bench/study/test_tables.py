@@ -245,3 +245,14 @@ def test_family_column_overrides(results):
     families = build(results)[0]["absolute"].frame.set_index("method")["family"]
     assert families["sms"] == "mine"
     assert families["ts"] == "TS"
+
+
+def test_no_group_of_ranks_has_a_single_dataset(make_results):
+    results = make_results(n_datasets=6)
+    # Three small ones, two of a middle size and one that would be alone.
+    sizes = {"d0": 100, "d1": 110, "d2": 120, "d3": 500, "d4": 600, "d5": 90_000}
+    results["n_cal"] = results["dataset"].map(sizes)
+    tables, _ = build_tables(check_results(results))
+    groups = tables["rank_by_rows"].frame.drop_duplicates("group")
+    assert groups["n_datasets"].min() >= 2
+    assert groups["n_datasets"].sum() == 6

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 
 from calibrant.bench.schema import DATASET, METRICS
@@ -72,6 +73,10 @@ def rank_groups(results: pd.DataFrame, ranking: Ranking) -> tuple[list[Table], l
                 notes.append(f"no ranks by number of {words}: it is the same on every dataset")
         else:
             group = equal_mass_groups(traits[trait].to_numpy(float), count)
+            # The rank on one dataset is no average: fewer groups, until each has two of them.
+            while count > 2 and np.bincount(group).min() < 2:
+                count -= 1
+                group = equal_mass_groups(traits[trait].to_numpy(float), count)
             for number in range(int(group.max()) + 1):
                 inside = group == number
                 values = traits[trait].to_numpy(float)[inside]

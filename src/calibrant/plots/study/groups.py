@@ -45,6 +45,7 @@ def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str, baselin
         dashed = f"; dashed: {baseline}" if len(panels) > 1 else ""
         figure.supxlabel(f"number of {what} (datasets in the group){dashed}", fontsize=9)
         figure.supylabel("average rank by Brier score (1 is best)", fontsize=9)
+        figure.suptitle(f"Average rank by number of {what}, with 95 % intervals", fontsize=10)
     return figure
 
 
@@ -61,7 +62,8 @@ def _panel(axes: Any, table: pd.DataFrame, names: list[str], shown: list[str], l
         x = at + 0.5 * ((place + 0.5) / len(shown) - 0.5)
         colour = look.colour[name]
         axes.plot(x, part["rank"], color=colour, linewidth=0.9, alpha=0.45, zorder=2)
-        axes.vlines(x, part["low"], part["high"], color=colour, linewidth=1.6, zorder=3)
+        # An interval of a mean may reach beyond the ranks there are.
+        axes.vlines(x, part["low"].clip(1, len(names)), part["high"].clip(1, len(names)), color=colour, linewidth=1.6)
         axes.scatter(x, part["rank"], color=colour, marker=look.marker[name], s=30, zorder=4, label=plain(name))
     labels = [
         f"{_number(row.smallest)}\n({row.n_datasets})"

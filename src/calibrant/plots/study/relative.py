@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 LINEAR = 0.01
 """Below this share the axis is linear."""
 TICKS = (-1.0, -0.1, -0.01, 0.0, 0.01, 0.1, 1.0)
+AXIS = f"one dot per dataset; left is better; axis linear within ±{LINEAR:.0%}, logarithmic beyond"
+
+
+def best_first(table: pd.DataFrame, metric: str) -> list[str]:
+    """Methods by the median of their changes, the best first; those without any last."""
+    medians = table.groupby("method")[metric].median().sort_values(kind="stable", na_position="last")
+    return [str(name) for name in medians.index]
 
 
 def relative_change(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str) -> Any:
@@ -37,28 +44,29 @@ def relative_change(table: pd.DataFrame, methods: pd.DataFrame, metric: str, wor
     matplotlib.figure.Figure
     """
     look = Methods.from_table(methods)
-    names = look.present(table["method"].tolist())
+    names = best_first(table, metric)
     if not names:
         return empty_figure("no method to compare with none")
     with styled() as figure_class:
-        height = 1.1 + row_height(len(names)) * len(names)
+        height = 1.4 + row_height(len(names)) * len(names)
         figure = figure_class(figsize=(7.0, height), layout="constrained")
         axes = figure.add_subplot()
         _panel(axes, table, names, look, metric)
-        axes.set_xlabel(f"relative change of test {words} (one dot per dataset; left is better)")
+        axes.set_title(f"Change of test {words}, best median first")
+        axes.set_xlabel(f"relative change of test {words}\n({AXIS})")
     return figure
 
 
 def relative_change_by_model(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str) -> Any:
     """Draw the table `relative_by_model`, one panel for each model."""
     look = Methods.from_table(methods)
-    names = look.present(table["method"].tolist())
+    names = best_first(table, metric)
     if not names:
         return empty_figure("no method to compare with none")
     models = sorted(set(table["model"].astype(str)))
     with styled() as figure_class:
         rows, columns = grid_shape(len(models), 3 if len(models) > 4 else 2)
-        height = rows * (0.75 + 0.8 * row_height(len(names)) * len(names)) + 0.4
+        height = rows * (0.75 + 0.8 * row_height(len(names)) * len(names)) + 0.8
         figure = figure_class(figsize=(1.2 + 3.1 * columns, height), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False)
         for place, axes in enumerate(grid.flat):
@@ -68,8 +76,9 @@ def relative_change_by_model(table: pd.DataFrame, methods: pd.DataFrame, metric:
             part = table[table["model"].astype(str) == models[place]]
             _panel(axes, part, names, look, metric, labels=place % columns == 0)
             axes.set_title(plain(models[place], 40))
-            axes.tick_params(axis="x", labelsize=7.5)
-        figure.supxlabel(f"relative change of test {words} (one dot per dataset; left is better)", fontsize=9)
+            axes.tick_params(axis="x", labelsize=6.5)
+        figure.suptitle(f"Change of test {words} by model, best median first", fontsize=10)
+        figure.supxlabel(f"relative change of test {words}\n({AXIS})", fontsize=9)
     return figure
 
 

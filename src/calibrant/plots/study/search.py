@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.optional import require
 from calibrant.plots.study.style import empty_figure, styled
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ SYMBOLS = {
     "lambda_diagonal": "λ diagonal",
     "lambda_off_diagonal": "λ off-diagonal",
 }
+#: Ticks that a panel has room for.
+MOST_TICKS = 5
 _DOT, _DEFAULT, _BEST = "#1f77b4", "#222222", "#c0392b"
 
 
@@ -41,6 +44,7 @@ def search_figure(trials: pd.DataFrame, control: pd.DataFrame) -> Any:
         figure = figure_class(figsize=(9.6, 5.6), layout="constrained")
         shape = figure.subplots(2, 4 if len(names) > 4 else 3)
         grid = list(shape.flat)
+        figure.suptitle("Hyperparameter search: its course, every parameter, and control datasets", fontsize=10)
         _course(grid[0], values, top)
         # A few configurations far below all others would press the rest into one line.
         low, high = min(np.quantile(values, 0.15), values[0]), values.max()
@@ -79,11 +83,18 @@ def _course(axes: Any, values: Any, top: int) -> None:
 
 def _parameter(axes: Any, x: Any, values: Any, top: int, name: str) -> None:
     spread: Any = 0.0
+    ticker = require("matplotlib.ticker", extra="plots")
     if name.startswith("lambda"):
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(ticker.LogLocator(numticks=4))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
     else:
         # Few distinct values: spread the dots a little, the same way whenever the figure is redrawn.
-        axes.set_xticks(sorted(set(x)))
+        values_of = sorted(set(x))
+        if len(values_of) <= MOST_TICKS:
+            axes.set_xticks(values_of)
+        else:
+            axes.xaxis.set_major_locator(ticker.MaxNLocator(MOST_TICKS - 1))
         spread = 0.16 * (((0.5 + 0.618034 * np.arange(len(x))) % 1.0) - 0.5)
     axes.scatter(x + spread, values, s=12, color=_DOT, alpha=0.6, linewidths=0)
     axes.scatter([x[0]], [values[0]], marker="D", s=34, color=_DEFAULT, zorder=4)
