@@ -94,10 +94,12 @@ def both(own: Any, other: Any, p: np.ndarray, y: np.ndarray, repeat: int = 7) ->
     runs = [lambda: own.fit(p, y), lambda: other.fit(p, y)]
     if not timing.DEFAULTS:
         return *timing.in_turn(*runs, repeat=repeat), {}
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import ThreadpoolController
+
+    controller = ThreadpoolController()  # made once: finding the libraries takes longer than a small fit
 
     def with_one() -> None:
-        with threadpool_limits(1, user_api="blas"):
+        with controller.limit(limits=1, user_api="blas"):
             own.fit(p, y)
 
     ours, theirs, one = timing.in_turn(*runs, with_one, repeat=repeat)
