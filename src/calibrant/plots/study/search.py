@@ -95,7 +95,9 @@ def _parameter(axes: Any, x: Any, values: Any, top: int, name: str) -> None:
             axes.set_xticks(values_of)
         else:
             axes.xaxis.set_major_locator(ticker.MaxNLocator(MOST_TICKS - 1))
-        spread = 0.16 * (((0.5 + 0.618034 * np.arange(len(x))) % 1.0) - 0.5)
+        # No further than half-way to the next value.
+        reach = min(0.16, 0.5 * float(np.diff(values_of).min(initial=0.32)))
+        spread = reach * (((0.5 + 0.618034 * np.arange(len(x))) % 1.0) - 0.5)
     axes.scatter(x + spread, values, s=12, color=_DOT, alpha=0.6, linewidths=0)
     axes.scatter([x[0]], [values[0]], marker="D", s=34, color=_DEFAULT, zorder=4)
     axes.scatter([x[top]], [values[top]], marker="*", s=110, color=_BEST, zorder=5)
