@@ -28,7 +28,7 @@ from calibrant.report.data import GroupRow, MetricRow, Parts, Report
 from calibrant.report.evaluation import metrics_in_memory, omnibus_test, split_groups
 from calibrant.report.learning import learning
 from calibrant.report.reliability import class_rows, views
-from calibrant.report.words import next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
+from calibrant.report.words import class_text, next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
 from calibrant.threads import limited
 
 METRICS = {
@@ -181,7 +181,7 @@ def counted_row(names: Sequence[str], found: Sequence[Miscalibration], level: fl
         Estimate(float(counts.ratio[column]), float(counts.low[column]), float(counts.high[column]), level)
         for counts in (part.frequencies for part in found)
     ]
-    which = names[column] if len(names) == 2 else f"{names[column]}, the class that is off most clearly"
+    which = class_text(names[column]) + ("" if len(names) == 2 else ", the farthest off")
     return MetricRow("expected_over_observed", f"Expected over observed count of {which}", "near 1", *estimates)
 
 
