@@ -111,7 +111,17 @@ class Calibrator(BatchFitting, Summary, ClassifierMixin, BaseEstimator, ABC):
         self._check_parameters()
         if fit_elsewhere(self, X, y, sample_weight):
             return self
+        x, codes, weight, _ = self._check_labelled(X, y, sample_weight)
+        with limit():
+            self._fit(x, codes, weight)
+        return self
+
+    def _check_labelled(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[FloatArray, IntArray, FloatArray | None, IntArray]:
+        """What `_fit` gets of what `fit` was given, and the row of the input that each row comes from."""
         array, names = as_matrix(X)
+        rows = np.arange(len(array))
         if is_matrix(y):
             k = array.shape[1] if array.ndim == 2 and array.shape[1] > 1 else 2
             rows, y, sample_weight = repeated_rows(y, len(array), k, sample_weight, self.classes)
@@ -123,7 +133,7 @@ class Calibrator(BatchFitting, Summary, ClassifierMixin, BaseEstimator, ABC):
         )
         if weight is not None and not weight.all():
             present = weight > 0.0
-            x, labels, weight = x[present], labels[present], weight[present]
+            x, labels, weight, rows = x[present], labels[present], weight[present], rows[present]
             weight = None if bool(np.all(weight == 1.0)) else weight
         self.n_features_in_ = 1 if array.ndim == 1 else array.shape[1]
         names = None if self.n_features_in_ == 1 else names
@@ -136,9 +146,7 @@ class Calibrator(BatchFitting, Summary, ClassifierMixin, BaseEstimator, ABC):
         codes = encode(labels, self.classes_)
         self.class_counts_ = np.bincount(codes, weight, minlength=len(self.classes_)).astype(np.float64)
         self._warn_of_missing_information(x, codes)
-        with limit():
-            self._fit(x, codes, weight)
-        return self
+        return x, codes, weight, rows
 
     def fit_log_probabilities(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, classes: NDArray[Any]

@@ -9,6 +9,7 @@ _HOMES = {
     "AdaptedCalibrator": ".adaptation",
     "CalibrationMonitor": ".monitoring.monitor",
     "ChainedCalibrator": ".chain",
+    "SegmentedCalibrator": ".segmented",
     "adapt": ".adaptation",
 }
 

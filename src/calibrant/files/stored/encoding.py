@@ -18,6 +18,7 @@ from calibrant.calibrators.lifting import OneVsOneCalibrator, OneVsRestCalibrato
 from calibrant.calibrators.registry import list_calibrators
 from calibrant.deployment.adaptation import AdaptedCalibrator
 from calibrant.deployment.chain import ChainedCalibrator
+from calibrant.deployment.segmented import SegmentedCalibrator
 
 #: Sizes that a file may claim without holding as many values: empty arrays, and texts shorter than their type.
 _MOST_UNFILLED = 1_000_000
@@ -185,7 +186,7 @@ def _decode_object(value: dict[str, Any]) -> Calibrator:
 
 def _find_class(name: str) -> type[Calibrator] | None:
     """The storable calibrator of this name: those of registered methods that can be stored, and the wrappers."""
-    for cls in (OneVsRestCalibrator, OneVsOneCalibrator, AdaptedCalibrator, ChainedCalibrator):
+    for cls in (OneVsRestCalibrator, OneVsOneCalibrator, AdaptedCalibrator, ChainedCalibrator, SegmentedCalibrator):
         if cls.__name__ == name:
             return cls
     for info in list_calibrators():

@@ -1,0 +1,76 @@
+"""Rows that belong to levels: intercepts and slopes for every level, most of which a row has nothing to do with.
+
+The features are those of vector scaling, a one and the log-probability of the class itself, once for every level and
+zero outside it. They are never written down: a sparse matrix says which levels a row belongs to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from calibrant.softmax.rows.arrays import ArrayProblem
+from calibrant.typing import FloatArray, IntArray
+
+
+class LevelProblem(ArrayProblem):
+    """The softmax problem of intercepts and slopes by level, for solvers that ask for gradients (``opt="lbfgs"``).
+
+    The logits of row i and class j are ``z_ij + Σ_l (b_jl + s_jl z_ij)`` over its levels l.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Column numbers of the labels.
+    z : ndarray of shape (n, k)
+        Log-probabilities: the logits at zero coefficients.
+    places : ndarray of shape (n, c)
+        The levels of each row, -1 for none.
+    n_levels : int
+        The number of levels; coefficients have the shape (k, 2 n_levels), intercepts first.
+    weight : ndarray of shape (n,), default=None
+        Row weights, as counts.
+
+    Examples
+    --------
+    >>> z = np.log([[0.5, 0.5], [0.2, 0.8]])
+    >>> problem = LevelProblem(np.array([0, 1]), z, np.array([[0], [-1]]), 1)
+    >>> problem.logits(np.array([[1.0, 0.0], [0.0, 0.0]])).T.round(2).tolist()
+    [[0.31, -0.69], [-1.61, -0.22]]
+    """
+
+    def __init__(
+        self, y: IntArray, z: FloatArray, places: IntArray, n_levels: int, weight: FloatArray | None = None
+    ) -> None:
+        super().__init__(y, z.T, weight=weight)
+        rows, columns = np.nonzero(places >= 0)
+        within = places[rows, columns]
+        self.levels = csr_matrix((np.ones(len(rows)), (rows, within)), shape=(len(z), n_levels))
+        self._transposed = self.levels.T.tocsr()
+        self.shape = (self.n_classes, 2 * n_levels)
+
+    @property
+    def second_moments(self) -> FloatArray:
+        share = self.row_weight[:, None]
+        ones, squares = self._transposed @ share, self._transposed @ (share * np.square(self.offset.T))
+        return np.concatenate([np.repeat(ones.T, self.n_classes, axis=0), squares.T], axis=1)
+
+    def _label_sums(self) -> FloatArray:
+        target = np.zeros((self.n_classes, self.n_rows))
+        target[self.y, np.arange(self.n_rows)] = self.row_weight
+        return self.adjoint(target)
+
+    def linear(self, theta: FloatArray, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        intercept, slope = np.split(theta, 2, axis=1)
+        change = (self.levels @ intercept.T).T + (self.levels @ slope.T).T * self.offset
+        if out is None:
+            return np.ascontiguousarray(change)
+        out[:] = change
+        return out
+
+    def adjoint(self, residual: NDArray[Any]) -> FloatArray:
+        sums = self._transposed @ np.concatenate([residual, residual * self.offset]).T
+        return np.concatenate([sums[:, : self.n_classes].T, sums[:, self.n_classes :].T], axis=1)

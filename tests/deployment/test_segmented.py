@@ -1,0 +1,196 @@
+"""Corrections by segment against an independent optimiser, invariances, and what cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import approx_fprime, minimize
+from scipy.special import log_softmax
+
+import calibrant
+from calibrant import SegmentedCalibrator, get_calibrator
+from calibrant.deployment.segment_correction import fit_correction
+from calibrant.metrics import log_loss
+from calibrant.softmax.rows.levels import LevelProblem
+
+TS = get_calibrator("ts")
+
+
+def drawn(p: Any, rng: np.random.Generator) -> Any:
+    return (p.cumsum(axis=1)[:, :-1] < rng.random((len(p), 1))).sum(axis=1)
+
+
+def predictions(n: int, k: int, seed: int = 0) -> tuple[Any, Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(k), size=n)
+    frame = {"region": rng.choice(["north", "south", "west"], n), "age": rng.integers(18, 80, n)}
+    return p, drawn(p, rng), frame, rng
+
+
+def shifted(n: int, k: int, seed: int = 0) -> tuple[Any, Any, Any]:
+    """The last class is three times as likely in the west."""
+    p, _, frame, rng = predictions(n, k, seed)
+    truth = p.copy()
+    truth[frame["region"] == "west", -1] *= 3.0
+    return p, drawn(truth / truth.sum(axis=1, keepdims=True), rng), frame
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_solution_is_that_of_another_optimiser(k: int) -> None:
+    p, y, _frame, rng = predictions(120, k)
+    z, places = np.log(p), rng.integers(-1, 4, (120, 2))
+    weight, strength = rng.random(120) + 0.5, 2.0
+
+    def objective(flat: Any) -> float:
+        b, s = flat.reshape(2, 4, k)
+        logits = z.copy()
+        for i, row in enumerate(places):
+            for level in row[row >= 0]:
+                logits[i] += b[level] + s[level] * z[i]
+        losses = -log_softmax(logits, axis=1)[np.arange(len(y)), y]
+        return float(weight @ losses / weight.sum() + strength / weight.sum() * (flat @ flat))
+
+    found = fit_correction(z, y, weight, places, strength, np.zeros((k, 8)), 1e-12)
+    flat = np.concatenate([found.theta[:, :4].T, found.theta[:, 4:].T]).ravel()
+    assert found.objective == pytest.approx(objective(flat), rel=1e-10)
+    assert np.abs(approx_fprime(flat, objective)).max() < 1e-6
+    assert minimize(objective, np.zeros(8 * k), method="BFGS", tol=1e-5).fun == pytest.approx(found.objective, abs=1e-7)
+
+
+def test_intercepts_alone_solve_their_equation() -> None:
+    # At even predictions slopes act as intercepts: with b + s log(1/2) = c the logit moves by c, and the gradient of
+    # the penalty says s = b log(1/2). One equation is left, for the difference of the two classes.
+    n, m, strength = 400, 300, 5.0
+    z, y = np.full((n, 2), np.log(0.5)), (np.arange(n) < m).astype(np.int64)
+    found = fit_correction(z, y, None, np.zeros((n, 1), dtype=np.int64), strength, np.zeros((2, 2)), 1e-14)
+    b = found.theta[1, 0]
+    np.testing.assert_allclose(found.theta[:, 1], found.theta[:, 0] * np.log(0.5), rtol=1e-5)
+    np.testing.assert_allclose(found.theta[0], -found.theta[1], rtol=1e-5)
+    rate = 1.0 / (1.0 + np.exp(-2.0 * b * (1.0 + np.log(0.5) ** 2)))
+    assert m - n * rate == pytest.approx(2.0 * strength * b, abs=1e-4)
+
+
+def test_derivatives_are_those_of_dense_features() -> None:
+    p, y, _, rng = predictions(60, 3)
+    places = rng.integers(-1, 3, (60, 2))
+    problem, theta = LevelProblem(y, np.log(p), places, 3), rng.normal(size=(3, 6))
+    direction = rng.normal(size=(3, 6))
+    near = [problem.at(theta + sign * 1e-5 * direction).gradient() for sign in (1, -1)]
+    np.testing.assert_allclose(
+        problem.at(theta).hessian_vector_product(direction), (near[0] - near[1]) / 2e-5, atol=1e-8
+    )
+    one_hot = np.stack([(places == level).sum(axis=1) for level in range(3)])
+    np.testing.assert_allclose(problem.second_moments[0, :3], one_hot.mean(axis=1))
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_one_level_or_enormous_strength_is_the_global_map(k: int) -> None:
+    p, y, frame = shifted(600, k)
+    expected = TS.fit(p, y).predict_proba(p)
+    same = {"region": ["all"] * 600}
+    np.testing.assert_array_equal(
+        SegmentedCalibrator(TS).fit(p, y, segments=same).predict_proba(p, segments=same), expected
+    )
+    strong = SegmentedCalibrator(TS, strength=1e12).fit(p, y, segments=frame)
+    np.testing.assert_allclose(strong.predict_proba(p, segments=frame), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("crossed", [False, True])
+def test_finds_a_shift_of_one_segment(k: int, crossed: bool) -> None:
+    p, y, frame = shifted(4000, k)
+    calibrator = SegmentedCalibrator(TS, crossed=crossed).fit(p, y, segments=frame)
+    q, t, other = shifted(4000, k, seed=1)
+    before = log_loss(t, calibrator.calibrator_.predict_proba(q))
+    truth = q.copy()
+    truth[other["region"] == "west", -1] *= 3.0
+    best = log_loss(t, truth / truth.sum(axis=1, keepdims=True))
+    after = log_loss(t, calibrator.predict_proba(q, segments=other))
+    assert after - best < 0.35 * (before - best)
+    assert calibrator.gain_ > 2.0 * calibrator.gain_error_
+    assert calibrator.duality_gap_ < 1e-8
+    assert "region = west" in calibrator.summary()
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_harm_is_small_where_segments_do_not_matter(k: int) -> None:
+    harm = []
+    for seed in range(5):
+        p, y, frame, _ = predictions(1000, k, seed)
+        q, t, other, _ = predictions(4000, k, seed + 100)
+        calibrator = SegmentedCalibrator(TS).fit(p, y, segments=frame)
+        harm.append(
+            log_loss(t, calibrator.predict_proba(q, segments=other))
+            - log_loss(t, calibrator.calibrator_.predict_proba(q))
+        )
+    assert np.mean(harm) < 0.001
+    assert max(harm) < 0.003
+
+
+def test_new_levels_and_missing_values_go_where_they_should() -> None:
+    p, y, frame = shifted(3000, 3)
+    calibrator = SegmentedCalibrator(TS, strength=3.0).fit(p, y, segments={"region": frame["region"]})
+    unknown = calibrator.predict_proba(p[:50], segments={"region": ["east"] * 50})
+    np.testing.assert_array_equal(unknown, calibrator.calibrator_.predict_proba(p[:50]))
+    holes = pd.DataFrame({"region": np.where(frame["region"] == "west", None, frame["region"])})
+    again = SegmentedCalibrator(TS, strength=3.0).fit(p, y, segments=holes)
+    np.testing.assert_allclose(
+        again.predict_proba(p, segments=holes),
+        calibrator.predict_proba(p, segments={"region": frame["region"]}),
+        atol=1e-5,
+    )
+
+
+def test_weights_are_counts_and_columns_are_found_by_name() -> None:
+    p, y, frame = shifted(500, 2)
+    weight = np.arange(500) % 3
+    twice = np.repeat(np.arange(500), weight)
+    table = pd.DataFrame(frame)
+    options: dict[str, Any] = {"strength": 3.0, "n_folds": 2}
+    weighted = SegmentedCalibrator(get_calibrator("none"), **options).fit(p, y, weight, segments=table[["region"]])
+    repeated = SegmentedCalibrator(get_calibrator("none"), **options).fit(
+        p[twice], y[twice], segments=table[["region"]].iloc[twice]
+    )
+    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, atol=1e-4)
+    both = SegmentedCalibrator(TS, strength=3.0).fit(p, y, segments=table)
+    np.testing.assert_array_equal(
+        both.predict_proba(p, segments=table), both.predict_proba(p, segments=table[["age", "region"]])
+    )
+    single = both.predict_proba(p[:, 1].astype(np.float32), segments=table)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, both.predict_proba(p, segments=table), atol=1e-5)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_stores_and_returns(crossed: bool, tmp_path: Any) -> None:
+    p, y, frame = shifted(800, 3)
+    calibrator = SegmentedCalibrator(TS, crossed=crossed).fit(p, np.array(["a", "b", "c"])[y], segments=frame)
+    calibrant.save(calibrator, tmp_path / "cal.json")
+    again = calibrant.load(tmp_path / "cal.json")
+    assert again.summary() == calibrator.summary()
+    np.testing.assert_array_equal(again.predict_proba(p, segments=frame), calibrator.predict_proba(p, segments=frame))
+    again.intercept_ = again.intercept_[1:]
+    with pytest.raises(ValueError, match="intercept_ has shape"):
+        again.check_state()
+
+
+def test_errors_say_what_to_do() -> None:
+    p, y, frame = shifted(200, 2)
+    calibrator = SegmentedCalibrator(TS).fit(p, y, segments=frame)
+    with pytest.raises(ValueError, match="needs segments="):
+        SegmentedCalibrator(TS).fit(p, y)
+    with pytest.raises(ValueError, match="needs segments="):
+        calibrator.predict_proba(p)
+    with pytest.raises(ValueError, match=r"'region' of segments has shape \(200,\), expected \(10,\)"):
+        calibrator.predict_proba(p[:10], segments=frame)
+    with pytest.raises(ValueError, match="lacks the column 'age'"):
+        calibrator.predict_proba(p, segments={"region": frame["region"]})
+    with pytest.raises(ValueError, match="no columns"):
+        SegmentedCalibrator(TS).fit(p, y, segments={})
+    with pytest.raises(ValueError, match="'age' of segments held numbers in fit"):
+        calibrator.predict_proba(p, segments={**frame, "age": ["old"] * 200})
+    with pytest.raises(NotImplementedError, match="depends on the segment"):
+        calibrator.steps()
