@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OPTIONAL := peer or torch or export or browser or sklearn_suite or slow
 
-.PHONY: demo test test-optional check clean
+.PHONY: demo test test-optional check docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m calibrant.demo
@@ -21,6 +21,11 @@ check: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, in docs/_build/html: warnings are errors, every example of the gallery runs, and links inside are checked.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -j auto docs docs/_build/html
+	$(BIN)/python tools/check_links.py docs/_build/html
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -33,5 +38,9 @@ $(VENV)/.test: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[all,dev]'
 	touch $@ $(VENV)/.demo
 
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) docs/_build docs/generated docs/gallery .mypy_cache .ruff_cache .pytest_cache

@@ -27,7 +27,7 @@ Loss = Literal["log_loss", "brier"]
 
 
 class Decomposition(NamedTuple):
-    """A loss and its two parts; floats, or `Estimate`s when intervals were asked for."""
+    """A loss and its two parts; floats, or `Estimate` objects when intervals were asked for."""
 
     total: float | Estimate
     calibration: float | Estimate

@@ -218,7 +218,7 @@ class RunningMetrics:
 
     @limited
     def result(self, level: float | None = None) -> dict[str, Any]:
-        """All metrics by name: numbers, or `Estimate`s with intervals at this level."""
+        """All metrics by name: numbers, or `Estimate` objects with intervals at this level."""
         return {name: running.result(level) for name, running in self._metrics.items()}
 
 

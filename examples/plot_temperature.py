@@ -1,0 +1,6 @@
+"""
+A first look
+============
+"""
+
+import calibrant  # noqa: F401
