@@ -34,8 +34,12 @@ def public_names(module: str) -> list[str]:
 def api_page() -> str:
     """The list of all public names, which autosummary turns into a page for each."""
     lines = ["# API reference", "", "Every public name, generated from the code.", ""]
+    documented: list[Any] = []  # a name that two modules export has its page where it comes first
     for module, about in MODULES.items():
-        names = "\n".join(f"   {name}" for name in public_names(module))
+        loaded = importlib.import_module(module)
+        new = [name for name in public_names(module) if getattr(loaded, name) not in documented]
+        documented += [getattr(loaded, name) for name in new]
+        names = "\n".join(f"   {name}" for name in new)
         lines += [f"## {module}", "", about, "", "```{eval-rst}", f".. currentmodule:: {module}", ""]
         lines += [".. autosummary::", "   :toctree: api", "   :nosignatures:", "", names, "```", ""]
     lines += ["## Calibrators by name", "", "`get_calibrator` makes every method by its name, and"]

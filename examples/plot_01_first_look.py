@@ -1,0 +1,22 @@
+"""
+A first look
+============
+
+Naive Bayes treats pixels as independent and is therefore far too sure of the digits it reads. One calibrator
+repairs that.
+"""
+
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
+
+from calibrant import AutoCalibrator
+from calibrant.plots import BeforeAfterDisplay
+
+X, y = load_digits(return_X_y=True)
+X_train, X_rest, y_train, y_rest = train_test_split(X, y, test_size=0.6, random_state=0)
+X_cal, X_test, y_cal, y_test = train_test_split(X_rest, y_rest, test_size=0.5, random_state=0)
+model = GaussianNB().fit(X_train, y_train)
+
+calibrator = AutoCalibrator().fit(model.predict_proba(X_cal), y_cal)
+BeforeAfterDisplay.from_estimator(calibrator, model.predict_proba(X_test), y_test)

@@ -1,0 +1,35 @@
+"""
+How many bins?
+==============
+
+The binned calibration error depends on the number of bins and grows with noise. Smooth ECE has no bins, and
+the corrected estimate takes away what chance contributes. Here the predictions of a calibrated forest look
+worse with every bin.
+"""
+
+import matplotlib.pyplot as plt
+
+from calibrant import AutoCalibrator
+from calibrant.bench.data.embedded import embedded_predictions
+from calibrant.files.predictions.source import select
+from calibrant.metrics import expected_calibration_error, smooth_ece
+
+source = embedded_predictions()
+data = source.load(*select(source.experiments(), ["credit"], ["RF"]))
+p, y = data.probas_cal, data.labels_cal
+
+calibrated = AutoCalibrator().fit(p[:2000], y[:2000]).predict_proba(p[2000:])
+truth = y[2000:]
+
+bins = [2, 5, 10, 15, 20, 30, 50, 75, 100]
+plain = [expected_calibration_error(truth, calibrated, n_bins=b, strategy="quantile") for b in bins]
+corrected = [expected_calibration_error(truth, calibrated, n_bins=b, strategy="quantile", debias=True) for b in bins]
+
+figure, ax = plt.subplots(layout="constrained")
+ax.plot(bins, plain, "o-", label="binned")
+ax.plot(bins, corrected, "s--", label="binned, corrected for chance")
+ax.axhline(smooth_ece(truth, calibrated), color="0.4", linestyle=":", label="smooth ECE")
+ax.set(
+    xlabel="number of bins", ylabel="calibration error", title="One set of predictions, many answers", ylim=(0, None)
+)
+_ = ax.legend()

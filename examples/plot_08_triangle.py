@@ -1,0 +1,18 @@
+"""
+A map of three classes
+======================
+
+Where structured matrix scaling sends the predictions of a model that says how happy people are: arrows on
+the triangle of probabilities.
+"""
+
+from calibrant import SMSCalibrator
+from calibrant.bench.data.embedded import embedded_predictions
+from calibrant.files.predictions.source import select
+from calibrant.plots import CalibrationMapDisplay
+
+source = embedded_predictions()
+data = source.load(*select(source.experiments(), ["happiness"], ["LR"]))
+p, y = data.probas_cal, data.labels_cal
+
+_ = CalibrationMapDisplay.from_estimator(SMSCalibrator().fit(p, y))

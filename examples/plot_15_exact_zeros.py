@@ -1,0 +1,33 @@
+"""
+Exact zeros
+===========
+
+A forest says 0% when no tree votes for a class. As logarithms such zeros rule every logistic method, and a
+label that was impossible costs a fortune. A learned mixture of the input takes their weight away.
+"""
+
+import matplotlib.pyplot as plt
+
+from calibrant import AutoCalibrator, SMSCalibrator
+from calibrant.bench.data.embedded import embedded_predictions
+from calibrant.files.predictions.source import select
+from calibrant.metrics import log_loss
+
+source = embedded_predictions()
+data = source.load(*select(source.experiments(), ["gss_occupation"], ["RF"]))
+p, y = data.probas_cal, data.labels_cal
+
+print(f"{(p == 0).mean():.0%} of the predictions are exactly zero")
+fits = {
+    "SMS": SMSCalibrator().fit(p[:1000], y[:1000]),
+    "SMS, mixed input": SMSCalibrator(input_smoothing="auto").fit(p[:1000], y[:1000]),
+    "auto": AutoCalibrator().fit(p[:1000], y[:1000]),
+}
+losses = {"as it is": log_loss(y[1000:], p[1000:])}
+losses |= {name: log_loss(y[1000:], fit.predict_proba(p[1000:])) for name, fit in fits.items()}
+
+figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+bars = ax.barh(list(losses), list(losses.values()))
+ax.bar_label(bars, fmt="%.3f", padding=3)
+ax.set(xlabel="test log loss", title="A forest, eleven occupations", xlim=(0, 1.15 * max(losses.values())))
+ax.invert_yaxis()

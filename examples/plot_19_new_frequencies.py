@@ -1,0 +1,31 @@
+"""
+Class frequencies change
+========================
+
+Later, two of three positive cases are gone. `adapt` estimates the new frequency from predictions without
+labels and corrects the calibrator for it.
+"""
+
+import numpy as np
+
+from calibrant import get_calibrator
+from calibrant.bench.data.embedded import embedded_predictions
+from calibrant.deployment import adapt
+from calibrant.files.predictions.source import select
+from calibrant.plots import BeforeAfterDisplay
+
+source = embedded_predictions()
+data = source.load(*select(source.experiments(), ["heart_deaths"], ["LGBM"]))
+p, y = data.probas_cal, data.labels_cal
+
+calibrator = get_calibrator("logistic").fit(p[:1500], y[:1500])
+rng = np.random.default_rng(0)
+later = np.flatnonzero((y == 0) | (rng.random(len(y)) < 1 / 3))
+later = later[later >= 1500]
+
+adapted = adapt(calibrator, unlabelled=p[later])
+print(adapted.summary())
+print(f"truth: {y[later].mean():.1%}")
+display = BeforeAfterDisplay.from_predictions(
+    y[later], calibrator.predict_proba(p[later]), adapted.predict_proba(p[later])
+)

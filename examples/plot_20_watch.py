@@ -1,0 +1,35 @@
+"""
+Is it still right?
+==================
+
+A calibrator in use is fed batches with labels. After 1200 rows the model is replaced by another one, and
+evidence against the probabilities piles up until the alarm: a false one has a chance of at most 1%, however
+long one looks.
+"""
+
+import matplotlib.pyplot as plt
+
+from calibrant import CalibrationMonitor, get_calibrator
+from calibrant.bench.data.embedded import embedded_predictions
+from calibrant.files.predictions.source import select
+
+source = embedded_predictions()
+data = source.load(*select(source.experiments(), ["pension"], ["LGBM"]))
+p, y = data.probas_cal, data.labels_cal
+replaced = source.load(*select(source.experiments(), ["pension"], ["RF"])).probas_cal
+calibrator = get_calibrator("logistic").fit(p[:1000], y[:1000])
+monitor = CalibrationMonitor(calibrator, alpha=0.01)
+rows, evidence = [], []
+for start in range(1000, 3600, 100):
+    predictions = p if start < 2200 else replaced
+    monitor.update(predictions[start : start + 100], y[start : start + 100])
+    rows.append(start + 100 - 1000)
+    evidence.append(monitor.log_evidence_)
+print(monitor.change_)
+
+figure, ax = plt.subplots(layout="constrained")
+ax.plot(rows, evidence, "o-", markersize=4)
+ax.axhline(4.605, color="0.4", linestyle="--", label="alarm")
+ax.axvline(1200, color="0.4", linestyle=":", label="another model")
+ax.set(xlabel="rows seen", ylabel="log of the evidence", title="A calibrator in use")
+_ = ax.legend()

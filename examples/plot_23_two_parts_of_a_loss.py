@@ -1,0 +1,28 @@
+"""
+What calibration can and cannot remove
+======================================
+
+A loss is the sum of two parts: what a recalibration could take away, and what only a better model could. Four
+models on the same rows.
+"""
+
+import matplotlib.pyplot as plt
+
+from calibrant.bench.data.embedded import embedded_predictions
+from calibrant.files.predictions.source import select
+from calibrant.metrics import decompose
+
+source = embedded_predictions()
+experiments = select(source.experiments(), ["storms"])
+parts = {}
+for experiment in experiments:
+    data = source.load(experiment)
+    parts[experiment.model] = decompose(data.labels_cal, data.probas_cal, "log_loss")
+
+figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+refinement = [part.refinement for part in parts.values()]
+ax.barh(list(parts), refinement, label="refinement")
+ax.barh(list(parts), [part.calibration for part in parts.values()], left=refinement, label="calibration")
+ax.set(xlabel="log loss", title="Nine kinds of storms")
+ax.invert_yaxis()
+_ = ax.legend()

@@ -1,6 +1,0 @@
-"""
-A first look
-============
-"""
-
-import calibrant  # noqa: F401
