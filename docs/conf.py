@@ -8,7 +8,7 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_ext"))
 
-import calibrant
+import calibrant  # noqa: E402
 
 project = "calibrant"
 author = "The calibrant developers"

@@ -15,12 +15,13 @@ from calibrant import TemperatureScalingCalibrator
 from calibrant.metrics import log_loss
 
 X, y = load_digits(return_X_y=True)
-p = cross_val_predict(GaussianNB(), X, y, cv=5, method="predict_log_proba")
-ts = TemperatureScalingCalibrator(input="logits").fit(p, y)
+p = cross_val_predict(GaussianNB(), X, y, cv=5, method="predict_proba")
+ts = TemperatureScalingCalibrator().fit(p, y)
+x = np.log(np.maximum(p, np.finfo(np.float32).tiny))  # exact zeros, as every calibrator reads them
 
 
 def scaled(inverse_temperature):
-    powers = np.exp(inverse_temperature * (p - p.max(axis=1, keepdims=True)))
+    powers = np.exp(inverse_temperature * (x - x.max(axis=1, keepdims=True)))
     return powers / powers.sum(axis=1, keepdims=True)
 
 

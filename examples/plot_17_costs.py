@@ -27,8 +27,8 @@ def cost(p, price):
 
 prices = np.geomspace(2, 50, 40)
 figure, ax = plt.subplots(layout="constrained")
-ax.loglog(prices, [cost(p, price) for price in prices], label="as it is")
-ax.loglog(prices, [cost(q, price) for price in prices], label="calibrated")
+ax.plot(prices, [cost(p, price) for price in prices], label="as it is")
+ax.plot(prices, [cost(q, price) for price in prices], label="calibrated")
 ax.axhline(1, color="0.4", linestyle=":", label="a person reads everything")
-ax.set(xlabel="price of a wrong digit", ylabel="cost per digit", title="A person costs 1")
+ax.set(xlabel="price of a wrong digit", ylabel="cost per digit", title="A person costs 1", ylim=(0, 4))
 _ = ax.legend()

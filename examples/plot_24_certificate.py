@@ -1,6 +1,6 @@
 """
 How far from the optimum?
-========================
+=========================
 
 Each fit stores an upper bound of its distance to the optimum, the duality gap. It shrinks as the tolerance
 does, and the true distance is always below it.

@@ -42,3 +42,20 @@ def test_the_page_of_use_has_its_three_snippets():
     text = (ROOT / "docs" / "use.md").read_text(encoding="utf-8")
     for title in ("## Held-out predictions", "## Any classifier", "## Logits of a network"):
         assert title in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        line
+        for page in ("choosing.md", "faq.md")
+        for line in re.split(r"\n\n|\n(?=[|#-])", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+        if re.search(r"\(\w[\w-]*\.md", line) and re.search(r"\d\.\d{3}", line)
+    ],
+)
+def test_a_quoted_figure_stands_on_the_page_it_is_taken_from(line):
+    pages = set(re.findall(r"\((\w[\w-]*\.md)", line))
+    text = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in pages)
+    figures = re.findall(r"(?<![\w.])[-+]?\d+\.\d{2,}|\d+e-\d+", line)
+    assert figures
+    assert not [figure for figure in figures if figure.lstrip("+-") not in text]
