@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple, cast
-from weakref import WeakKeyDictionary, WeakSet
+from functools import partial
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.batch_fitting import BatchFitting
 from calibrant.calibrators.elsewhere import fit_elsewhere, is_elsewhere, predict_elsewhere, top_labels
+from calibrant.calibrators.kept_steps import KeptSteps, kept_steps
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
@@ -44,7 +45,7 @@ from calibrant.threads import for_products, limit
 from calibrant.typing import FloatArray, IntArray
 
 
-class Calibrator(BatchFitting, Summary, ClassifierMixin, BaseEstimator, ABC):
+class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimator, ABC):
     """Base class of all calibrators.
 
     Attributes
@@ -76,10 +77,6 @@ class Calibrator(BatchFitting, Summary, ClassifierMixin, BaseEstimator, ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         describe_parameters(cls)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        _forget_steps(self)
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, axis: int | None = None, ignore_index: Any = None
@@ -185,12 +182,12 @@ class Calibrator(BatchFitting, Summary, ClassifierMixin, BaseEstimator, ABC):
             return cast("NDArray[Any]", from_rows(self.predict_proba(to_rows(X, axis)), X, axis))
         if is_elsewhere(X):
             check_is_fitted(self)
-            return cast("NDArray[Any]", predict_elsewhere(self, X, _made_steps))
+            return cast("NDArray[Any]", predict_elsewhere(self, X, partial(kept_steps, make=steps_of)))
         array, order = self._check_predictions(X)
         k = len(self.classes_)
         with for_products(max(min(max(1, BLOCK_ELEMENTS // k), len(array)), TILE), k, k):
             return predict(
-                _made_steps(self),
+                kept_steps(self, steps_of),
                 array,
                 order,
                 k=k,
@@ -356,41 +353,6 @@ def steps_of(estimator: Any) -> list[Step]:
     if not isinstance(estimator, Calibrator):
         return [Function(estimator.predict_proba)]
     return estimator.steps() if has_steps(estimator) else [Log(), Function(estimator._map)]
-
-
-class _Made(NamedTuple):
-    """The steps of a fitted calibrator, and the calibrators that are made of it and have steps, too."""
-
-    steps: list[Step]
-    owners: WeakSet[Calibrator]
-
-
-#: Kept beside the calibrators, so that steps are neither copied nor pickled nor stored with them.
-_MADE: WeakKeyDictionary[Calibrator, _Made] = WeakKeyDictionary()
-
-
-def _made_steps(calibrator: Calibrator) -> list[Step]:
-    """`steps_of` a fitted calibrator, made again only after one of its attributes was set."""
-    made = _MADE.get(calibrator)
-    if made is None:
-        made = _MADE[calibrator] = _Made(steps_of(calibrator), WeakSet())
-        for part in _parts(calibrator):
-            _made_steps(part)
-            _MADE[part].owners.add(calibrator)
-    return made.steps
-
-
-def _forget_steps(calibrator: Calibrator) -> None:
-    made = _MADE.pop(calibrator, None)
-    for owner in made.owners if made else ():
-        _forget_steps(owner)
-
-
-def _parts(calibrator: Calibrator) -> list[Calibrator]:
-    """The calibrators that a calibrator holds."""
-    values = vars(calibrator).values()
-    inner = [item for value in values for item in (value if isinstance(value, (list, tuple)) else (value,))]
-    return [item for item in inner if isinstance(item, Calibrator) and "classes_" in vars(item)]
 
 
 def has_steps(calibrator: Calibrator) -> bool:

@@ -19,6 +19,7 @@ from calibrant.docs import describe_parameters
 from calibrant.inputs.predictions import to_numpy
 from calibrant.metrics.inputs import check_predictions
 from calibrant.optional import require
+from calibrant.threads import limited
 from calibrant.typing import FloatArray
 
 
@@ -74,6 +75,7 @@ class SegmentCalibration:
         return require("pandas", extra="bench").DataFrame(self.to_dict())
 
 
+@limited
 @describe_parameters
 def segment_calibration(
     y_true: ArrayLike,

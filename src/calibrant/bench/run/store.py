@@ -118,7 +118,7 @@ class ResultFolder:
             table["fold"] = table["fold"].astype(str)
         # Empty unless rows were drawn, and results of earlier versions know neither column.
         table["draw"] = pandas.to_numeric(table["draw"])
-        table["labels"] = table["labels"].fillna(LABELS[0])
+        table["labels"] = table["labels"].astype(object).fillna(LABELS[0])
         check_table_packages()
         with atomic_path(self.path / "results.parquet") as part:
             table.to_parquet(part, index=False)

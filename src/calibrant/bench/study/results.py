@@ -70,7 +70,7 @@ def check_results(results: pd.DataFrame) -> pd.DataFrame:
             frame[name] = float("nan")
     if "message" not in frame:
         frame["message"] = ""
-    frame["labels"] = frame["labels"].fillna(LABELS[0]).astype(str) if "labels" in frame else LABELS[0]
+    frame["labels"] = frame["labels"].astype(object).fillna(LABELS[0]).astype(str) if "labels" in frame else LABELS[0]
     if (unknown := ~frame["labels"].isin(LABELS)).any():
         raise ValueError(f"column 'labels' holds {frame['labels'].iloc[_first(unknown)]!r}, not {' or '.join(LABELS)}")
     for name in [*KEY, "status"]:
@@ -79,7 +79,7 @@ def check_results(results: pd.DataFrame) -> pd.DataFrame:
             raise ValueError(f"column {name!r} is empty in row {_first(missing)}")
         if name != "fold":
             frame[name] = frame[name].astype(str)
-    frame["message"] = frame["message"].fillna("").astype(str)
+    frame["message"] = frame["message"].astype(object).fillna("").astype(str)
     # A fold is a name: 0 in one file and r0f1 in another must not keep results from being sorted.
     frame["fold"] = [str(int(fold)) if isinstance(fold, float) else str(fold) for fold in frame["fold"]]
     for name in [*REQUIRED_NUMBERS, *OPTIONAL_NUMBERS]:
