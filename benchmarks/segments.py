@@ -60,7 +60,7 @@ def read(package: str, item: str, label: str, groups: list[str], spoilers: list[
     frame = frame.sample(min(ROWS, len(frame)), random_state=0).reset_index(drop=True)
     x = frame.drop(columns=[label, *spoilers])
     x = x[[c for c in x.columns if c in groups or x[c].dtype.kind in "fiub" or x[c].nunique() <= 30]]
-    frame[groups] = frame[groups].astype(str)
+    frame[groups] = frame[groups].fillna("missing").astype(str)
     return x.drop(columns="rownames").assign(**{name: frame[name] for name in groups}), frame[label].astype(str)
 
 

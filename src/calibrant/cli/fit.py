@@ -27,6 +27,10 @@ def fit(
     probs: options.Probs = None,
     classes: options.Classes = None,
     weight: options.Weight = None,
+    segments: Annotated[
+        str | None,
+        typer.Option("--segments", help="Columns by which to correct the calibrator, as in region,device."),
+    ] = None,
     logits: options.Logits = False,
     renormalize: options.Renormalize = False,
     decimal: options.Decimal = None,
@@ -38,24 +42,32 @@ def fit(
     """Learn a calibrator from predictions with labels, and store it as JSON.
 
     Files of any size are read in batches. Methods that need only sums over rows take all of them in a few passes; the
-    others take a uniform sample, as many rows as the memory allows.
+    others take a uniform sample, as many rows as the memory allows. With --segments the calibrator is corrected in each
+    segment as far as its rows can tell, and `calibrant apply` reads the same columns.
 
     The rows must not be those the model was trained on. `calibrant methods` lists the methods.
     """
     with explained():
         from calibrant.files.tables.batches import LabelledBatches
+        from calibrant.files.tables.rows import Labelled
         from calibrant.files.tables.writers import check_output
-        from calibrant.report.fitting import fit_table, make_calibrator, store
+        from calibrant.report.fitting import fit_segments, fit_table, make_calibrator, store
 
         if as_json and output == "-":
             raise CommandError("--json and the calibrator cannot share standard output; name an --output file")
         check_output(output, force=force)
         with asked():
             calibrator, name = make_calibrator(method, parameter or (), logits=logits, renormalize=renormalize)
-        with reading(file, label, weight, None, probs, classes, logits, renormalize, decimal, on_error) as reader:
-            batches = LabelledBatches(reader)
+        with reading(
+            file, label, weight, None, probs, classes, logits, renormalize, decimal, on_error, segments
+        ) as reader:
             start = time.perf_counter()
-            fitted = fit_table(calibrator, batches, memory)
+            table: Labelled | LabelledBatches
+            if segments is not None:
+                fitted, table = fit_segments(calibrator, reader, memory)
+            else:
+                table = LabelledBatches(reader)
+                fitted = fit_table(calibrator, table, memory)
         seconds = time.perf_counter() - start
         read, used = fitted.batches_["rows"], fitted.batches_["rows_used"]
         store(fitted, output, force=force)
@@ -68,20 +80,18 @@ def fit(
                     "rows_used": used,
                     "passes": fitted.batches_["passes"],
                     "rows_skipped": reader.skipped.count,
-                    "classes": list(batches.classes),
-                    "columns": list(batches.columns),
+                    "classes": list(table.classes),
+                    "columns": list(table.columns),
                     "seconds": seconds,
                     "summary": fitted.summary().splitlines(),
                 }
             )
         elif output != "-":
-            typer.echo(
-                f"{output}: {name} fitted to {used:,} rows and {len(batches.classes)} classes in {seconds:.2g} s"
-            )
+            typer.echo(f"{output}: {name} fitted to {used:,} rows and {len(table.classes)} classes in {seconds:.2g} s")
             if used < read:
                 typer.echo(
                     f"These are a uniform sample of {read:,} rows: {name} needs them in memory. More --memory makes "
                     "it larger; `calibrant methods` tells which methods take all rows."
                 )
-            typer.echo(class_columns(batches.columns, batches.classes))
+            typer.echo(class_columns(table.columns, table.classes))
             typer.echo(fitted.summary())

@@ -28,6 +28,7 @@ def reading(
     renormalize: bool = False,
     decimal: str | None = None,
     on_error: OnError = OnError.stop,
+    segments: str | None = None,
 ) -> Iterator[RowReader]:
     """A reader of the rows in a file; at the end it says what was assumed about them and how many were left out."""
     from calibrant.files.tables.opening import opened_table
@@ -44,6 +45,7 @@ def reading(
             logits=logits,
             renormalize=renormalize,
             decimal=decimal,
+            segments=tuple(split_names(segments) or ()),
         )
         reader = RowReader(table, layout, skip_errors=on_error is OnError.skip)
         yield reader

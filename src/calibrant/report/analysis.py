@@ -109,6 +109,7 @@ def analyse(
     rows = compare(data, held_out, failed, recommended, level)
     gain = next(row for row in rows if row.name == recommended)
     group_rows, left_out = _group_rows(data, after, group, level)
+    off = group_name if any(row.gap_after.low > 0.0 or row.gap_after.high < 0.0 for row in group_rows) else ""
     was = views(data, level)
     now = views(after, level, beside=was)
     confidence = metrics["accuracy"].before, _gap(data, level, top_label=True)
@@ -149,7 +150,9 @@ def analyse(
         correction=correction,
         binary_map=binary_map,
         steps=tuple(
-            steps_in_python(recommended) if source.in_python else next_steps(judged, recommended, source.arguments)
+            steps_in_python(recommended, off)
+            if source.in_python
+            else next_steps(judged, recommended, source.arguments, off)
         ),
         command=source.command,
     )

@@ -297,18 +297,24 @@ def why_chosen(recommended: str, wanted: str | None, compared: Sequence[str]) ->
     return f"The default method, {DEFAULT}, is not among those compared."
 
 
-def next_steps(judged: Verdict, recommended: str, arguments: Sequence[str]) -> list[Step]:
-    """What to do, with commands that can be pasted into a shell."""
+def next_steps(judged: Verdict, recommended: str, arguments: Sequence[str], segments: str = "") -> list[Step]:
+    """What to do, with commands that can be pasted into a shell; `segments` names a column whose segments stay off."""
     words = " ".join(shlex.quote(word) for word in arguments) or "PREDICTIONS --label LABEL"
     fit = f"calibrant fit {words} --method {shlex.quote(recommended)} -o calibrator.json"
+    by_segment = f"calibrant fit {words} --segments {shlex.quote(segments)} -o calibrator.json"
+    corrected = (
+        [Step(f"Correct it in each {segments}: some stay off after calibration", by_segment)] if segments else []
+    )
     if judged.tone == "good":
         return [
             Step("Use the probabilities as they are, and look again when the data or the model change:"),
             Step("With other predictions", f"calibrant report {words} -o report.html"),
             Step("Calibration does little here; if you want it anyway", fit),
+            *corrected,
         ]
     return [
         Step("Learn the calibrator from all these rows", fit),
+        *corrected,
         Step(
             "Apply it to new predictions of the same model", "calibrant apply calibrator.json NEW.csv -o CALIBRATED.csv"
         ),
@@ -316,13 +322,16 @@ def next_steps(judged: Verdict, recommended: str, arguments: Sequence[str]) -> l
     ]
 
 
-def steps_in_python(recommended: str) -> list[Step]:
-    """What to do, as Python."""
+def steps_in_python(recommended: str, segments: str = "") -> list[Step]:
+    """What to do, as Python; `segments` names a column whose segments stay off."""
+    fit = f'calibrant.SegmentedCalibrator("{recommended}").fit(p, y, segments=group)'
+    corrected = [Step(f"Correct it in each {segments}: some stay off after calibration", fit)] if segments else []
     return [
         Step(
             "Learn the calibrator from all these rows",
             f'calibrator = calibrant.get_calibrator("{recommended}").fit(p, y)',
         ),
+        *corrected,
         Step("See what it found", "print(calibrator.summary())"),
         Step("Apply it to new predictions of the same model", "calibrated = calibrator.predict_proba(p_new)"),
         Step("Keep it", 'calibrant.save(calibrator, "calibrator.json")'),

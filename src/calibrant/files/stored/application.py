@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,10 @@ def apply_to_table(
     progress : callable, optional
         Wraps the iteration over chunks.
     """
+    segments = tuple(getattr(calibrator, "segment_columns_", ()))
+    if segments:
+        reader.table.require(segments)
+        reader.layout = replace(reader.layout, segments=segments)
     columns, place = calibrator_columns(calibrator, reader)
     taken = [name + suffix for name in columns.names if suffix and name + suffix in reader.table.columns]
     if taken:
@@ -157,7 +161,8 @@ def _replaced(
     names, style = columns.names, columns.style
     data = take_rows(rows)
     if len(rows.values):
-        calibrated = calibrator.predict_proba(_as_fitted(calibrator, rows.values, place))
+        beside = {} if rows.segments is None else {"segments": dict(zip(calibrator.segment_columns_, rows.segments.T))}
+        calibrated = calibrator.predict_proba(_as_fitted(calibrator, rows.values, place), **beside)
     else:
         calibrated = np.empty((0, len(calibrator.classes_)), dtype=rows.values.dtype)
     cells = dict(zip(data.schema.names, data.columns))

@@ -40,11 +40,12 @@ class Layout:
     logits: bool = False
     renormalize: bool = False
     decimal: str | None = None
+    segments: tuple[str, ...] = ()
 
     @property
     def reserved(self) -> list[str]:
         """Columns that are not probabilities."""
-        return [name for name in (self.label, self.weight, self.group) if name is not None]
+        return [name for name in (self.label, self.weight, self.group, *self.segments) if name is not None]
 
     @property
     def rules(self) -> dict[str, bool]:
@@ -66,6 +67,8 @@ class Rows:
     weight: NDArray[np.float64] | None
     group: NDArray[Any] | None
     kept: NDArray[np.bool_] | None
+    #: Cells of the columns of segments as texts, (n, c).
+    segments: NDArray[Any] | None = None
 
 
 @dataclass
@@ -207,8 +210,12 @@ class RowReader:
             bad |= ~(np.isfinite(weight) & (weight >= 0))
         if layout.group is not None:
             group = np.array(to_text(batch.data.column(layout.group)).to_pylist(), dtype=object)
+        segments = None
+        if layout.segments:
+            texts = [to_text(batch.data.column(name)).to_pylist() for name in layout.segments]
+            segments = np.array(texts, dtype=object).T
         if not bad.any():
-            return Rows(batch, values, codes, weight, group, None)
+            return Rows(batch, values, codes, weight, group, None, segments)
         row = int(np.argmax(bad))
         unreadable = {name: cell.unreadable[row] for name, cell in zip(names, cells) if row in cell.unreadable}
         reason, *hints = self._reason(batch, row, values[row], columns, unreadable, codes, weight)
@@ -224,6 +231,7 @@ class RowReader:
             None if weight is None else weight[kept],
             None if group is None else group[kept],
             kept,
+            None if segments is None else segments[kept],
         )
 
     def _reason(
@@ -295,6 +303,7 @@ class Labelled:
     columns: tuple[str, ...]
     #: Usable rows of the table: more than there are here if these are a sample.
     n_usable: int
+    segments: NDArray[Any] | None = None
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -307,6 +316,7 @@ def read_all(reader: RowReader, most_cells: float = np.inf) -> Labelled:
     columns = reader.find()
     names = ["values", "codes"]
     names += [name for name in ("weight", "group") if getattr(reader.layout, name) is not None]
+    names += ["segments"] if reader.layout.segments else []
     reservoir = Reservoir(max(1, int(min(most_cells, sys.maxsize) // len(columns.names))), seed=0)
     for part in reader.read(columns):
         reservoir.add([getattr(part, name) for name in names])
@@ -321,6 +331,7 @@ def read_all(reader: RowReader, most_cells: float = np.inf) -> Labelled:
         columns.classes,
         columns.names,
         reservoir.seen,
+        found.get("segments"),
     )
 
 

@@ -1,0 +1,64 @@
+"""`calibrant fit --segments` and `calibrant apply` on files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibrant
+from calibrant import SegmentedCalibrator
+from tests.cli.test_commands import ok, run
+
+
+@pytest.fixture
+def table():
+    """The second class is three times as likely in the west; ages matter nothing."""
+    rng = np.random.default_rng(0)
+    p, region = rng.random(3000), rng.choice(["north", "west"], 3000)
+    odds = p / (1 - p) * np.where(region == "west", 3.0, 1.0)
+    y = np.where(rng.random(3000) < odds / (1 + odds), "yes", "no")
+    return pd.DataFrame({"p_no": 1 - p, "p_yes": p, "truth": y, "region": region, "age": rng.integers(18, 80, 3000)})
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_fit_and_apply_read_the_columns_of_segments(table, kind, tmp_path):
+    file, cal, out = (tmp_path / name for name in (f"p.{kind}", "cal.json", f"out.{kind}"))
+    write = table.to_csv if kind == "csv" else table.to_parquet
+    write(file, index=False)
+    done = ok("fit", file, "--label", "truth", "-m", "ts", "--segments", "region,age", "-o", cal)
+    assert "region = west" in done.stdout
+    ok("apply", cal, file, "-o", out)
+    written = pd.read_csv(out) if kind == "csv" else pd.read_parquet(out)
+    p, frame = table[["p_no", "p_yes"]], table[["region", "age"]]
+    expected = SegmentedCalibrator("ts").fit(p.to_numpy(), table["truth"], segments=frame)
+    stored = calibrant.load(cal)
+    assert stored.segment_columns_["age"].dtype == np.float64
+    np.testing.assert_allclose(written["p_yes"], expected.predict_proba(p.to_numpy(), segments=frame)[:, 1], atol=1e-5)
+    np.testing.assert_allclose(written["p_yes"], stored.predict_proba(p, segments=frame)[:, 1], atol=1e-12)
+
+
+def test_what_is_missing_is_named(table, tmp_path):
+    table.to_csv(tmp_path / "p.csv", index=False)
+    done = run("fit", tmp_path / "p.csv", "--label", "truth", "--segments", "city", "-o", tmp_path / "cal.json")
+    assert done.exit_code == 2
+    assert "city" in done.stderr
+    fit = ["--label", "truth", "-m", "ts", "--segments", "region", "--json", "-o", tmp_path / "cal.json"]
+    found = json.loads(ok("fit", tmp_path / "p.csv", *fit).stdout)
+    assert found["rows"] == found["rows_used"] == 3000
+    table.drop(columns="region").to_csv(tmp_path / "new.csv", index=False)
+    done = run("apply", tmp_path / "cal.json", tmp_path / "new.csv", "-o", tmp_path / "out.csv")
+    assert done.exit_code == 2
+    assert "region" in done.stderr
+    done = run("export", tmp_path / "cal.json", "-o", tmp_path / "cal.py")
+    assert done.exit_code != 0
+    assert "segment" in done.stderr
+
+
+def test_the_report_says_what_to_do(table, tmp_path):
+    table.to_csv(tmp_path / "p.csv", index=False)
+    report = ["--label", "truth", "--group", "region", "-o", tmp_path / "r.html", "--methods", "ts"]
+    ok("report", tmp_path / "p.csv", *report)
+    assert "--segments region" in (tmp_path / "r.html").read_text()
