@@ -192,7 +192,8 @@ class SegmentedCalibrator(Calibrator):
         errors = []
         for column, (name, values) in zip(levels.T, self.segment_columns_.items()):
             then, now = (segment_calibration(y, p, column, classes=range(before.shape[1])) for p in (before, after))
-            errors.append((name, then.error, now.error))
+            # The error after the correction is left out: over all folds together held-out means agree too well.
+            errors.append((name, then.error))
             for i, code in enumerate(then.segments):
                 j = 1 if before.shape[1] == 2 else int(np.argmax(np.abs(then.observed[i] - then.predicted[i])))
                 shares = [float(share[i, j]) for share in (then.observed, then.predicted, now.predicted)]
@@ -269,12 +270,12 @@ class SegmentedCalibrator(Calibrator):
         >>> print(SegmentedCalibrator("ts").fit(p, y, segments={"region": region}).summary())
         SegmentedCalibrator, fitted to 2,000 rows by region: 2 levels, ridge of strength 1.
         On rows held out it saves 0.0548 of log loss, with a standard error of 0.0076.
-        Multicalibration error by region: 0.1929 by the global map, 0.0000 now.
+        The global map has a multicalibration error of 0.1929 by region.
         Segments that the global map gets wrong most surely:
         region = west (978 rows): True 29.7% observed, 49.3% by the global map, 29.6% now
         region = north (1,022 rows): True 49.8% observed, 50.4% by the global map, 49.8% now
         """
-        what = " and ".join(self.segment_columns_) + (", crossed" if self.crossed else "")
+        what = ", ".join(self.segment_columns_) + (" (crossed)" if self.crossed else "")
         rows = count(float(self.class_counts_.sum()))
         start = f"SegmentedCalibrator, fitted to {rows} rows by {what}"
         if not np.isfinite(self.strength_):
@@ -286,8 +287,8 @@ class SegmentedCalibrator(Calibrator):
                 f"{number(self.gain_error_)}."
             )
             lines += [
-                f"Multicalibration error by {name}: {number(before)} by the global map, {number(after)} now."
-                for name, before, after in self.errors_
+                f"The global map has a multicalibration error of {number(error)} by {name}."
+                for name, error in self.errors_
             ]
             lines.append("Segments that the global map gets wrong most surely:")
             lines += [
