@@ -22,7 +22,9 @@ check: $(VENV)/.test
 	$(BIN)/mypy
 
 # The site, in docs/_build/html: warnings are errors, every example of the gallery runs, and links inside are checked.
+# Made pages go first: one whose source is gone would be a warning.
 docs: $(VENV)/.docs
+	rm -rf docs/generated docs/gallery
 	$(BIN)/python -m sphinx -b html -W --keep-going -j auto docs docs/_build/html
 	$(BIN)/python tools/check_links.py docs/_build/html
 

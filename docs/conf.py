@@ -25,6 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "mathml",
     "made_pages",
+    "see_also",
 ]
 exclude_patterns = ["_build", "_ext", "_templates"]
 templates_path = ["_templates"]
@@ -82,5 +83,6 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": []}
+# Pages without neighbours need no navigation beside them.
+html_sidebars = {page: [] for page in ("index", "choosing", "results", "gallery/index")}
 html_math_renderer = "mathml"

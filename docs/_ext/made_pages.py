@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from docutils import nodes
 
 from calibrant.cli import app as program
 
@@ -48,7 +49,8 @@ def api_page() -> str:
 
 
 def _help(command: Any, name: str, parent: Any = None) -> list[str]:
-    context = command.context_class(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100)
+    settings = {**command.context_settings, "max_content_width": 100, "terminal_width": 100}
+    context = command.context_class(command, info_name=name, parent=parent, **settings)
     lines = [f"## {context.command_path}", "", "```text", command.get_help(context).rstrip(), "```", ""]
     if hasattr(command, "list_commands"):
         for inner in command.list_commands(context):
@@ -79,7 +81,17 @@ def _of_scikit_learn(app: Any, what: str, name: str, obj: Any, skip: bool, optio
     return True if str(getattr(function, "__module__", "")).startswith("sklearn") else None
 
 
+def _trim(app: Any, doctree: nodes.document) -> None:
+    """Take away the empty line that ends a tested snippet."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext():  # else it is marked up already
+            text = block.astext().rstrip("\n")
+            block.rawsource, block.children = text, []
+            block += nodes.Text(text)
+
+
 def setup(app: Any) -> dict[str, bool]:
+    app.connect("doctree-read", _trim)
     app.connect("autodoc-skip-member", _of_scikit_learn)
     # Before Sphinx looks for pages, and autosummary for lists of names.
     write_pages(app)
