@@ -41,6 +41,8 @@ class Page(HTMLParser):
 def faults(root: Path) -> Iterator[str]:
     """What is wrong, one sentence each."""
     pages = {path.resolve(): Page(path) for path in sorted(root.rglob("*.html")) if "_static" not in path.parts}
+    if not pages:
+        yield f"{root} has no pages"
     for path, page in pages.items():
         name = path.relative_to(root.resolve())
         for link in page.links + page.loads:

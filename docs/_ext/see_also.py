@@ -1,4 +1,4 @@
-"""What belongs together: adds "See also" to the page of each name, and to that of a calibrator where it was published."""
+"""What belongs together: adds "See also" to the page of a name, and to a calibrator's page where it was published."""
 
 from __future__ import annotations
 
@@ -57,12 +57,13 @@ def _neighbours() -> dict[str, list[str]]:
 
 
 def _add(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    if neighbours := app.calibrant_neighbours.get(name):
+    neighbours = app.calibrant_neighbours.get(name)
+    if neighbours and "See Also" not in lines:
         lines += ["", "See Also", "--------"]
         for other in neighbours:
             summary = (inspect.getdoc(_found(other)) or "").split("\n\n")[0].replace("\n", " ")
             lines.append(f"calibrant.{other} : {summary}")
-    if inspect.isclass(obj):
+    if inspect.isclass(obj) and "References" not in lines:
         published = {i.reference for i in list_calibrators() if i.reference and i.factory.endswith(f":{obj.__name__}")}
         if published:
             lines += ["", "References", "----------", "; ".join(sorted(published)), ""]
