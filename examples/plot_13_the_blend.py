@@ -2,8 +2,8 @@
 What the default found
 ======================
 
-`AutoCalibrator` weighs its members by what they predict out of fold. With few rows it trusts the predictions
-as they are; with more, the members take over.
+`AutoCalibrator` weighs its members by what they predict out of fold. With few rows much of the weight stays with
+the predictions as they are; with more, the members take over.
 """
 
 import matplotlib.pyplot as plt
