@@ -92,7 +92,13 @@ def test_users_register_their_own(monkeypatch):
 
 def test_every_calibrator_class_can_be_imported_from_the_package():
     package = calibrant.calibrators
-    modules = [importlib.import_module(m.name) for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    modules = []
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        try:
+            modules.append(importlib.import_module(found.name))
+        except ModuleNotFoundError as error:  # a home of rows that needs what is not installed
+            if error.name not in ("torch", "dask"):
+                raise
     classes = {
         cls
         for module in modules

@@ -45,7 +45,7 @@ def test_files_of_a_report(tmp_path, results, monkeypatch):
             assert (tmp_path / "out" / "tables" / f"{name}.{ending}").is_file()
     assert len(list((tmp_path / "out" / "figures").glob("*.png"))) == 2
     page = report.page.read_text()
-    assert page.count("data:image/png") == 2
+    assert page.count("data:image/webp") == 2
     assert "calibrant bench run &#39;a b&#39;" in page
     assert "numpy&nbsp;9.9" in page
     assert "python&nbsp;" in page
@@ -114,7 +114,7 @@ def test_published_report_shows_the_paper(tmp_path, published):
     )
     assert run.exit_code == 0, run.output
     assert "sms            MS              *-0.0046  *-0.0210           1365" in run.output
-    assert (tmp_path / "leaderboard.html").read_text().count("data:image/png") == 10
+    assert (tmp_path / "leaderboard.html").read_text().count("data:image/webp") == 10
     assert len(list((tmp_path / "figures").glob("*.pdf"))) == 10
     ranks = pd.read_csv(tmp_path / "tables" / "ranks_logloss.csv").set_index("method")["rank"].round(1)
     assert ranks["sms"] == 1.9
