@@ -44,6 +44,7 @@ TABLES = [
     ("carData", "Chile", "vote", ["region", "sex", "education"], []),
     ("carData", "WVS", "poverty", ["country", "gender"], []),
     ("ggplot2", "diamonds", "cut", ["color", "clarity"], []),
+    ("openintro", "loans_full_schema", "grade", ["state", "homeownership"], ["sub_grade", "interest_rate"]),
 ]
 ROWS, FEWEST = 5000, 50
 
