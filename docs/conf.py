@@ -85,4 +85,6 @@ html_theme_options = {
 }
 # Pages without neighbours need no navigation beside them.
 html_sidebars = {page: [] for page in ("index", "choosing", "results", "gallery/index")}
+# Light or dark as the reader's system is.
+html_context = {"default_mode": "auto"}
 html_math_renderer = "mathml"
