@@ -6,8 +6,6 @@ A linear support vector machine has no probabilities at all. `CalibratedClassifi
 decision values.
 """
 
-import warnings
-
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
@@ -17,7 +15,6 @@ from sklearn.svm import LinearSVC
 from calibrant import CalibratedClassifier
 from calibrant.plots import ReliabilityDisplay
 
-warnings.simplefilter("error")
 X, y = load_breast_cancer(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
 model = CalibratedClassifier(make_pipeline(StandardScaler(), LinearSVC(random_state=0)), method="logistic")
