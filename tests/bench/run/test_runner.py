@@ -82,6 +82,7 @@ def test_results_are_tidy_and_right(source: MemorySource, file: Path, tmp_path: 
     assert run["command"] == sys.argv
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 def test_a_bad_method_leaves_its_row_and_the_run_goes_on(source: MemorySource, tmp_path: Path) -> None:
     names = ["Failing", "Hanging", "Crashing", "Narrow", "Undefined", "Talkative", "Shrink"]
     one = source.experiments()[:1]
@@ -107,6 +108,7 @@ def test_a_bad_method_leaves_its_row_and_the_run_goes_on(source: MemorySource, t
     assert table.loc["Failing", "logloss"] == ""
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 def test_what_is_done_is_not_done_again(file: Path, tmp_path: Path) -> None:
     method, count = shrink(tmp_path)
     out = tmp_path / "out"
@@ -155,6 +157,7 @@ def test_a_new_version_runs_again(source: MemorySource, tmp_path: Path, monkeypa
     assert first.fingerprint != make_spec("changing_methods:Shrink", {"weight": 0.5}).fingerprint
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 def test_a_torn_line_is_ignored(file: Path, tmp_path: Path) -> None:
     method, count = shrink(tmp_path)
     out = tmp_path / "out"
@@ -193,6 +196,7 @@ def test_killed_without_warning_it_continues(file: Path, tmp_path: Path) -> None
     assert (pd.read_parquet(out / "results.parquet")["status"] == "ok").all()
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 def test_merged_folders_continue_like_any_other(source: MemorySource, tmp_path: Path) -> None:
     two = source.experiments()[:2]
     for name, experiment in zip("ab", two):
@@ -217,6 +221,7 @@ def test_merging_keeps_what_finished(tmp_path: Path) -> None:
         assert pd.read_csv(out / "results.csv")["logloss"].tolist() == [expected]
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 def test_subsampling_is_seeded_and_counts_as_other_data(source: MemorySource, tmp_path: Path) -> None:
     from calibrant.bench.run.draws import subsampled
 

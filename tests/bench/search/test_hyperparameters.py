@@ -120,6 +120,7 @@ def test_space_is_the_papers(tmp_path, source):
     assert min(strengths) < 1 < max(strengths)
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 @pytest.mark.usefixtures("here")
 def test_resumed_and_interrupted_searches_end_as_an_uninterrupted_one(tmp_path, source, monkeypatch):
     whole = search_hyperparameters(source, tmp_path / "whole", SearchOptions("svs", n_trials=12))
@@ -211,6 +212,7 @@ def test_comparison_is_a_paired_test_over_datasets():
     assert "too few" in one.sentence()
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 @pytest.mark.usefixtures("writing")
 def test_files_and_redrawing(tmp_path, source):
     search_hyperparameters(source, tmp_path, SearchOptions("sms", n_trials=3, penalty="lasso"))

@@ -135,6 +135,7 @@ def test_harm_is_told_apart_from_gains(changes):
     assert "needs" not in text.partition("any change is harm")[2]
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 def test_report_with_draws(changes, tmp_path, monkeypatch):
     needs("matplotlib")
     needs("jinja2")

@@ -106,6 +106,7 @@ def test_odd_results_end_in_a_page_with_a_note(tmp_path, results, spoil):
     assert report.notes
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 @pytest.mark.published
 def test_published_report_shows_the_paper(tmp_path, published):
     run = CliRunner().invoke(

@@ -131,6 +131,7 @@ def test_colours_differ_and_are_the_same_in_all_figures(make_results):
     assert methods["colour"].is_unique
 
 
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 def test_redrawn_from_csv_is_identical(tmp_path, results):
     tables, _ = build_tables(check_results(results))
     for table in tables.values():
