@@ -190,5 +190,5 @@ def test_errors_say_what_to_do() -> None:
         SegmentedCalibrator(TS).fit(p, y, segments={})
     with pytest.raises(ValueError, match="'age' of segments held numbers in fit"):
         calibrator.predict_proba(p, segments={**frame, "age": ["old"] * 200})
-    with pytest.raises(NotImplementedError, match="depends on the segment"):
+    with pytest.raises(TypeError, match="depends on the segment"):
         calibrator.steps()

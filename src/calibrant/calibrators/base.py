@@ -26,16 +26,10 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
 from calibrant.inputs.dense import from_rows, labelled_rows, to_rows
-from calibrant.inputs.labels import (
-    check_labels,
-    check_sample_weight,
-    encode,
-    name_columns,
-    order_of_names,
-    warn_of_missing_information,
-)
+from calibrant.inputs.labels import check_labels, encode, name_columns, order_of_names, warn_of_missing_information
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.inputs.soft_labels import is_matrix, repeated_rows
+from calibrant.inputs.weights import check_sample_weight
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.softmax.rows.base import Rows
@@ -222,7 +216,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         >>> get_calibrator("ts", smoothing=False).fit([0.1, 0.2, 0.6, 0.9], [0, 1, 0, 1]).steps()
         [Log(), Scale(factor=0.478..., shift=0.0), Softmax()]
         """
-        raise NotImplementedError(
+        # Methods that run other packages' models write `_map` instead: there is nothing of theirs to list.
+        raise TypeError(
             f"The map of {type(self).__name__} is not a list of steps, so it runs in Python with this class only."
         )
 

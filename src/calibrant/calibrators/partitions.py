@@ -13,16 +13,9 @@ import dask
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.labels import (
-    check_counts,
-    check_labels,
-    distinct,
-    encode,
-    name_columns,
-    row_weights,
-    warn_of_missing_information,
-)
+from calibrant.inputs.labels import check_labels, distinct, encode, name_columns, warn_of_missing_information
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
+from calibrant.inputs.weights import check_counts, row_weights
 from calibrant.inputs.words import CALIBRATOR
 from calibrant.softmax.rows.dask import DaskRows
 from calibrant.softmax.rows.memory import ArrayRows

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs.batches import BatchReader
-from calibrant.inputs.labels import check_counts, check_total_weight, distinct, encode
+from calibrant.inputs.labels import distinct, encode
+from calibrant.inputs.weights import check_counts, check_total_weight
 from calibrant.progress import ProgressBar
 from calibrant.softmax.rows.sums import Block
 from calibrant.typing import FloatArray

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calibrant.inputs.labels import check_labels, check_sample_weight, encode, name_columns
+from calibrant.inputs.labels import check_labels, encode, name_columns
 from calibrant.inputs.tensors import tensor_log_probabilities, widest_dtype
+from calibrant.inputs.weights import check_sample_weight
 from calibrant.softmax.rows.tensors import TorchRows
 from calibrant.steps import Steps
 from calibrant.steps.torch_modules import predict_from_logs

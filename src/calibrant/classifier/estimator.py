@@ -28,7 +28,8 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 from calibrant.calibrators.registry import get_calibrator
 from calibrant.classifier.fold_fitting import fit_calibrator, fit_fold
 from calibrant.classifier.pair import CalibratedPair, log_scores, response_method
-from calibrant.inputs.labels import CalibrationWarning, check_labels, check_sample_weight, encode
+from calibrant.inputs.labels import CalibrationWarning, check_labels, encode
+from calibrant.inputs.weights import check_sample_weight
 from calibrant.typing import FloatArray, IntArray
 
 #: scikit-learn's own methods, which calibrate decision values rather than log-probabilities where there are both.

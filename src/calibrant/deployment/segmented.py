@@ -147,7 +147,7 @@ class SegmentedCalibrator(Calibrator):
         return self
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        _given(None)
+        raise _without_segments()
 
     def _fit_segments(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, frame: dict[str, NDArray[Any]]
@@ -249,13 +249,14 @@ class SegmentedCalibrator(Calibrator):
         return self.classes_[self.predict_proba(X, segments=segments).argmax(axis=1)]
 
     def steps(self) -> list[Step]:
-        raise NotImplementedError(
+        # A step sees probabilities alone; that this map needs more is its nature, not something left to do.
+        raise TypeError(
             "The map of SegmentedCalibrator depends on the segment of a row, which is no list of steps on its "
             "probabilities: it runs in Python with this class only. Its global map, calibrator_, can be exported."
         )
 
     def _map(self, x: FloatArray) -> FloatArray:
-        return np.asarray(_given(None))
+        raise _without_segments()
 
     def summary(self) -> str:
         """What the segments are, whether they matter, and the worst of them before and after, on rows held out.
@@ -328,11 +329,15 @@ class SegmentedCalibrator(Calibrator):
 
 def _given(segments: Any) -> Any:
     if segments is None:
-        raise ValueError(
-            "SegmentedCalibrator needs segments=, a frame with the columns that tell the segment of each row, in fit "
-            "and in predict_proba."
-        )
+        raise _without_segments()
     return segments
+
+
+def _without_segments() -> ValueError:
+    return ValueError(
+        "SegmentedCalibrator needs segments=, a frame with the columns that tell the segment of each row, in fit "
+        "and in predict_proba."
+    )
 
 
 def _mapped(calibrator: Any, x: FloatArray) -> FloatArray:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.labels import check_labels, row_weights
+from calibrant.inputs.labels import check_labels
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.inputs.sources import Source
+from calibrant.inputs.weights import row_weights
 from calibrant.typing import FloatArray
 
 #: Numbers of predictions that are checked at a time.

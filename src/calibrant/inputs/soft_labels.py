@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.labels import check_sample_weight
 from calibrant.inputs.predictions import to_numpy
+from calibrant.inputs.weights import check_sample_weight
 from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.typing import FloatArray, IntArray
 

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.inputs.labels import check_labels, check_sample_weight, encode, name_columns
+from calibrant.inputs.labels import check_labels, encode, name_columns
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
 from calibrant.inputs.soft_labels import is_matrix, repeated_rows
+from calibrant.inputs.weights import check_sample_weight
 from calibrant.inputs.words import METRIC
 from calibrant.typing import AnyFloatArray, AnyIntArray
 

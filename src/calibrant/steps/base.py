@@ -8,6 +8,7 @@ holds lists of steps itself. Everything here needs NumPy alone, and a row's resu
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -29,7 +30,7 @@ class NotSupportedError(ValueError):
     """A map that a target cannot express."""
 
 
-class Step:
+class Step(ABC):
     """Base of the steps, which are frozen dataclasses; `kind` is the name in files.
 
     Calibrators make steps of what they know to be right; `decode` makes and checks those that come from a file.
@@ -47,9 +48,9 @@ class Step:
         """The number of columns returned, if that is not one of the input's."""
         return 0
 
+    @abstractmethod
     def apply(self, x: FloatArray) -> FloatArray:
         """The step's result for rows `x` (n, width), which may be overwritten."""
-        raise NotImplementedError
 
     def check(self, width: int) -> int:
         """The number of columns returned for `width` columns; a ValueError if the arrays do not fit them."""

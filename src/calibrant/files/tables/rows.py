@@ -20,8 +20,8 @@ from calibrant.files.tables.cells import label_codes, read_labels, to_text
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns
 from calibrant.files.tables.numeric import NumberStyle, to_numbers
 from calibrant.files.tables.table import Batch, RequestError, Table, TableError
-from calibrant.inputs.labels import LARGEST_TOTAL
 from calibrant.inputs.rows import complete, examine, find_fault
+from calibrant.inputs.weights import LARGEST_TOTAL
 from calibrant.optional import require
 
 #: A column with more different values than this is not one of class labels.
