@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-OPTIONAL := peer or torch or export or browser or sklearn_suite or slow
+OPTIONAL := peer or torch or export or browser or program or sklearn_suite or slow
 
 .PHONY: demo test test-optional check docs clean
 

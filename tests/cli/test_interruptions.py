@@ -16,7 +16,7 @@ from calibrant.cli import app
 ROWS = "p_a,p_b,y\n" + "0.25,0.75,b\n0.5,0.5,a\n0.75,0.25,a\n" * 20
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no such signals to a process")
 @pytest.mark.parametrize(
     ("number", "code", "word"), [(signal.SIGTERM, 143, "Terminated"), (signal.SIGINT, 130, "Interrupted")]
 )

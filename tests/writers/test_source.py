@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -13,10 +11,12 @@ from calibrant.steps import Function, Log, Softmax, Trees
 from calibrant.writers import c_source, javascript, python_source
 from calibrant.writers.calls import NotSupportedError, pieces
 from calibrant.writers.exporting import ParityError, export_with_proof, prove
+from tests.needs import needs_program
 from tests.steps.maps import CASES, fitted
 
 LANGUAGES = {"python": python_source, "js": javascript, "c": c_source}
 PROGRAMS = {"js": "node", "c": "cc"}
+OTHERS = [pytest.param(language, marks=pytest.mark.program) for language in PROGRAMS]
 HOSTILE = ['"; DROP TABLE x; --', "</script><script>alert(1)</script>", "*/ int main(", "\\'\"", "a\nb\r\u2028", "😀 é"]
 
 #: Together they use every step.
@@ -44,8 +44,8 @@ def boosted(k: int = 3) -> runtime.Map:
 
 
 def compare(language, map_, rows):
-    if shutil.which(PROGRAMS.get(language, "true")) is None:
-        pytest.skip(f"{PROGRAMS[language]} is not installed")
+    if language in PROGRAMS:
+        needs_program(PROGRAMS[language])
     module = LANGUAGES[language]
     found = module.run(module.write(map_, []), map_, rows)
     np.testing.assert_allclose(found, map_.predict_proba(rows), rtol=0, atol=1e-12)
@@ -57,19 +57,19 @@ def test_python_predicts_the_same(name, k):
     compare("python", calibrator.to_map(), rows)
 
 
-@pytest.mark.parametrize("language", ["js", "c"])
+@pytest.mark.parametrize("language", OTHERS)
 @pytest.mark.parametrize(("name", "k"), COMPILED)
 def test_other_languages_predict_the_same(language, name, k):
     calibrator, rows = fitted(name, k)
     compare(language, calibrator.to_map(), rows)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", ["python", *OTHERS])
 def test_trees(language):
     compare(language, boosted(), np.random.default_rng(1).dirichlet(np.ones(3), size=200))
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", ["python", *OTHERS])
 def test_hostile_names_and_reordered_columns(language):
     map_ = runtime.Map(HOSTILE, [Log(), Softmax()], columns=np.array([5, 0, 1, 2, 4, 3]))
     compare(language, map_, np.random.default_rng(1).dirichlet(np.ones(6), size=20))
@@ -82,7 +82,7 @@ def test_hostile_names_and_reordered_columns(language):
         assert scope["CLASSES"] == HOSTILE
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", ["python", *OTHERS])
 def test_rows_to_rescale(language):
     map_ = runtime.Map(["a", "b"], [Log(), Softmax()], renormalize=True)
     compare(language, map_, np.array([[3.0, 1.0], [0.2, 0.2], [1e300, 3e300]]))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.needs import needs
+from tests.needs import needs, needs_program
 
 pytestmark = pytest.mark.bench
 pd = needs("pandas")
@@ -95,13 +94,13 @@ def page_rows(results: pd.DataFrame, filters: dict[str, str], methods: list[str]
         "methods": [names.index(method) for method in methods],
     }
     program = Path(__file__).parents[1] / "page_numbers.js"
-    command = [str(shutil.which("node")), str(program)]
+    command = [needs_program("node"), str(program)]
     done = subprocess.run(command, input=json.dumps(order), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return {row[0]: row[1:] for row in json.loads(done.stdout)["rows"]}
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="runs the page's script under node")
+@pytest.mark.program
 @pytest.mark.parametrize("seed", range(2))
 def test_the_page_ranks_like_the_tables(seed: int) -> None:
     results = spoiled(seed)

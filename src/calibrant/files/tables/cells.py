@@ -54,7 +54,7 @@ def label_codes(column: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
     column, pa = decoded(column), require("pyarrow", extra="cli")
     try:
         encoded = column.dictionary_encode()  # of few labels: they alone are turned into text
-    except pa.ArrowNotImplementedError:
+    except pa.ArrowNotImplementedError:  # Arrow cannot encode nested types; `to_text` refuses them by name
         encoded = to_text(column).dictionary_encode()
     texts = to_text(encoded.dictionary).to_pylist()
     known = np.array([place.get(text, place.get(_whole(text), -1)) for text in texts] or [-1])
