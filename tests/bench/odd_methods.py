@@ -83,6 +83,14 @@ class Overwriting(Shrink):
         return p
 
 
+class Spoiling(Shrink):
+    """Leaves NumPy without logarithms."""
+
+    def fit(self, p: np.ndarray, y: np.ndarray) -> Spoiling:
+        np.log = None
+        return self
+
+
 class Scribbling(Shrink):
     """Writes to every descriptor it finds, and reads what it can from standard input."""
 

@@ -14,6 +14,7 @@ import pytest
 
 from calibrant.bench.run.calls import Batch, Call
 from calibrant.bench.run.fits import Setting, fit_method
+from calibrant.bench.run.homes import WorkerHomes
 from calibrant.bench.run.method_spec import make_spec
 from calibrant.bench.run.plan import Options
 from calibrant.bench.run.pool import ProcessPool
@@ -70,6 +71,15 @@ def test_what_a_method_left_behind_ends_with_its_time(setting: Setting, tmp_path
     children = [int(line) for line in (tmp_path / "pids").read_text().split()]
     assert children
     assert all(ended(pid) for pid in children)
+
+
+def test_a_class_from_elsewhere_keeps_what_it_spoils_to_itself(setting: Setting) -> None:
+    specs = [make_spec(name) for name in ("ts", "tests.bench.odd_methods:Spoiling", "ts")]
+    homes = WorkerHomes()
+    alone, odd, after = homes.run([Call(fit_method, (setting, spec), spec.make, spec.home) for spec in specs])
+    homes.shut()
+    assert odd.value["status"] == "failed"  # of its own doing: the losses need logarithms
+    assert after.value["logloss"] == alone.value["logloss"]
 
 
 @posix

@@ -20,11 +20,14 @@ class Call:
         Its arguments; what several calls of a batch share is sent once.
     prepare : callable or None
         Called first, outside of the time limit: imports.
+    home : str
+        Calls of different homes are never made by the same process.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     prepare: Callable[[], Any] | None = None
+    home: str = ""
 
 
 @dataclass(frozen=True)

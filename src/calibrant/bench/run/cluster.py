@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.bench.run.calls import Answer, Answered, Batch, Call
-from calibrant.bench.run.process import WorkerProcess
+from calibrant.bench.run.homes import WorkerHomes
 from calibrant.optional import require
 
 # Batches kept at the scheduler for each thread of the cluster: none waits for us, and few arrays wait with them.
@@ -178,11 +178,11 @@ class _Calls:
 
 def _make_calls(batch: _Calls, time_limit: float | None) -> list[Answer]:
     """Runs on a worker: each of its threads keeps a process of its own from batch to batch."""
-    process: WorkerProcess | None = getattr(_here, "process", None)
+    process: WorkerHomes | None = getattr(_here, "process", None)
     if process is None or _here.limit != time_limit:
         if process is not None:
             process.shut()
-        process, _here.limit = WorkerProcess(time_limit), time_limit
+        process, _here.limit = WorkerHomes(time_limit), time_limit
         _here.process = process
     answers: Iterator[Answer] = process.run(batch.calls)
     return list(answers)

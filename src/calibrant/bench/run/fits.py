@@ -41,7 +41,7 @@ def run_fits(
         for unit in units:
             arrays = source.load(unit.experiment) if file is None else None
             setting = Setting(unit.experiment, file, arrays, options)
-            yield Batch(unit, tuple(Call(fit_method, (setting, spec), spec.make) for spec in unit.specs))
+            yield Batch(unit, tuple(Call(fit_method, (setting, spec), spec.make, spec.home) for spec in unit.specs))
 
     with closing(pool.run(batches())) as answers:
         for batch, place, answer in answers:

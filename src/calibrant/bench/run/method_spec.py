@@ -54,6 +54,11 @@ class MethodSpec:
         text = json.dumps([self.target, self.params, self.version], sort_keys=True, default=repr)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    @property
+    def home(self) -> str:
+        """Whose code is run: the registry's (empty), or that of a module from elsewhere."""
+        return self.target.partition(":")[0] if ":" in self.target else ""
+
     def supports(self, n_classes: int) -> bool:
         """Whether the method can be fitted to this many classes."""
         return self.binary if n_classes == 2 else self.multiclass

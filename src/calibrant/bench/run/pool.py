@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.bench.run.calls import Answered, Batch
-from calibrant.bench.run.process import WorkerProcess
+from calibrant.bench.run.homes import WorkerHomes
 
 
 class ProcessPool:
@@ -33,7 +33,7 @@ class ProcessPool:
 
     def __init__(self, n_workers: int | None = None, time_limit: float | None = None) -> None:
         self.n_workers = n_workers or os.cpu_count() or 1
-        self._processes = [WorkerProcess(time_limit) for _ in range(self.n_workers)]
+        self._processes = [WorkerHomes(time_limit) for _ in range(self.n_workers)]
         self._runs: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 
@@ -65,7 +65,7 @@ class ProcessPool:
                 run.stopped.set()
                 self.close()
 
-    def _watch(self, process: WorkerProcess) -> None:
+    def _watch(self, process: WorkerHomes) -> None:
         while (run := self._runs.get()) is not None:
             run.work(process)
 
@@ -95,7 +95,7 @@ class _Run:
         self.stopped = threading.Event()
         self.answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-    def work(self, process: WorkerProcess) -> None:
+    def work(self, process: WorkerHomes) -> None:
         """Let one process take batches until none is left."""
         try:
             while (batch := self._next()) is not None:
