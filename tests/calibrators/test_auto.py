@@ -290,3 +290,29 @@ def test_many_classes_are_affordable_and_safe():
     test, labels = curved(2000, 80, seed=1)
     ts = mean_log_loss(TemperatureScalingCalibrator().fit(p, y).predict_proba(test), labels)
     assert mean_log_loss(AutoCalibrator().fit(p, y).predict_proba(test), labels) < ts + 0.01
+
+
+def test_a_vocabulary_needs_no_matrix(tmp_path):
+    p, y = curved(150, 220, 0)
+    auto = AutoCalibrator(classes=range(220)).fit(p, y)
+    assert auto.coef_.shape == (220, 5)
+    assert set(auto.chosen_) == {"temperature", "vector", "none"}
+    save(auto, tmp_path / "auto.json")
+    stored = load(tmp_path / "auto.json")
+    assert np.array_equal(stored.predict_proba(p), auto.predict_proba(p))
+    # The same coefficients on the diagonal of a matrix, as versions before stored them.
+    slope, intercept, *bends = auto.coef_.T
+    stored.coef_ = np.column_stack([np.diag(slope), intercept, *bends])
+    stored.check_state()
+    assert np.allclose(stored.predict_proba(p), auto.predict_proba(p), rtol=1e-9, atol=0.0)
+
+
+def test_a_fit_has_memory_for_its_rows_whatever_the_number_of_classes():
+    rng = np.random.RandomState(0)
+    assert len(rows_to_use(5000, 50_000, rng)) == 251
+    assert len(rows_to_use(10**6, 1000, rng)) == 10_000
+    p, y = curved(60, 30, 0)
+    auto = AutoCalibrator(classes=range(30)).fit(p, y)
+    assert "drawn at random" not in auto.summary()
+    auto.class_counts_ = auto.class_counts_ * 100.0
+    assert auto.summary().splitlines()[-1] == "It was fitted to 60 rows, drawn at random from 6,000."

@@ -61,6 +61,9 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         "renormalize": ["boolean"],
     }
 
+    #: Whether `_fit` itself takes no more than some of the rows, drawn at random.
+    _draws_rows: ClassVar[bool] = False
+
     classes_: NDArray[Any]
 
     def __init__(self, *, input: str = "probabilities", classes: Any = None, renormalize: bool = False) -> None:

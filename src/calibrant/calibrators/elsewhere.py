@@ -21,8 +21,10 @@ from calibrant.steps import Steps
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
 
-#: Arrays of more numbers are read block by block by methods that need only sums: a fit would hold several copies.
+#: Arrays of more numbers are read block by block by methods that need only sums, or only some of the rows: a fit would
+#: hold several copies. The memory (MiB) holds the rows that the latter are offered.
 LARGE = 1 << 27
+_MEMORY_MB, _MEMORY_TO_DRAW_FROM = 512.0, 4096.0
 
 
 def is_elsewhere(X: Any) -> bool:
@@ -51,9 +53,10 @@ def fit_elsewhere(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) ->
         from calibrant.calibrators.partitions import fit_partitions
 
         fit_partitions(calibrator, X, y, sample_weight)
-    elif sums and isinstance(X, np.ndarray) and X.size > LARGE:
+    elif isinstance(X, np.ndarray) and X.size > LARGE and (sums or calibrator._draws_rows):
         weights = [] if sample_weight is None else [to_numpy(sample_weight, "sample_weight")]
-        calibrator.fit_batches((X, to_numpy(y, "y"), *weights))
+        memory_mb = _MEMORY_MB if sums else _MEMORY_TO_DRAW_FROM
+        calibrator.fit_batches((X, to_numpy(y, "y"), *weights), memory_mb=memory_mb)
     else:
         return False
     return True

@@ -18,7 +18,7 @@ from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.newton import Newton
-from calibrant.steps import Curves, Kernel, Linear, Step, Steps, Sum, run, run_from_logs
+from calibrant.steps import Curves, Kernel, Linear, Scale, Step, Steps, Sum, run, run_from_logs
 from calibrant.steps.features import own_curves
 from calibrant.typing import FloatArray
 
@@ -87,16 +87,23 @@ class KernelFeatures:
 class Layout:
     """Where the additive model's coefficients stand: a row for each class, and columns in the order of the features.
 
-    Log-probabilities (k), one, kernel features (`n_kernel`), and the class's own curves (3).
+    Log-probabilities (k), one, kernel features (`n_kernel`), and the class's own curves (3). A `diagonal` model has one
+    column for the class's own log-probability instead of k: no matrix is made for a vocabulary.
     """
 
     k: int
     n_kernel: int = 0
+    diagonal: bool = False
+
+    @property
+    def n_logs(self) -> int:
+        """Columns of the log-probabilities."""
+        return 1 if self.diagonal else self.k
 
     @property
     def n_shared(self) -> int:
-        """Columns of the features that every class weighs by its own coefficients: all but the curves."""
-        return self.k + 1 + self.n_kernel
+        """Columns before the curves: of what every class weighs by its own coefficients, but for a diagonal model."""
+        return self.n_logs + 1 + self.n_kernel
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -104,15 +111,15 @@ class Layout:
 
     def matrix(self, theta: FloatArray) -> FloatArray:
         """The coefficients of the log-probabilities, a view."""
-        return theta[:, : self.k]
+        return theta[:, : self.n_logs]
 
     def intercepts(self, theta: FloatArray) -> FloatArray:
         """The coefficients of one, a view."""
-        return theta[:, self.k]
+        return theta[:, self.n_logs]
 
     def kernel(self, theta: FloatArray) -> FloatArray:
         """The coefficients of the kernel features, a view."""
-        return theta[:, self.k + 1 : self.n_shared]
+        return theta[:, self.n_logs + 1 : self.n_shared]
 
     def curves(self, theta: FloatArray) -> FloatArray:
         """The coefficients of the curves, a view."""
@@ -125,7 +132,10 @@ class Layout:
         """Coefficients of a model of intercept, own log-probability and curves (k, 2 + 3)."""
         theta = np.zeros(self.shape)
         self.intercepts(theta)[:] = narrow[:, 0]
-        np.fill_diagonal(self.matrix(theta), narrow[:, 1])
+        if self.diagonal:
+            self.matrix(theta)[:, 0] = narrow[:, 1]
+        else:
+            np.fill_diagonal(self.matrix(theta), narrow[:, 1])
         self.curves(theta)[:] = narrow[:, 2:]
         return theta
 
@@ -194,9 +204,14 @@ class AdditiveCalibrator(Calibrator):
     def _additive_steps(self, trees: Steps = ()) -> list[Step]:
         """The steps from temperature-scaled log-probabilities to logits of the additive model plus `trees`."""
         kernel = KernelFeatures(self.landmarks_, self.whitening_, *map(float, self.kernel_scale_))
-        layout = Layout(len(self.coef_), kernel.n_features)
-        matrix, curve = layout.matrix(self.coef_).T + np.eye(layout.k), layout.curves(self.coef_).T
-        parts: list[Steps] = [[Linear(matrix, layout.intercepts(self.coef_))], [Curves(np.ascontiguousarray(curve))]]
+        layout = _layout(self.coef_, kernel.n_features)
+        matrix, intercepts = layout.matrix(self.coef_), layout.intercepts(self.coef_)
+        linear = (
+            Scale(1.0 + matrix[:, 0], intercepts)
+            if layout.diagonal
+            else Linear(matrix.T + np.eye(layout.k), intercepts)
+        )
+        parts: list[Steps] = [[linear], [Curves(np.ascontiguousarray(layout.curves(self.coef_).T))]]
         if kernel.n_features:
             parts.append([kernel.step, Linear(kernel.whitening @ layout.kernel(self.coef_).T)])
         return [Sum((*parts, *([trees] if trees else [])))]
@@ -209,4 +224,11 @@ class AdditiveCalibrator(Calibrator):
         n_kernel = state.array("whitening_", len(landmarks), None).shape[1]
         state.require(n_kernel <= len(landmarks), "whitening_ is wider than long")
         state.array("kernel_scale_", 2, low=1.0 / LARGE)
-        state.array("coef_", *Layout(k, n_kernel).shape)
+        coef = state.array("coef_", k, None)
+        state.require(coef.shape == _layout(coef, n_kernel).shape, f"coef_ has shape {coef.shape}")
+
+
+def _layout(coef: FloatArray, n_kernel: int) -> Layout:
+    """The layout of fitted coefficients: no other has as few columns as a diagonal one."""
+    diagonal = Layout(len(coef), diagonal=True)
+    return diagonal if coef.shape == diagonal.shape and not n_kernel else Layout(len(coef), n_kernel)

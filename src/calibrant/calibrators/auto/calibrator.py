@@ -53,8 +53,6 @@ _BLEND_STRENGTH = 3.0
 _OVERWHELMING = 15.0
 #: Below this weight trees change nothing that could be measured, and are not stored.
 _LEAST_TREES = 1e-3
-#: Most classes: the blend is one matrix with a row and a column per class, of which a fit holds several.
-_MOST_CLASSES = 10_000
 #: Knots of the increasing map of two classes.
 _KNOTS = 64
 
@@ -93,7 +91,8 @@ class AutoCalibrator(AdditiveCalibrator):
     input_factors_, class_factors_ : ndarrays of shape (k,)
         Factors, first and last, on the odds of the classes whose mean predictions were proven wrong; 1 for all others.
     coef_ : ndarray of shape (k, n_coefficients)
-        Coefficients of log-probabilities, one, kernel features and the three curves of each class.
+        Coefficients of log-probabilities, one, kernel features and the three curves of each class; where only vector
+        scaling was fitted, as above 200 classes, of its own log-probability, one and the curves.
     landmarks_, whitening_, kernel_scale_ : ndarrays
         The kernel features.
     tree_features_, tree_subtracted_, tree_thresholds_, tree_values_ : ndarrays
@@ -120,6 +119,8 @@ class AutoCalibrator(AdditiveCalibrator):
         "random_state": ["random_state"],
     }
 
+    _draws_rows: ClassVar[bool] = True
+
     input_factors_: FloatArray = np.ones(1)  # of a file of version 0.1, like the next one
     class_factors_: FloatArray = np.ones(1)
 
@@ -139,11 +140,6 @@ class AutoCalibrator(AdditiveCalibrator):
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        if x.shape[1] > _MOST_CLASSES:
-            raise ValueError(
-                f"AutoCalibrator holds matrices of {x.shape[1]} by {x.shape[1]} classes, and takes {_MOST_CLASSES} at "
-                "most. Use SVSCalibrator or TemperatureScalingCalibrator ('svs', 'ts') for more."
-            )
         rng = check_random_state(0 if self.random_state is None else self.random_state)
         rows = rows_to_use(len(x), x.shape[1], rng)
         if rows is not None:
@@ -167,7 +163,7 @@ class AutoCalibrator(AdditiveCalibrator):
         kernel = KernelFeatures.choose(scaled, plan.n_landmarks, rng)
         seed = int(rng.randint(2**31 - 1))
         fold = stratified_folds(y if plan.stratified else np.zeros_like(y), plan.n_folds, seed, x, weight)
-        fit = CrossFit(scaled, y, weight, fold, kernel)
+        fit = CrossFit(scaled, y, weight, fold, kernel, diagonal=plan.diagonal)
         members = fit_members(fit, plan, seed)
         held = [member.held for member in members]
         weights = blend_weights(held, y, weight, prior_weights(members, plan), _BLEND_STRENGTH)

@@ -8,6 +8,7 @@ weighted average of their logits is again one coefficient matrix and one list of
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -90,10 +91,19 @@ class CrossFit:
         The fold each row belongs to.
     kernel : KernelFeatures
         Nyström features, possibly none.
+    diagonal : bool, default=False
+        Whether no member has a matrix of coefficients: see `Layout`.
     """
 
     def __init__(
-        self, x: FloatArray, y: IntArray, weight: FloatArray | None, fold: IntArray, kernel: KernelFeatures
+        self,
+        x: FloatArray,
+        y: IntArray,
+        weight: FloatArray | None,
+        fold: IntArray,
+        kernel: KernelFeatures,
+        *,
+        diagonal: bool = False,
     ) -> None:
         self.x, self.y, self.weight, self.fold = x, y, weight, fold
         self.k, self.n = x.shape
@@ -102,9 +112,13 @@ class CrossFit:
         self.n_folds = int(fold.max()) + 1
         self.rows = [np.flatnonzero(fold != c) for c in range(self.n_folds)]
         self.held_rows = [np.flatnonzero(fold == c) for c in range(self.n_folds)]
-        self.layout = Layout(self.k, kernel.n_features)
-        self.shared = shared_features(x, kernel)
+        self.layout = Layout(self.k, kernel.n_features, diagonal)
         self.curves = curves(x)
+
+    @cached_property
+    def shared(self) -> FloatArray:
+        """What every class weighs by its own coefficients."""
+        return shared_features(self.x, self.kernel)
 
     def loss(self, held: FloatArray) -> float:
         """Mean log loss of out-of-fold logits."""

@@ -32,6 +32,8 @@ _BINARY_POOL_ROWS = 500.0
 _MOST_ROWS = 50_000
 _MOST_NUMBERS = 1 << 21
 _LEAST_ROWS = 10_000
+#: Numbers that a fit has memory for, whatever the number of rows: it holds about 160 bytes for each.
+_LARGEST = 3 << 22
 #: With fewer rows than this nothing beyond the temperature is learned, ...
 _LEAST_FOR_FOLDS = 15
 #: ... and with fewer than this neither kernel nor trees.
@@ -71,6 +73,11 @@ class Plan:
     input_smoothing: InputSmoothing = "auto"
     pool_counts: tuple[float, float] = (1.0, 2.0)
 
+    @property
+    def diagonal(self) -> bool:
+        """Whether no member has a matrix of coefficients."""
+        return self.members.keys() <= {"temperature", "vector"}
+
 
 def make_plan(n: int, k: int, effort: str) -> Plan:
     """The plan for `n` rows of `k` classes."""
@@ -102,5 +109,5 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
 
 def rows_to_use(n: int, k: int, rng: np.random.RandomState) -> IntArray | None:
     """A sorted random draw of rows where there are more than the fit can profit from; `None` for all."""
-    most = max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_NUMBERS // k))
+    most = min(max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_NUMBERS // k)), _LARGEST // k)
     return None if n <= most else np.sort(rng.permutation(n)[:most])

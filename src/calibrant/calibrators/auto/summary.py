@@ -9,7 +9,7 @@ from scipy.special import rel_entr
 
 from calibrant.calibrators.auto.means import classes_off
 from calibrant.calibrators.summary import sampled, temperature_sentence
-from calibrant.numerals import excess, percent
+from calibrant.numerals import count, excess, percent
 
 if TYPE_CHECKING:
     from calibrant.calibrators.auto.calibrator import AutoCalibrator
@@ -38,12 +38,19 @@ def summarise(auto: AutoCalibrator) -> str:
     ):
         faults = faults[::-1]
     lines = [*faults, _blend(auto), *_means(auto), _gain(auto)]
-    if sampled(auto):
-        lines.append(f"It was fitted to {auto.n_calibration_rows_:,} rows{sampled(auto)}.")
+    if drawn := sampled(auto) or _drawn(auto):
+        lines.append(f"It was fitted to {auto.n_calibration_rows_:,} rows{drawn}.")
     if auto.monotone:
         what = "The map is increasing" if len(auto.classes_) == 2 else "The most probable class never changes"
         lines.append(f"{what}, which costs {auto.monotone_cost_:+.4f} log loss on the calibration data.")
     return "\n".join(lines)
+
+
+def _drawn(auto: AutoCalibrator) -> str:
+    """How many rows there were, if those that the fit has memory and use for were drawn from more."""
+    counts = getattr(auto, "class_counts_", None)  # none in files of version 0.1
+    total = 0.0 if counts is None else float(counts.sum())
+    return f", drawn at random from {count(total)}" if round(total) > auto.n_calibration_rows_ else ""
 
 
 def _cost_of_means(auto: AutoCalibrator) -> float:

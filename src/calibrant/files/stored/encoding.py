@@ -47,7 +47,7 @@ def encode(value: Any, where: str = "it") -> Any:
         return value if math.isfinite(value) else {"$": "float", "value": repr(value)}
     if isinstance(value, np.ndarray):
         return _encode_array(value, where)
-    if isinstance(value, list):
+    if isinstance(value, (list, range)):
         return [encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
     if isinstance(value, tuple):
         return {"$": "tuple", "items": [encode(item, f"{where}[{i}]") for i, item in enumerate(value)]}
@@ -102,7 +102,7 @@ def decode(value: Any) -> Any:
     >>> decode(encode({"a": (1, float("inf"))}))
     {'a': (1, inf)}
     """
-    if isinstance(value, list):
+    if isinstance(value, (list, range)):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
         return value
