@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
@@ -11,6 +12,7 @@ import calibrant
 from calibrant import CalibrationMonitor, NoCalibrator, get_calibrator
 from calibrant.deployment.monitoring.bets import Bets, log_ratios, log_waiting
 from calibrant.deployment.monitoring.label_free import two_sample_p_value
+from tests.altered import NUMBERS, pick, places
 from tests.samples import draw_labels
 
 
@@ -126,6 +128,36 @@ def test_tolerance_forgives_small_errors():
     p, y = stream(20000, 2, 5, odds=[1, 1.25])
     assert fed(CalibrationMonitor(identity(2)), p, y, 5000).alarm_
     assert not fed(CalibrationMonitor(identity(2), tolerance=0.25), p, y, 5000).alarm_
+
+
+def test_a_changed_state_is_refused_or_goes_on():
+    p, y = stream(3000, 3, 6, odds=[1, 3, 1], since=1000)
+    monitor = fed(CalibrationMonitor(identity(3), reference=p[:500]), p, y)
+    assert monitor.alarm_
+    state, went_on = monitor.state_, 0
+    for seed in range(300):
+        rng, changed = np.random.default_rng(seed), copy.deepcopy(state)
+        owner, key = pick(rng, [place for place in places(changed, []) if not isinstance(place[0], list)])
+        owner[key] = copy.deepcopy(pick(rng, NUMBERS))
+        try:
+            resumed = CalibrationMonitor.resume(monitor.calibrator, changed)
+        except ValueError:
+            continue
+        assert fed(resumed, p[:200], y[:200]).summary()
+        json.dumps(resumed.state_, allow_nan=False)
+        went_on += 1
+    assert 0 < went_on < 150
+
+
+def test_an_alarm_of_a_segment_that_is_no_longer_seen_can_still_be_read():
+    p, y = stream(9000, 2, 7)
+    old = (np.arange(9000) < 2000) & (np.arange(9000) % 4 == 0)
+    y[old] = 1 - p[old].argmax(axis=1)
+    monitor = fed(CalibrationMonitor(identity(2)), p, y, segments=np.where(old, "old", "new"))
+    assert monitor.change_.segment == "old"
+    assert monitor.change_.rows == 0
+    assert "none of the latest rows" in monitor.summary()
+    assert monitor.repair() is None
 
 
 def test_the_state_resumes_where_it_stopped():

@@ -18,28 +18,11 @@ import calibrant
 from calibrant.deployment import AdaptedCalibrator, ChainedCalibrator
 from calibrant.files.stored.encoding import CalibratorFileError
 from calibrant.runtime import canonical, checksum
+from tests.altered import NUMBERS, pick, places
 from tests.samples import sharpened
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*/*-[0-9].json"))
-NUMBERS: list[Any] = [
-    *(0, 1, -1, 2, 7, 255, 2**31, -(2**31), 2**62, 2**63, 10**30, 10**400, True, None, "", "x", [], {}),
-    *(0.0, -0.0, 0.5, 1.0, 2.0, -1.5, 1e-320, 1e-30, 1e30, -1e99, 1e150, 1.7e308, -1.7e308, "nan", "inf", "-inf"),
-    *({"$": "float", "value": text} for text in ("nan", "inf", "-inf", "1", "__import__")),
-]
 CLASSES = sorted({json.loads(path.read_text())["content"]["class"].partition(":")[2] for path in FILES})
-
-
-def places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Every (container, key) of a JSON value."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        found.append((value, key))
-        places(item, found)
-    return found
-
-
-def pick(rng: np.random.Generator, items: Any) -> Any:
-    return items[int(rng.integers(len(items)))]
 
 
 def mutate(content: Any, rng: np.random.Generator) -> None:

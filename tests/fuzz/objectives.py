@@ -69,6 +69,10 @@ class Objective:
         coef, intercept = theta[:-k], theta[-k:]
         return (x * coef if cal.coef_.ndim == 1 else x @ coef.reshape(k, k).T) + intercept
 
+    def rounding(self, theta: np.ndarray) -> float:
+        """What rounding may change in the loss: logits are sums of terms that may be far larger than they are."""
+        return float(np.finfo(float).eps * np.abs(theta).max() * max(1.0, np.abs(self.x).sum(axis=1).max()))
+
     def _groups(self, theta: np.ndarray) -> list[tuple[float, np.ndarray]]:
         """Strength and coefficients of every group that is penalised."""
         cal, k = self.calibrator, self.x.shape[1]

@@ -28,6 +28,8 @@ SHIFTS = np.array([-1.6, -0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8, 1.6])
 LOG_SLOPES = np.array([-0.8, -0.4, -0.2, -0.1, -0.05, 0.05, 0.1, 0.2, 0.4, 0.8])
 #: Rows after which about half of the bettors' capital is in play.
 _EARLY_ROWS = 100.0
+#: No logarithm of a capital is larger.
+_MOST = 1e12
 
 
 def classes_bet_on(k: int) -> IntArray:
@@ -149,6 +151,8 @@ class Bets:
         bets = cls(int(value["rows"]), np.array(active, dtype=np.float64), run, since)
         if not bets.active.shape == run.shape == since.shape == cls.start(k).active.shape:
             raise ValueError(f"these are not bets on {k} classes")
+        if not (np.all(bets.active <= _MOST) and np.all(np.abs(run) <= _MOST)):
+            raise ValueError("capital beyond all bounds")
         return bets
 
 

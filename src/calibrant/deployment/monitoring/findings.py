@@ -59,6 +59,9 @@ class Change:
     def __str__(self) -> str:
         where = "" if self.segment is None else f"In the segment {self.segment}, "
         found = self.observed
+        if not self.rows:
+            text = f"The frequency of {self.label} changed" if self.kind == "class" else "The slope changed"
+            return f"{where}{text}, since about row {self.since:,}; none of the latest rows are left to measure it on."
         if self.kind == "class":
             word = "more" if found.value > self.predicted else "less"
             text = (
@@ -121,7 +124,9 @@ def leading_bet(bets: Bets, k: int) -> tuple[float, str, int, int]:
 
 
 def measure(kind: str, column: int, p: FloatArray, y: IntArray) -> tuple[float, Estimate]:
-    """What was predicted and what is observed."""
+    """What was predicted and what is observed; not a number where no row is left to measure it on."""
+    if not len(y):
+        return float("nan"), Estimate(float("nan"), float("nan"), float("nan"), LEVEL)
     if kind == "class":
         share = float((y == column).mean())
         low, high = wilson_interval(np.array([share]), np.array([float(len(y))]), LEVEL)

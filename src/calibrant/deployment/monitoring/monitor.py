@@ -13,6 +13,7 @@ from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair,
 from calibrant.deployment.monitoring.history import History, Record
 from calibrant.deployment.monitoring.label_free import Drift, Performance
 from calibrant.deployment.monitoring.recent import Recent
+from calibrant.deployment.monitoring.stored import check_state
 from calibrant.inputs.predictions import to_numpy
 from calibrant.metrics.intervals import Estimate
 from calibrant.runtime import canonical, checksum
@@ -326,6 +327,7 @@ class CalibrationMonitor:
         try:
             monitor = cls(calibrator, state["alpha"], state["tolerance"])
             k = len(monitor.classes_)
+            check_state(state, k)
             monitor.rows_, monitor.alarm_, monitor.alarm_row_ = state["rows"], state["alarm"], state["alarm_row"]
             monitor._blame = None if state["blame"] is None else tuple(state["blame"])
             monitor._with_segments = state["with_segments"]
@@ -334,7 +336,7 @@ class CalibrationMonitor:
             monitor._performance = Performance.from_json(state["performance"])
             monitor.drift_ = None if state["drift"] is None else Drift.from_json(state["drift"])
             monitor.history_ = History.from_json(state["history"])
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise ValueError(f"This state is damaged ({type(error).__name__}: {error!s:.100}).") from None
         return monitor
 
