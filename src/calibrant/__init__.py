@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from calibrant.calibrators.scaling.temperature import TemperatureScalingCalibrator as TemperatureScalingCalibrator
     from calibrant.classifier import CalibratedClassifier as CalibratedClassifier
     from calibrant.deployment.monitoring.monitor import CalibrationMonitor as CalibrationMonitor
-    from calibrant.deployment.segmented import SegmentedCalibrator as SegmentedCalibrator
+    from calibrant.deployment.segments.calibrator import SegmentedCalibrator as SegmentedCalibrator
     from calibrant.files.stored.persistence import load as load
     from calibrant.files.stored.persistence import save as save
     from calibrant.files.tables.batches import open_batches as open_batches
@@ -56,7 +56,7 @@ _HOMES = {
     "SMSCalibrator": ".calibrators.scaling.structured",
     "SQSCalibrator": ".calibrators.auto.sqs",
     "SVSCalibrator": ".calibrators.scaling.structured",
-    "SegmentedCalibrator": ".deployment.segmented",
+    "SegmentedCalibrator": ".deployment.segments.calibrator",
     "TemperatureScalingCalibrator": ".calibrators.scaling.temperature",
     "TopK": ".inputs.top_k",
     "bench": ".",

@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 
 import calibrant
 from calibrant import SegmentedCalibrator, get_calibrator
-from calibrant.deployment.segment_correction import fit_correction
+from calibrant.deployment.segments.levels import fit_correction
 from calibrant.metrics import log_loss
 from calibrant.softmax.rows.levels import LevelProblem
 
@@ -92,7 +92,7 @@ def test_one_level_or_enormous_strength_is_the_global_map(k: int) -> None:
     np.testing.assert_array_equal(
         SegmentedCalibrator(TS).fit(p, y, segments=same).predict_proba(p, segments=same), expected
     )
-    strong = SegmentedCalibrator(TS, strength=1e12).fit(p, y, segments=frame)
+    strong = SegmentedCalibrator(TS, strength=1e12, trees=False).fit(p, y, segments=frame)
     np.testing.assert_allclose(strong.predict_proba(p, segments=frame), expected, atol=1e-8)
 
 
@@ -126,6 +126,64 @@ def test_harm_is_small_where_segments_do_not_matter(k: int) -> None:
         )
     assert np.mean(harm) < 0.001
     assert max(harm) < 0.003
+
+
+@pytest.mark.parametrize("k", [2, 12])
+def test_trees_find_what_levels_cannot(k: int) -> None:
+    """The last class is more likely for the old in the west and the young elsewhere: no column alone tells."""
+
+    def mixed(seed: int) -> tuple[Any, Any, Any, Any]:
+        p, _, frame, rng = predictions(4000, k, seed)
+        truth = p.copy()
+        truth[(frame["region"] == "west") == (frame["age"] > 50), -1] *= 4.0
+        truth /= truth.sum(axis=1, keepdims=True)
+        return p, drawn(truth, rng), frame, truth
+
+    p, y, frame, _ = mixed(0)
+    q, t, other, truth = mixed(1)
+    best = log_loss(t, truth)
+    lost = {}
+    for trees in (False, True):
+        calibrator = SegmentedCalibrator(TS, trees=trees).fit(p, y, segments=frame)
+        lost[trees] = log_loss(t, calibrator.predict_proba(q, segments=other)) - best
+    assert lost[True] < 0.7 * lost[False]
+    # A row whose region is unknown, or whose age is missing, is still calibrated.
+    other["region"][:10], ages = "east", other["age"].astype(float)
+    np.testing.assert_array_equal(
+        calibrator.predict_proba(q[:10], segments={name: column[:10] for name, column in other.items()}),
+        calibrator.calibrator_.predict_proba(q[:10]),
+    )
+    ages[10:20] = np.nan
+    assert np.isfinite(calibrator.predict_proba(q, segments={**other, "age": ages})).all()
+
+
+def test_trees_are_those_of_their_questions(tmp_path: Any) -> None:
+    """Predictions are the global map's logits plus intercepts, slopes and the steps of each tree, read one by one."""
+    p, y, frame = shifted(1500, 3)
+    calibrator = SegmentedCalibrator(TS, strength=3.0).fit(p, y, segments={**frame, "age": frame["age"] + 0.5})
+    calibrator.fit(p, np.where(frame["age"] > 40, y, 2 - y), segments=frame)
+    assert len(calibrator.tree_features_)
+    z = np.log(calibrator.calibrator_.predict_proba(p))
+    regions = ["north", "south", "west"]
+    place = np.array([regions.index(region) for region in frame["region"]])
+    logits = z + calibrator.intercept_[place] + calibrator.slope_[place] * z
+    asked = np.column_stack([z, place == 0, place == 1, place == 2, frame["age"]])
+    for features, thresholds, values in zip(
+        calibrator.tree_features_, calibrator.tree_thresholds_, calibrator.tree_values_
+    ):
+        leaf = ((asked[:, features] > thresholds) << np.arange(len(features))).sum(axis=1)
+        logits += values[leaf]
+    np.testing.assert_allclose(
+        np.log(calibrator.predict_proba(p, segments=frame)), log_softmax(logits, axis=1), atol=1e-9
+    )
+    calibrant.save(calibrator, tmp_path / "cal.json")
+    np.testing.assert_array_equal(
+        calibrant.load(tmp_path / "cal.json").predict_proba(p, segments=frame),
+        calibrator.predict_proba(p, segments=frame),
+    )
+    calibrator.tree_features_ = calibrator.tree_features_ + 4
+    with pytest.raises(ValueError, match="tree_features_ holds numbers outside"):
+        calibrator.check_state()
 
 
 def test_new_levels_and_missing_values_go_where_they_should() -> None:

@@ -6,10 +6,10 @@ Every public name can be imported from here; each is loaded on first use.
 from calibrant.lazy import attach
 
 _HOMES = {
-    "AdaptedCalibrator": ".adaptation",
+    "AdaptedCalibrator": ".adapted",
     "CalibrationMonitor": ".monitoring.monitor",
     "ChainedCalibrator": ".chain",
-    "SegmentedCalibrator": ".segmented",
+    "SegmentedCalibrator": ".segments.calibrator",
     "adapt": ".adaptation",
 }
 

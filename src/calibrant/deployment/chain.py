@@ -11,13 +11,14 @@ from sklearn.utils._param_validation import HasMethods
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.lifting import fit_columns
 from calibrant.calibrators.state import StateCheck
+from calibrant.deployment.after import AfterCalibrator
 from calibrant.deployment.inputs import take_columns
 from calibrant.simplex import log_probabilities
 from calibrant.steps import Step, run_from_logs
 from calibrant.typing import FloatArray, IntArray
 
 
-class ChainedCalibrator(Calibrator):
+class ChainedCalibrator(AfterCalibrator):
     """Two calibrators, the second of which takes what the first predicts.
 
     Parameters
@@ -40,7 +41,7 @@ class ChainedCalibrator(Calibrator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Calibrator._parameter_constraints,
+        **AfterCalibrator._parameter_constraints,
         "first": [HasMethods(["fit", "predict_proba"])],
         "second": [HasMethods(["fit", "predict_proba"])],
     }
@@ -73,8 +74,12 @@ class ChainedCalibrator(Calibrator):
         between = log_probabilities(run_from_logs(steps_of(self.first_), np.array(x)))
         self.second_ = fit_columns(self.second, between, y, weight)
 
-    def steps(self) -> list[Step]:
-        return [*steps_of(self.first_), *steps_of(self.second_)]
+    @property
+    def _first(self) -> Calibrator:
+        return self.first_
+
+    def _after(self) -> list[Step]:
+        return steps_of(self.second_)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)

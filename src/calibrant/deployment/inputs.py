@@ -21,15 +21,32 @@ _ROUNDING = 1.5e-3
 def check_calibrator(calibrator: Any) -> Calibrator:
     """A fitted calibrator of this package."""
     if not isinstance(calibrator, Calibrator):
-        hint = " Take one of its calibrators_." if hasattr(calibrator, "calibrators_") else ""
+        hint = ""
+        if hasattr(calibrator, "calibrators_"):
+            hint = " Take one of its calibrators_, with the predictions of its classifier."
         raise TypeError(f"A fitted calibrator is needed, got {type(calibrator).__name__}.{hint}")
     check_is_fitted(calibrator, "classes_")
     return calibrator
 
 
-def calibrated(calibrator: Calibrator, P: Any) -> FloatArray:
-    """What a calibrator makes of predictions, of tensors too, as an array of doubles."""
-    return to_numpy(calibrator.predict_proba(P)).astype(np.float64, copy=False)
+def takes_segments(calibrator: Calibrator) -> bool:
+    """Whether `predict_proba` needs the segments of the rows."""
+    return bool(getattr(calibrator, "segment_columns_", None))
+
+
+def calibrated(calibrator: Calibrator, P: Any, segments: Any = None) -> FloatArray:
+    """What a calibrator makes of predictions, of tensors too, as an array of doubles.
+
+    Those that need no segments are not told of them.
+    """
+    beside = {"segments": segments} if takes_segments(calibrator) else {}
+    return to_numpy(calibrator.predict_proba(P, **beside)).astype(np.float64, copy=False)
+
+
+def identity(calibrator: Any) -> dict[str, Any]:
+    """What predictions of a calibrator depend on, in terms of JSON."""
+    content: dict[str, Any] = calibrator.map_content() if takes_segments(calibrator) else calibrator.to_map().to_json()
+    return content
 
 
 def column_codes(y: Any, n: int, classes: NDArray[Any]) -> IntArray:

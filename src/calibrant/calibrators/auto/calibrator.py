@@ -249,7 +249,7 @@ class AutoCalibrator(AdditiveCalibrator):
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
-        check_trees(state)
+        check_trees(state, state.k)
         state.number("identity_weight_", 0.0, 1.0)
         for name in {"input_factors_", "class_factors_"} & vars(self).keys():  # none in files of version 0.1
             state.array(name, state.k, low=1.0 / LARGE)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.deployment.inputs import calibrated, check_calibrator, column_codes
+from calibrant.deployment.inputs import calibrated, check_calibrator, column_codes, identity
 from calibrant.deployment.monitoring.bets import Bets, classes_bet_on, log_mean, log_sum
 from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, leading_bet, measure
 from calibrant.deployment.monitoring.history import History, Record
@@ -358,4 +358,4 @@ def factor(log_capital: float) -> str:
 
 def map_checksum(calibrator: Any) -> str:
     """What tells one fitted calibrator from another: the checksum of its map."""
-    return checksum(canonical(calibrator.to_map().to_json()))
+    return checksum(canonical(identity(calibrator)))

@@ -16,9 +16,9 @@ import numpy as np
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.lifting import OneVsOneCalibrator, OneVsRestCalibrator
 from calibrant.calibrators.registry import list_calibrators
-from calibrant.deployment.adaptation import AdaptedCalibrator
+from calibrant.deployment.adapted import AdaptedCalibrator
 from calibrant.deployment.chain import ChainedCalibrator
-from calibrant.deployment.segmented import SegmentedCalibrator
+from calibrant.deployment.segments.calibrator import SegmentedCalibrator
 
 #: Sizes that a file may claim without holding as many values: empty arrays, and texts shorter than their type.
 _MOST_UNFILLED = 1_000_000

@@ -142,11 +142,11 @@ class _FasterTrees(Trees):
         return np.ascontiguousarray(z.T)
 
 
-def check_trees(state: StateCheck) -> None:
-    """Check the trees in a fitted state: compiled code believes their indices."""
-    n_trees, depth = state.array("tree_features_", None, None, low=0, high=state.k - 1, integer=True).shape
+def check_trees(state: StateCheck, n_columns: int) -> None:
+    """Check the trees in a fitted state, which ask about so many columns: compiled code believes their indices."""
+    n_trees, depth = state.array("tree_features_", None, None, low=0, high=n_columns - 1, integer=True).shape
     state.require(1 <= depth <= DEEPEST, f"trees of depth {depth}")
-    state.array("tree_subtracted_", n_trees, depth, low=-1, high=state.k - 1, integer=True)
+    state.array("tree_subtracted_", n_trees, depth, low=-1, high=n_columns - 1, integer=True)
     state.array("tree_thresholds_", n_trees, depth, low=-np.inf, high=np.inf)
     state.array("tree_values_", n_trees, 2**depth, state.k)
 

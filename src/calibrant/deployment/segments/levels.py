@@ -7,6 +7,7 @@ the levels l that the row belongs to, one of each column. The coefficients minim
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -60,25 +61,23 @@ class HeldOut(NamedTuple):
     losses: FloatArray
     thetas: list[FloatArray]
 
-    def logits(self, choice: int, z: FloatArray, places: IntArray, fold: IntArray) -> FloatArray:
-        """What the corrections of one strength make of the rows they were not fitted to."""
-        found = np.empty_like(z)
-        for number, thetas in enumerate(self.thetas):
-            out = np.flatnonzero(fold == number)
-            found[out] = corrected(z[out], places[out], thetas[choice])
-        return found
-
 
 def cross_validate(
-    z: FloatArray, y: IntArray, weight: FloatArray | None, places: IntArray, fold: IntArray, n_levels: int
+    z: FloatArray,
+    y: IntArray,
+    weight: FloatArray | None,
+    places: IntArray,
+    fold: IntArray,
+    n_levels: int,
+    strengths: Sequence[float] = STRENGTHS,
 ) -> HeldOut:
     """Fit corrections of every strength without each fold, and judge them on it."""
-    losses, thetas = np.empty((len(STRENGTHS), len(y))), []
+    losses, thetas = np.empty((len(strengths), len(y))), []
     for number in range(int(fold.max()) + 1):
         inside, out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
         within = None if weight is None else weight[inside]
         path, theta = [], np.zeros((z.shape[1], 2 * n_levels))
-        for i, strength in enumerate(STRENGTHS):
+        for i, strength in enumerate(strengths):
             theta = fit_correction(z[inside], y[inside], within, places[inside], strength, theta, _ROUGH_GAP).theta
             losses[i, out] = row_losses(corrected(z[out], places[out], theta), y[out])
             path.append(theta)

@@ -62,7 +62,7 @@ def learn_columns(frame: Mapping[str, NDArray[Any]]) -> Columns:
     [1.9, 3.8, 5.7, 7.6, 9.5, 11.4, 13.3, 15.2, 17.1]
     """
     return {
-        name: _edges(column) if _is_numeric(column) else np.unique(_texts(column)) for name, column in frame.items()
+        name: _edges(column) if _many_numbers(column) else np.unique(_texts(column)) for name, column in frame.items()
     }
 
 
@@ -79,8 +79,8 @@ def level_codes(frame: Mapping[str, NDArray[Any]], columns: Columns) -> IntArray
         raise ValueError(f"segments lacks the column {absent[0]!r}: it has {list(frame)}, fit saw {list(columns)}.")
     codes = []
     for name, levels in columns.items():
-        if levels.dtype.kind == "f":
-            values = _numbers(frame[name], name)
+        if is_numeric(levels):
+            values = as_numbers(frame[name], name)
             code = np.searchsorted(levels, values, side="right")
             codes.append(np.where(np.isnan(values), len(levels) + 1, code))
         else:
@@ -90,9 +90,14 @@ def level_codes(frame: Mapping[str, NDArray[Any]], columns: Columns) -> IntArray
     return np.column_stack(codes).astype(np.int64)
 
 
+def is_numeric(levels: NDArray[Any]) -> bool:
+    """Whether these are the levels of a numeric column: the numbers between its bins."""
+    return levels.dtype.kind == "f"
+
+
 def count_levels(levels: NDArray[Any]) -> int:
     """How many levels a column has: one for each text, or each bin and one for missing numbers."""
-    return len(levels) + 2 if levels.dtype.kind == "f" else len(levels)
+    return len(levels) + 2 if is_numeric(levels) else len(levels)
 
 
 def level_name(name: str, levels: NDArray[Any], code: int) -> str:
@@ -103,13 +108,30 @@ def level_name(name: str, levels: NDArray[Any], code: int) -> str:
     >>> level_name("age", np.array([20.0, 30.0]), 1), level_name("region", np.array(["north"]), 0)
     ('age from 20 to 30', 'region = north')
     """
-    if levels.dtype.kind != "f":
+    if not is_numeric(levels):
         return f"{name} = {levels[code]}" if levels[code] else f"{name} missing"
     if code > len(levels):
         return f"{name} missing"
     if code == 0:
         return f"{name} below {levels[0]:g}"
     return f"{name} from {levels[code - 1]:g}" + (f" to {levels[code]:g}" if code < len(levels) else "")
+
+
+def as_numbers(column: NDArray[Any], name: str) -> FloatArray:
+    """The values of a numeric column, NaN where they are missing.
+
+    Examples
+    --------
+    >>> as_numbers(np.array(["3", "", "1.5"]), "age")
+    array([3. , nan, 1.5])
+    """
+    if column.dtype.kind in "fiub":
+        return column.astype(np.float64)
+    texts = _texts(column)
+    try:
+        return np.where(texts == "", "nan", texts).astype(np.float64)
+    except ValueError as error:
+        raise ValueError(f"The column {name!r} of segments held numbers in fit, now it does not: {error}.") from None
 
 
 def cells_of(codes: IntArray) -> IntArray:
@@ -130,7 +152,7 @@ def cell_codes(codes: IntArray, cells: IntArray) -> IntArray:
     return np.array([known.get(tuple(cell), -1) for cell in different.tolist()], dtype=np.int64)[place.ravel()]
 
 
-def _is_numeric(column: NDArray[Any]) -> bool:
+def _many_numbers(column: NDArray[Any]) -> bool:
     if column.dtype.kind not in "fiu":
         return False
     different = np.unique(column)
@@ -151,13 +173,3 @@ def _text(value: Any) -> str:
         return str(int(value))
     text = str(value)
     return "" if text in _MISSING else text
-
-
-def _numbers(column: NDArray[Any], name: str) -> FloatArray:
-    if column.dtype.kind in "fiub":
-        return column.astype(np.float64)
-    texts = _texts(column)
-    try:
-        return np.where(texts == "", "nan", texts).astype(np.float64)
-    except ValueError as error:
-        raise ValueError(f"The column {name!r} of segments held numbers in fit, now it does not: {error}.") from None

@@ -9,54 +9,59 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import HasMethods, Interval
 
-from calibrant.calibrators.base import Calibrator, steps_of
+from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees
+from calibrant.calibrators.base import steps_of
 from calibrant.calibrators.lifting import fit_columns
-from calibrant.calibrators.state import StateCheck
-from calibrant.deployment.segment_columns import (
+from calibrant.calibrators.state import LARGE, StateCheck
+from calibrant.deployment.segments.by_segment import BySegment, without_segments
+from calibrant.deployment.segments.columns import (
     Columns,
     cell_codes,
     cells_of,
     count_levels,
+    is_numeric,
     learn_columns,
     level_codes,
-    level_name,
     read_segments,
 )
-from calibrant.deployment.segment_correction import STRENGTHS, corrected, cross_validate, fit_correction, row_losses
+from calibrant.deployment.segments.correction import find_correction
+from calibrant.deployment.segments.levels import corrected
+from calibrant.deployment.segments.summary import segments_in_words, worst_segments
+from calibrant.deployment.segments.trees import n_tree_columns, tree_columns
 from calibrant.folds import stratified_folds
-from calibrant.inputs.predictions import as_matrix, output_dtype
+from calibrant.inputs.predictions import as_matrix
 from calibrant.metrics.recalibration import resolve_calibrator
-from calibrant.metrics.segments import segment_calibration
-from calibrant.numerals import count, number, percent
 from calibrant.simplex import log_probabilities, softmax
 from calibrant.steps import Step, run_from_logs
 from calibrant.threads import limit
 from calibrant.typing import FloatArray, IntArray
 
-#: Segments that the summary names.
-_WORST = 5
 
-
-class SegmentedCalibrator(Calibrator):
+class SegmentedCalibrator(BySegment):
     """A global calibrator, corrected in each segment of the rows as far as the segment's rows can tell.
 
-    Every level of every column of `segments` (a region, a device, a bin of ages) has its own intercepts and slopes on
-    the log-probabilities of the global map. A ridge shrinks them to none, so that small segments stay near the global
-    map; its strength is chosen by cross-validation on predictions that the global map makes for rows it was not fitted
-    to. If the gain is not larger than its standard error, there is no correction.
+    Every level of a column of `segments` (a region, a device) has its own intercepts and slopes on the global map's
+    log-probabilities. A ridge shrinks them to none, so that small segments stay near the global map; its strength is
+    chosen by cross-validation on predictions that the global map makes for rows it was not fitted to. Small boosted
+    trees on top, which ask about numbers, levels and log-odds, correct what depends on a number or on several columns
+    together. Each of the two keeps the share of its way that its gain on rows held out is sure of, and none if that
+    gain is not larger than its standard error.
 
     Parameters
     ----------
     calibrator : estimator or str, default="auto"
         The global map, or its name in the registry.
     crossed : bool, default=False
-        Correct every combination of levels, too, on top of the columns one by one.
+        Give intercepts and slopes to every combination of levels, too, on top of the columns one by one.
     strength : float, default=None
         Of the ridge, in units of the sum of log losses; by default it is chosen by cross-validation.
+    trees : bool, default=True
+        Whether trees correct numeric columns and combinations. Without them, each of ten bins of a numeric column is a
+        level.
     n_folds : int, default=5
-        Folds for the predictions of the global map and for the strength.
+        Folds for the predictions of the global map, for the strength and for the trees.
     random_state : int, default=0
-        Seed of the folds.
+        Seed of the folds and of the trees.
 
     Attributes
     ----------
@@ -68,10 +73,12 @@ class SegmentedCalibrator(Calibrator):
         The combinations of levels, if they are crossed.
     intercept_, slope_ : ndarray of shape (levels, k)
         The corrections, column after column, the combinations last; all zero if there is none.
+    tree_features_, tree_subtracted_, tree_thresholds_, tree_values_ : ndarray
+        The trees, possibly none.
     strength_ : float
-        The strength used; infinite if there is no correction.
+        The strength used; infinite if levels are not corrected.
     gain_, gain_error_ : float
-        Log loss saved on rows held out, and its standard error, if the strength was chosen.
+        Log loss saved on rows held out, and its standard error.
     duality_gap_ : float
         An upper bound of how far the mean loss plus penalty is above its minimum.
 
@@ -88,10 +95,11 @@ class SegmentedCalibrator(Calibrator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Calibrator._parameter_constraints,
+        **BySegment._parameter_constraints,
         "calibrator": [str, HasMethods(["fit", "predict_proba"])],
         "crossed": ["boolean"],
         "strength": [Interval(Real, 0, None, closed="neither"), None],
+        "trees": ["boolean"],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
@@ -103,6 +111,7 @@ class SegmentedCalibrator(Calibrator):
         calibrator: Any = "auto",
         crossed: bool = False,
         strength: float | None = None,
+        trees: bool = True,
         n_folds: int = 5,
         random_state: int = 0,
         *,
@@ -113,6 +122,7 @@ class SegmentedCalibrator(Calibrator):
         self.calibrator = calibrator
         self.crossed = crossed
         self.strength = strength
+        self.trees = trees
         self.n_folds = n_folds
         self.random_state = random_state
         super().__init__(input=input, classes=classes, renormalize=renormalize)
@@ -131,15 +141,17 @@ class SegmentedCalibrator(Calibrator):
         sample_weight : array-like of shape (n,), default=None
             Counts: weight 2 equals a repeated row, weight 0 an absent one.
         segments : data frame, mapping of columns, or array-like of shape (n,) or (n, c)
-            What the segments are made of, a value for each row. A column of more than ten different numbers is cut
-            into ten bins of about equal size; codes that only look like numbers should be texts.
+            What the segments are made of, a value for each row. A column of more than ten different numbers is
+            numeric; codes that only look like numbers should be texts.
 
         Returns
         -------
         self : the fitted calibrator.
         """
         self._check_parameters()
-        frame = read_segments(_given(segments), len(as_matrix(X)[0]))
+        if segments is None:
+            raise without_segments(self)
+        frame = read_segments(segments, len(as_matrix(X)[0]))
         x, codes, weight, rows = self._check_labelled(X, y, sample_weight)
         frame = {name: column[rows] for name, column in frame.items()}
         with limit():
@@ -147,7 +159,7 @@ class SegmentedCalibrator(Calibrator):
         return self
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        raise _without_segments()
+        raise without_segments(self)
 
     def _fit_segments(
         self, x: FloatArray, y: IntArray, weight: FloatArray | None, frame: dict[str, NDArray[Any]]
@@ -158,13 +170,13 @@ class SegmentedCalibrator(Calibrator):
         levels = level_codes(frame, self.segment_columns_)
         self.cells_ = cells_of(levels) if self.crossed else np.empty((0, levels.shape[1]), dtype=np.int64)
         places, n_levels = self._places(levels), self._n_levels()
-        # A column that is the same in all rows has nothing to tell segments apart by.
-        places = places[:, (places != places[0]).any(axis=0)]
         self.intercept_ = self.slope_ = np.zeros((n_levels, x.shape[1]))
+        self._keep_trees(TreeLayer.empty(x.shape[1]))
         self.strength_, self.duality_gap_ = np.inf, 0.0
         for name in ("gain_", "gain_error_", "errors_", "worst_"):
             self.__dict__.pop(name, None)
-        if not places.shape[1] or len(y) < 2 * self.n_folds:
+        # Columns that are the same in all rows have nothing to tell segments apart by.
+        if not (levels != levels[0]).any() or len(y) < 2 * self.n_folds:
             return
         fold = stratified_folds(y, int(self.n_folds), int(self.random_state), x, weight)
         z = np.empty_like(x)
@@ -172,34 +184,14 @@ class SegmentedCalibrator(Calibrator):
             others, out = fold != part, fold == part
             fitted = fit_columns(prototype, x[others], y[others], None if weight is None else weight[others])
             z[out] = _mapped(fitted, x[out])
-        strength = self.strength
-        if strength is None:
-            tried = cross_validate(z, y, weight, places, fold, n_levels)
-            saved = row_losses(z, y) - tried.losses
-            best = int(np.argmax(np.average(saved, axis=1, weights=weight)))
-            self.gain_, self.gain_error_ = _mean_and_error(saved[best], weight)
-            if self.gain_ <= self.gain_error_:
-                return
-            strength = STRENGTHS[best]
-            self._compare(np.exp(z), softmax(tried.logits(best, z, places, fold)), y, levels)
-        found = fit_correction(z, y, weight, places, float(strength), np.zeros((x.shape[1], 2 * n_levels)))
-        self.strength_, self.duality_gap_ = float(strength), found.gap
+        asked = tree_columns(z, frame, levels, self.segment_columns_) if self.trees else None
+        places = places[:, (places != places[0]).any(axis=0)]
+        found = find_correction(z, y, weight, fold, places, n_levels, asked, self.strength, int(self.random_state))
+        self.strength_, self.duality_gap_ = found.strength, found.duality_gap
+        self.gain_, self.gain_error_ = found.gain, found.gain_error
         self.intercept_, self.slope_ = (np.ascontiguousarray(part.T) for part in np.split(found.theta, 2, axis=1))
-
-    def _compare(self, before: FloatArray, after: FloatArray, y: IntArray, levels: IntArray) -> None:
-        """Keep what the summary tells: the worst segments, on rows held out."""
-        found: list[tuple[Any, ...]] = []
-        errors = []
-        for column, (name, values) in zip(levels.T, self.segment_columns_.items()):
-            then, now = (segment_calibration(y, p, column, classes=range(before.shape[1])) for p in (before, after))
-            # The error after the correction is left out: over all folds together held-out means agree too well.
-            errors.append((name, then.error))
-            for i, code in enumerate(then.segments):
-                j = 1 if before.shape[1] == 2 else int(np.argmax(np.abs(then.observed[i] - then.predicted[i])))
-                shares = [float(share[i, j]) for share in (then.observed, then.predicted, now.predicted)]
-                found.append((float(then.p_value[i]), level_name(name, values, code), int(then.rows[i]), j, *shares))
-        self.errors_ = errors
-        self.worst_ = sorted(found)[:_WORST]
+        self._keep_trees(found.trees)
+        self.errors_, self.worst_ = worst_segments(np.exp(z), softmax(found.held), y, levels, self.segment_columns_)
 
     def _n_levels(self) -> int:
         return sum(map(count_levels, self.segment_columns_.values())) + len(self.cells_)
@@ -207,56 +199,59 @@ class SegmentedCalibrator(Calibrator):
     def _places(self, levels: IntArray) -> IntArray:
         """The rows of `intercept_` and `slope_` that apply to each row, -1 for none."""
         sizes = np.cumsum([0, *map(count_levels, self.segment_columns_.values())])
-        places = np.where(levels < 0, -1, levels + sizes[:-1])
+        for_trees = np.array([self.trees and is_numeric(values) for values in self.segment_columns_.values()])
+        places = np.where((levels < 0) | for_trees, -1, levels + sizes[:-1])
         if not len(self.cells_):
             return places
         cells = cell_codes(levels, self.cells_)
         return np.column_stack([places, np.where(cells < 0, -1, cells + sizes[-1])])
 
-    def predict_proba(self, X: Any, *, segments: Any = None) -> NDArray[Any]:  # type: ignore[override]
-        """Calibrated probabilities, float32 for float32 or narrower input, else float64.
+    @property
+    def _trees(self) -> TreeLayer:
+        return TreeLayer(self.tree_features_, self.tree_subtracted_, self.tree_thresholds_, self.tree_values_)
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, k), (n,) or (n, 1)
-            Predictions with the columns seen in `fit`.
-        segments : data frame, mapping of columns, or array-like of shape (n,) or (n, c)
-            The columns seen in `fit`, by name. Levels that `fit` did not see go to the global map.
+    def _keep_trees(self, layer: TreeLayer) -> None:
+        self.tree_features_, self.tree_subtracted_ = layer.features, layer.subtracted
+        self.tree_thresholds_, self.tree_values_ = layer.thresholds, layer.values
 
-        Returns
-        -------
-        p : ndarray of shape (n, k)
-            One column per class, in the order of `classes_`.
-        """
+    def _by_segment(self, X: Any, segments: Any) -> FloatArray:
         x = self._log_probabilities(X)
-        frame = read_segments(_given(segments), len(x))
-        places = self._places(level_codes(frame, self.segment_columns_))
+        frame = read_segments(segments, len(x))
+        levels = level_codes(frame, self.segment_columns_)
+        places = self._places(levels)
         p = run_from_logs(steps_of(self.calibrator_), x)
         moved = np.any((self.intercept_ != 0.0) | (self.slope_ != 0.0), axis=1)
-        rows = np.flatnonzero(((places >= 0) & moved[places]).any(axis=1))
+        trees = self._trees
+        # Trees know nothing of a level that was not there.
+        asked = np.asarray((levels >= 0).all(axis=1) & bool(len(trees)))
+        rows = np.flatnonzero(((places >= 0) & moved[places]).any(axis=1) | asked)
         if rows.size:
-            theta = np.concatenate([self.intercept_, self.slope_]).T
-            p[rows] = softmax(corrected(log_probabilities(p[rows]), places[rows], theta))
-        return p.astype(output_dtype(as_matrix(X)[0]), copy=False)
+            z = log_probabilities(p[rows])
+            logits = corrected(z, places[rows], np.concatenate([self.intercept_, self.slope_]).T)
+            with_trees = np.flatnonzero(asked[rows])
+            if with_trees.size:
+                there = rows[with_trees]
+                part = {name: frame[name][there] for name in self.segment_columns_}
+                steps = np.zeros((x.shape[1], len(there)))
+                trees.add_to(tree_columns(z[with_trees], part, levels[there], self.segment_columns_), steps)
+                logits[with_trees] += steps.T
+            p[rows] = softmax(logits)
+        return p
 
-    def predict_log_proba(self, X: Any, *, segments: Any = None) -> NDArray[Any]:  # type: ignore[override]
-        """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, segments=segments))
-
-    def predict(self, X: Any, *, segments: Any = None) -> NDArray[Any]:  # type: ignore[override]
-        """The most probable label of each row after calibration."""
-        return self.classes_[self.predict_proba(X, segments=segments).argmax(axis=1)]
+    def map_content(self) -> dict[str, Any]:
+        names = ("cells_", "intercept_", "slope_", "tree_features_", "tree_subtracted_", "tree_values_")
+        return {
+            "global": self.calibrator_.to_map().to_json(),
+            "columns": {name: levels.tolist() for name, levels in self.segment_columns_.items()},
+            "thresholds": np.clip(self.tree_thresholds_, -LARGE, LARGE).tolist(),
+            **{name: getattr(self, name).tolist() for name in names},
+        }
 
     def steps(self) -> list[Step]:
-        # A step sees probabilities alone; that this map needs more is its nature, not something left to do.
-        raise TypeError(
-            "The map of SegmentedCalibrator depends on the segment of a row, which is no list of steps on its "
-            "probabilities: it runs in Python with this class only. Its global map, calibrator_, can be exported."
-        )
+        raise self._no_steps()
 
     def _map(self, x: FloatArray) -> FloatArray:
-        raise _without_segments()
+        raise without_segments(self)
 
     def summary(self) -> str:
         """What the segments are, whether they matter, and the worst of them before and after, on rows held out.
@@ -276,36 +271,7 @@ class SegmentedCalibrator(Calibrator):
         region = west (978 rows): True 29.7% observed, 49.3% by the global map, 29.6% now
         region = north (1,022 rows): True 49.8% observed, 50.4% by the global map, 49.8% now
         """
-        what = ", ".join(self.segment_columns_) + (" (crossed)" if self.crossed else "")
-        rows = count(float(self.class_counts_.sum()))
-        start = f"SegmentedCalibrator, fitted to {rows} rows by {what}"
-        if not np.isfinite(self.strength_):
-            return f"{start}: no correction of the global map, {self._no_gain()}."
-        lines = [f"{start}: {len(self.intercept_)} levels, ridge of strength {self.strength_:g}."]
-        if "gain_" in vars(self):
-            lines.append(
-                f"On rows held out it saves {number(self.gain_)} of log loss, with a standard error of "
-                f"{number(self.gain_error_)}."
-            )
-            lines += [
-                f"The global map has a multicalibration error of {number(error)} by {name}."
-                for name, error in self.errors_
-            ]
-            lines.append("Segments that the global map gets wrong most surely:")
-            lines += [
-                f"{level} ({rows:,} rows): {self.classes_[j]} {percent(observed)} observed, {percent(before)} by the "
-                f"global map, {percent(after)} now"
-                for _, level, rows, j, observed, before, after in self.worst_
-            ]
-        return "\n".join(lines)
-
-    def _no_gain(self) -> str:
-        if "gain_" not in vars(self):
-            return "since all rows are of one segment or there are too few of them"
-        return (
-            f"since cross-validation shows no gain ({number(self.gain_)} of log loss, standard error "
-            f"{number(self.gain_error_)})"
-        )
+        return segments_in_words(self)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
@@ -324,30 +290,10 @@ class SegmentedCalibrator(Calibrator):
         state.require(cells.dtype == np.int64, "cells_ should be integers of 64 bits")
         for name in ("intercept_", "slope_"):
             state.array(name, self._n_levels(), state.k)
+        check_trees(state, n_tree_columns(self.segment_columns_, state.k))
         state.information("strength_", "duality_gap_", "gain_", "gain_error_", "worst_", "errors_")
-
-
-def _given(segments: Any) -> Any:
-    if segments is None:
-        raise _without_segments()
-    return segments
-
-
-def _without_segments() -> ValueError:
-    return ValueError(
-        "SegmentedCalibrator needs segments=, a frame with the columns that tell the segment of each row, in fit "
-        "and in predict_proba."
-    )
 
 
 def _mapped(calibrator: Any, x: FloatArray) -> FloatArray:
     """Log-probabilities of a fitted map."""
     return log_probabilities(run_from_logs(steps_of(calibrator), np.array(x)))
-
-
-def _mean_and_error(values: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
-    """A mean and its standard error; weights are counts."""
-    counts = np.ones(len(values)) if weight is None else weight
-    total = float(counts.sum())
-    mean = float(counts @ values) / total
-    return mean, float(np.sqrt(counts @ (values - mean) ** 2)) / total
