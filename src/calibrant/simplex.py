@@ -17,6 +17,8 @@ from calibrant.typing import FloatArray
 LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
 #: The probability that goes with it.
 FLOOR = float(np.exp(LOG_FLOOR))
+#: The smallest probability that a log loss people read credits an observed class with: metrics, reports, summaries.
+LOSS_FLOOR = 1e-15
 
 
 def log_probabilities(p: ArrayLike, *, center: bool = False, out: FloatArray | None = None) -> FloatArray:

@@ -86,6 +86,17 @@ def test_omnibus_finds_a_wrong_temperature_among_many_classes_and_wrong_frequenc
     assert calibration_test(y, shifted, "omnibus", n_resamples=99).p_value == pytest.approx(0.01)
 
 
+def test_omnibus_rejects_what_was_ruled_out() -> None:
+    rng = np.random.default_rng(14)
+    p = np.append(rng.uniform(0.1, 0.9, 400), 0.0)
+    y = (rng.random(401) < p).astype(int)
+    assert calibration_test(y, p, "omnibus", n_resamples=99).p_value > 0.05
+    y[-1] = 1  # had probability zero
+    assert calibration_test(y, p, "omnibus", n_resamples=99).p_value == pytest.approx(0.01)
+    alone = np.append(np.ones(400), 0.0)  # without a weight it is no row
+    assert calibration_test(y, p, "omnibus", n_resamples=99, sample_weight=alone).p_value > 0.05
+
+
 def test_temperature_statistic_is_a_squared_standard_score() -> None:
     rng = np.random.default_rng(13)
     p = rng.dirichlet(np.full(5, 2.0), size=3000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,12 @@ from sklearn.linear_model import LogisticRegression
 
 from calibrant import AutoCalibrator
 from calibrant.metrics.inputs import Forecasts
+from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.slope import Part
 from calibrant.report.analysis import Source, analyse
-from calibrant.report.data import Report
+from calibrant.report.data import Learning, MethodRow, Report
 from calibrant.report.page import render
+from calibrant.report.words import MIXED_EVIDENCE, verdict, worth_of_rows
 
 
 def two(centre: float, predict: Callable[[np.ndarray], np.ndarray], n_rows: int = 2000) -> Forecasts:
@@ -132,3 +136,34 @@ def test_the_flagship_speaks_of_the_positive_class() -> None:
     assert "confident" not in rare
     assert summary(two(0.0, lambda z: 2.5 * z)).startswith("The probabilities of fraud were too extreme")
     assert summary(two(0.0, lambda z: 0.4 * z)).startswith("The probabilities of fraud were too timid")
+
+
+def test_a_class_that_was_ruled_out_is_named() -> None:
+    data = two(0.0, lambda z: z, 600)
+    proba = data.proba.copy()
+    proba[0, data.y[0]], proba[0, 1 - data.y[0]] = 0.0, 1.0
+    found = report(Forecasts(proba, data.y, None, np.arange(2)), methods=("ts",))
+    assert found.verdict.tone != "good"
+    assert found.p_value_before < 0.01
+    share = -np.log(1e-15) / 600 / found.metrics[0].before.value
+    said = f"In 1 row the class that occurs was given a probability of zero (below 1e-15); it alone makes {share:.0%}"
+    assert any(sentence.startswith(said) for sentence in found.verdict.sentences)
+
+
+def test_a_gain_beyond_chance_is_never_called_no_evidence() -> None:
+    calm, gain = Part(0.0, 0.5), Estimate(0.02, 0.01, 0.03, 0.95)
+    data = two(0.0, lambda z: z)
+    found = report(data)
+    faults = replace(found.faults, means=calm, slope=calm, rest=calm)
+    row = MethodRow("auto", "", log_loss=0.5, gain_log_loss=gain)
+    confidence = (gain, gain)
+    judged = verdict(("no", "yes"), faults, found.reliability_before.bins, confidence, 0.36, 0.52, row)
+    assert (judged.tone, judged.headline) == ("fair", MIXED_EVIDENCE)
+    assert "finds nothing wrong (p = 0.36)" in judged.sentences[-1]
+
+
+def test_rows_beyond_what_there_is_to_gain_are_not_promised() -> None:
+    gains = (Estimate(value, value / 2, 2 * value, 0.95) for value in (0.05, -0.1, 0.15))
+    assert worth_of_rows(Learning(178, *gains), 0.1).endswith(
+        "half of them would be too few, so more are likely to help."
+    )

@@ -24,12 +24,12 @@ from calibrant.calibrators.binary.binning import Grouped, group_scores
 from calibrant.calibrators.binary.isotonic import isotonic_steps
 from calibrant.metrics.axis import ScoreAxis, fitting_axis
 from calibrant.metrics.inputs import Forecasts
-from calibrant.metrics.losses import DEFAULT_FLOOR
 from calibrant.metrics.random import generator
 from calibrant.metrics.reliability import HISTOGRAM_BINS
 from calibrant.metrics.scalars import public
 from calibrant.metrics.views import Kind, Shown, View, class_view, shown_view
 from calibrant.optional import require
+from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import AnyFloatArray, FloatArray
 
 Band = Literal["consistency", "confidence"]
@@ -116,7 +116,7 @@ def view_scores(score: AnyFloatArray, positive: AnyFloatArray, weight: AnyFloatA
     """Mean Brier score and log loss of grouped scores with `positive` of `weight` events each."""
     negative, total = weight - positive, float(weight.sum())
     brier = float(positive @ (1 - score) ** 2 + negative @ score**2) / total
-    yes, no = np.maximum(score, DEFAULT_FLOOR), np.maximum(1 - score, DEFAULT_FLOOR)
+    yes, no = np.maximum(score, LOSS_FLOOR), np.maximum(1 - score, LOSS_FLOOR)
     return brier, -float(np.sum(xlogy(positive, yes)) + np.sum(xlogy(negative, no))) / total
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.metrics.losses import DEFAULT_FLOOR
+from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import AnyFloatArray, FloatArray
 
 
-def expected_losses(truth: AnyFloatArray, proba: AnyFloatArray, *, floor: float = DEFAULT_FLOOR) -> dict[str, float]:
+def expected_losses(truth: AnyFloatArray, proba: AnyFloatArray, *, floor: float = LOSS_FLOOR) -> dict[str, float]:
     """Expected log loss, Brier score (the sum over classes) and accuracy.
 
     Parameters

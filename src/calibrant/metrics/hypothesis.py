@@ -18,10 +18,10 @@ from calibrant.docs import describe_parameters
 from calibrant.metrics.binned import expected_error
 from calibrant.metrics.cumulative import excursion
 from calibrant.metrics.inputs import Forecasts, check_predictions
-from calibrant.metrics.losses import DEFAULT_FLOOR
 from calibrant.metrics.random import LabelSampler, generator
 from calibrant.metrics.smooth import Grid, smooth_error
 from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view, sort_view
+from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, AnyIntArray
 
@@ -82,7 +82,7 @@ def _of_hits(name: str, view: View, share: AnyFloatArray, n_bins: int, strategy:
 def _log_scores(data: Forecasts) -> tuple[AnyFloatArray, AnyFloatArray, Callable[[AnyIntArray], AnyFloatArray]]:
     """`p`, `x = log p` less its expectation `Σ_j p_ij x_ij`, and the entries of the latter that labels choose."""
     proba = data.proba.astype(np.float64, copy=False)
-    x = np.log(np.maximum(proba, DEFAULT_FLOOR))
+    x = np.log(np.maximum(proba, LOSS_FLOOR))
     x -= np.sum(proba * x, axis=1)[:, None]
     start, flat = np.arange(len(x)) * data.n_classes, x.ravel()
     return proba, x, lambda y: flat[start + y]
@@ -130,10 +130,18 @@ def _omnibus_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIn
     """The larger of the two above, each measured in standard deviations above its mean (of χ² variables).
 
     With hundreds of classes the sum over their frequencies varies so much that a wrong temperature does not show in it.
+    Infinite if a class occurs that the predictions had ruled out: no draw from them can do that, and among predictions
+    that are else too timid a few such rows would make the temperature look right.
     """
     temperature, score = _temperature_of_labels(data, share), _score_of_labels(data, share)
-    freedom = data.n_classes
-    return lambda y: max((temperature(y) - 1) / 2**0.5, (score(y) - freedom) / (2 * freedom) ** 0.5)
+    freedom, rows = data.n_classes, np.arange(data.n_rows)
+
+    def statistic(y: AnyIntArray) -> float:
+        if (share[data.proba[rows, y] < LOSS_FLOOR] > 0).any():
+            return np.inf
+        return max((temperature(y) - 1) / 2**0.5, (score(y) - freedom) / (2 * freedom) ** 0.5)
+
+    return statistic
 
 
 #: Statistics of all classes at once.

@@ -13,14 +13,14 @@ import numpy as np
 from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.sums import summed_mean
+from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import AnyFloatArray
 
-DEFAULT_FLOOR = 1e-15
 # Rows handled at once where a float64 copy would otherwise double the memory of a float32 table.
 BLOCK_ENTRIES = 1 << 20
 
 
-def log_loss_rows(data: Forecasts, *, floor: float = DEFAULT_FLOOR) -> AnyFloatArray:
+def log_loss_rows(data: Forecasts, *, floor: float = LOSS_FLOOR) -> AnyFloatArray:
     """`-log max(p_y, floor)` of every row."""
     if not 0 <= floor < 1:
         raise ValueError(f"floor must lie in [0, 1), got {floor}")
@@ -64,7 +64,7 @@ def row_losses(data: Forecasts, loss: str, **options: Any) -> AnyFloatArray:
 
 
 @scalar("log_loss", of_sums=True)
-def log_loss(data: Forecasts, *, floor: float = DEFAULT_FLOOR) -> Statistic:
+def log_loss(data: Forecasts, *, floor: float = LOSS_FLOOR) -> Statistic:
     """Mean negative log-probability of the observed class.
 
     Parameters

@@ -22,9 +22,10 @@ from calibrant.docs import describe_parameters
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.intervals import Estimate
-from calibrant.metrics.losses import DEFAULT_FLOOR, log_loss_rows
+from calibrant.metrics.losses import log_loss_rows
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, scalar
+from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray
 
@@ -80,7 +81,7 @@ class LinearRecalibration:
 
     def __init__(self, data: Forecasts) -> None:
         # The floor of the log loss: what is saved is then measured on one scale.
-        self.x = np.log(np.maximum(np.asarray(data.proba, dtype=np.float64), DEFAULT_FLOOR))
+        self.x = np.log(np.maximum(np.asarray(data.proba, dtype=np.float64), LOSS_FLOOR))
         self.y = data.y
         self.n_classes = data.n_classes
         self.weigh(data.weight)
@@ -239,7 +240,7 @@ def separate(data: Forecasts, after: Forecasts, level: float = 0.95) -> Miscalib
     )
     error = model.slope_error(tilted) * float(ndtri((1 + level) / 2))
     slope = float(tilted[-1])
-    rows = -np.log(np.maximum(model.evaluate(fits[best])[1][np.arange(data.n_rows), data.y], DEFAULT_FLOOR))
+    rows = -np.log(np.maximum(model.evaluate(fits[best])[1][np.arange(data.n_rows), data.y], LOSS_FLOOR))
     saved = rows + (costs[best] - losses[best]) - log_loss_rows(after)
     gain = float(model.share @ saved)
     deviation = float(np.sqrt(model.share @ (saved - gain) ** 2 / n))

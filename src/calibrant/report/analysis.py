@@ -29,6 +29,7 @@ from calibrant.report.evaluation import metrics_in_memory, omnibus_test, split_g
 from calibrant.report.learning import learning
 from calibrant.report.reliability import class_rows, views
 from calibrant.report.words import class_text, next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
+from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
 
 METRICS = {
@@ -114,7 +115,7 @@ def analyse(
     now = views(after, level, beside=was)
     confidence = metrics["accuracy"].before, _gap(data, level, top_label=True)
     total = metrics["log_loss"].before.value
-    judged = verdict(names, found, was.bins, confidence, p_before, total, gain)
+    judged = verdict(names, found, was.bins, confidence, p_before, total, gain, _ruled_out(data))
     progress("rows needed")
     learned = learning(data, chosen, level)
     if learned is not None and (said := worth_of_rows(learned, total)):
@@ -156,6 +157,12 @@ def analyse(
         ),
         command=source.command,
     )
+
+
+def _ruled_out(data: Forecasts) -> tuple[int, float]:
+    """Rows whose class had probability zero, and what they add to log loss."""
+    rows = data.true_proba < LOSS_FLOOR
+    return int(rows.sum()), float(np.average(np.where(rows, row_losses(data, "log_loss"), 0.0), weights=data.weight))
 
 
 def _metric_rows(

@@ -19,6 +19,7 @@ from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.slope import Miscalibration
 from calibrant.numerals import count, excess, number, percent, signed, span
 from calibrant.report.data import Learning, MethodRow, Step, Verdict
+from calibrant.simplex import LOSS_FLOOR
 
 #: Significance at which calibration is called into question.
 ALPHA = 0.05
@@ -31,6 +32,7 @@ LARGE = 0.2
 MOST_NAMED = 4
 
 NO_EVIDENCE = "No evidence of miscalibration"
+MIXED_EVIDENCE = "Perhaps miscalibrated: the evidence is mixed"
 
 
 def p_text(p: float) -> str:
@@ -63,6 +65,7 @@ def verdict(
     p_value: float,
     log_loss: float,
     gain: MethodRow,
+    ruled_out: tuple[int, float] = (0, 0.0),
 ) -> Verdict:
     """The verdict on predictions.
 
@@ -82,6 +85,8 @@ def verdict(
         Of the predictions.
     gain : MethodRow
         What the recommended method reaches.
+    ruled_out : pair of int and float
+        Rows whose class had probability zero, and what they add to log loss.
     """
     assert gain.gain_log_loss is not None
     saved = gain.gain_log_loss
@@ -89,12 +94,20 @@ def verdict(
     evident = p_value < ALPHA or (saved.low > 0 and found.parts[kind].p_value < ALPHA)
     binary = len(names) == 2
     sentences = [_positive(names[1], found.frequencies) if binary else _confidence(found.frequencies.total, confidence)]
+    if not evident and saved.low > 0:
+        sentences += [
+            _gain(gain, saved, log_loss),
+            f"A test of calibration, however, finds nothing wrong ({p_text(p_value)}).",
+        ]
+        return Verdict("fair", MIXED_EVIDENCE, tuple(sentences))
     if not evident:
         sentences.append(
             f"A test of calibration finds nothing wrong ({p_text(p_value)}). That is no proof: with few rows, small "
             "faults stay hidden."
         )
         return Verdict("good", NO_EVIDENCE, (*sentences, _gain(gain, saved, log_loss)))
+    if ruled_out[0]:
+        sentences.append(_ruled_out(*ruled_out, log_loss))
     if not binary:
         sentences += _classes_off(names, found.frequencies)
     # A second fault is worth a sentence if it costs a noticeable part of what the first one costs.
@@ -104,8 +117,18 @@ def verdict(
         sentences += _ranges(table)
     sentences += [f"A test of calibration gives {p_text(p_value)}.", _gain(gain, saved, log_loss)]
     headline = _of_two(kind, names[1], found) if binary else _of_many(kind, names, found, confidence[1])
+    if kind == "rest" and ruled_out[1] > saved.value / 2:
+        headline = "Rules out classes that occur"
     bad = saved.low > 0 and saved.value >= BAD * log_loss
     return Verdict("bad" if bad else "fair", headline, tuple(sentences))
+
+
+def _ruled_out(rows: int, cost: float, log_loss: float) -> str:
+    where, whose = ("1 row", "it alone makes") if rows == 1 else (f"{count(rows)} rows", "they alone make")
+    return (
+        f"In {where} the class that occurs was given a probability of zero (below {LOSS_FLOOR:g}); "
+        f"{whose} {percent(cost / log_loss, 0)} of log loss."
+    )
 
 
 def _of_two(kind: str, positive: str, found: Miscalibration) -> str:
@@ -268,6 +291,8 @@ def worth_of_rows(found: Learning, before: float) -> str:
     start = f"With your {count(found.rows)} rows calibration is worth {full} of log loss"
     # The error of a fit falls as one over its rows: the next doubling brings half of what the last one brought.
     more = found.added.value / 2
+    if found.half.value <= 0 or found.full.value + more >= before:
+        return f"{start}; half of them would be too few, so more are likely to help."
     if found.added.low > 0:
         if more < LITTLE * found.full.value:
             return f"{start}; half of them would give {half}, and more would bring little."

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
+from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import FloatArray, IntArray
 
 _STEPS = 200
@@ -24,6 +25,17 @@ def log_losses(z: FloatArray, y: IntArray) -> FloatArray:
     top = z.max(axis=0)
     at_label = z[y, np.arange(len(y))]
     return np.asarray(np.log(np.exp(z - top).sum(axis=0)) + top - at_label)
+
+
+def mean_log_loss(z: FloatArray, y: IntArray, weight: FloatArray | None) -> float:
+    """Mean log loss at logits `z` (k, n), with the floor that metrics and reports have.
+
+    Examples
+    --------
+    >>> round(mean_log_loss(np.array([[0.0, 0.0], [0.0, -87.0]]), np.array([0, 1]), None), 2)
+    17.62
+    """
+    return float(np.average(np.minimum(log_losses(z, y), -np.log(LOSS_FLOOR)), weights=weight))
 
 
 def likelihood_weights(losses: FloatArray, n: float) -> FloatArray:

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.auto.additive import AdditiveCalibrator, KernelFeatures
-from calibrant.calibrators.auto.blend import blend_weights, log_losses, pool_weight
+from calibrant.calibrators.auto.blend import blend_weights, log_losses, mean_log_loss, pool_weight
 from calibrant.calibrators.auto.means import classes_off, matching_intercepts
 from calibrant.calibrators.auto.members import CrossFit, Member
 from calibrant.calibrators.auto.monotone import increasing_knots
@@ -149,7 +149,7 @@ class AutoCalibrator(AdditiveCalibrator):
         plan = self._plan(self.n_calibration_rows_, k)
         self.class_frequencies_ = np.bincount(y, weight, minlength=k) / total_weight(n, weight)
         self.class_means_before_ = np.average(np.exp(x), axis=0, weights=weight)
-        before = float(np.average(log_losses(np.ascontiguousarray(x.T), y), weights=weight))
+        before = mean_log_loss(np.ascontiguousarray(x.T), y, weight)
         self.input_factors_ = self.class_factors_ = np.ones(k)
         off = classes_off(self.class_means_before_, self.class_frequencies_, self.n_calibration_rows_)
         if off and not self._keeps_top:

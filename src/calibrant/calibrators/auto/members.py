@@ -23,7 +23,7 @@ from calibrant.calibrators.auto.additive import (
     fit_path,
     shared_features,
 )
-from calibrant.calibrators.auto.blend import likelihood_weights, log_losses
+from calibrant.calibrators.auto.blend import likelihood_weights, mean_log_loss
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions, TreeLayer, cross_fit_trees
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.typing import FloatArray, IntArray
@@ -122,7 +122,7 @@ class CrossFit:
 
     def loss(self, held: FloatArray) -> float:
         """Mean log loss of out-of-fold logits."""
-        return float(np.average(log_losses(held, self.y), weights=self.weight))
+        return mean_log_loss(held, self.y, self.weight)
 
     def temperature(self) -> Member:
         """The temperature-scaled input itself: two parameters, whose optimism is negligible."""

@@ -18,6 +18,7 @@ from calibrant.calibrators.base import Calibrator, RowsCalibrator, strengths_to_
 from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
+from calibrant.simplex import LOSS_FLOOR
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones
 from calibrant.softmax.rows.memory import ArrayRows
@@ -249,6 +250,6 @@ class DirichletCVCalibrator(_DirichletMap):
                     tol=_CV_TOL,
                     theta=theta,
                 )
-                q = np.maximum(self._map(x[test])[np.arange(test.sum()), y[test]], 1e-15)
+                q = np.maximum(self._map(x[test])[np.arange(test.sum()), y[test]], LOSS_FLOOR)
                 losses[i] -= float(np.log(q) @ w[test])
         return losses / total_weight(len(y), weight)
