@@ -121,7 +121,8 @@ def test_dirichlet_with_a_class_that_one_row_in_four_excludes() -> None:
     y = np.array([0, 0, 0, 1] * 10)
     cal = fitted(DirichletCalibrator(), p, y)
     q = cal.predict_proba(p)[np.arange(len(y)), y]
-    assert -np.log(q).mean() <= cal.objective_ < 1e-5
+    assert -np.log(q).mean() <= cal.objective_ + 1e-15  # probabilities next to one are rounded
+    assert cal.objective_ < 1e-5
 
 
 @pytest.mark.parametrize("make", [SVSCalibrator, SMSCalibrator])

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from functools import partial
-from typing import Any, ClassVar, cast
+from functools import cache, partial
+from inspect import signature
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,6 +64,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
 
     #: Whether `_fit` itself takes no more than some of the rows, drawn at random.
     _draws_rows: ClassVar[bool] = False
+    #: How `_fit` wants log-probabilities to lie in memory.
+    _order: ClassVar[Literal["C", "F"]] = "C"
 
     classes_: NDArray[Any]
 
@@ -123,7 +126,11 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         labels, categories = check_labels(y, len(array))
         weight = check_sample_weight(sample_weight, len(array))
         x = to_log_probabilities(
-            array, logits=self.input == "logits", renormalize=self.renormalize, rounding=rounding_of(X)
+            array,
+            logits=self.input == "logits",
+            renormalize=self.renormalize,
+            rounding=rounding_of(X),
+            order=self._order,
         )
         if weight is not None and not weight.all():
             present = weight > 0.0
@@ -252,9 +259,12 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         state.information("batches_")
 
     def _check_parameters(self) -> None:
-        """scikit-learn's check of the constructor's parameters, without its inspection of the constructor."""
+        """scikit-learn's check of the constructor's parameters, of those that are not as the constructor has them."""
+        defaults = _defaults(type(self))
         given = {name: getattr(self, name) for name in self._parameter_constraints}
-        validate_parameter_constraints(self._parameter_constraints, given, caller_name=type(self).__name__)
+        changed = {name: value for name, value in given.items() if value is not defaults.get(name, _MISSING)}
+        if changed:
+            validate_parameter_constraints(self._parameter_constraints, changed, caller_name=type(self).__name__)
 
     def _check_predictions(self, X: Any) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
         """Predictions with as many columns as in `fit`, and the column of each class (`None`: in that order)."""
@@ -330,6 +340,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
 class RowsCalibrator(Calibrator):
     """Base of the methods that need nothing but sums over rows: these may be in memory, in batches or on a cluster."""
 
+    _order: ClassVar[Literal["C", "F"]] = "F"
+
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         self._fit_rows(ArrayRows(x, y, weight))
 
@@ -344,6 +356,15 @@ class RowsCalibrator(Calibrator):
     @abstractmethod
     def _fit_rows(self, rows: Rows) -> None:
         """Fit to labelled log-probabilities, wherever they are."""
+
+
+_MISSING = object()
+
+
+@cache
+def _defaults(cls: type) -> dict[str, Any]:
+    """What the constructor's parameters are if nothing is said, which no check needs to look at."""
+    return {name: parameter.default for name, parameter in signature(cls).parameters.items()}
 
 
 def steps_of(estimator: Any) -> list[Step]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,13 +178,15 @@ def to_log_probabilities(
     rounding: float = ROUNDING,
     words: Words = CALIBRATOR,
     log: bool = True,
+    order: Literal["C", "F"] = "C",
 ) -> FloatArray:
     """Validated log-probabilities (rows × classes) of predictions; `first_row` is what errors count from.
 
     A single column is the probability (or the log-odds) of the second class. The result for a row does not depend on
-    the rows beside it, to the last bit. With ``log=False`` no logarithm is taken of probabilities.
+    the rows beside it, to the last bit. With ``log=False`` no logarithm is taken of probabilities. `order` is that of
+    the result in memory, which does not change its numbers.
     """
-    values = np.array(block, dtype=np.float64, order="C")
+    values = np.array(block, dtype=np.float64, order=order)
     if values.ndim == 1:
         values = values.reshape(-1, 1)
     sums = _check(values, first_row, words, logits=logits, renormalize=renormalize, rounding=rounding)

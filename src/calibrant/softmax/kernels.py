@@ -178,22 +178,6 @@ def add_own(z, theta, own):  # type: ignore[no-untyped-def]
                 z[j, i] += theta[j, m] * own[m, j, i]
 
 
-@jit()
-def own_logits(z, offset, theta, shared, own):  # type: ignore[no-untyped-def]
-    """Fill `z` (k, n) with `offset` plus at most one shared feature (d, n) and own-class ones, in one pass."""
-    k, n = z.shape
-    d = shared.shape[0]
-    for j in range(k):
-        for i in range(n):
-            z[j, i] = offset[j, i]
-        for q in range(d):
-            for i in range(n):
-                z[j, i] += theta[j, q] * shared[q, i]
-        for m in range(own.shape[0]):
-            for i in range(n):
-                z[j, i] += theta[j, d + m] * own[m, j, i]
-
-
 def own_curvature(
     p: NDArray[Any], shared: NDArray[Any], own: NDArray[Any], theta: NDArray[Any], weight: NDArray[Any]
 ) -> FloatArray:

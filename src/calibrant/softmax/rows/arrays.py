@@ -15,7 +15,7 @@ from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.typing import FloatArray, IntArray
 
 #: Numbers handled at a time when the dense Hessian is accumulated: they stay in the cache.
-_HESSIAN_ELEMENTS = 1 << 16
+_HESSIAN_ELEMENTS = 1 << 17
 #: The same for moments, whose products with as many features as classes want more rows.
 _MOMENT_ELEMENTS = 1 << 18
 #: The least weight of a row in drawing rows: certain to rounding, it could not stand for its like otherwise.
@@ -155,12 +155,6 @@ class ArrayProblem(SoftmaxProblem):
         """Logits (k, n) at coefficients `theta`."""
         if out is None and not theta.any():
             return self.offset.copy()
-        if self.n_own and self.n_shared <= 1 and not self.first_free:
-            from calibrant.softmax.kernels import own_logits
-
-            z = np.empty_like(self.offset) if out is None else out
-            own_logits(z, self.offset, theta.astype(self.dtype, copy=False), self.shared, self.own)
-            return z
         z = self.linear(theta, out=out)
         z += self.offset
         return z
@@ -275,30 +269,35 @@ class ArrayPoint(Point):
         With ``a_i = p_i ⊗ f_i`` it is ``blockdiag(Σ_i w_i p_ij f_i f_iᵀ) − Σ_i w_i a_i a_iᵀ``: one symmetric
         product of the size of the problem, instead of one for each pair of classes.
         """
-        problem, p = self.problem, self.p
+        problem, first = self.problem, self.problem.first_free
         r, q = problem.shape
-        d, first = problem.n_shared, problem.first_free
-        out = np.zeros((r * q, r * q))
-        blocks = np.zeros((r, q, q))
+        d = problem.n_shared
+        # Feature-major: products of whole (classes, rows) matrices.
+        out, blocks = np.zeros((q * r, q * r)), np.zeros((q, r, q))
         at_once = min(max(_HESSIAN_ELEMENTS // (r * q), 256), problem.n_rows)
-        buffer = np.empty((r, q, at_once), dtype=problem.dtype)
+        buffer = np.empty((q, r, at_once), dtype=problem.dtype)
         for start in range(0, problem.n_rows, at_once):
             rows = slice(start, min(start + at_once, problem.n_rows))
-            root = np.sqrt(problem.row_weight[rows])
-            shared, own = problem.shared[:, rows] * root, problem.own[:, first:, rows] * root
-            a = buffer[:, :, : len(root)]
-            np.multiply(p[first:, None, rows], shared, out=a[:, :d])
-            np.multiply(p[first:, rows], own, out=a[:, d:].transpose(1, 0, 2))
-            flat = a.reshape(r * q, -1)
+            p, shared, own = self.p[first:, rows], problem.shared[:, rows], problem.own[:, first:, rows]
+            a = buffer[:, :, : p.shape[1]]
+            for feature, product in zip((*shared, *own), a, strict=True):
+                np.multiply(p, feature, out=product)
+            if problem.equal_weight is None:
+                root = np.sqrt(problem.row_weight[rows])
+                a *= root
+                shared, own = shared * root, own * root
+            flat = a.reshape(q * r, -1)
             if d:
-                blocks[:, :, :d] += (flat @ shared.T).reshape(r, q, d)
+                blocks[:, :, :d] += (flat @ shared.T).reshape(q, r, d)
             for m in range(q - d):
-                blocks[:, :, d + m] += np.einsum("jqn,jn->jq", a, own[m])
+                blocks[:, :, d + m] += np.einsum("qjn,jn->qj", a, own[m])
             out -= flat @ flat.T
-        for j in range(r):
-            here = slice(j * q, (j + 1) * q)
-            out[here, here] += blocks[j]
-        return out
+        if problem.equal_weight is not None:
+            out *= problem.equal_weight
+            blocks *= problem.equal_weight
+        hessian = np.ascontiguousarray(out.reshape(q, r, q, r).transpose(1, 0, 3, 2))
+        np.einsum("jajb->jab", hessian)[:] += blocks.transpose(1, 0, 2)
+        return hessian.reshape(r * q, r * q)
 
     def hessian_of(self, coefficients: IntArray) -> FloatArray:
         problem, m = self.problem, len(coefficients)

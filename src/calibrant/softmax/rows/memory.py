@@ -11,12 +11,22 @@ from calibrant.simplex import mix_log_probabilities
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.rows.base import FeatureMap, Rows
-from calibrant.steps import Steps, run_from_logs
+from calibrant.steps import Softmax, Steps, run_from_logs
 from calibrant.typing import FloatArray, IntArray
 
 
+class _FusedSoftmax(Softmax):
+    """The softmax of rows whose columns are contiguous, by the kernel that problems use."""
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        from calibrant.softmax.kernels import softmax_loss
+
+        softmax_loss(x.T, np.zeros(len(x), dtype=np.int64), np.zeros(len(x)))
+        return x
+
+
 class ArrayRows(Rows):
-    """Rows in arrays.
+    """Rows in arrays, held with contiguous columns: class-major, as kernels and problems want them.
 
     Parameters
     ----------
@@ -35,7 +45,7 @@ class ArrayRows(Rows):
     """
 
     def __init__(self, x: FloatArray, y: IntArray, weight: FloatArray | None = None) -> None:
-        self.x = x
+        self.x = np.asfortranarray(x)
         self.y = y
         self.weight = weight
         self.n_rows, self.n_classes = x.shape
@@ -46,7 +56,8 @@ class ArrayRows(Rows):
         return np.bincount(self.y, self.weight, minlength=self.n_classes).astype(np.float64)
 
     def mapped(self, steps: Steps) -> ArrayRows:
-        return ArrayRows(run_from_logs(steps, self.x.copy()), self.y, self.weight)
+        fused = [_FusedSoftmax() if type(step) is Softmax else step for step in steps]
+        return ArrayRows(run_from_logs(fused, self.x.copy(order="F")), self.y, self.weight)
 
     def problem(self, features: FeatureMap, *, first_free: int = 0) -> ArrayProblem:
         offset, shared, own = features(self.x)

@@ -95,7 +95,7 @@ class SummedRows(Rows):
             return {number: tuple(sums / self.total_weight) for number, sums in zip(alphas, found, strict=True)}
 
         searches = [inverse_temperature_search(start, lambda: self.always_right, pull) for start in starts]
-        return run_together(searches, answer)
+        return [(alpha, loss) for alpha, loss, _ in run_together(searches, answer)]
 
 
 class _Mapped(SummedRows):

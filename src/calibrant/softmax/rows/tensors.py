@@ -79,7 +79,7 @@ class TorchRows(SummedRows):
             mixed = self.mapped([Mix(u), Log()]) if u else self
             problem = TorchProblem(mixed.y, mixed.x, weight=mixed.weight)
             search = inverse_temperature_search(start, problem.always_right, prior / self.total_weight)
-            found.append(run(search, problem.scaled))
+            found.append(run(search, problem.scaled)[:2])
         return found
 
     def sums(self, function: BlockFunction) -> list[Any]:

@@ -35,6 +35,9 @@ _TINY = 4
 _DENSE = 48
 #: ... and up to this many if the features are own-class ones, whose products BLAS cannot speed up.
 _DENSE_OWN = 256
+#: Where rows times squared parameters are fewer, the dense Hessian of all rows is made anew for every step but the
+#: last: it costs about as much as a point, and steps that converge quadratically are few.
+_CHEAP = 2e7
 #: From this many shared features on, or from this many classes if they have only features of their own, float32 is
 #: used, curvature is that of some rows, and `tol=None` is the larger bound.
 _LARGE_FEATURES = 60
@@ -86,10 +89,18 @@ def _is_large(problem: SoftmaxProblem) -> bool:
     return problem.n_shared >= _LARGE_FEATURES or (problem.n_shared <= 1 and problem.n_classes >= _LARGE_CLASSES)
 
 
+def _is_cheap(problem: SoftmaxProblem) -> bool:
+    return problem.in_memory and _is_dense(problem) and problem.n_rows * problem.n_parameters**2 <= _CHEAP
+
+
+def _is_dense(problem: SoftmaxProblem) -> bool:
+    return problem.n_parameters <= (_DENSE if problem.n_shared > 1 else _DENSE_OWN)
+
+
 def _curvature_share(problem: SoftmaxProblem, penalty: Ridge) -> float:
     """The share of the rows that curvature is taken from at first: the penalty makes up for what they do not know."""
     share = 1.0
-    if penalty.certifies and _is_large(problem):
+    if penalty.certifies and _is_large(problem) and not _is_cheap(problem):
         rows = _ROWS_PER_FEATURE * max(problem.n_shared, problem.n_classes)
         share = float(np.clip(rows / problem.n_rows, _LEAST_SHARE, _MOST_SHARE))
         share = min(max(share, _LEAST_ROWS / problem.n_rows), 1.0)
@@ -118,6 +129,7 @@ def _iterate(
     decrement = np.inf
     # Newton starts near the optimum, where curvature changes little: a preconditioner serves until it needs patience.
     preconditioner: Preconditioner | None = None
+    cheap, near, last = _is_cheap(problem), False, False
     steps, t, longest = 0, 0.0, 1.0
     damping = 0.0
     least = 0.0 if penalty.certifies else ROUNDING
@@ -126,10 +138,13 @@ def _iterate(
         gradient = point.gradient() + penalty.gradient(theta)
         goal = tol * max(1.0, objective)
         if penalty.certifies:
-            before, gap = gap, penalty.conjugate(gradient)
+            gap_before, gap = gap, penalty.conjugate(gradient)
             converged = gap <= goal
-            if gap > STALLED * before:
+            if gap > STALLED * gap_before:
                 share = min(2.0 * share, 1.0)
+            # By as much as the last step brought the gap down the next one will at least. With the curvature of where
+            # the last step began its error is twice as large as it was then, and the gap four times.
+            near, last = gap * gap <= goal * gap_before, 4.0 * gap * gap <= goal * gap_before
         if converged or (penalty.certifies and n_iter >= max_iter):
             break
         added = max(damping, least)
@@ -138,9 +153,9 @@ def _iterate(
         aim = goal if share == 1.0 else _AIM * goal
         before, fresh = decrement, False
         while True:
-            if preconditioner is None or steps > preconditioner.patience:
+            if preconditioner is None or (cheap and not last) or steps > preconditioner.patience:
                 preconditioner, fresh = _preconditioner(problem, curved, curvature), True
-            if fresh and isinstance(preconditioner, Factored):
+            if (fresh or (cheap and last)) and isinstance(preconditioner, Factored):
                 step, steps = preconditioner.solve(-gradient), 0
             else:
                 step, steps = _conjugate_gradients(curved, penalty, gradient, preconditioner, aim, curvature)
@@ -153,7 +168,7 @@ def _iterate(
         converged = not penalty.certifies and (objective <= tol or (decrement <= tol and damping <= NEGLIGIBLE))
         if converged or n_iter >= max_iter:
             break
-        if not certify and _LAST_CONTRACTION * gap <= goal:
+        if not certify and ((cheap and near) or _LAST_CONTRACTION * gap <= goal):
             theta, n_iter = theta + step, n_iter + 1
             break
         # On the slope towards an optimum at infinity whole steps gain equally little: they may become longer.
@@ -203,8 +218,7 @@ def _few_parameters(problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, 
 
 
 def _preconditioner(problem: SoftmaxProblem, point: Point, curvature: FloatArray) -> Preconditioner:
-    limit = _DENSE if problem.n_shared > 1 else _DENSE_OWN
-    if problem.n_parameters <= limit:
+    if _is_dense(problem):
         return Factored(point.hessian(), curvature)
     if problem.n_shared >= MANY_FEATURES:
         return ClassMeans(point.class_moments(), curvature)
