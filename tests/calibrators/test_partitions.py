@@ -78,6 +78,29 @@ def test_errors_name_the_partition() -> None:
         get_calibrator("ts").fit(parted(np.full((700, 3), 1 / 3)), parted(y), parted(np.zeros(700)))
 
 
+def test_partitions_that_are_not_alike_are_named() -> None:
+    p, y, _ = predictions(700, 3)
+    with pytest.raises(ValueError, match=r"sample_weight \(partition 2\) holds -1.0 at row 3"):
+        get_calibrator("ts").fit(parted(p), parted(y), parted(np.where(np.arange(700) == 103, -1.0, 1.0)))
+    with pytest.raises(ValueError, match="last label to appear was 9, in partition 4"):
+        get_calibrator("ts").fit(parted(p), parted(np.where(np.arange(700) == 600, 9, y)))
+    other = [dask.delayed(np.full)((100, k), 1.0 / k) for k in (3, 4)]
+    X = da.concatenate([da.from_delayed(part, (100, 3), float) for part in other])
+    with pytest.raises(ValueError, match="Partition 1 has 4 columns, the first one 3"):
+        get_calibrator("ts").fit(X, y[:200] % 3)
+
+
+@pytest.mark.parametrize("name", ["ts", "sms", "isotonic"])
+def test_soft_labels_are_those_of_arrays(name: str) -> None:
+    p, y, weight = predictions(700, 3)
+    votes = np.random.default_rng(1).integers(0, 3, p.shape) + 2.0 * np.eye(3)[y]
+    options = {"tol": 1e-13} if name == "sms" else {}
+    expected = get_calibrator(name, **options).fit(p, votes, weight)
+    for labels in (parted(votes), votes, da.from_array(votes, chunks=(200, 2))):
+        found = get_calibrator(name, **options).fit(parted(p), labels, parted(weight))
+        np.testing.assert_allclose(found.predict_proba(p), expected.predict_proba(p), rtol=1e-6)
+
+
 def test_one_class_alone_is_warned_of() -> None:
     p, _, _ = predictions(700, 2)
     with pytest.warns(CalibrationWarning, match="All 700 calibration rows have the label 1"):

@@ -199,6 +199,36 @@ def test_pyarrow_tables_and_datasets(tmp_path):
         get_calibrator("ts").fit_batches(table)
 
 
+@pytest.mark.parametrize("name", ["ts", "sms", "beta", "isotonic"])
+def test_soft_labels_in_batches_are_those_of_arrays(name):
+    p, y = confused(900, 3)
+    votes = np.random.default_rng(1).integers(0, 3, p.shape) + 2.0 * np.eye(3)[y]
+    weight = np.random.default_rng(2).integers(0, 3, 900)
+    options = {"classes": ["x", "y", "z"]} | ({"tol": 1e-13} if name == "sms" else {})
+    one = get_calibrator(name, **options).fit(p, votes, weight)
+    memory = 100.0 if name == "isotonic" else LITTLE
+    other = get_calibrator(name, **options).fit_batches(in_batches(p, votes, weight), memory_mb=memory)
+    assert other.classes_.tolist() == ["x", "y", "z"]
+    np.testing.assert_allclose(other.class_counts_, one.class_counts_)
+    np.testing.assert_allclose(other.predict_proba(p), one.predict_proba(p), rtol=1e-6)
+    votes[700, 1] = -1
+    with pytest.raises(ValueError, match=r"-1 at row 700, column 1"):
+        get_calibrator(name).fit_batches(in_batches(p, votes))
+
+
+def test_batches_of_images_are_places():
+    p, y = confused(4 * 7 * 30, 3)
+    images, labels = np.moveaxis(p.reshape(30, 4, 7, 3), -1, 1), y.reshape(30, 4, 7).copy()
+    labels[:, 0], labels[5:9] = 255, 255  # a batch that is void, and part of all others
+    one = get_calibrator("svs", tol=1e-13).fit(images, labels, axis=1, ignore_index=255)
+    source = in_batches(images, labels, sizes=(5, 4, 21))
+    other = get_calibrator("svs", tol=1e-13).fit_batches(source, axis=1, ignore_index=255, memory_mb=LITTLE)
+    assert other.batches_["rows"] == 26 * 3 * 7
+    np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-6)
+    found = np.concatenate(list(other.predict_batches(source, axis=1)))
+    np.testing.assert_allclose(found, other.predict_proba(images, axis=1))
+
+
 def test_memory_mapped_arrays(tmp_path):
     p, y = confused(2000, 3)
     np.save(tmp_path / "p.npy", p.astype(np.float32))
@@ -261,7 +291,7 @@ def test_a_label_that_no_column_stands_for_is_named():
             y[7] = 9
         return p, y
 
-    with pytest.raises(ValueError, match="label 9"):
+    with pytest.raises(ValueError, match=r"last label to appear was 9, in batch 5, which starts at row 2,500\."):
         fit_with(change)
 
 
@@ -282,6 +312,7 @@ def test_a_missing_label_and_a_negative_weight_are_named_by_their_rows():
     [
         (lambda turn, number, p, y: (p[::-1], y[::-1]) if (turn, number) == (2, 3) else (p, y), "other numbers"),
         (lambda turn, number, p, y: (p, (y + 1) % 3) if (turn, number) == (2, 3) else (p, y), "other numbers"),
+        (lambda turn, number, p, y: (p[:, ::-1], y) if (turn, number) == (2, 3) else (p, y), "other numbers"),
         (lambda turn, number, p, y: (p[:-1], y[:-1]) if (turn, number) == (2, 3) else (p, y), "has 499 rows"),
         (lambda turn, number, p, y: (p[:0], y[:0]) if (turn, number) == (2, 3) else (p, y), "it is missing"),
     ],

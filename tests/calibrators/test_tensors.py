@@ -92,6 +92,15 @@ def test_errors_are_those_of_arrays(row: int, column: int, value: float, match: 
         fitted.predict_proba(torch.full((2, 2), 0.5))
 
 
+@pytest.mark.parametrize("name", ["ts", "sms", "beta"])
+def test_soft_labels_are_those_of_arrays(name: str) -> None:
+    p, y, weight = predictions(300, 3)
+    votes = np.random.default_rng(1).integers(0, 3, p.shape) + 2.0 * np.eye(3)[y]
+    expected = get_calibrator(name).fit(p, votes, weight)
+    found = get_calibrator(name).fit(torch.as_tensor(p), torch.as_tensor(votes), torch.as_tensor(weight))
+    assert_same(found, expected)
+
+
 def test_single_columns_and_one_class() -> None:
     p, y, _ = predictions(200, 2)
     expected, found = get_calibrator("ts").fit(p[:, 1], y), get_calibrator("ts").fit(torch.as_tensor(p[:, 1]), y)

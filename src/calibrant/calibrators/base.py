@@ -27,10 +27,9 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
 from calibrant.inputs.dense import from_rows, labelled_rows, to_rows
-from calibrant.inputs.labels import check_labels, encode, name_columns, order_of_names, warn_of_missing_information
+from calibrant.inputs.labels import encode, name_columns, order_of_names, warn_of_missing_information
+from calibrant.inputs.observations import check_observations, observations
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
-from calibrant.inputs.soft_labels import is_matrix, repeated_rows
-from calibrant.inputs.weights import check_sample_weight
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.softmax.rows.base import Rows
@@ -118,13 +117,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
     ) -> tuple[FloatArray, IntArray, FloatArray | None, IntArray]:
         """What `_fit` gets of what `fit` was given, and the row of the input that each row comes from."""
         array, names = as_matrix(X)
-        rows = np.arange(len(array))
-        if is_matrix(y):
-            k = array.shape[1] if array.ndim == 2 and array.shape[1] > 1 else 2
-            rows, y, sample_weight = repeated_rows(y, len(array), k, sample_weight, self.classes)
-            array = array[rows]
-        labels, categories = check_labels(y, len(array))
-        weight = check_sample_weight(sample_weight, len(array))
+        rows, labels, weight, categories = observations(y, array.shape, sample_weight, self.classes)
+        check_observations(len(labels), weight)
         x = to_log_probabilities(
             array,
             logits=self.input == "logits",
@@ -132,16 +126,11 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             rounding=rounding_of(X),
             order=self._order,
         )
-        if weight is not None and not weight.all():
-            present = weight > 0.0
-            x, labels, weight, rows = x[present], labels[present], weight[present], rows[present]
-            weight = None if bool(np.all(weight == 1.0)) else weight
-        self.n_features_in_ = 1 if array.ndim == 1 else array.shape[1]
-        names = None if self.n_features_in_ == 1 else names
-        self._set_names(names)
-        self.classes_, self._column_order = name_columns(
-            labels, x.shape[1], classes=self.classes, names=names, categories=categories
-        )
+        if rows is None:
+            rows = np.arange(len(x))
+        else:
+            x = x[rows]
+        self._take_names(labels, x.shape[1], 1 if array.ndim == 1 else array.shape[1], names, categories)
         if self._column_order is not None:
             x = np.ascontiguousarray(x[:, self._column_order])
         codes = encode(labels, self.classes_)
@@ -158,6 +147,22 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         with limit():
             self._fit(x, y, weight)
         return self
+
+    def _take_names(
+        self,
+        labels: NDArray[Any],
+        n_classes: int,
+        n_given: int,
+        names: list[Any] | None = None,
+        categories: NDArray[Any] | None = None,
+    ) -> None:
+        """Name the classes by all that was given: the labels seen, `n_given` columns and what they are called."""
+        self.n_features_in_ = n_given
+        names = None if n_given == 1 else names
+        self._set_names(names)
+        self.classes_, self._column_order = name_columns(
+            labels, n_classes, classes=self.classes, names=names, categories=categories
+        )
 
     def _name_classes(self, classes: NDArray[Any]) -> None:
         """Take the classes that another calibrator has found, with one column per class in their order."""

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.calibrators.streaming import Bar, Survey, blocks_of
+from calibrant.calibrators.streaming import Bar, blocks_of, encoded, survey
 from calibrant.inputs.batches import BatchReader, predictions_of
-from calibrant.inputs.labels import encode, name_columns, warn_of_missing_information
 from calibrant.inputs.sources import as_source
 from calibrant.softmax.rows.batches import BatchRows
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.threads import limit
+
+if TYPE_CHECKING:
+    from calibrant.calibrators.base import Calibrator
 
 
 class BatchFitting:
@@ -26,8 +28,9 @@ class BatchFitting:
         input: str
         classes: Any
         renormalize: bool
+        classes_: Any
+        _column_order: Any
         _check_parameters: Any
-        _set_names: Any
         _fit: Any
         _fit_rows: Any
         predict_proba: Any
@@ -42,6 +45,8 @@ class BatchFitting:
         folder: Any = None,
         disk_mb: float | None = None,
         random_state: int = 0,
+        axis: int | None = None,
+        ignore_index: Any = None,
     ) -> Any:
         """Learn the calibration map from rows that come in batches and need not fit into memory.
 
@@ -52,9 +57,10 @@ class BatchFitting:
         ----------
         source : callable, tuple of arrays, pyarrow Dataset or Table, or iterable
             What can be read again from the start: a function that returns a fresh iterator of ``(P, y)`` or
-            ``(P, y, weight)``; such a tuple of arrays, which may be memory-mapped; a pyarrow Dataset or Table, where
-            `label` and `weight` name columns and all others are predictions; an iterable of batches that starts anew
-            for every ``for``, such as a torch DataLoader; or what `calibrant.open_batches` makes of a file.
+            ``(P, y, weight)``, each what `fit` takes; such a tuple of arrays, which may be memory-mapped; a pyarrow
+            Dataset or Table, where `label` and `weight` name columns and all others are predictions; an iterable of
+            batches that starts anew for every ``for``, such as a torch DataLoader; or what `calibrant.open_batches`
+            makes of a file.
         label, weight : str, default=None
             Columns of a pyarrow Dataset or Table.
         memory_mb : float, default=512
@@ -67,6 +73,8 @@ class BatchFitting:
             default what is free.
         random_state : int, default=0
             Seed of the sample.
+        axis, ignore_index
+            As in `fit`, for batches of dense outputs such as segmentations; rows are then places that are not ignored.
 
         Returns
         -------
@@ -88,39 +96,31 @@ class BatchFitting:
         """
         self._check_parameters()
         given = as_source(source, label=label, weight=weight)
-        reader = BatchReader(given, logits=self.input == "logits", renormalize=self.renormalize)
+        reader = BatchReader(
+            given,
+            logits=self.input == "logits",
+            renormalize=self.renormalize,
+            classes=self.classes,
+            axis=axis,
+            ignore_index=ignore_index,
+        )
         with limit(), Bar() as bar:
-            survey = Survey(reader, memory_mb, random_state, bar)
+            found, drawn = survey(reader, memory_mb, random_state, bar)
             assert reader.n_columns is not None
-            self.n_features_in_ = reader.n_columns
-            self._set_names(reader.names)
-            self.classes_, self._column_order = name_columns(
-                survey.labels,
-                survey.n_columns,
-                classes=self.classes,
-                names=reader.names,
-                categories=reader.categories,
-            )
+            found.describe(cast("Calibrator", self), reader.n_columns, reader.names, reader.categories)
             order = self._column_order
-            only = survey.labels[0] if len(survey.labels) == 1 else None
-            warn_of_missing_information(survey.n_rows, only, survey.all_equal)
-            self.class_counts_ = survey.class_weights(self.classes_)
-            sample = ArrayRows(
-                survey.sample_x if order is None else np.ascontiguousarray(survey.sample_x[:, order]),
-                encode(survey.sample_labels, self.classes_),
-                survey.sample_weight,
-            )
-            self.batches_ = {"rows": survey.n_rows, "rows_used": survey.n_rows, "passes": 1}
-            if survey.complete or not hasattr(self, "_fit_rows"):
+            sample = ArrayRows(*encoded(drawn, self.classes_, order))
+            self.batches_ = {"rows": found.n_rows, "rows_used": found.n_rows, "passes": 1}
+            if sample.n_rows == found.n_rows or not hasattr(self, "_fit_rows"):
                 self.batches_["rows_used"] = sample.n_rows
                 self.class_counts_ = sample.class_weights
                 self._fit(sample.x, sample.y, sample.weight)
                 return self
-            with RowCache(survey.n_rows, sample.n_classes, folder, disk_mb) as cache:
+            with RowCache(found.n_rows, sample.n_classes, folder, disk_mb) as cache:
                 rows = BatchRows(
                     blocks_of(reader, self.classes_, order),
-                    n_rows=survey.n_rows,
-                    total_weight=survey.total_weight,
+                    n_rows=found.n_rows,
+                    total_weight=found.total_weight,
                     class_weights=self.class_counts_,
                     sample=sample,
                     cache=cache,
@@ -130,13 +130,15 @@ class BatchFitting:
             self.batches_["passes"] = rows.n_passes
         return self
 
-    def predict_batches(self, source: Any) -> Iterator[NDArray[Any]]:
+    def predict_batches(self, source: Any, *, axis: int | None = None) -> Iterator[NDArray[Any]]:
         """Calibrated probabilities batch by batch: an iterator that reads the source as it is asked.
 
         Parameters
         ----------
         source : callable or iterable
             As for `fit_batches`, or batches of predictions alone.
+        axis : int, default=None
+            As in `predict_proba`.
 
         Examples
         --------
@@ -146,4 +148,4 @@ class BatchFitting:
         [2, 1]
         """
         check_is_fitted(self, "classes_")
-        return map(self.predict_proba, predictions_of(as_source(source)))
+        return map(partial(self.predict_proba, axis=axis), predictions_of(as_source(source)))

@@ -13,9 +13,10 @@ import dask
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.labels import check_labels, distinct, encode, name_columns, warn_of_missing_information
+from calibrant.calibrators.streaming import Facts, Findings, encoded, facts_of, joined
+from calibrant.inputs.batches import CheckedRows
+from calibrant.inputs.observations import observations
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
-from calibrant.inputs.weights import check_counts, row_weights
 from calibrant.inputs.words import CALIBRATOR
 from calibrant.softmax.rows.dask import DaskRows
 from calibrant.softmax.rows.memory import ArrayRows
@@ -32,29 +33,17 @@ _MOST_NUMBERS, _LEAST_ROWS, _SHARE = 1 << 21, 20_000, 0.02
 _MEMORY_NUMBERS = 1 << 22
 
 
-class Checked(NamedTuple):
-    """A checked partition: log-probabilities (m, columns), labels as they are, positive weights (`None`: all one)."""
+class Part(NamedTuple):
+    """A checked partition, and what it says of all: names and number of its columns, categories of its labels."""
 
-    x: FloatArray
-    y: NDArray[Any]
-    weight: FloatArray | None
-
-
-class Facts(NamedTuple):
-    """What is known of a partition without looking at its rows again."""
-
-    n_rows: int
-    labels: NDArray[Any] | None
-    counts: FloatArray | None
-    categories: NDArray[Any] | None
-    names: list[Any] | None
-    n_given: int
-    first: FloatArray | None
-    all_equal: bool
+    rows: CheckedRows
+    n_given: int = 0
+    names: list[Any] | None = None
+    categories: NDArray[Any] | None = None
 
 
-class PartitionSurvey:
-    """What a first pass over partitions finds out; `rows` makes a home of them.
+class Partitions:
+    """Checked partitions that stay where they are, and what a first pass over them found.
 
     Parameters
     ----------
@@ -62,73 +51,63 @@ class PartitionSurvey:
         Predictions.
     y, sample_weight : dask array or series, or array-like
         Labels and weights, in the same partitions if their sizes are not known.
+    calibrator : Calibrator
+        Says what predictions and labels are, and is told of the classes.
     """
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any, *, logits: bool, renormalize: bool) -> None:
-        pieces = aligned(X, y, sample_weight)
+    def __init__(self, X: Any, y: Any, sample_weight: Any, calibrator: Calibrator) -> None:
         check = dask.delayed(_check, pure=False)
-        parts = [check(*piece, number, logits, renormalize) for number, piece in enumerate(pieces)]
+        what = (calibrator.input == "logits", calibrator.renormalize, calibrator.classes)
+        parts = [check(*piece, number, *what) for number, piece in enumerate(aligned(X, y, sample_weight))]
         if _has_cluster():
             parts = list(dask.persist(*parts))
         self._parts = parts
-        all_facts = dask.compute(*[dask.delayed(_facts, pure=False)(part) for part in parts])
-        facts = [fact for fact in all_facts if fact.labels is not None]
-        if not facts:
+        facts = dask.compute(*[dask.delayed(_facts, pure=False)(part) for part in parts])
+        self._sizes = [0 if fact is None else fact[0].n_rows for fact in facts]
+        self.found, first = Findings(), next((fact for fact in facts if fact is not None), None)
+        if first is None:
             raise ValueError("No partition holds a row with a positive weight.")
-        self._sizes = [fact.n_rows for fact in all_facts]
-        self._counts: dict[Any, float] = {}
-        for fact in facts:
-            for label, count in zip(fact.labels.tolist(), fact.counts.tolist(), strict=True):
-                self._counts[label] = self._counts.get(label, 0.0) + count
-        self.n_rows = sum(self._sizes)
-        self.total_weight = float(sum(self._counts.values()))
-        if sample_weight is not None:
-            check_counts(self.total_weight, self.n_rows)
-        self.labels = distinct(np.concatenate([fact.labels for fact in facts]))
-        self.categories, self.names, self.n_given = facts[0].categories, facts[0].names, facts[0].n_given
-        self.all_equal = all(fact.all_equal and np.array_equal(fact.first, facts[0].first) for fact in facts)
-        self.n_columns = len(facts[0].first)
+        for number, fact in enumerate(facts):
+            if fact is not None:
+                _check_alike(fact[1], first[1], number)
+                self.found.add(fact[0], f"partition {number}")
+        self.found.describe(calibrator, *first[1][1:])
+        self.classes, self.order, self.class_weights = (
+            calibrator.classes_,
+            calibrator._column_order,
+            calibrator.class_counts_,
+        )
 
-    def class_weights(self, classes: NDArray[Any]) -> FloatArray:
-        """The weight of the rows with each label."""
-        return np.array([self._counts.get(label, 0.0) for label in classes.tolist()])
-
-    def sample(self, most: int, seed: int) -> Checked:
+    def _sample(self, most: int) -> Block:
         """A uniform sample of so many rows, or all, drawn where they are."""
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         counts = self._sizes
-        if self.n_rows > most:
+        if self.found.n_rows > most:
             counts = rng.multivariate_hypergeometric(self._sizes, most).tolist()
         draw = dask.delayed(_draw, pure=False)
         seeds = rng.integers(2**31, size=len(counts)).tolist()
         drawn = [draw(part, count, s) for part, count, s in zip(self._parts, counts, seeds, strict=True) if count]
-        found = dask.compute(*drawn)
-        weights = [np.ones(len(part.y)) if part.weight is None else part.weight for part in found]
-        weight = np.concatenate(weights)
-        return Checked(
-            np.concatenate([part.x for part in found]),
-            np.concatenate([part.y for part in found]),
-            None if bool(np.all(weight == 1.0)) else weight,
-        )
+        return encoded(joined(list(dask.compute(*drawn))), self.classes, self.order)
 
-    def in_memory(self, classes: NDArray[Any], order: NDArray[np.intp] | None) -> Block:
+    def in_memory(self) -> Block:
         """A uniform sample of the rows, all if they are few: for methods that need rows at hand."""
-        return _encoded(self.sample(_MEMORY_NUMBERS // len(classes), 0), classes, order)
+        return self._sample(_MEMORY_NUMBERS // len(self.classes))
 
-    def rows(self, classes: NDArray[Any], order: NDArray[np.intp] | None, seed: int = 0) -> DaskRows:
-        """The rows with column numbers for labels and columns in the order of the classes."""
-        most = max(_LEAST_ROWS, min(int(_SHARE * self.n_rows), _MOST_NUMBERS // len(classes)))
-        sample = _encoded(self.sample(most, seed), classes, order)
+    def rows(self) -> DaskRows:
+        """The rows as fits want them."""
+        n_rows = self.found.n_rows
+        most = max(_LEAST_ROWS, min(int(_SHARE * n_rows), _MOST_NUMBERS // len(self.classes)))
+        sample = self._sample(most)
         encode_part = dask.delayed(_encoded, pure=False)
-        parts = [encode_part(part, classes, order) for part in self._parts]
+        parts = [encode_part(part, self.classes, self.order) for part in self._parts]
         if _has_cluster():
             parts = list(dask.persist(*parts))
             self._parts = []  # what was only on the way need not be kept
         return DaskRows(
             parts,
-            n_rows=self.n_rows,
-            total_weight=self.total_weight,
-            class_weights=self.class_weights(classes),
+            n_rows=n_rows,
+            total_weight=self.found.total_weight,
+            class_weights=self.class_weights,
             sample=ArrayRows(*sample),
         )
 
@@ -136,26 +115,13 @@ class PartitionSurvey:
 def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit to a Dask array or data frame whose partitions stay where they are, or to a sample of its rows."""
     with limit():
-        survey = PartitionSurvey(
-            X, y, sample_weight, logits=calibrator.input == "logits", renormalize=calibrator.renormalize
-        )
-        calibrator.n_features_in_ = survey.n_given
-        calibrator._set_names(survey.names)
-        classes, order = name_columns(
-            survey.labels,
-            survey.n_columns,
-            classes=calibrator.classes,
-            names=survey.names,
-            categories=survey.categories,
-        )
-        calibrator.classes_, calibrator._column_order = classes, order
-        calibrator.class_counts_ = survey.class_weights(classes)
-        only = survey.labels[0] if len(survey.labels) == 1 else None
-        warn_of_missing_information(survey.n_rows, only, survey.all_equal)
+        partitions = Partitions(X, y, sample_weight, calibrator)
         if hasattr(calibrator, "_fit_rows"):
-            calibrator._fit_rows(survey.rows(classes, order))
-        else:
-            calibrator._fit(*survey.in_memory(classes, order))
+            calibrator._fit_rows(partitions.rows())
+            return
+        block = partitions.in_memory()
+        calibrator.batches_ = {"rows": partitions.found.n_rows, "rows_used": len(block.y), "passes": 1}
+        calibrator._fit(*block)
 
 
 def lazily(predict: Callable[[Any], Any], X: Any, k: int) -> Any:
@@ -208,12 +174,12 @@ def _split(values: Any, sizes: Any, parts: list[Any], name: str) -> list[Any]:
         return [None] * len(parts)
     known = not any(np.isnan(size) for size in sizes)
     if hasattr(values, "rechunk"):
-        values = values.reshape(-1) if values.ndim > 1 else values
+        values = values.reshape(-1) if values.ndim > 1 and values.shape[1] == 1 else values
         found = values.chunks[0]
         if known and not any(np.isnan(size) for size in found):
             if sum(found) != sum(sizes):
                 raise ValueError(f"{name} has {sum(found)} rows, X has {sum(sizes)}.")
-            values = values.rechunk((tuple(sizes),))
+            values = values.rechunk({0: tuple(sizes), **({1: -1} if values.ndim > 1 else {})})
         pieces = list(values.to_delayed().ravel())
     elif hasattr(values, "to_delayed"):
         pieces = values.to_delayed()
@@ -232,44 +198,55 @@ def _split(values: Any, sizes: Any, parts: list[Any], name: str) -> list[Any]:
     return pieces
 
 
-def _check(X: Any, y: Any, weight: Any, number: int, logits: bool, renormalize: bool) -> tuple[Checked, Any]:
-    """A partition as the input contract wants it, and what else it says of all."""
-    words = CALIBRATOR._replace(
-        predictions=f"X (partition {number})", labels=f"y (partition {number})", order=CALIBRATOR.order
-    )
+def _check(X: Any, y: Any, weight: Any, number: int, logits: bool, renormalize: bool, classes: Any) -> Part:
+    """A partition as the input contract wants it."""
     if len(X) == 0:
-        return Checked(np.empty((0, 1)), np.empty(0), None), None
+        return Part(CheckedRows(np.empty((0, 1)), np.empty(0), None))
+    words = CALIBRATOR._replace(
+        predictions=f"X (partition {number})",
+        labels=f"y (partition {number})",
+        weights=f"sample_weight (partition {number})",
+    )
     array, names = as_matrix(X, words)
-    labels, categories = check_labels(y, len(array), words)
-    w = None if weight is None else row_weights(weight, len(array))
+    rows, labels, w, categories = observations(y, array.shape, weight, classes, words)
     x = to_log_probabilities(array, logits=logits, renormalize=renormalize, rounding=rounding_of(X), words=words)
     n_given = 1 if array.ndim == 1 else array.shape[1]
-    if w is not None:
-        present = w > 0.0
-        x, labels, w = x[present], labels[present], w[present]
-        w = None if bool(np.all(w == 1.0)) else w
-    return Checked(x, labels, w), (categories, None if n_given == 1 else names, n_given)
+    return Part(CheckedRows(x if rows is None else x[rows], labels, w), n_given, names, categories)
 
 
-def _facts(part: tuple[Checked, Any]) -> Facts:
-    (x, labels, weight), about = part
-    if not len(labels):
-        return Facts(0, None, None, None, None, 0, None, True)
-    seen = distinct(labels)
-    counts = np.bincount(encode(labels, seen), weight, minlength=len(seen)).astype(np.float64)
-    categories, names, n_given = about
-    first = x[0].copy()
-    return Facts(len(labels), seen, counts, categories, names, n_given, first, bool((x == first).all()))
+def _facts(part: Part) -> tuple[Facts, tuple[Any, ...]] | None:
+    """What is known of a partition; nothing of an empty one."""
+    if not len(part.rows.labels):
+        return None
+    return facts_of(part.rows), (part.rows.labels.dtype.kind, *part[1:])
 
 
-def _draw(part: tuple[Checked, Any], count: int, seed: int) -> Checked:
-    (x, labels, weight), _ = part
+def _check_alike(about: tuple[Any, ...], first: tuple[Any, ...], number: int) -> None:
+    """A partition has columns and labels like those of the first one."""
+    (kind, n_given, names, _), (first_kind, first_given, first_names, _) = about, first
+    if (n_given, names) != (first_given, first_names):
+        raise ValueError(
+            f"Partition {number} has {n_given} columns{_called(names)}, the first one "
+            f"{first_given}{_called(first_names)}."
+        )
+    if kind != first_kind and {kind, first_kind} - set("iu"):
+        raise ValueError(
+            f"The labels of partition {number} are of another type than those of the first one (NumPy's kinds {kind!r} "
+            f"and {first_kind!r}): convert them to one type."
+        )
+
+
+def _called(names: list[Any] | None) -> str:
+    return "" if names is None else f" called {names}"
+
+
+def _draw(part: Part, count: int, seed: int) -> CheckedRows:
+    x, labels, weight = part.rows
     rows = np.sort(np.random.default_rng(seed).choice(len(labels), count, replace=False))
-    return Checked(x[rows], labels[rows], None if weight is None else weight[rows])
+    return CheckedRows(x[rows], labels[rows], None if weight is None else weight[rows])
 
 
-def _encoded(part: Any, classes: NDArray[Any], order: NDArray[np.intp] | None) -> Block:
-    x, labels, weight = part if isinstance(part, Checked) else part[0]
-    if not len(labels):
+def _encoded(part: Part, classes: NDArray[Any], order: NDArray[np.intp] | None) -> Block:
+    if not len(part.rows.labels):
         return Block(np.empty((0, len(classes))), np.empty(0, dtype=np.int64), None)
-    return Block(x if order is None else np.ascontiguousarray(x[:, order]), encode(labels, classes), weight)
+    return encoded(part.rows, classes, order)

@@ -1,24 +1,27 @@
-"""Fits to rows that come in batches: a first pass finds out what there is, later ones compute with it.
+"""Fits to rows that come in parts: a first pass finds out what there is, later ones compute with it.
 
-The first pass checks every row, counts rows, labels and weights, and keeps a uniform sample in memory: each row is
-given a random number, and the rows with the smallest ones stay. The sample is what methods are fitted to that need
-all rows at once; the others start from it and take their curvature from it.
+The first pass checks every row, counts rows, labels and weights, and keeps a uniform sample in memory: each row of a
+batch is given a random number, and the rows with the smallest ones stay. The sample is what methods are fitted to that
+need all rows at once; the others start from it and take their curvature from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.batches import BatchReader
-from calibrant.inputs.labels import distinct, encode
-from calibrant.inputs.weights import check_counts, check_total_weight
+from calibrant.inputs.batches import BatchReader, CheckedRows
+from calibrant.inputs.labels import distinct, encode, warn_of_missing_information
+from calibrant.inputs.observations import check_observations
 from calibrant.progress import ProgressBar
 from calibrant.softmax.rows.sums import Block
 from calibrant.typing import FloatArray
+
+if TYPE_CHECKING:
+    from calibrant.calibrators.base import Calibrator
 
 #: Bytes of a number, and matrices of the sample's size that a fit holds.
 _BYTES, _MATRICES = 8, 6
@@ -118,71 +121,108 @@ class Bar:
             self._bar = None
 
 
-class Survey:
-    """What a first pass over batches finds out.
+class Facts(NamedTuple):
+    """What is known of a part of the rows without looking at it again."""
+
+    n_rows: int
+    labels: NDArray[Any]
+    counts: FloatArray
+    first: FloatArray
+    all_equal: bool
+
+
+def facts_of(rows: CheckedRows) -> Facts:
+    """The distinct labels of some rows with their weights, the first prediction, and whether all are like it."""
+    seen, first = distinct(rows.labels), rows.x[0].copy()
+    counts = np.bincount(encode(rows.labels, seen), rows.weight, minlength=len(seen)).astype(np.float64)
+    return Facts(len(rows.labels), seen, counts, first, bool(np.all(rows.x == first)))
+
+
+class Findings:
+    """What is known of all rows, put together from the facts of their parts.
 
     Attributes
     ----------
-    n_rows, total_weight : rows that have a weight, and the sum of the weights.
-    sample_x, sample_labels, sample_weight : a uniform sample, all rows if they are few.
+    n_rows, total_weight : observations, and the sum of their weights.
+    labels : the distinct labels.
+    n_classes : columns of the log-probabilities.
     """
 
-    def __init__(self, reader: BatchReader, memory_mb: float, seed: int, bar: Bar) -> None:
-        counts: dict[Any, float] = {}
-        reservoir: Reservoir | None = None
-        self.total_weight, self.n_rows = 0.0, 0
-        self.all_equal, weighted, first = True, False, None
-        bar.start("first pass", 0)
-        for x, labels, weight in reader.read():
-            seen = distinct(labels)
-            for label, count in zip(
-                seen.tolist(), np.bincount(encode(labels, seen), weight, minlength=len(seen)).tolist(), strict=True
-            ):
-                counts[label] = counts.get(label, 0.0) + count
-            if reservoir is None:
-                reservoir, first = Reservoir(rows_in_memory(memory_mb, x.shape[1]), seed), x[0].copy()
-            self.all_equal = self.all_equal and bool(np.all(x == first))
-            weighted |= weight is not None
-            reservoir.add([x, labels, np.ones(len(labels)) if weight is None else weight])
-            self.n_rows += len(labels)
-            self.total_weight += float(len(labels)) if weight is None else float(weight.sum())
-            bar.move(self.n_rows)
-        check_total_weight(np.array([self.total_weight]))
-        if weighted:
-            check_counts(self.total_weight, self.n_rows)
-        assert reservoir is not None
-        self.sample_x, self.sample_labels, sample_weight = reservoir.take()
-        self.sample_weight = None if bool(np.all(sample_weight == 1.0)) else sample_weight
-        self.n_columns = self.sample_x.shape[1]
-        self.labels = distinct(_as_labels(list(counts), self.sample_labels))
-        self._counts = counts
+    labels: NDArray[Any]
+    n_classes: int
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._counts: dict[Any, float] = {}
+        self._first: FloatArray | None = None
+        self._all_equal = True
+
+    def add(self, facts: Facts, place: str) -> None:
+        """Take in a part, which is at this place."""
+        known = len(self._counts)
+        for label, count in zip(facts.labels.tolist(), facts.counts.tolist(), strict=True):
+            self._counts[label] = self._counts.get(label, 0.0) + count
+        if self._first is None:
+            self._first, self.labels, self.n_classes = facts.first, facts.labels, len(facts.first)
+        elif len(self._counts) > known:
+            self.labels = distinct(np.concatenate([self.labels, facts.labels]))
+        if len(self._counts) > known:
+            self._newest = f"{list(self._counts)[-1]!r}, in {place}"
+        self._all_equal &= facts.all_equal and np.array_equal(facts.first, self._first)
+        self.n_rows += facts.n_rows
 
     @property
-    def complete(self) -> bool:
-        """Whether the sample is all rows."""
-        return len(self.sample_x) == self.n_rows
+    def total_weight(self) -> float:
+        return sum(self._counts.values())
 
-    def class_weights(self, classes: NDArray[Any]) -> FloatArray:
-        """The weight of the rows with each label."""
-        return np.array([self._counts.get(label, 0.0) for label in classes.tolist()])
+    def describe(
+        self, calibrator: Calibrator, n_given: int, names: list[Any] | None, categories: NDArray[Any] | None
+    ) -> None:
+        """Check that something can be learned, and give a calibrator its classes with their counts."""
+        check_observations(self.n_rows, np.array([self.total_weight]))
+        try:
+            calibrator._take_names(self.labels, self.n_classes, n_given, names, categories)
+        except ValueError as error:  # probably about a label that is none
+            raise ValueError(f"{error} The last label to appear was {self._newest}.") from None
+        classes = calibrator.classes_.tolist()
+        calibrator.class_counts_ = np.array([self._counts.get(label, 0.0) for label in classes])
+        only = self.labels[0] if len(self.labels) == 1 else None
+        warn_of_missing_information(self.n_rows, only, self._all_equal)
 
 
-def _as_labels(found: list[Any], like: NDArray[Any]) -> NDArray[Any]:
-    """Labels as an array of the type that batches have; texts as long as the longest."""
-    if like.dtype.kind == "O":
-        out = np.empty(len(found), dtype=object)
-        out[:] = found
-        return out
-    return np.array(found, dtype=like.dtype if like.dtype.kind not in "US" else None)
+def survey(reader: BatchReader, memory_mb: float, seed: int, bar: Bar) -> tuple[Findings, CheckedRows]:
+    """The first pass: what there is, and a uniform sample of it, all rows if they are few."""
+    found, reservoir = Findings(), None
+    bar.start("first pass", 0)
+    for rows in reader.read():
+        found.add(facts_of(rows), reader.place)
+        if reservoir is None:
+            reservoir = Reservoir(rows_in_memory(memory_mb, found.n_classes), seed)
+        x, labels, weight = rows
+        reservoir.add([x, labels, np.ones(len(labels)) if weight is None else weight])
+        bar.move(found.n_rows)
+    check_observations(found.n_rows, None)
+    assert reservoir is not None
+    return found, joined([CheckedRows(*reservoir.take())])
+
+
+def joined(parts: list[CheckedRows]) -> CheckedRows:
+    """Parts of the rows as one; weights that are all one are `None`."""
+    weights = [np.ones(len(part.labels)) if part.weight is None else part.weight for part in parts]
+    x, labels, weight = (
+        np.concatenate(column) for column in ([p.x for p in parts], [p.labels for p in parts], weights)
+    )
+    return CheckedRows(x, labels, None if bool(np.all(weight == 1.0)) else weight)
+
+
+def encoded(rows: CheckedRows, classes: NDArray[Any], order: NDArray[np.intp] | None) -> Block:
+    """Rows with column numbers for labels and columns in the order of the classes."""
+    x = rows.x if order is None else np.ascontiguousarray(rows.x[:, order])
+    return Block(x, encode(rows.labels, classes), rows.weight)
 
 
 def blocks_of(
     reader: BatchReader, classes: NDArray[Any], order: NDArray[np.intp] | None
 ) -> Callable[[], Iterator[Block]]:
-    """A function that reads all rows again, with column numbers for labels and columns in the order of the classes."""
-
-    def read() -> Iterator[Block]:
-        for x, labels, weight in reader.read():
-            yield Block(x if order is None else x[:, order], encode(labels, classes), weight)
-
-    return read
+    """A function that reads all rows again, as fits want them."""
+    return lambda: (encoded(rows, classes, order) for rows in reader.read())

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calibrant.inputs.labels import check_labels, encode, name_columns
+from calibrant.inputs.labels import encode
+from calibrant.inputs.observations import check_observations, observations
 from calibrant.inputs.tensors import tensor_log_probabilities, widest_dtype
-from calibrant.inputs.weights import check_sample_weight
 from calibrant.softmax.rows.tensors import TorchRows
 from calibrant.steps import Steps
 from calibrant.steps.torch_modules import predict_from_logs
@@ -24,19 +24,14 @@ if TYPE_CHECKING:
 def fit_tensor(calibrator: RowsCalibrator, X: Tensor, y: Any, sample_weight: Any) -> None:
     """Fit to predictions in a tensor: `Calibrator.fit`, with sums over rows computed on the tensor's device."""
     x = tensor_log_probabilities(X.detach(), logits=calibrator.input == "logits", renormalize=calibrator.renormalize)
-    labels, categories = check_labels(y, len(x))
-    weight = check_sample_weight(sample_weight, len(x))
-    calibrator.n_features_in_ = 1 if X.ndim == 1 else int(X.shape[1])
-    calibrator._set_names(None)
-    classes, order = name_columns(labels, x.shape[1], classes=calibrator.classes, categories=categories)
-    calibrator.classes_, calibrator._column_order = classes, order
-    x = x if order is None else x[:, order]
-    codes = encode(labels, classes)
-    if weight is not None and not weight.all():
-        present = np.flatnonzero(weight)
-        x, codes, weight = x[torch.as_tensor(present, device=x.device)], codes[present], weight[present]
+    rows, labels, weight, categories = observations(y, tuple(X.shape), sample_weight, calibrator.classes)
+    check_observations(len(labels), weight)
+    calibrator._take_names(labels, x.shape[1], 1 if X.ndim == 1 else int(X.shape[1]), categories=categories)
+    x = x if rows is None else x[torch.as_tensor(rows, device=x.device)]
+    x = x if calibrator._column_order is None else x[:, calibrator._column_order]
+    codes = encode(labels, calibrator.classes_)
     calibrator._warn_of_missing_information(x, codes)
-    calibrator.class_counts_ = np.bincount(codes, weight, minlength=len(classes)).astype(np.float64)
+    calibrator.class_counts_ = np.bincount(codes, weight, minlength=x.shape[1]).astype(np.float64)
     counts = None if weight is None else torch.as_tensor(weight).to(x.device, widest_dtype(x.device))
     calibrator._fit_rows(TorchRows(x, torch.as_tensor(codes, device=x.device), counts))
 

@@ -6,16 +6,17 @@ a later pass sees what the first one saw.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.labels import check_labels
+from calibrant.inputs.dense import labelled_rows
+from calibrant.inputs.observations import observations
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.inputs.sources import Source
-from calibrant.inputs.weights import row_weights
 from calibrant.typing import FloatArray
 
 #: Numbers of predictions that are checked at a time.
@@ -39,35 +40,51 @@ class BatchReader:
         See `calibrant.inputs.sources.as_source`.
     logits, renormalize : bool
         What the predictions are.
+    classes : sequence, default=None
+        The names of the columns, for labels that are a matrix.
+    axis, ignore_index
+        Of dense outputs: see `calibrant.inputs.dense.labelled_rows`.
 
     Attributes
     ----------
     n_columns : columns of the predictions, one or one per class (after the first batch).
     names : their names, if the batches are data frames.
     categories : the categories of the labels, if these are categorical.
+    place : the batch that is being read, in words.
     """
 
-    def __init__(self, source: Source, *, logits: bool = False, renormalize: bool = False) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        logits: bool = False,
+        renormalize: bool = False,
+        classes: Any = None,
+        axis: int | None = None,
+        ignore_index: Any = None,
+    ) -> None:
         self._source = source
         self._logits, self._renormalize = logits, renormalize
+        self._classes, self._axis, self._ignore_index = classes, axis, ignore_index
         self.n_columns: int | None = None
         self.names: list[Any] | None = None
         self.categories: NDArray[Any] | None = None
         self._label_type: tuple[str, str] | None = None
-        #: Rows, and sums of log-probabilities, weights and labels, of each batch of the first pass.
-        self._marks: list[tuple[int, float]] = []
+        #: Rows of each batch of the first pass, and a number that tells whether they are the same.
+        self._marks: list[tuple[int, int]] = []
         self._passes = 0
+        self.place = ""
 
     def read(self) -> Iterator[CheckedRows]:
         """All rows that have a weight, in pieces that are no larger than a batch."""
         first_pass, self._passes = self._passes == 0, self._passes + 1
         first_row = number = 0
         for number, batch in enumerate(_started(self._source)):
-            n_rows, mark = 0, 0.0
+            n_rows, mark = 0, 0
+            self.place = f"batch {number}, which starts at row {first_row:,}"
             for rows, n_given in self._checked(batch, number, first_row):
                 n_rows += n_given
-                mark += float(rows.x.sum()) + _label_mark(rows.labels)
-                mark += 0.0 if rows.weight is None else float(rows.weight.sum())
+                mark = _mark(rows, mark)
                 if len(rows.labels):
                     yield rows
             if first_pass:
@@ -87,36 +104,39 @@ class BatchReader:
             raise TypeError(
                 f"Batch {number} is {_kind(batch)}; a batch is (P, y) or (P, y, weight): predictions, labels, weights."
             )
-        X, y = batch[0], batch[1]
-        if len(X) == 0 and len(y) == 0:
-            return
+        X, y, weight = batch if len(batch) == 3 else (*batch, None)
         try:
+            if self._axis is not None or self._ignore_index is not None:
+                X, y, weight = labelled_rows(X, y, weight, self._axis, self._ignore_index, may_be_empty=True)
+            if len(X) == 0 and len(y) == 0:
+                return
             array, names = as_matrix(X)
             n = len(array)
-            labels, categories = check_labels(y, n, first_row=first_row)
-            weight = None if len(batch) == 2 or batch[2] is None else row_weights(batch[2], n, first_row)
-            self._check_alike(array, names, labels, number)
+            rows, labels, weight, categories = observations(y, array.shape, weight, self._classes, first_row=first_row)
+            self._check_alike(array, names, labels)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{error} (Batch {number}, which starts at row {first_row:,}.)") from None
+            raise type(error)(f"{error} (B{self.place[1:]}.)") from None
         self.categories = categories if self.categories is None else self.categories
         rounding = rounding_of(X)
-        step = max(1, _ELEMENTS // (1 if array.ndim == 1 else array.shape[1]))
+        columns = 1 if array.ndim == 1 else array.shape[1]
+        repeated = columns if rows is not None and len(rows) > n else 1  # so often may a row be there
+        step = max(1, _ELEMENTS // (columns * repeated))
         for start in range(0, n, step):
-            some = slice(start, min(start + step, n))
+            stop = min(start + step, n)
             x = to_log_probabilities(
-                array[some],
+                array[start:stop],
                 logits=self._logits,
                 renormalize=self._renormalize,
                 first_row=first_row + start,
                 rounding=rounding,
             )
-            part, w = labels[some], None if weight is None else weight[some]
-            if w is not None and not w.all():
-                present = w > 0.0
-                x, part, w = x[present], part[present], w[present]
-            yield CheckedRows(x, part, None if w is None or bool(np.all(w == 1.0)) else w), some.stop - some.start
+            some = slice(start, stop)
+            if rows is not None:
+                some = slice(*np.searchsorted(rows, [start, stop]).tolist())
+                x = x[rows[some] - start]
+            yield CheckedRows(x, labels[some], None if weight is None else weight[some]), stop - start
 
-    def _check_alike(self, array: NDArray[Any], names: list[Any] | None, labels: NDArray[Any], number: int) -> None:
+    def _check_alike(self, array: NDArray[Any], names: list[Any] | None, labels: NDArray[Any]) -> None:
         columns = 1 if array.ndim == 1 else array.shape[1]
         kind = "integers" if labels.dtype.kind in "iu" else labels.dtype.name.rstrip("0123456789") or "texts"
         if self.n_columns is None or self._label_type is None:
@@ -153,12 +173,13 @@ def _started(source: Source) -> Iterator[Any]:
     return batches
 
 
-def _label_mark(labels: NDArray[Any]) -> float:
-    """A number that changes with the labels or their order."""
-    if labels.dtype.kind in "iufb":
-        place = np.arange(1.0, len(labels) + 1.0)
-        return float(labels.astype(np.float64) @ place)
-    return float(hash(tuple(labels.tolist())) % 2**40)
+def _mark(rows: CheckedRows, before: int) -> int:
+    """A number that changes with any prediction, label or weight, and with their order."""
+    for part in rows:
+        if part is not None:
+            values = np.array([hash(value) for value in part.tolist()]) if part.dtype.kind == "O" else part
+            before = zlib.crc32(np.ascontiguousarray(values).data.cast("B") if values.size else b"", before)
+    return before
 
 
 def _kind(value: Any) -> str:

@@ -49,9 +49,18 @@ def from_rows(p: Any, X: Any, axis: int) -> Any:
 
 
 def labelled_rows(
-    X: Any, y: Any, weight: Any, axis: int | None, ignore_index: Any, words: Words = CALIBRATOR
+    X: Any,
+    y: Any,
+    weight: Any,
+    axis: int | None,
+    ignore_index: Any,
+    words: Words = CALIBRATOR,
+    *,
+    may_be_empty: bool = False,
 ) -> tuple[Any, Any, Any]:
     """Predictions, labels and weights with one row per place, without the places whose label is `ignore_index`.
+
+    Unless they `may_be_empty`, as some of many batches may, it is an error if no place is left.
 
     Examples
     --------
@@ -70,7 +79,7 @@ def labelled_rows(
         return X, y, weight
     labels = y if is_dask(y) else to_numpy(y, words.labels)
     kept = labels != ignore_index
-    if not is_dask(kept) and not kept.any():
+    if not may_be_empty and not is_dask(kept) and not kept.any():
         raise ValueError(f"{words.labels} holds nothing but ignore_index={ignore_index!r}.")
     if weight is not None and np.ndim(weight):
         weight = weight[kept] if is_dask(weight) else to_numpy(weight, "sample_weight")[kept]

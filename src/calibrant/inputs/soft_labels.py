@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs.predictions import to_numpy
-from calibrant.inputs.weights import check_sample_weight
+from calibrant.inputs.weights import row_weights
 from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.typing import FloatArray, IntArray
 
@@ -34,12 +34,19 @@ def is_matrix(y: Any) -> bool:
 
 
 def repeated_rows(
-    y: Any, n: int, k: int, sample_weight: Any = None, classes: Any = None, words: Words = CALIBRATOR
+    y: Any,
+    n: int,
+    k: int,
+    sample_weight: Any = None,
+    classes: Any = None,
+    words: Words = CALIBRATOR,
+    *,
+    first_row: int = 0,
 ) -> RepeatedRows:
     """Rows repeated once for each class with a positive number in the matrix `y` (n, k).
 
     Columns are those of the predictions, in their order; they are named by `classes`, by the columns of a data frame
-    `y`, or by their numbers.
+    `y`, or by their numbers. Errors count rows from `first_row`.
 
     Examples
     --------
@@ -63,12 +70,11 @@ def repeated_rows(
     if bad.any():
         row, column = (int(place) for place in np.argwhere(bad)[0])
         raise ValueError(
-            f"{name} holds {votes[row, column]:g} at row {row}, column {column}: shares and votes are finite and not "
-            "negative."
+            f"{name} holds {votes[row, column]:g} at row {first_row + row}, column {column}: shares and votes are "
+            "finite and not negative."
         )
-    weight = check_sample_weight(sample_weight, n)
-    if weight is not None:
-        votes *= weight[:, None]
+    if sample_weight is not None:
+        votes *= row_weights(sample_weight, n, first_row, words.weights)[:, None]
     if classes is None:
         classes = list(y.columns) if hasattr(y, "columns") else range(k)
     rows, columns = np.nonzero(votes)

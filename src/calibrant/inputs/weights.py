@@ -37,22 +37,22 @@ def check_counts(total: float, n: int) -> None:
         )
 
 
-def row_weights(sample_weight: Any, n: int, first_row: int = 0) -> FloatArray:
+def row_weights(sample_weight: Any, n: int, first_row: int = 0, name: str = "sample_weight") -> FloatArray:
     """Weights of `n` rows, finite and not negative; `first_row` is what errors count from."""
     try:
-        w: FloatArray = np.asarray(to_numpy(sample_weight, "sample_weight"), dtype=np.float64)
+        w: FloatArray = np.asarray(to_numpy(sample_weight, name), dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"sample_weight must hold one real number per row: {error}") from None
+        raise TypeError(f"{name} must hold one real number per row: {error}") from None
     if w.ndim == 0:
         w = np.full(n, float(w))
     if w.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar, found {w.ndim} dimensions.")
     if w.shape[0] != n:
-        raise ValueError(f"sample_weight.shape == {w.shape}, expected ({n},): one weight per row.")
+        raise ValueError(f"{name}.shape == {w.shape}, expected ({n},): one weight per row.")
     bad = ~(np.isfinite(w) & (w >= 0.0))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise ValueError(f"sample_weight holds {w[row]} at row {first_row + row}: weights are finite and not negative.")
+        raise ValueError(f"{name} holds {w[row]} at row {first_row + row}: weights are finite and not negative.")
     return w
 
 

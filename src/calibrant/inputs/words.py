@@ -22,6 +22,7 @@ class Words(NamedTuple):
     logits: str = "Convert logits to probabilities first."
     #: For labels that are none.
     order: str = ""
+    weights: str = "sample_weight"
 
 
 CALIBRATOR = Words(

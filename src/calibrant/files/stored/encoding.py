@@ -102,7 +102,7 @@ def decode(value: Any) -> Any:
     >>> decode(encode({"a": (1, float("inf"))}))
     {'a': (1, inf)}
     """
-    if isinstance(value, (list, range)):
+    if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
         return value
