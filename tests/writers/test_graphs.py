@@ -9,7 +9,7 @@ import pytest
 
 import calibrant
 from calibrant import runtime
-from calibrant.steps import Linear, Log, Softmax, Trees
+from calibrant.steps import Columns, Complement, Line, Linear, Log, Normalize, OneVsRest, Softmax, Trees
 from calibrant.writers.exporting import export_with_proof
 from tests.needs import needs
 from tests.steps.maps import CASES, fitted
@@ -84,6 +84,23 @@ def test_single_precision_weighs_impossible_classes_as_double_does(target):
     written = calibrant.export(map_, to=target, dtype="float32")
     found = predict(written, rows) if target == "onnx" else written(needs("torch").as_tensor(rows)).numpy()
     np.testing.assert_allclose(found, map_.predict_proba(rows.astype(np.float64)), rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("target", ["onnx", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("k", [3, 10])
+def test_sums_have_the_order_of_the_definition_where_the_last_bit_matters(target, k):
+    needs(target)
+    from importlib import import_module
+
+    # The least change of a prediction by rounding, 3e-17, changes what comes out by 3e-9.
+    steep = [Columns(np.array([1])), Line(np.array([0.1, 0.1 + 1e-9]), np.array([0.2, 0.3])), Complement()]
+    rows = np.random.default_rng(0).dirichlet(np.ones(k), size=200)
+    rows[:, 0] = 0.1 + 1e-9 * np.linspace(0.0, 1.0, 200)
+    rows[:, 1:] *= (1.0 - rows[:, :1]) / rows[:, 1:].sum(axis=1, keepdims=True)
+    map_ = runtime.Map(list(range(k)), [OneVsRest((steep,) * k), Normalize()])
+    module = import_module({"onnx": "calibrant.writers.onnx_graph", "torch": "calibrant.writers.torch_module"}[target])
+    found = module.run(module.write(map_), map_, rows)
+    np.testing.assert_allclose(found, map_.predict_proba(rows), rtol=0, atol=1e-12)
 
 
 def test_onnx_of_hostile_names_and_reordered_columns():

@@ -85,6 +85,15 @@ class _Columns(_Step):
         return x[:, self.index]
 
 
+class _Column(nn.Module):
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.place = place
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, self.place : self.place + 1]
+
+
 class _LogOdds(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x[:, 1:] - x[:, :1]
@@ -152,12 +161,13 @@ class _Piecewise(_Step):
     coefficients: Tensor
 
     def forward(self, x: Tensor) -> Tensor:
-        piece = torch.searchsorted(self.edges, x.detach().contiguous())
-        t = x - self.origins[piece]
-        out = torch.zeros_like(x)
-        for coefficient in torch.flip(self.coefficients, [0]):
-            out = out * t + coefficient[piece]
-        return out
+        column = x.reshape(-1).contiguous()
+        piece = torch.searchsorted(self.edges, column.detach())
+        t = column - self.origins.index_select(0, piece)
+        out = self.coefficients[-1].index_select(0, piece)
+        for d in range(self.coefficients.size(0) - 2, -1, -1):
+            out = out * t + self.coefficients[d].index_select(0, piece)
+        return out.unsqueeze(1)
 
 
 class _Parts(nn.Module):
@@ -208,6 +218,15 @@ class _OneVsRest(_Parts):
         return torch.stack(out, 1)
 
 
+class _ColumnByColumn(_Parts):
+    def forward(self, x: Tensor) -> Tensor:
+        columns = x.t().contiguous()
+        out = []
+        for j, part in enumerate(self.parts):
+            out.append(part(columns[j].unsqueeze(1))[:, 0])
+        return torch.stack(out).t()
+
+
 class _OneVsOne(_Parts):
     def __init__(self, parts: Iterable[nn.Module], width: int) -> None:
         super().__init__(parts)
@@ -251,17 +270,33 @@ for _kind, _class in (
 ):
     _module.register(_kind, lambda step, width, made=_class: made())
 _module.register(s.Sum, lambda step, width: _Sum(sequence(part, width) for part in step.parts))
-_module.register(s.OneVsRest, lambda step, width: _OneVsRest(sequence(part, 2) for part in step.parts))
 _module.register(s.Softmax, lambda step, width: nn.Softmax(1))
 _module.register(s.Clip, lambda step, width: _Clip(step.low, step.high))
 _module.register(s.Mix, lambda step, width: _Scale(factor=1.0 - step.weight, shift=step.weight / width))
 _module.register(s.Scale, lambda step, width: _Scale(factor=step.factor, shift=step.shift))
 _module.register(s.Polynomial, lambda step, width: _Polynomial(coefficients=step.coefficients))
-_module.register(s.Columns, lambda step, width: _Columns(index=step.index))
 _module.register(s.Linear, lambda step, width: _Linear(matrix=step.matrix, shift=step.shift))
 _module.register(s.Curves, lambda step, width: _Curves(coefficients=step.coefficients))
 _module.register(s.KeepTop, lambda step, width: _KeepTop(sequence(step.parts[0], width)))
 _module.register(s.OneVsOne, lambda step, width: _OneVsOne((sequence(part, 2) for part in step.parts), width))
+
+
+@_module.register
+def _(step: s.Columns, width: int) -> nn.Module:
+    return _Columns(index=step.index) if len(step.index) > 1 else _Column(int(step.index[0]))
+
+
+@_module.register
+def _(step: s.OneVsRest, width: int) -> nn.Module:
+    if all(map(_of_second, step.parts)):
+        return _ColumnByColumn(sequence(part[1:-1], 1) for part in step.parts)
+    return _OneVsRest(sequence(part, 2) for part in step.parts)
+
+
+def _of_second(part: s.Steps) -> bool:
+    """Whether steps on two columns look at the second alone and make it the second one again."""
+    first, last = part[0] if part else None, part[-1] if part else None
+    return isinstance(first, s.Columns) and first.index.tolist() == [1] and isinstance(last, s.Complement)
 
 
 @_module.register

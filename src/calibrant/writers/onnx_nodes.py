@@ -1,7 +1,7 @@
 """Nodes and constants of an ONNX graph, and the sums, columns and searches that steps are made of.
 
-The piece of a function given by points is found in blocks of sixteen points, then in blocks of these: a row is compared
-with few points, without operators of `ai.onnx.ml`, which compare in single precision or are not known everywhere.
+The piece of a function given by points is found in blocks of points, then in the block: a row is compared with few
+points, without operators of `ai.onnx.ml`, which compare in single precision or are not known everywhere.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ OPSET = 17
 IR_VERSION = 8
 
 
-#: Points that a number is compared with at once: fewer cost more operators, more cost memory.
-_AT_ONCE = 16
+#: Points that all rows are compared with at once: fewer cost more operators, more cost memory.
+_AT_ONCE = 32
+#: Points of the block of its own that each row is compared with.
+_BLOCK = 8
 
 
 class Nodes:
@@ -81,6 +83,10 @@ class Nodes:
         """The sum of each row, as a column."""
         return self.op("ReduceSum", x, self.index([1]), keepdims=1)
 
+    def ordered_sum(self, x: str) -> str:
+        """The sum of each row, added from left to right, to the last bit."""
+        return self.op("Gather", self.op("CumSum", x, self.const(1, np.int64)), self.index([-1]), axis=1)
+
     def extreme(self, kind: str, x: str) -> str:
         """The largest (ReduceMax) or least (ReduceMin) number of each row, as a column."""
         if self.opset < 18:
@@ -114,24 +120,32 @@ class Nodes:
         return FLOOR if self.dtype == np.float64 else float(np.finfo(np.float32).tiny)
 
     def search(self, x: str, edges: FloatArray) -> str:
-        """How many of ascending `edges` are below each number of a column, as a column of whole numbers."""
-        return self.op("Reshape", self.op("Cast", self._below(x, edges), to=7), self.index([-1, 1]))
+        """How many of ascending `edges` are below each number of a column, as whole numbers without a second axis."""
+        return self.op("Cast", self._below(x, self.flat(x), edges), to=7)
 
-    def _below(self, x: str, edges: FloatArray) -> str:
-        """`search`, as single precision numbers without a second axis: in which block, and where in that."""
+    def flat(self, x: str) -> str:
+        """A column without its second axis."""
+        return self.op("Reshape", x, self.index([-1]))
+
+    def _below(self, x: str, flat: str, edges: FloatArray) -> str:
+        """`search`, as single precision numbers: in which block, and where in that.
+
+        Of `flat`, the column without its second axis, all rows are compared with one point after the other: programs
+        are fast along the last axis.
+        """
         if len(edges) <= _AT_ONCE:
-            return self._count(x, self.const(edges[None]))
-        padded = np.full(-(-len(edges) // _AT_ONCE) * _AT_ONCE, np.inf)
+            return self._count(flat, self.const(edges[:, None]), 0)
+        padded = np.full(-(-len(edges) // _BLOCK) * _BLOCK, np.inf)
         padded[: len(edges)] = edges
-        blocks = padded.reshape(-1, _AT_ONCE)
-        block = self._below(x, blocks[:-1, -1])
-        inner = self._count(x, self.op("Gather", self.const(blocks), self.op("Cast", block, to=7), axis=0))
-        return self.op("Add", self.op("Mul", block, self.const(float(_AT_ONCE), np.float32)), inner)
+        blocks = padded.reshape(-1, _BLOCK)
+        block = self._below(x, flat, blocks[:-1, -1])
+        inner = self._count(x, self.op("Gather", self.const(blocks), self.op("Cast", block, to=7), axis=0), 1)
+        return self.op("Add", self.op("Mul", block, self.const(float(_BLOCK), np.float32)), inner)
 
-    def _count(self, x: str, edges: str) -> str:
+    def _count(self, x: str, edges: str, axis: int) -> str:
         # Whole numbers below 2**24 are exact in single precision, and their sums are the fastest.
         below = self.op("Cast", self.op("Greater", x, edges), to=1)
-        return self.op("ReduceSum", below, self.index([1]), keepdims=0)
+        return self.op("ReduceSum", below, self.index([axis]), keepdims=0)
 
     @property
     def type(self) -> int:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR
+from calibrant.steps.decisions import decides
 from calibrant.steps.torch_modules import sequence
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import check_precision
@@ -37,6 +38,7 @@ class CalibrationModule(nn.Module):
         self.logits = fitted.logits
         self.renormalize = fitted.renormalize
         self.single: bool = False
+        self.ordered: bool = decides(fitted.steps)
         self.floor: float = FLOOR
         self.reorder: bool = fitted.columns is not None
         order = np.arange(fitted.k) if fitted.columns is None else fitted.columns
@@ -68,7 +70,8 @@ class CalibrationModule(nn.Module):
             if self.renormalize:
                 top = x.amax(1, keepdim=True)
                 x = x / torch.where(top > 2.0, top, torch.ones_like(top))
-            x = x / x.sum(1, keepdim=True)
+            # Between two points that lie close together a map may be so steep that the sum's last bit matters.
+            x = x / (torch.cumsum(x, 1)[:, -1:] if self.ordered else x.sum(1, keepdim=True))
         x = torch.clamp(x, min=self.floor)
         out = self.steps(x[:, self.columns] if self.reorder else x)
         return out.to(torch.float32) if self.single else out

@@ -117,11 +117,11 @@ def _calibrated(graph: Graph, pair: CalibratedPair, scores: str) -> str:
             x = graph.op("Gather", x, graph.index([-1]), axis=1)
             x = graph.op("Concat", graph.op("Mul", x, graph.const(0.0)), x, axis=1)
         x = graph.op("Div", x, graph.const(pair.scale))
-    x = graph.prepare(x, logits=decides)
+    fitted = calibrator.to_map()
+    x = graph.prepare(x, fitted.steps, logits=decides)
     if len(known) < len(classes):
         x = _spread(graph, x, encode(known, classes), len(classes))
         x = graph.op("Max", x, graph.const(graph.floor()))
-    fitted = calibrator.to_map()
     if fitted.columns is not None:
         x = graph.op("Gather", x, graph.index(fitted.columns), axis=1)
     p = graph.run(fitted.steps, x, fitted.k)
