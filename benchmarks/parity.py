@@ -15,8 +15,6 @@ import csv
 import os
 import sys
 import warnings
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,8 @@ import h5py
 import numpy as np
 
 from calibrant import get_calibrator, list_calibrators
-from calibrant.writers.exporting import TARGETS, export_with_proof
+from calibrant.runtime import Map
+from calibrant.writers.exporting import export_with_proof
 from timing import OUT
 
 #: A set of each number of classes.
@@ -47,8 +46,12 @@ COLUMNS: dict[str, tuple[str, dict[str, Any]]] = {
     "ONNX, float32": ("onnx", {"dtype": "float32"}),
     "torch, float32": ("torch", {"dtype": "float32"}),
 }
+#: What is not measured: 6 MB of SQL, which DuckDB plans for longer than all the rest takes.
+LEFT_OUT = {("kernel", 100, "SQL (DuckDB)")}
 FIELDS = ["method", "k", "target", "difference"]
-CALIBRATION_ROWS, TEST_ROWS = 2000, 500
+CALIBRATION_ROWS = 2000
+#: Rows to predict, beside those of the proof: fewer of many classes, which slow targets take long for.
+TEST_ROWS = {2: 500, 3: 500, 10: 500, 100: 100}
 FILE = OUT / "parity.csv"
 DOCS = Path(__file__).parents[1] / "docs" / "export.md"
 START, END = "<!-- parity: benchmarks/parity.py -->\n", "<!-- end of parity -->\n"
@@ -60,20 +63,16 @@ def load(k: int) -> tuple[Any, Any, Any]:
     with h5py.File(Path(os.environ["CALIBRANT_PREDICTIONS"]) / f"{suite}.h5") as file:
         found = file[group]
         p, y, test = (np.array(found[name]) for name in ("probas_cal", "labels_cal", "probas_test"))
-    return p[:CALIBRATION_ROWS].astype(np.float64), y[:CALIBRATION_ROWS], test[:TEST_ROWS].astype(np.float64)
+    return p[:CALIBRATION_ROWS].astype(np.float64), y[:CALIBRATION_ROWS], test[: TEST_ROWS[k]].astype(np.float64)
 
 
-def difference(calibrator: Any, column: str, rows: Any) -> float:
+def difference(fitted: Map, column: str, rows: Any) -> float:
     """The largest difference of a probability, on `rows` and on those of the proof."""
     to, options = COLUMNS[column]
-    done = export_with_proof(calibrator, to=to, **options)
-    if done.difference is None:
+    found = export_with_proof(fitted, to=to, rows=rows, **options).difference
+    if found is None:
         raise RuntimeError(f"{column}: what would run it is not installed")
-    fitted = calibrator.to_map()
-    if options.get("dtype") == "float32":
-        rows = rows.astype(np.float32).astype(np.float64)
-    found = partial(import_module(TARGETS[to].module).run, **options)(done.written, fitted, rows)
-    return max(done.difference, float(np.abs(found - fitted.predict_proba(rows)).max()))
+    return found
 
 
 def run(methods: list[str]) -> None:
@@ -82,14 +81,14 @@ def run(methods: list[str]) -> None:
     for k in SETS:
         p, y, rows = load(k)
         for info in list_calibrators():
-            left = [column for column in COLUMNS if (info.name, str(k), column) not in done]
+            left = [c for c in COLUMNS if (info.name, str(k), c) not in done and (info.name, k, c) not in LEFT_OUT]
             if not info.exports or not info.supports(k) or not left or (methods and info.name not in methods):
                 continue
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                calibrator = get_calibrator(info.name).fit(p, y)
+                fitted = get_calibrator(info.name).fit(p, y).to_map()
             for column in left:
-                value = difference(calibrator, column, rows)
+                value = difference(fitted, column, rows)
                 with FILE.open("a", newline="") as file:
                     csv.writer(file).writerow([info.name, k, column, repr(value)])
                 print(f"{info.name}, {k} classes, {column}: {value:.1e}", flush=True)
@@ -110,7 +109,9 @@ def table() -> str:
     worst: dict[tuple[str, str], float] = {}
     classes: dict[str, set[int]] = {}
     for (method, k), cells in cells_of.items():
-        if set(cells) == set(COLUMNS):  # what was not measured for every target is not shown
+        if all(
+            column in cells or (method, k, column) in LEFT_OUT for column in COLUMNS
+        ):  # what was not measured for every target is not shown
             classes.setdefault(method, set()).add(k)
             for column, value in cells.items():
                 worst[method, column] = max(worst.get((method, column), 0.0), value)

@@ -37,3 +37,13 @@ def test_an_unknown_target_is_named(stored, tmp_path):
     assert done.exit_code != 0
     assert "take one of python, js, c, onnx, torch" in done.output
     assert not (tmp_path / "cal.xyz").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "flag", "others"), [("sql", "--float32", "onnx and torch"), ("c", "--table=t", "sql")]
+)
+def test_a_flag_of_another_target_is_named_as_it_was_written(stored, tmp_path, target, flag, others):
+    done = CliRunner().invoke(app, ["export", str(stored), "-o", str(tmp_path / "cal.out"), "--to", target, flag])
+    assert done.exit_code == 2
+    assert f"{flag.split('=')[0]} is an option of {others}, not of {target}: leave it out." in done.output
+    assert not (tmp_path / "cal.out").exists()

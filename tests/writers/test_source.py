@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -10,7 +13,8 @@ from calibrant import runtime
 from calibrant.steps import Function, Log, Softmax, Trees
 from calibrant.writers import c_source, javascript, python_source
 from calibrant.writers.calls import NotSupportedError, pieces
-from calibrant.writers.exporting import ParityError, export_with_proof, prove
+from calibrant.writers.exporting import TARGETS, ParityError, export_with_proof, prove
+from calibrant.writers.sample import sample_rows
 from tests.needs import needs_program
 from tests.steps.maps import CASES, fitted
 
@@ -122,13 +126,21 @@ def test_an_export_that_differs_is_an_error():
     calibrator, _ = fitted("ts", 3)
     map_ = calibrator.to_map()
     with pytest.raises(ParityError, match=r"differ by 1.0e-09, more than rounding explains.*Nothing was"):
-        prove(None, map_, lambda written, fitted, rows: fitted.predict_proba(rows) + 1e-9)
+        prove(None, map_, lambda _, fitted, rows: fitted.predict_proba(rows) + 1e-9, 1e-12, sample_rows(map_))
+
+
+@pytest.mark.parametrize("to", [pytest.param(to, marks=pytest.mark.torch) if to == "torch" else to for to in TARGETS])
+def test_targets_name_their_options(to):
+    parameters = inspect.signature(import_module(TARGETS[to].module).write).parameters.values()
+    assert TARGETS[to].options == tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
 
 def test_what_cannot_be_exported_says_why(tmp_path):
     calibrator, _ = fitted("ts", 3)
     with pytest.raises(ValueError, match=r"to=None is no target.*\.py"):
         calibrant.export(calibrator, tmp_path / "cal.xyz")
+    with pytest.raises(ValueError, match="colour is no option of sql, which has dialect, table, columns"):
+        calibrant.export(calibrator, to="sql", colour="red")
     with pytest.raises(NotSupportedError, match="cannot be written"):
         calibrant.export(runtime.Map([0, 1], [Function(lambda x: x)]), to="python")
     assert not list(tmp_path.iterdir())

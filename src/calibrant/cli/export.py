@@ -52,7 +52,7 @@ def export(
 
         from calibrant.files.stored.application import load_calibrator
         from calibrant.files.tables.writers import check_output
-        from calibrant.writers.exporting import export_with_proof
+        from calibrant.writers.exporting import check_options, export_with_proof, find_target
 
         check_output(output, force=force)
         given = {
@@ -64,6 +64,8 @@ def export(
             "suffix": suffix,
         }
         chosen = {name: value for name, value in given.items() if value is not None}
+        flags = {name: f"--{name}" for name in given} | {"dtype": "--float32"}
+        check_options(find_target(output, to), chosen, flags)
         done = export_with_proof(load_calibrator(calibrator), output, to=to, **chosen)
         size = Path(output).stat().st_size
         if as_json:

@@ -6,9 +6,8 @@ definition. The largest difference is stored in the file; above the tolerance th
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -32,7 +31,7 @@ TOLERANCE_SINGLE = 2e-6
 
 @dataclass(frozen=True)
 class Target:
-    """Where a map can go: the module that writes and runs it, and the endings of its files.
+    """Where a map can go: the module that writes and runs it, the endings of its files, and its options.
 
     The module has ``write(fitted, notes, **options)``, the object, and ``run(written, fitted, rows, **options)``, its
     predictions, which raises `MissingRuntimeError` where nothing can run it. It may have ``defaults(calibrator)``,
@@ -43,15 +42,16 @@ class Target:
     endings: tuple[str, ...]
     needs: str = "json"
     extra: str = ""
+    options: tuple[str, ...] = ()
 
 
 TARGETS = {
     "python": Target("calibrant.writers.python_source", (".py",)),
     "js": Target("calibrant.writers.javascript", (".js", ".cjs")),
     "c": Target("calibrant.writers.c_source", (".c",)),
-    "onnx": Target("calibrant.writers.onnx_graph", (".onnx",), needs="onnx", extra="export"),
-    "torch": Target("calibrant.writers.torch_module", (".pt2",), needs="torch", extra="torch"),
-    "sql": Target("calibrant.writers.sql", (".sql",)),
+    "onnx": Target("calibrant.writers.onnx_graph", (".onnx",), "onnx", "export", ("dtype", "inside")),
+    "torch": Target("calibrant.writers.torch_module", (".pt2",), "torch", "torch", ("dtype", "inside")),
+    "sql": Target("calibrant.writers.sql", (".sql",), options=("dialect", "table", "columns", "keep", "suffix")),
 }
 
 
@@ -120,62 +120,76 @@ def export(
 
 
 def export_with_proof(
-    calibrator: Any, path: str | os.PathLike[str] | None = None, *, to: str | None = None, **options: Any
+    calibrator: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    to: str | None = None,
+    rows: FloatArray | None = None,
+    **options: Any,
 ) -> Exported:
-    """`export`, with the result of the comparison."""
+    """`export`, with the result of the comparison, which is made on `rows` (n, k), too, if they are given."""
     fitted = calibrator if isinstance(calibrator, Map) else calibrator.to_map()
-    to = _target(path, to)
+    to = find_target(path, to)
+    check_options(to, options)
     require(TARGETS[to].needs, extra=TARGETS[to].extra)
     module = import_module(TARGETS[to].module)
     options = {**_implied(module, calibrator), **options}
-    _check_options(to, module.write, options)
-    difference, rows, options = _proven(module, fitted, options)
-    done = Exported(None, to, difference, rows)
+    sample = sample_rows(fitted) if rows is None else np.concatenate([sample_rows(fitted), rows])
+    difference, compared, options = _proven(module, fitted, sample, options)
+    done = Exported(None, to, difference, compared)
     written = module.write(fitted, [done.proof], **options)
     if path is not None:
         data = module.to_bytes(written) if hasattr(module, "to_bytes") else written
         with atomic_stream(path) as file:
             file.write(data.encode("utf-8") if isinstance(data, str) else data)
-    return Exported(written, to, difference, rows)
+    return Exported(written, to, difference, compared)
 
 
-def _proven(module: Any, fitted: Map, options: dict[str, Any]) -> tuple[float | None, int, dict[str, Any]]:
+def _proven(
+    module: Any, fitted: Map, rows: FloatArray, options: dict[str, Any]
+) -> tuple[float | None, int, dict[str, Any]]:
     """The largest difference and the number of rows compared; and options, with double precision inside if needed."""
     single = np.dtype(options.get("dtype", np.float64)) == np.float32
     tolerance = TOLERANCE_SINGLE if single else module.TOLERANCE
     written = module.write(fitted, [], **options)
     try:
-        return *prove(written, fitted, partial(module.run, **options), tolerance, single=single), options
+        return *prove(written, fitted, partial(module.run, **options), tolerance, rows, single=single), options
     except ParityError:
         if not single or "inside" in options:
             raise
-        return _proven(module, fitted, {**options, "inside": "float64"})
+        return _proven(module, fitted, rows, {**options, "inside": "float64"})
 
 
 def _implied(module: Any, calibrator: Any) -> dict[str, Any]:
     return module.defaults(calibrator) if hasattr(module, "defaults") else {}
 
 
-def _check_options(to: str, write: Callable[..., Any], options: dict[str, Any]) -> None:
-    known = [name for name, p in inspect.signature(write).parameters.items() if p.kind is p.KEYWORD_ONLY]
+def check_options(to: str, options: Iterable[str], spelling: Mapping[str, str] | None = None) -> None:
+    """Refuse an option that the target `to` does not have; `spelling` is how the user wrote it."""
     for name in options:
-        if name not in known:
-            raise ValueError(f"{name} is no option of the target {to}, which has {', '.join(known) or 'none'}.")
+        if name in TARGETS[to].options:
+            continue
+        written = (spelling or {}).get(name, name)
+        others = [other for other, target in TARGETS.items() if name in target.options]
+        if others:
+            raise ValueError(f"{written} is an option of {' and '.join(others)}, not of {to}: leave it out.")
+        known = ", ".join(TARGETS[to].options)
+        raise ValueError(f"{written} is no option of {to}, which has {known or 'none'}.")
 
 
 def prove(
     written: Any,
     fitted: Map,
     run: Callable[[Any, Map, FloatArray], FloatArray],
-    tolerance: float = TOLERANCE,
+    tolerance: float,
+    rows: FloatArray,
     *,
     single: bool = False,
 ) -> tuple[float | None, int]:
-    """The largest difference between an export and the definition on the sample, and the number of rows.
+    """The largest difference between an export and the definition on some rows, and the number of rows.
 
     With `single`, on rows whose numbers single precision has.
     """
-    rows = sample_rows(fitted)
     rows = rows.astype(np.float32).astype(np.float64) if single else rows
     try:
         found = run(written, fitted, rows)
@@ -204,7 +218,8 @@ def _moved_by_rounding(rows: FloatArray) -> list[FloatArray]:
     return [rows * (1.0 + turn * sign * 4.0 * np.finfo(np.float64).eps) for turn in (1.0, -1.0)]
 
 
-def _target(path: str | os.PathLike[str] | None, to: str | None) -> str:
+def find_target(path: str | os.PathLike[str] | None, to: str | None) -> str:
+    """The target that `to` or the ending of a file's name says."""
     if to is None and path is not None:
         ending = Path(path).suffix.lower()
         to = next((name for name, target in TARGETS.items() if ending in target.endings), None)
