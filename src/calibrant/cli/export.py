@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.mistakes import explained
+from calibrant.cli.mistakes import asked, explained
 from calibrant.cli.printing import print_json
 
 app = typer.Typer(rich_markup_mode=None)
@@ -63,9 +63,10 @@ def export(
             "keep": options.split_names(keep),
             "suffix": suffix,
         }
-        chosen = {name: value for name, value in given.items() if value is not None}
+        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         flags = {name: f"--{name}" for name in given} | {"dtype": "--float32"}
-        check_options(find_target(output, to), chosen, flags)
+        with asked():
+            check_options(find_target(output, to), chosen, flags)
         done = export_with_proof(load_calibrator(calibrator), output, to=to, **chosen)
         size = Path(output).stat().st_size
         if as_json:
