@@ -7,10 +7,12 @@ are tested on the others, and a table for two classes and one for more show what
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 import time
 from pathlib import Path
+from textwrap import fill
 from typing import TextIO
 
 SIZES = (100, 300, 1000)
@@ -25,29 +27,36 @@ def main(out: Path | None = None, jobs: int | None = None, stream: TextIO = sys.
     from calibrant.bench.run.plan import Options
     from calibrant.bench.run.runner import run_benchmark
     from calibrant.bench.run.store import ResultFolder
-    from calibrant.bench.study.summary import describe
+    from calibrant.bench.study.summary import WIDTH, describe, findings
 
     source, methods = embedded_predictions(), native_methods()
     experiments = source.experiments()
     datasets, models = ({getattr(e, field) for e in experiments} for field in ("dataset", "model"))
-    stream.write(
-        f"{len(methods)} methods on the predictions of {len(models)} models ({', '.join(sorted(models))})\n"
-        f"on {len(datasets)} real datasets. From each of these {len(experiments)} experiments "
-        f"{', '.join(map(str, SIZES[:-1]))} and {SIZES[-1]} rows are drawn to calibrate,\n"
-        f"and the thousands of others test.\n"
+    about = (
+        f"{len(methods)} methods on the predictions of {len(models)} models ({', '.join(sorted(models))}) on "
+        f"{len(datasets)} real datasets. From each of these {len(experiments)} experiments "
+        f"{', '.join(map(str, SIZES[:-1]))} and {SIZES[-1]} rows are drawn to calibrate, and the thousands of others "
+        "test. This takes a few minutes."
     )
+    stream.write(fill(about, WIDTH) + "\n")
     stream.flush()
     start = time.perf_counter()
     folder = out or Path("results", time.strftime("demo-%Y%m%d-%H%M%S"))
     run_benchmark(source, methods, folder, options=Options(draw=Draw(SIZES, repeats=1)), n_jobs=jobs)
     seconds = time.perf_counter() - start
     rows = list(ResultFolder(folder).rows().values())
-    report = [sys.executable, "-m", "calibrant", "bench", "report", str(folder), "--out", str(folder / "report")]
+    command = [_from_here(sys.executable), "-m", "calibrant", "bench", "report", str(folder)]
     stream.write(
-        f"{describe(rows)}\n{len(rows)} fits in {seconds:.0f} s. Results: {folder / 'results.parquet'}\n"
-        f"For tables, figures and a leaderboard page, run:\n{shlex.join(report)}\n"
+        f"{describe(rows)}\n{len(rows)} fits in {seconds:.0f} s. Results: {folder / 'results.parquet'}\n\n"
+        f"{findings(rows)}\nFor tables, figures and a leaderboard page, run:\n"
+        f"{shlex.join(command)} \\\n  --out {shlex.quote(str(folder / 'report'))}\n"
     )
     return folder
+
+
+def _from_here(path: str) -> str:
+    """A path as seen from the working folder if it lies inside, so that commands stay short; links are kept."""
+    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
 
 
 if __name__ == "__main__":

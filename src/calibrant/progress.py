@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+#: Share of the work from which on the time left is told: the first steps compile and import, and would promise hours.
+TELLING = 0.05
+
 
 class ProgressBar:
     """A bar with the time spent and left, and failures so far.
@@ -31,10 +34,16 @@ class ProgressBar:
         self.failed = 0
         if sys.stderr.isatty() if show is None else show:
             from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.text import Text
 
             columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
-            times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+
+            class TimeLeft(TimeRemainingColumn):
+                def render(self, task: Task) -> Text:
+                    return super().render(task) if task.completed >= TELLING * (task.total or 0) else Text("-:--:--")
+
+            times = (TimeElapsedColumn(), TextColumn("left"), TimeLeft())
             self._bar = Progress(*columns, *times, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task(what, total=total, text="")
         self._total, self._done = total, 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isinf, nan
+from textwrap import fill
 from typing import Any
 
 import pandas as pd
@@ -10,25 +11,28 @@ import pandas as pd
 from calibrant.bench.study.draws import curve_table, draw_notes, has_draws, rows_needed
 from calibrant.bench.study.ranking import rank_methods
 from calibrant.bench.study.results import change_table, loss_table, split_results, with_baseline
-from calibrant.calibrators.registry import BASELINE
+from calibrant.calibrators.registry import BASELINE, DEFAULT
 from calibrant.text_table import aligned
 
 HEADER = ("method", "log loss", "Brier", "median log loss", "rank", "better on", "fit ms", "unfinished")
 
+#: Columns of a terminal that all text keeps to.
+WIDTH = 79
 LEGEND = (
-    "Changes of test log loss and Brier score against no calibration (none), in thousandths; lower is better.\n"
-    "rank: by log loss among the methods, mean over datasets. better on: share of experiments with less log loss.\n"
-    "fit ms: median time of a fit.\n"
+    "Changes of test log loss and Brier score against no calibration (none), in thousandths; lower is better. rank: by "
+    "log loss among the methods, mean over datasets. better on: share of experiments with less log loss. fit ms: "
+    "median time of a fit."
 )
 DRAW_LEGEND = (
-    "Calibration rows are drawn, and methods are tested on the others. n=...: mean change of log loss with so many\n"
-    "rows against no calibration (none), in thousandths; lower is better. rank ...: by log loss, mean over datasets.\n"
-    "needs: rows from which a method is better than nothing in 95 of 100 draws, where there is 1 % to gain at all.\n"
-    "fit ms: median time of a fit.\n"
+    "Calibration rows are drawn, and methods are tested on the others. n=...: mean change of log loss with so many "
+    "rows against no calibration (none), in thousandths; lower is better. rank: by log loss, mean over datasets and "
+    "numbers of rows. needs: rows from which a method is better than nothing in 95 of 100 draws, where there is 1 % to "
+    "gain at all. fit ms: median time of a fit."
 )
 HARM_LEGEND = (
-    "Labels are drawn from the predictions, which are calibrated then: any change is harm. n=...: mean increase of\n"
-    "the expected log loss with so many calibration rows, in thousandths. rank ...: by it, mean over datasets.\n"
+    "Labels are drawn from the predictions, which are calibrated then: any change is harm. n=...: mean increase of the "
+    "expected log loss with so many calibration rows, in thousandths. rank: by it, mean over datasets and numbers of "
+    "rows."
 )
 
 
@@ -57,10 +61,64 @@ def describe(results: pd.DataFrame | list[dict[str, Any]]) -> str:
         title = "Two classes" if (rows["n_classes"] == 2).all() else "Three and more classes"
         where = f"{rows['benchmark'].iloc[0]}, {title.lower()}" if several else title
         legend, table, notes = _described(rows)
-        text += f"\n{legend}" if legend not in told else ""
+        text += f"\n{_wrapped(legend)}" if legend not in told else ""
         told.add(legend)
-        text += f"\n{where}: {listed}\n\n{table}\n" + "".join(f"Note: {note}.\n" for note in notes)
+        text += f"\n{_wrapped(f'{where}: {listed}')}\n{table}\n"
+        text += "".join(_wrapped(f"Note: {note}.") for note in notes)
     return text or "No method finished any experiment.\n"
+
+
+def findings(results: pd.DataFrame | list[dict[str, Any]]) -> str:
+    """What a run with drawn calibration rows found, in sentences: the default method, or the best one, and the harm.
+
+    Examples
+    --------
+    >>> row = {"benchmark": "b", "dataset": "d", "model": "m", "n_classes": 2, "status": "ok", "brier": 0.3}
+    >>> rows = [{**row, "fold": f"0-n{n}", "draw": n, "method": method, "logloss": loss, "labels": "observed"}
+    ...         for n, ts in ((100, 0.52), (300, 0.4)) for method, loss in (("none", 0.5), ("ts", ts), ("auto", 0.45))]
+    >>> print(findings([{**row, "fit_seconds": 0.001} for row in rows]), end="")
+    With two classes auto lowers the mean log loss by 0.050 with 100 rows and by
+    0.050 with 300 rows. No other method reaches less with 100 rows; ts does with
+    300. With 100 rows 1 of 2 methods makes it worse.
+    """
+    results, _ = with_baseline(pd.DataFrame(results))
+    text = ""
+    for _, rows in split_results(results):
+        if has_draws(rows) and not (rows["labels"] == "drawn").all():
+            text += _wrapped(_found(rows))
+    return text
+
+
+def _found(rows: pd.DataFrame) -> str:
+    curves = _curves(rows)
+    change = curves["change"].unstack().drop(BASELINE)
+    method = DEFAULT if DEFAULT in change.index else curves["rank"].unstack().mean(axis=1)[change.index].idxmin()
+    sizes = sorted(change.columns)
+    few, many = sizes[0], sizes[-1]
+    classes = "two classes" if (rows["n_classes"] == 2).all() else "three and more classes"
+    ends = f" and by {-change[many][method]:.3f} with {many} rows" if len(sizes) > 1 else ""
+    text = f"With {classes} {method} lowers the mean log loss by {-change[few][method]:.3f} with {few} rows{ends}."
+    ahead = {size: _best(change[size]) for size in sizes if method not in _best(change[size])}
+    first = _listed([str(size) for size in sizes if size not in ahead])
+    others = "; ".join(f"{_listed(names)} {'do' if len(names) > 1 else 'does'} with {n}" for n, names in ahead.items())
+    if not ahead:
+        text += " No other method reaches less with any number of rows."
+    elif first:
+        text += f" No other method reaches less with {first} rows; {others}."
+    else:
+        text += f" Others reach less: {others}."
+    harmful = int((change[few] > 0).sum())
+    if harmful:
+        text += f" With {few} rows {harmful} of {len(change)} methods {'make' if harmful > 1 else 'makes'} it worse."
+    return text
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, WIDTH) + "\n"
 
 
 def _described(rows: pd.DataFrame) -> tuple[str, str, tuple[str, ...]]:
@@ -71,21 +129,24 @@ def _described(rows: pd.DataFrame) -> tuple[str, str, tuple[str, ...]]:
     return LEGEND, render(table), notes
 
 
-def _draws(results: pd.DataFrame) -> str:
-    """Changes and ranks by log loss with each number of rows, the best mean rank first."""
+def _curves(results: pd.DataFrame) -> pd.DataFrame:
+    """The curves of log loss by method and number of rows."""
     methods = sorted(set(results["method"]))
     curves = curve_table(results, methods, methods)
-    curves = curves[curves["metric"] == "logloss"].set_index(["method", "draw"]).sort_index()
+    return curves[curves["metric"] == "logloss"].set_index(["method", "draw"]).sort_index()
+
+
+def _draws(results: pd.DataFrame) -> str:
+    """Changes by log loss with each number of rows and mean ranks, the best first."""
+    curves = _curves(results)
     sizes = sorted(set(curves.index.get_level_values("draw")))
     harm = (results["labels"] == "drawn").all()
     seconds = results[results["status"] == "ok"].groupby("method")["fit_seconds"].median()
     ranks = curves["rank"].unstack().mean(axis=1).sort_values(kind="stable")
-    head = ["method", *(f"n={size}" for size in sizes), *(f"rank {size}" for size in sizes)]
-    lines = [[*head, *([] if harm else ["needs"]), "fit ms"]]
+    lines = [["method", *(f"n={size}" for size in sizes), "rank", *([] if harm else ["needs"]), "fit ms"]]
     for method in ranks.index:
         own = curves.loc[method]
         change = [_shown(1000 * own["change"].get(size, nan), "+.1f") for size in sizes]
-        rank = [_shown(own["rank"].get(size, nan), ".1f") for size in sizes]
         needs = rows_needed(own["better"].to_dict())
         most = (
             f"> {sizes[-1]}"
@@ -96,22 +157,23 @@ def _draws(results: pd.DataFrame) -> str:
         )
         last = [] if harm else ["" if method == BASELINE else most]
         change = ["0"] * len(sizes) if method == BASELINE else change
-        lines.append([method, *change, *rank, *last, _shown(1000 * seconds.get(method, nan), ".1f")])
-    best = "; ".join(f"{size} rows, {_best(curves['change'].xs(size, level='draw'))}" for size in sizes)
-    return aligned(lines, gap=2) + ("" if harm else f"\nLowest mean log loss: {best}.")
+        lines.append(
+            [method, *change, _shown(ranks[method], ".1f"), *last, _shown(1000 * seconds.get(method, nan), ".1f")]
+        )
+    return aligned(lines, gap=2)
 
 
-def _best(change: pd.Series) -> str:
+def _best(change: pd.Series) -> list[str]:
     """The methods of the lowest loss; those that differ by less than the table shows share the place.
 
     Examples
     --------
     >>> import pandas as pd
     >>> _best(pd.Series({"ts": -0.01, "sms": -0.05004, "auto": -0.05}))
-    'sms and auto'
+    ['sms', 'auto']
     """
     shown = (1000 * change).round(1)
-    return " and ".join(change[shown == shown.min()].sort_values(kind="stable").index)
+    return list(change[shown == shown.min()].sort_values(kind="stable").index)
 
 
 def summarise(results: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
