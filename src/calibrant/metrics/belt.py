@@ -21,8 +21,8 @@ from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.reliability import score_histogram
 from calibrant.metrics.scalars import public
 from calibrant.metrics.slope import RIDGE
+from calibrant.metrics.tabular import SmoothBand
 from calibrant.metrics.views import Kind, shown_view
-from calibrant.optional import require
 from calibrant.typing import AnyFloatArray, FloatArray
 
 #: Degrees that are tried; a higher one must pass a likelihood-ratio test at this level.
@@ -35,7 +35,7 @@ FLOOR = 1e-4
 
 
 @dataclass(frozen=True)
-class CalibrationBelt:
+class CalibrationBelt(SmoothBand):
     """Polynomial recalibration of one binary view with its simultaneous region.
 
     Attributes
@@ -55,24 +55,8 @@ class CalibrationBelt:
         As in `ReliabilityTable`.
     """
 
-    score: AnyFloatArray
-    frequency: AnyFloatArray
-    low: AnyFloatArray
-    high: AnyFloatArray
     degree: int
     p_value: float
-    histogram: AnyFloatArray
-    kind: str
-    label: Any
-    level: float
-
-    def to_dict(self) -> dict[str, AnyFloatArray]:
-        """The belt as columns."""
-        return {name: getattr(self, name) for name in ("score", "frequency", "low", "high")}
-
-    def to_pandas(self) -> Any:
-        """The belt as a pandas data frame."""
-        return require("pandas", extra="bench").DataFrame(self.to_dict())
 
 
 def _powers(x: AnyFloatArray, degree: int) -> FloatArray:

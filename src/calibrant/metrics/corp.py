@@ -27,8 +27,8 @@ from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.random import generator
 from calibrant.metrics.reliability import HISTOGRAM_BINS
 from calibrant.metrics.scalars import public
+from calibrant.metrics.tabular import Tabular
 from calibrant.metrics.views import Kind, Shown, View, class_view, shown_view
-from calibrant.optional import require
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import AnyFloatArray, FloatArray
 
@@ -50,7 +50,7 @@ class ScoreParts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CorpCurve:
+class CorpCurve(Tabular):
     """Isotonic reliability curve of one binary view.
 
     Attributes
@@ -79,6 +79,8 @@ class CorpCurve:
         "consistency" or "confidence".
     """
 
+    COLUMNS = ("lower", "upper", "weight", "frequency")
+
     lower: AnyFloatArray
     upper: AnyFloatArray
     frequency: AnyFloatArray
@@ -102,14 +104,6 @@ class CorpCurve:
         """Corners of the curve: both ends of every step, between which it is a straight line."""
         scores = np.column_stack([self.lower, self.upper]).ravel()
         return scores, np.repeat(self.frequency, 2)
-
-    def to_dict(self) -> dict[str, AnyFloatArray]:
-        """The steps as columns."""
-        return {name: getattr(self, name) for name in ("lower", "upper", "weight", "frequency")}
-
-    def to_pandas(self) -> Any:
-        """The steps as a pandas data frame."""
-        return require("pandas", extra="bench").DataFrame(self.to_dict())
 
 
 def view_scores(score: AnyFloatArray, positive: AnyFloatArray, weight: AnyFloatArray) -> tuple[float, float]:

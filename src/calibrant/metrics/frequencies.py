@@ -18,12 +18,12 @@ from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.reliability import wilson_interval
 from calibrant.metrics.scalars import Statistic, scalar, table
 from calibrant.metrics.sums import Summed, no_spread, summed_mean
-from calibrant.optional import require
+from calibrant.metrics.tabular import Tabular
 from calibrant.typing import AnyFloatArray, FloatArray
 
 
 @dataclass(frozen=True)
-class ClassFrequencies:
+class ClassFrequencies(Tabular):
     """Expected and observed counts of every class.
 
     Attributes
@@ -62,10 +62,6 @@ class ClassFrequencies:
         """Columns of the table."""
         columns = ("expected", "observed", "ratio", "low", "high", "p_value")
         return {"class": np.array(self.classes), **{name: getattr(self, name) for name in columns}}
-
-    def to_pandas(self) -> Any:
-        """The table as a pandas data frame."""
-        return require("pandas", extra="bench").DataFrame(self.to_dict())
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ are honest for small bins and for frequencies of 0 and 1.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -19,15 +19,15 @@ from calibrant.metrics.binned import Binner, expected_error
 from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import table
 from calibrant.metrics.sums import Summed, no_spread
+from calibrant.metrics.tabular import Tabular
 from calibrant.metrics.views import Kind, View, class_view, shown_view
-from calibrant.optional import require
 from calibrant.typing import AnyFloatArray, FloatArray
 
 HISTOGRAM_BINS = 25
 
 
 @dataclass(frozen=True)
-class ReliabilityTable:
+class ReliabilityTable(Tabular):
     """Occupied bins of one binary view, in ascending order.
 
     Attributes
@@ -52,6 +52,8 @@ class ReliabilityTable:
         Confidence level of the interval.
     """
 
+    COLUMNS = ("lower", "upper", "weight", "score", "frequency", "low", "high")
+
     lower: AnyFloatArray
     upper: AnyFloatArray
     weight: AnyFloatArray
@@ -71,15 +73,6 @@ class ReliabilityTable:
     def expected_error(self) -> float:
         """Expected calibration error over these bins."""
         return expected_error(BinSums(self.weight, self.weight * self.score, self.weight * self.frequency))
-
-    def to_dict(self) -> dict[str, AnyFloatArray]:
-        """Columns of the table as arrays."""
-        columns = [field.name for field in fields(self) if field.name not in ("histogram", "kind", "label", "level")]
-        return {name: getattr(self, name) for name in columns}
-
-    def to_pandas(self) -> Any:
-        """Columns of the table as a pandas data frame."""
-        return require("pandas", extra="bench").DataFrame(self.to_dict())
 
 
 def wilson_interval(

@@ -18,13 +18,13 @@ from scipy.special import erfc
 from calibrant.docs import describe_parameters
 from calibrant.inputs.predictions import to_numpy
 from calibrant.metrics.inputs import check_predictions
-from calibrant.optional import require
+from calibrant.metrics.tabular import Tabular
 from calibrant.threads import limited
 from calibrant.typing import FloatArray
 
 
 @dataclass(frozen=True)
-class SegmentCalibration:
+class SegmentCalibration(Tabular):
     """Calibration in the large of every segment.
 
     Attributes
@@ -69,10 +69,6 @@ class SegmentCalibration:
             "observed": self.observed.ravel(),
             "p_value": np.repeat(self.p_value, k),
         }
-
-    def to_pandas(self) -> Any:
-        """The table as a pandas data frame."""
-        return require("pandas", extra="bench").DataFrame(self.to_dict())
 
 
 @limited

@@ -19,8 +19,8 @@ from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.reliability import score_histogram
 from calibrant.metrics.scalars import public
 from calibrant.metrics.smooth import Grid, smooth_error
+from calibrant.metrics.tabular import SmoothBand
 from calibrant.metrics.views import Kind, shown_view
-from calibrant.optional import require
 from calibrant.typing import AnyFloatArray, FloatArray
 
 #: Places at which the curve is given.
@@ -32,7 +32,7 @@ SMALLEST_BANDWIDTH = 1e-3
 
 
 @dataclass(frozen=True)
-class SmoothCurve:
+class SmoothCurve(SmoothBand):
     """Kernel-smoothed reliability curve of one binary view, where there are rows to speak of.
 
     Attributes
@@ -51,24 +51,8 @@ class SmoothCurve:
         As in `ReliabilityTable`.
     """
 
-    score: AnyFloatArray
-    frequency: AnyFloatArray
-    low: AnyFloatArray
-    high: AnyFloatArray
     error: float
     bandwidth: float
-    histogram: AnyFloatArray
-    kind: str
-    label: Any
-    level: float
-
-    def to_dict(self) -> dict[str, AnyFloatArray]:
-        """The curve as columns."""
-        return {name: getattr(self, name) for name in ("score", "frequency", "low", "high")}
-
-    def to_pandas(self) -> Any:
-        """The curve as a pandas data frame."""
-        return require("pandas", extra="bench").DataFrame(self.to_dict())
 
 
 def reflected_kernel(score: AnyFloatArray, at: AnyFloatArray, bandwidth: float) -> FloatArray:
