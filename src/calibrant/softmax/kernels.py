@@ -11,7 +11,6 @@ numba would have to type.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -34,11 +33,19 @@ _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 #: Added to a number of moderate size, it rounds it to an integer that then stands in the low bits.
 _ROUNDING = 1.5 * 2.0**52
-_EXP = [1.0 / math.factorial(n) for n in range(13, -1, -1)]
+# Polynomials, highest power first, are those that agree with the function at the Chebyshev nodes of its range: fewer
+# terms than Taylor's for the same accuracy, here 2e-17. exp(r) for |r| <= ln 2 / 2:
+_EXP = [2.5110049204818658e-08, 2.763265472252779e-07, 2.755724088722987e-06, 2.4801485441561313e-05,
+        1.9841269890076403e-04, 1.3888888952352863e-03, 8.333333333319589e-03, 4.166666666648795e-02,
+        1.666666666666668e-01, 0.5000000000000019, 1.0, 1.0]  # fmt: skip
 # The same for float32, with the polynomial of the Cephes library, which is the best of its degree.
 _LN2_SINGLE = (0.693359375, -2.12194440e-4)
 _EXP_SINGLE = [1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5, 1.0, 1.0]
-_LOG = [2.0 / n for n in range(33, 0, -2)]
+# 2 artanh(u) / u in u², for u = (m - 1) / (m + 1) and m from sqrt(1/2) to sqrt(2).
+_LOG = [0.14809857144897, 0.153125141119238, 0.18183632204378253, 0.22222197047088985, 0.2857142876073187,
+        0.3999999999930194, 0.6666666666666765, 2.0]  # fmt: skip
+#: The bits of sqrt(1/2), cut off, and of one.
+_ROOT, _ONE = 0x3FE6A09E << 32, 1023 << 52
 _FAST = ("contract", "reassoc", "nsz", "arcp")
 _EXACT = ("contract",)
 
@@ -61,17 +68,18 @@ def _polynomial(builder: Any, x: Any, coefficients: list[float]) -> Any:
 def log(typingctx, x):  # type: ignore[no-untyped-def]
     """log(x) for normal x > 0 to within two units in the last place, in a form the compiler can vectorise.
 
-    With ``x = 2ⁿ m``, ``m`` in [1, 2), it is ``n ln 2 + 2 artanh((m − 1) / (m + 1))``, the latter by its series.
+    With ``x = 2ⁿ m``, ``m`` in [√½, √2), it is ``n ln 2 + 2 artanh((m − 1) / (m + 1))``.
     """
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         double, integer = ir.DoubleType(), ir.IntType(64)
         bits = builder.bitcast(args[0], integer)
-        exponent = builder.lshr(bits, integer(52))
+        above = builder.add(bits, integer(_ONE - _ROOT))  # n and what m is above the root, in its bits
+        exponent = builder.lshr(above, integer(52))
         # 2⁵² + exponent, by its bits: vectors of integers are slow to convert.
         shifted = builder.bitcast(builder.or_(exponent, integer(0x433 << 52)), double)
         n = builder.fsub(shifted, double(2.0**52 + 1023.0), flags=_EXACT)
-        m = builder.bitcast(builder.or_(builder.and_(bits, integer((1 << 52) - 1)), integer(1023 << 52)), double)
+        m = builder.bitcast(builder.add(builder.and_(above, integer((1 << 52) - 1)), integer(_ROOT)), double)
         u = builder.fdiv(
             builder.fsub(m, double(1.0), flags=_EXACT), builder.fadd(m, double(1.0), flags=_EXACT), flags=_FAST
         )

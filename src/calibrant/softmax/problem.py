@@ -58,6 +58,10 @@ class Point(ABC):
     def hessian(self) -> FloatArray:
         """The dense Hessian, for problems with few parameters: square, in the order of ``theta.ravel()``."""
 
+    def rough_hessian(self) -> FloatArray:
+        """The dense Hessian, or an estimate of it where that is cheaper: for a step from far away."""
+        return self.hessian()
+
     def hessian_of(self, coefficients: IntArray) -> FloatArray:
         """The rows and columns of the Hessian that belong to these positions in ``theta.ravel()``."""
         columns = np.empty((len(coefficients), len(coefficients)))

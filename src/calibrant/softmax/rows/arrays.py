@@ -18,6 +18,9 @@ from calibrant.typing import FloatArray, IntArray
 _HESSIAN_ELEMENTS = 1 << 17
 #: The same for moments, whose products with as many features as classes want more rows.
 _MOMENT_ELEMENTS = 1 << 18
+#: Every which row a rough Hessian is made of, and how many it takes for each parameter.
+_ROUGH = 4
+_ROWS_PER_PARAMETER = 10
 #: The least weight of a row in drawing rows: certain to rounding, it could not stand for its like otherwise.
 _LEAST_CURVATURE = 1e-6
 
@@ -264,7 +267,15 @@ class ArrayPoint(Point):
         return problem.adjoint(d)
 
     def hessian(self) -> FloatArray:
-        """The dense Hessian, for problems with few parameters: square, in the order of ``theta.ravel()``.
+        return self._hessian_of_rows(1)
+
+    def rough_hessian(self) -> FloatArray:
+        problem = self.problem
+        enough = problem.n_rows >= _ROUGH * _ROWS_PER_PARAMETER * problem.n_parameters
+        return self._hessian_of_rows(_ROUGH if enough else 1)
+
+    def _hessian_of_rows(self, every: int) -> FloatArray:
+        """The dense Hessian, as every n-th row tells.
 
         With ``a_i = p_i ⊗ f_i`` it is ``blockdiag(Σ_i w_i p_ij f_i f_iᵀ) − Σ_i w_i a_i a_iᵀ``: one symmetric
         product of the size of the problem, instead of one for each pair of classes.
@@ -274,10 +285,11 @@ class ArrayPoint(Point):
         d = problem.n_shared
         # Feature-major: products of whole (classes, rows) matrices.
         out, blocks = np.zeros((q * r, q * r)), np.zeros((q, r, q))
-        at_once = min(max(_HESSIAN_ELEMENTS // (r * q), 256), problem.n_rows)
+        n = -(-problem.n_rows // every)
+        at_once = min(max(_HESSIAN_ELEMENTS // (r * q), 256), n)
         buffer = np.empty((q, r, at_once), dtype=problem.dtype)
-        for start in range(0, problem.n_rows, at_once):
-            rows = slice(start, min(start + at_once, problem.n_rows))
+        for start in range(0, n, at_once):
+            rows = slice(start * every, (start + at_once) * every, every)
             p, shared, own = self.p[first:, rows], problem.shared[:, rows], problem.own[:, first:, rows]
             a = buffer[:, :, : p.shape[1]]
             for feature, product in zip((*shared, *own), a, strict=True):
@@ -292,9 +304,9 @@ class ArrayPoint(Point):
             for m in range(q - d):
                 blocks[:, :, d + m] += np.einsum("qjn,jn->qj", a, own[m])
             out -= flat @ flat.T
-        if problem.equal_weight is not None:
-            out *= problem.equal_weight
-            blocks *= problem.equal_weight
+        factor = (problem.n_rows / n) * (1.0 if problem.equal_weight is None else problem.equal_weight)
+        out *= factor
+        blocks *= factor
         hessian = np.ascontiguousarray(out.reshape(q, r, q, r).transpose(1, 0, 3, 2))
         np.einsum("jajb->jab", hessian)[:] += blocks.transpose(1, 0, 2)
         return hessian.reshape(r * q, r * q)

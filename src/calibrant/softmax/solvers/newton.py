@@ -38,6 +38,8 @@ _DENSE_OWN = 256
 #: Where rows times squared parameters are fewer, the dense Hessian of all rows is made anew for every step but the
 #: last: it costs about as much as a point, and steps that converge quadratically are few.
 _CHEAP = 2e7
+#: Beyond this gap, relative to the objective, a step is not a good one however exact its curvature.
+_FAR = 0.1
 #: From this many shared features on, or from this many classes if they have only features of their own, float32 is
 #: used, curvature is that of some rows, and `tol=None` is the larger bound.
 _LARGE_FEATURES = 60
@@ -129,7 +131,7 @@ def _iterate(
     decrement = np.inf
     # Newton starts near the optimum, where curvature changes little: a preconditioner serves until it needs patience.
     preconditioner: Preconditioner | None = None
-    cheap, near, last = _is_cheap(problem), False, False
+    cheap, near, chord = _is_cheap(problem), False, False
     steps, t, longest = 0, 0.0, 1.0
     damping = 0.0
     least = 0.0 if penalty.certifies else ROUNDING
@@ -142,9 +144,11 @@ def _iterate(
             converged = gap <= goal
             if gap > STALLED * gap_before:
                 share = min(2.0 * share, 1.0)
-            # By as much as the last step brought the gap down the next one will at least. With the curvature of where
-            # the last step began its error is twice as large as it was then, and the gap four times.
-            near, last = gap * gap <= goal * gap_before, 4.0 * gap * gap <= goal * gap_before
+            # By as much as the last step brought the gap down the next one will at least; with the curvature of where
+            # the last step began its error is twice as large, the gap four times. Two such steps cost less than one.
+            contraction = gap / gap_before
+            chord = (4.0 * contraction) ** 2 * gap <= goal
+            near = (4.0 * contraction if chord else contraction) * gap <= goal
         if converged or (penalty.certifies and n_iter >= max_iter):
             break
         added = max(damping, least)
@@ -153,9 +157,10 @@ def _iterate(
         aim = goal if share == 1.0 else _AIM * goal
         before, fresh = decrement, False
         while True:
-            if preconditioner is None or (cheap and not last) or steps > preconditioner.patience:
-                preconditioner, fresh = _preconditioner(problem, curved, curvature), True
-            if (fresh or (cheap and last)) and isinstance(preconditioner, Factored):
+            if preconditioner is None or (cheap and not chord) or steps > preconditioner.patience:
+                far = cheap and gap > _FAR * max(1.0, objective)
+                preconditioner, fresh = _preconditioner(problem, curved, curvature, rough=far), True
+            if (fresh or (cheap and chord)) and isinstance(preconditioner, Factored):
                 step, steps = preconditioner.solve(-gradient), 0
             else:
                 step, steps = _conjugate_gradients(curved, penalty, gradient, preconditioner, aim, curvature)
@@ -217,9 +222,11 @@ def _few_parameters(problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, 
     return Solution(end.theta, end.objective, gap, residual, end.n_iter, end.converged)
 
 
-def _preconditioner(problem: SoftmaxProblem, point: Point, curvature: FloatArray) -> Preconditioner:
+def _preconditioner(
+    problem: SoftmaxProblem, point: Point, curvature: FloatArray, *, rough: bool = False
+) -> Preconditioner:
     if _is_dense(problem):
-        return Factored(point.hessian(), curvature)
+        return Factored(point.rough_hessian() if rough else point.hessian(), curvature)
     if problem.n_shared >= MANY_FEATURES:
         return ClassMeans(point.class_moments(), curvature)
     return ClassBlocks(point.class_blocks(), curvature)
