@@ -1,4 +1,5 @@
 from decimal import Decimal, getcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +23,11 @@ def test_log_odds_is_exact_next_to_zero_and_one() -> None:
 def test_zero_and_denormal_probabilities_meet_the_floor(p: float) -> None:
     assert simplex.log_probabilities([[p, 1.0]])[0].tolist() == [simplex.LOG_FLOOR, 0.0]
     assert simplex.log_odds(p) == simplex.LOG_FLOOR
-    assert pytest.approx(-87.3365447) == simplex.LOG_FLOOR
+    assert np.float32(np.log(np.longdouble(np.finfo(np.float32).tiny))) == simplex.LOG_FLOOR
+    assert pytest.approx(np.exp(simplex.LOG_FLOOR), rel=1e-15) == simplex.FLOOR
+    page = (Path(__file__).parents[1] / "docs" / "format.md").read_text(encoding="utf-8")
+    assert repr(simplex.FLOOR) in page
+    assert repr(simplex.LOG_FLOOR) in page
 
 
 def test_centred_logarithms_invert_the_softmax() -> None:

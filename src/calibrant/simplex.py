@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 from calibrant.rowwise import row_sums
 from calibrant.typing import FloatArray
 
-#: The logarithm of the smallest normal float32: the floor of every log-probability.
-LOG_FLOOR = float(np.log(np.finfo(np.float32).tiny))
+#: The logarithm of the smallest normal float32, in float32: the floor of every log-probability. Written out, as stored
+#: maps depend on it and the last bit of a logarithm on the machine.
+LOG_FLOOR = -87.3365478515625
 #: The probability that goes with it.
-FLOOR = float(np.exp(LOG_FLOOR))
+FLOOR = 1.1754907056089184e-38
 #: The smallest probability that a log loss people read credits an observed class with: metrics, reports, summaries.
 LOSS_FLOOR = 1e-15
 
