@@ -11,11 +11,9 @@ BINARY = ("linear", "affine", "quadratic")
 ANY = ("ts", "ts-unsmoothed", "logistic", "svs", "sms", "vs", "ms", "dirichlet", "beta", "platt")
 CASES = [(name, 2) for name in (*BINARY, *ANY)] + [(name, 4) for name in ANY]
 #: Where the optimum is flat, coefficients agree only if the objective is at its minimum to the last digits.
-TIGHT: dict[str, dict[str, Any]] = {name: {"tol": 1e-13} for name in (*BINARY, "svs", "sms", "vs")} | {
-    "ms": {"tol": 1e-14}
+TIGHT: dict[str, dict[str, Any]] = {
+    name: {"tol": 1e-16} for name in (*BINARY, "svs", "sms", "vs", "ms", "dirichlet", "logistic")
 }
-#: Methods whose tolerance cannot be set: their objectives agree, and their coefficients as far as that allows.
-LOOSE = ("dirichlet", "logistic")
 FITTED = ("inverse_temperature_", "coef_", "intercept_", "quadratic_", "slope_", "a_", "b_", "c_", "input_smoothing_")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator, strengths_to_try, total_weight
-from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE
+from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE, SOLVER_CONSTRAINTS
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
 from calibrant.simplex import LOSS_FLOOR
@@ -127,6 +127,7 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
         "mu": NOT_NEGATIVE,
         "regularization": [StrOptions({"odir", "l2"})],
         "normalization": [StrOptions({"none", "mean"})],
+        "tol": SOLVER_CONSTRAINTS["tol"],
     }
 
     def __init__(
@@ -136,6 +137,7 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
         mu: float = 1e-3,
         regularization: str = "odir",
         normalization: str = "none",
+        tol: float | None = None,
         input: str = "probabilities",
         classes: Any = None,
         renormalize: bool = False,
@@ -144,10 +146,11 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
         self.mu = mu
         self.regularization = regularization
         self.normalization = normalization
+        self.tol = tol
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit_rows(self, rows: Rows) -> None:
-        self._fit_strengths(rows, float(self.lam), float(self.mu))
+        self._fit_strengths(rows, float(self.lam), float(self.mu), tol=self.tol)
 
 
 class DirichletCVCalibrator(_DirichletMap):

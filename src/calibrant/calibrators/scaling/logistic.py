@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrator
+from calibrant.calibrators.scaling.regularisation import SOLVER_CONSTRAINTS
 from calibrant.calibrators.scaling.structured import SMSCalibrator, SVSCalibrator
 from calibrant.calibrators.scaling.temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing
 from calibrant.calibrators.state import StateCheck
@@ -54,6 +55,7 @@ class LogisticCalibrator(RowsCalibrator):
         "binary_type": [StrOptions({"quadratic", "affine", "linear"})],
         "multiclass_type": [StrOptions({"sms", "svs"})],
         "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
+        "tol": SOLVER_CONSTRAINTS["tol"],
     }
 
     def __init__(
@@ -62,6 +64,7 @@ class LogisticCalibrator(RowsCalibrator):
         multiclass_type: str = "sms",
         input_smoothing: InputSmoothing = "auto",
         *,
+        tol: float | None = None,
         input: str = "probabilities",
         classes: Any = None,
         renormalize: bool = False,
@@ -69,6 +72,7 @@ class LogisticCalibrator(RowsCalibrator):
         self.binary_type = binary_type
         self.multiclass_type = multiclass_type
         self.input_smoothing = input_smoothing
+        self.tol = tol
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit_rows(self, rows: Rows) -> None:
@@ -80,10 +84,11 @@ class LogisticCalibrator(RowsCalibrator):
                 lambda_linear=_SLOPE / rows.total_weight,
                 lambda_quadratic=_CURVATURE / rows.total_weight,
                 input_smoothing=self.input_smoothing,
+                tol=self.tol,
             )
         else:
             model = SMSCalibrator if self.multiclass_type == "sms" else SVSCalibrator
-            self.calibrator_ = model(input_smoothing=self.input_smoothing)
+            self.calibrator_ = model(input_smoothing=self.input_smoothing, tol=self.tol)
         self.calibrator_.fit_rows(rows, self.classes_)
 
     def _check_state(self, state: StateCheck) -> None:

@@ -36,7 +36,6 @@ from calibrant.calibrators.scaling.temperature import (
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import laplace_weight
 from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones
-from calibrant.softmax.solvers.solution import evaluate
 from calibrant.steps import Linear, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
 
@@ -95,7 +94,6 @@ class StructuredCalibrator(RowsCalibrator):
         if free.size:
             theta = theta.copy()
             theta[:, free] -= theta[:, free].mean(axis=0)
-            self.objective_ = evaluate(problem, penalty, theta).objective
         self._store(theta, free)
 
     def _check_state(self, state: StateCheck) -> None:

@@ -27,8 +27,9 @@ from calibrant.softmax.together import run_together
 from calibrant.steps import Steps, run_from_logs
 from calibrant.typing import FloatArray, IntArray
 
-#: Up to this many coefficients their dense Hessian is made in the pass that makes loss and gradient: it costs less.
-_TINY = 8
+#: Up to this many coefficients their dense Hessian is made in the pass that makes loss and gradient: it costs less. Up
+#: to the second number it costs as much, which is worth it if the sample has fewer rows than this for each of them.
+_TINY, _SMALL, _ROWS_FOR_EACH = 8, 48, 1000
 #: Up to this many a pass that makes the dense Hessian replaces all passes that would multiply it by a vector.
 _DENSE = 2000
 
@@ -142,7 +143,11 @@ class SummedProblem(SoftmaxProblem):
         self.n_shared, self.n_own = self.sampled.n_shared, self.sampled.n_own
         if self.n_parameters > _DENSE:
             rows.expect_passes()
-        self.curvature_share = self.sampled.n_rows / self.n_rows if self.n_parameters > _TINY else 1.0
+        #: The point whose Hessian, of all rows, serves as that of later ones, and the share that was asked for.
+        self.curved: tuple[float, SummedPoint] | None = None
+        few_rows = self.sampled.n_rows < _ROWS_FOR_EACH * self.n_parameters
+        self._exact = self.n_parameters <= (_SMALL if few_rows else _TINY)
+        self.curvature_share = 1.0 if self._exact else self.sampled.n_rows / self.n_rows
 
     @property
     def second_moments(self) -> FloatArray:
@@ -152,7 +157,7 @@ class SummedProblem(SoftmaxProblem):
         return self.sampled.largest_change(theta)
 
     def at(self, theta: FloatArray, *, reuse: Point | None = None, dense: bool = False) -> SummedPoint:
-        return SummedPoint(self, theta, dense=dense and self.n_parameters <= _TINY)
+        return SummedPoint(self, theta, dense=self._exact)
 
     def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         loss, gradient, hessian = self.means(lambda problem: problem.derivatives(theta))
@@ -241,10 +246,13 @@ class SummedPoint(Point):
         return float(self._mean(lambda point: point.dual_value(scale)))
 
     def thinned(self, share: float, rng: np.random.Generator) -> Point:
-        """The sample at the same coefficients, unless more rows are wanted than it has."""
+        """The sample at the same coefficients; the Hessian of a point before, if more rows are wanted than it has."""
         problem = self.problem
         if share <= 1.001 * problem.curvature_share:
             return problem.sampled.at(self.theta)
-        dense = problem.n_parameters <= _DENSE  # a single pass: no need to spare rows
-        some = None if dense or share >= 1.0 else problem.rows.part(share, rng)
+        if problem.n_parameters <= _DENSE:  # a single pass, which serves until even more rows are wanted
+            if problem.curved is None or share > problem.curved[0]:
+                problem.curved = share, self
+            return problem.curved[1]
+        some = None if share >= 1.0 else problem.rows.part(share, rng)
         return self if some is None else SummedPoint(problem.on(some), self.theta, dense=False)
