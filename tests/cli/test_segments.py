@@ -10,6 +10,7 @@ import pytest
 
 import calibrant
 from calibrant import SegmentedCalibrator
+from calibrant.deployment import adapt
 from tests.cli.test_commands import ok, run
 
 
@@ -62,3 +63,28 @@ def test_the_report_says_what_to_do(table, tmp_path):
     report = ["--label", "truth", "--group", "region", "-o", tmp_path / "r.html", "--methods", "ts"]
     ok("report", tmp_path / "p.csv", *report)
     assert "--segments region" in (tmp_path / "r.html").read_text()
+
+
+def test_adapt_and_watch_take_the_segments_of_the_calibrator(table, tmp_path):
+    file, cal, new, state = (tmp_path / name for name in ("p.csv", "cal.json", "new.json", "state.json"))
+    table.to_csv(file, index=False)
+    ok("fit", file, "--label", "truth", "-m", "ts", "--segments", "region,age", "-o", cal)
+    ok("adapt", cal, "--from", file, "--labelled", file, "--label", "truth", "-o", new)
+    ok("apply", new, file, "-o", tmp_path / "out.csv")
+    p, frame = table[["p_no", "p_yes"]], table[["region", "age"]]
+    expected = adapt(calibrant.load(cal), unlabelled=p, labelled=(p, table["truth"], frame), segments=frame)
+    found = pd.read_csv(tmp_path / "out.csv")["p_yes"]
+    np.testing.assert_allclose(found, expected.predict_proba(p, segments=frame)[:, 1], atol=1e-12)
+    watch = ["watch", cal, file, "--state", state, "--label", "truth"]
+    assert "No alarm" in ok(*watch, "--reference", file).stdout
+    done = run(*watch, "--group", "region")
+    assert done.exit_code == 2
+    assert "leave out --group" in done.stderr
+    table.assign(region=table["region"].map({"north": "west", "west": "north"})).to_csv(file, index=False)
+    done = run(*watch, "--repair", tmp_path / "repaired.json")
+    assert done.exit_code == 3
+    assert "In the segment region = " in done.stdout
+    ok("apply", tmp_path / "repaired.json", file, "-o", tmp_path / "out2.csv")
+    done = run("export", new, "-o", tmp_path / "new.py")
+    assert done.exit_code != 0
+    assert "segment" in done.stderr

@@ -7,13 +7,21 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
 from scipy.stats import norm
+from sklearn.linear_model import LogisticRegression
 
 import calibrant
-from calibrant import CalibrationWarning, get_calibrator, runtime
+from calibrant import (
+    CalibratedClassifier,
+    CalibrationMonitor,
+    CalibrationWarning,
+    SegmentedCalibrator,
+    get_calibrator,
+    runtime,
+)
 from calibrant.deployment import AdaptedCalibrator, adapt
 from calibrant.deployment.prior_estimation import bbse_shares, em_shares, soft_confusion
 from calibrant.runtime import canonical, checksum
-from tests.samples import calibrated, sharpened
+from tests.samples import calibrated, draw_labels, sharpened
 
 
 def shifted(p, y, prior, n, seed=0):
@@ -194,3 +202,52 @@ def test_calibrators_that_cannot_be_adapted_say_why():
     one_sided.class_counts_ = np.array([10.0, 10.0, 0.0])
     with pytest.raises(ValueError, match="No calibration row has the label 2"):
         adapt(one_sided, prior=[0.4, 0.4, 0.2])
+
+
+def test_a_segmented_calibrator_keeps_its_segments(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 1500)
+    frame = {"region": rng.choice(["north", "west"], 1500), "age": rng.integers(18, 80, 1500)}
+    truth = np.where((frame["region"] == "west")[:, None], p[:, ::-1], p)
+    y = draw_labels(truth, rng)
+    base = SegmentedCalibrator("ts").fit(p, y, segments=frame)
+    prior = np.array([0.7, 0.2, 0.1])
+    adapted = adapt(base, prior=prior)
+    expected = base.predict_proba(p, segments=frame) * prior * len(y) / np.bincount(y)
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(adapted.predict_proba(p, segments=frame), expected, rtol=1e-12)
+    np.testing.assert_array_equal(adapted.predict(p, segments=frame), expected.argmax(axis=1))
+    calibrant.save(adapted, tmp_path / "adapted.json")
+    again = calibrant.load(tmp_path / "adapted.json")
+    np.testing.assert_array_equal(again.predict_proba(p, segments=frame), adapted.predict_proba(p, segments=frame))
+    few = shifted(p, y, prior, 1000)
+    found = adapt(
+        again, unlabelled=p[few], labelled=(p, y, frame), segments={name: values[few] for name, values in frame.items()}
+    )
+    np.testing.assert_allclose(found.prior_, prior, atol=0.06)
+    with pytest.raises(ValueError, match=r"needs segments=.*\(region, age\)"):
+        adapt(base, unlabelled=p)
+    with pytest.raises(ValueError, match="labelled should be a tuple"):
+        adapt(base, prior=prior, labelled=p)
+    with pytest.raises(TypeError, match="depends on the segment"):
+        adapted.to_map()
+    with pytest.raises(ValueError, match="fitted without segments"):
+        adapt(get_calibrator("ts").fit(p, y), prior=prior).predict_proba(p, segments=frame)
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_a_classifier_is_adapted_as_a_whole(ensemble):
+    rng = np.random.default_rng(0)
+    y = np.array(["no", "yes"])[(rng.random(4000) < 0.5).astype(int)]
+    x = rng.normal(size=4000) + np.where(y == "yes", 1.0, -1.0)
+    model = CalibratedClassifier(LogisticRegression(), method="ts", cv=3, ensemble=ensemble).fit(x[:, None], y)
+    grid = np.linspace(-3, 3, 13)
+    before = model.predict_proba(grid[:, None])
+    known = adapt(model, prior={"no": 0.9, "yes": 0.1})
+    np.testing.assert_allclose(known.predict_proba(grid[:, None]), posterior(grid, np.array([0.9, 0.1])), atol=0.03)
+    rare = np.flatnonzero((y == "no") | (rng.random(4000) < 1 / 9))
+    found = adapt(known, unlabelled=x[rare, None], labelled=(x[:, None], y))
+    np.testing.assert_allclose(found.calibrators_[0].prior_, [0.9, 0.1], atol=0.02)
+    np.testing.assert_array_equal(model.predict_proba(grid[:, None]), before)  # the model itself is left alone
+    with pytest.raises(TypeError, match=r"Take one of its calibrators_"):
+        CalibrationMonitor(model)

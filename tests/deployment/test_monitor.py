@@ -9,7 +9,7 @@ from scipy.stats import chi2_contingency
 from sklearn.metrics import accuracy_score, log_loss
 
 import calibrant
-from calibrant import CalibrationMonitor, NoCalibrator, get_calibrator
+from calibrant import CalibrationMonitor, NoCalibrator, SegmentedCalibrator, get_calibrator
 from calibrant.deployment.monitoring.bets import Bets, log_ratios, log_waiting
 from calibrant.deployment.monitoring.label_free import two_sample_p_value
 from tests.altered import NUMBERS, pick, places
@@ -240,3 +240,49 @@ def test_bad_input_is_explained(call, message):
     monitor = CalibrationMonitor(get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], ["no", "no", "yes", "yes"]))
     with pytest.raises(ValueError, match=message):
         call(monitor)
+
+
+def segmented(k=2, n=4000):
+    """A calibrator that knows that the last class is three times as likely in the west."""
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.ones(k), n)
+    frame = {"region": rng.choice(["north", "west"], n), "age": rng.integers(18, 80, n)}
+    truth = p.copy()
+    truth[frame["region"] == "west", -1] *= 3.0
+    y = draw_labels(truth / truth.sum(axis=1, keepdims=True), rng)
+    return SegmentedCalibrator("ts", strength=1.0).fit(p, y, segments=frame), p, y, frame
+
+
+def test_a_segmented_calibrator_is_watched_with_its_segments(tmp_path):
+    calibrator, p, y, frame = segmented()
+    monitor = CalibrationMonitor(calibrator, reference=(p, frame)).update(p, y, frame)
+    assert not monitor.alarm_  # without the segments the west would be off
+    assert CalibrationMonitor(calibrator.calibrator_).update(p, y, frame).alarm_
+    assert "age from" in " ".join(monitor.evidence_["segments"])
+    state = json.loads(json.dumps(monitor.state_))
+    turned = {**frame, "region": np.where(frame["region"] == "west", "north", "west")}
+    resumed = CalibrationMonitor.resume(calibrator, state).update(p, y, turned)
+    assert resumed.alarm_
+    assert resumed.change_.segment.startswith("region = ")
+    repair = resumed.repair()
+    before, after = (c.predict_proba(p, segments=turned) for c in (calibrator, repair.calibrator))
+    rows = turned["region"] == repair.segment.removeprefix("region = ")
+    assert log_loss(y[rows], after[rows]) < log_loss(y[rows], before[rows])
+    calibrant.save(repair.calibrator, tmp_path / "repaired.json")
+    np.testing.assert_array_equal(calibrant.load(tmp_path / "repaired.json").predict_proba(p, segments=turned), after)
+    monitor.observe(p[:100], {name: column[:100] for name, column in frame.items()})
+    with pytest.raises(ValueError, match="needs segments="):
+        monitor.observe(p[:100])
+    other, *_ = segmented(n=3000)
+    with pytest.raises(ValueError, match="another calibrator"):
+        CalibrationMonitor.resume(other, state)
+
+
+def test_columns_of_segments_stay_the_same():
+    rng = np.random.default_rng(0)
+    p = rng.random((200, 1))
+    monitor = CalibrationMonitor(identity(2))
+    monitor.update(p, np.arange(200) % 2, {"region": ["a"] * 200, "device": ["b"] * 200})
+    assert set(monitor.evidence_["segments"]) == {"region = a", "device = b"}
+    with pytest.raises(ValueError, match=r"has segments by region, unlike those before \(by region, device\)"):
+        monitor.update(p, np.arange(200) % 2, {"region": ["a"] * 200})

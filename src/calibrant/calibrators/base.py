@@ -246,6 +246,9 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         logits = self.input == "logits"
         return Map(classes, self.steps(), logits, self.renormalize, self._column_order, type(self).__name__)
 
+    def _runs_by_steps(self) -> bool:
+        return type(self)._map is Calibrator._map
+
     def _map(self, x: FloatArray) -> FloatArray:
         """Calibrated probabilities of log-probabilities `x` (m, k); `x` may be overwritten."""
         return run_from_logs(self.steps(), x)
@@ -381,7 +384,7 @@ def steps_of(estimator: Any) -> list[Step]:
 
 def has_steps(calibrator: Calibrator) -> bool:
     """Whether the map of a calibrator is its list of steps, not a method of its own."""
-    return type(calibrator)._map is Calibrator._map
+    return calibrator._runs_by_steps()
 
 
 def strengths_to_try(calibrator: Calibrator, name: str, default: ArrayLike) -> list[float]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked, explained
-from calibrant.cli.printing import print_json
+from calibrant.cli.printing import check_streams, print_json
 from calibrant.cli.reading import read_for
 
 app = typer.Typer(rich_markup_mode=None)
@@ -17,7 +18,7 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def adapt(
     calibrator: options.Calibrator,
-    output: Annotated[str, typer.Option("--output", "-o", help="JSON file to write; - is standard output.")],
+    output: options.CalibratorOutput,
     prior: Annotated[
         str | None, typer.Option("--prior", help="Share of each class now, as in fraud=0.002,ok=0.998.")
     ] = None,
@@ -50,23 +51,24 @@ def adapt(
         from calibrant.files.tables.writers import check_output
         from calibrant.report.fitting import store
 
-        if as_json and output == "-":
-            raise CommandError("--json and the calibrator cannot share standard output; name an --output file")
+        check_streams(as_json, output, "calibrator")
         if (prior is None) == (unlabelled is None):
             raise CommandError("give either --prior, the share of each class now, or --from, a file of predictions")
         if (labelled is None) != (label is None):
             raise CommandError("--labelled and --label, the column of its labels, belong together")
         check_output(output, force=force)
         fitted = load_calibrator(calibrator)
-        now = None if unlabelled is None else read_for(fitted, unlabelled, None, None, probs, decimal, on_error)
-        then = None if labelled is None else read_for(fitted, labelled, label, None, probs, decimal, on_error)
+        read = partial(read_for, fitted, probs=probs, decimal=decimal, on_error=on_error)
+        now = None if unlabelled is None else read(unlabelled)
+        then = None if labelled is None else read(labelled, label)
         with asked():
             adapted = adapt_calibrator(
                 fitted,
                 prior=_shares(prior, fitted),
                 unlabelled=None if now is None else now.values,
                 method=method,
-                labelled=None if then is None else (then.values, then.labels),
+                labelled=None if then is None else (then.values, then.labels, then.segments),
+                segments=None if now is None else now.segments,
                 source=_shares(source, fitted),
             )
         store(adapted, output, force=force)

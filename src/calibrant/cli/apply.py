@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.mistakes import CommandError, explained
-from calibrant.cli.printing import class_columns, print_json
+from calibrant.cli.mistakes import explained
+from calibrant.cli.printing import check_streams, class_columns, print_json
 from calibrant.cli.progress import progress_over
 from calibrant.cli.reading import reading
 
@@ -39,8 +39,7 @@ def apply(
         from calibrant.files.stored.application import apply_to_table, load_calibrator
         from calibrant.files.tables.writers import check_output
 
-        if as_json and output == "-":
-            raise CommandError("--json and the calibrated rows cannot share standard output; name an --output file")
+        check_streams(as_json, output, "calibrated rows")
         check_output(output, force=force)
         fitted = load_calibrator(calibrator)
         logits = getattr(fitted, "input", "probabilities") == "logits"

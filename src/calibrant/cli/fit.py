@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.mistakes import CommandError, asked, explained
-from calibrant.cli.printing import class_columns, print_json
+from calibrant.cli.mistakes import asked, explained
+from calibrant.cli.printing import check_streams, class_columns, print_json
 from calibrant.cli.reading import reading
 
 app = typer.Typer(rich_markup_mode=None)
@@ -19,7 +19,7 @@ app = typer.Typer(rich_markup_mode=None)
 def fit(
     file: options.Input,
     label: options.Label,
-    output: Annotated[str, typer.Option("--output", "-o", help="JSON file to write; - is standard output.")],
+    output: options.CalibratorOutput,
     method: options.Method = "auto",
     parameter: Annotated[
         list[str] | None, typer.Option("--set", help="Parameter of the method, as in name=value; may be repeated.")
@@ -53,8 +53,7 @@ def fit(
         from calibrant.files.tables.writers import check_output
         from calibrant.report.fitting import fit_segments, fit_table, make_calibrator, store
 
-        if as_json and output == "-":
-            raise CommandError("--json and the calibrator cannot share standard output; name an --output file")
+        check_streams(as_json, output, "calibrator")
         check_output(output, force=force)
         with asked():
             calibrator, name = make_calibrator(method, parameter or (), logits=logits, renormalize=renormalize)

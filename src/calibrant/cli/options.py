@@ -42,6 +42,7 @@ def _check_decimal(mark: str | None) -> str | None:
 Calibrator = Annotated[
     str, typer.Argument(metavar="CALIBRATOR", help="JSON file that `calibrant fit` or `calibrant adapt` wrote.")
 ]
+CalibratorOutput = Annotated[str, typer.Option("--output", "-o", help="JSON file to write; - is standard output.")]
 Input = Annotated[
     str,
     typer.Argument(

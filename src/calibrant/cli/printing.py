@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from calibrant.cli.mistakes import CommandError
 from calibrant.files.json_values import plain
 
 
@@ -32,3 +33,9 @@ def class_columns(names: Sequence[str], classes: Sequence[Any], limit: int = 12)
     if len(pairs) > limit:
         pairs = [*pairs[: limit - 2], "...", pairs[-1]]
     return f"Columns: {', '.join(pairs)}"
+
+
+def check_streams(as_json: bool, output: str, what: str) -> None:
+    """Refuse to print a result as JSON between the lines of an output."""
+    if as_json and output == "-":
+        raise CommandError(f"--json and the {what} cannot share standard output; name an --output file")

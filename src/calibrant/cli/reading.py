@@ -65,7 +65,10 @@ def read_for(
     decimal: str | None = None,
     on_error: OnError = OnError.stop,
 ) -> Predictions:
-    """All rows of a file as predictions that a fitted calibrator takes, with labels and groups if columns are named."""
+    """All rows of a file as predictions that a fitted calibrator takes, with labels and groups if columns are named.
+
+    A calibrator that takes segments gets the columns that it was fitted with.
+    """
     from calibrant.files.stored.application import read_predictions
 
     with reading(

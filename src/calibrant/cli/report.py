@@ -12,7 +12,7 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked, explained
-from calibrant.cli.printing import class_columns, print_json
+from calibrant.cli.printing import check_streams, class_columns, print_json
 from calibrant.cli.reading import reading
 from calibrant.numerals import signed
 from calibrant.progress import ProgressBar
@@ -64,8 +64,7 @@ def report(
         from calibrant.report.page import render
         from calibrant.report.side_by_side import compared
 
-        if as_json and output == "-":
-            raise CommandError("--json and the page cannot share standard output; name an --output file")
+        check_streams(as_json, output, "page")
         check_output(output, force=force)
         wanted = options.split_names(methods)
         with asked():

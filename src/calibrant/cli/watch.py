@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,25 +70,29 @@ def watch(
                 # The page of a batch replaces that of the batch before.
                 check_output(output, force=force or output == page)
         fitted = load_calibrator(calibrator)
+        own = ", ".join(getattr(fitted, "segment_columns_", ()))
+        if own and group is not None:
+            raise CommandError(f"the calibrator has segments by {own}, which are watched: leave out --group")
+        read = partial(read_for, fitted, probs=probs, decimal=decimal, on_error=on_error)
         if Path(state).exists():
             if any(given is not None for given in (alpha, tolerance, reference)):
                 raise CommandError(f"{state} goes on with the --alpha, --tolerance and --reference it began with")
             monitor = load_monitor(state, fitted)
         else:
-            then = (
-                None
-                if reference is None
-                else read_for(fitted, reference, probs=probs, decimal=decimal, on_error=on_error).values
-            )
+            then = None if reference is None else read(reference)
             with asked():
                 monitor = CalibrationMonitor(
-                    fitted, 0.01 if alpha is None else alpha, 0.0 if tolerance is None else tolerance, then
+                    fitted,
+                    0.01 if alpha is None else alpha,
+                    0.0 if tolerance is None else tolerance,
+                    None if then is None else (then.values, then.segments),
                 )
-        batch = read_for(fitted, file, label, group, probs, decimal, on_error)
+        batch = read(file, label, group)
         if batch.labels is None:
-            monitor.observe(batch.values)
+            monitor.observe(batch.values, batch.segments)
         else:
-            monitor.update(batch.values, batch.labels, batch.group, observed=observed)
+            segments = batch.group if batch.segments is None else batch.segments
+            monitor.update(batch.values, batch.labels, segments, observed=observed)
         repaired = monitor.repair() if page is not None or repair is not None else None
         if page is not None:
             with atomic_output(page, force=True) as stream:

@@ -35,6 +35,9 @@ class AfterCalibrator(BySegment):
         """The columns of segments that the calibrator needs, mostly none."""
         return getattr(self._first, "segment_columns_", {})
 
+    def _runs_by_steps(self) -> bool:
+        return not self.segment_columns_
+
     def steps(self) -> list[Step]:
         if self.segment_columns_:
             raise self._no_steps()

@@ -13,8 +13,8 @@ from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair,
 from calibrant.deployment.monitoring.history import History, Record
 from calibrant.deployment.monitoring.label_free import Drift, Performance
 from calibrant.deployment.monitoring.recent import Recent
+from calibrant.deployment.monitoring.segments import limited_names, log_shares, segment_names
 from calibrant.deployment.monitoring.stored import check_state
-from calibrant.inputs.predictions import to_numpy
 from calibrant.metrics.intervals import Estimate
 from calibrant.runtime import canonical, checksum
 from calibrant.threads import limit
@@ -24,10 +24,6 @@ FORMAT, VERSION = "calibrant monitor", 1
 
 #: Rows after which evidence is added up and an alarm may be raised; a larger batch is handled in such blocks.
 _BLOCK = 500
-#: Segments with bets of their own; later ones share the bets on this name.
-_MOST_SEGMENTS, OTHER = 50, "(other)"
-#: Share of the capital that is bet on segments, if there are any.
-_ON_SEGMENTS = 1.0 / 3.0
 
 
 class CalibrationMonitor:
@@ -46,7 +42,8 @@ class CalibrationMonitor:
         What counts as calibrated: odds between classes that are right up to a factor of ``exp(tolerance)``, row by row.
         A calibrator fitted to few rows is never exactly right, and 0 will say so after enough rows; 0.1 forgives 10%.
     reference : array-like of shape (n, k), default=None
-        Predictions of the model from the time of calibration, to compare later ones with.
+        Predictions of the model from the time of calibration, to compare later ones with; for a calibrator that takes
+        segments a tuple of them and their segments.
 
     Attributes
     ----------
@@ -104,10 +101,11 @@ class CalibrationMonitor:
         self.classes_ = self.calibrator.classes_
         k = len(self.classes_)
         self._bets: dict[str | None, Bets] = {None: Bets.start(k)}
-        self._with_segments: bool | None = None
+        # The columns of segments: none before the first batch, empty if there are no segments.
+        self._columns: list[str] | None = None
         self._recent, self._performance = Recent.start(k), Performance.start(k)
         self.history_ = History()
-        self.drift_ = None if reference is None else Drift.start(self._calibrated(reference))
+        self.drift_ = None if reference is None else Drift.start(self._calibrated(*_pair(reference)))
         self.rows_ = 0
         self.alarm_, self.alarm_row_, self._blame = False, None, None
 
@@ -123,12 +121,13 @@ class CalibrationMonitor:
             Predictions of the model, as given to the calibrator.
         y : array-like of shape (n,)
             Labels.
-        segments : array-like of shape (n,), default=None
-            The segment of each row: all batches have them or none has.
+        segments : data frame, mapping of columns, or array-like of shape (n,), default=None
+            The segments of each row, one in each column: all batches have them or none has. A calibrator that takes
+            segments needs its columns.
         observed : bool, default=False
             Whether these rows were given to `observe` before, without labels.
         """
-        p = self._calibrated(P)
+        p = self._calibrated(P, segments)
         codes = column_codes(y, len(p), self.classes_)
         names = self._segment_names(segments, len(p))
         with limit():
@@ -150,21 +149,23 @@ class CalibrationMonitor:
         )
         return self
 
-    def observe(self, P: Any) -> CalibrationMonitor:
+    def observe(self, P: Any, segments: Any = None) -> CalibrationMonitor:
         """Add a batch of predictions whose labels are unknown, or come later through ``update(..., observed=True)``.
 
         Parameters
         ----------
         P : array-like of shape (n, k), (n,) or (n, 1)
             Predictions of the model, as given to the calibrator.
+        segments : data frame or mapping of columns, default=None
+            The segments of the rows, for a calibrator that takes segments.
         """
-        p = self._calibrated(P)
+        p = self._calibrated(P, segments)
         self._see(p)
         self.history_.add(Record(len(p), 0, self.log_evidence_, float(p.max(axis=1).mean())))
         return self
 
-    def _calibrated(self, P: Any) -> FloatArray:
-        return calibrated(self.calibrator, P)
+    def _calibrated(self, P: Any, segments: Any = None) -> FloatArray:
+        return calibrated(self.calibrator, P, segments)
 
     def _see(self, p: FloatArray) -> None:
         """What needs no labels."""
@@ -173,31 +174,23 @@ class CalibrationMonitor:
         self._performance.update(p)
 
     def _segment_names(self, segments: Any, n: int) -> NDArray[Any]:
-        given = segments is not None
-        if self._with_segments not in (None, given):
-            which = "lacks segments" if not given else "has segments"
-            raise ValueError(f"This batch {which}, unlike those before: capital was set aside for them at the start.")
-        names = np.array([None] * n, dtype=object)
-        if given:
-            values = to_numpy(segments, "segments")
-            if values.ndim == 2 and values.shape[1] == 1:
-                values = values[:, 0]
-            if values.shape != (n,):
-                raise ValueError(f"segments has shape {values.shape}, expected ({n},): one segment per row.")
-            names = np.array([str(value) for value in values.tolist()], dtype=object)
-            known = {name for name in self._bets if name is not None}
-            for name in dict.fromkeys(names.tolist()):
-                if name not in known and len(known) < _MOST_SEGMENTS:
-                    known.add(name)
-                elif name not in known:
-                    names[names == name] = OTHER
-        self._with_segments = given
-        return names
+        columns: list[str] = []
+        names = np.empty((n, 0), dtype=object)
+        if segments is not None:
+            columns, names = segment_names(segments, n, getattr(self.calibrator, "segment_columns_", {}))
+        if self._columns not in (None, columns):
+            which = f"has segments by {', '.join(columns)}" if columns else "lacks segments"
+            before = f"by {', '.join(self._columns or ())}" if self._columns else "had none"
+            raise ValueError(
+                f"This batch {which}, unlike those before ({before}): capital was set aside for them at the start."
+            )
+        self._columns = columns
+        return limited_names(names, (name for name in self._bets if name is not None))
 
     def _bet(self, p: FloatArray, y: IntArray, names: NDArray[Any]) -> None:
         """Bet on a block of rows, and look whether the alarm is due."""
-        for name in dict.fromkeys([None, *names.tolist()]):
-            rows = slice(None) if name is None else names == name
+        for name in dict.fromkeys([None, *names.ravel().tolist()]):
+            rows = slice(None) if name is None else (names == name).any(axis=1)
             bets = self._bets.setdefault(name, Bets.start(p.shape[1]))
             bets.update(p[rows], y[rows], self.tolerance, self.rows_)
         self.rows_ += len(p)
@@ -209,14 +202,8 @@ class CalibrationMonitor:
             self._blame = kind, column, best, since
 
     def _log_shares(self) -> dict[str | None, float]:
-        """Logarithms of the shares of the capital: the m-th segment to appear has 1 / (m (m + 1)) of its part."""
-        if not self._with_segments:
-            return {None: 0.0}
-        names = [name for name in self._bets if name is not None]
-        shares: dict[str | None, float] = {None: float(np.log(1.0 - _ON_SEGMENTS))}
-        for m, name in enumerate(names, 1):
-            shares[name] = float(np.log(_ON_SEGMENTS / (m * (m + 1))))
-        return shares
+        """Logarithms of the shares of the capital."""
+        return log_shares(name for name in self._bets if name is not None) if self._columns else {None: 0.0}
 
     @property
     def log_evidence_(self) -> float:
@@ -301,7 +288,7 @@ class CalibrationMonitor:
             "alarm": self.alarm_,
             "alarm_row": self.alarm_row_,
             "blame": None if self._blame is None else list(self._blame),
-            "with_segments": self._with_segments,
+            "segment_columns": self._columns,
             "bets": [[name, bets.to_json()] for name, bets in self._bets.items()],
             "recent": self._recent.to_json(),
             "performance": self._performance.to_json(),
@@ -330,7 +317,7 @@ class CalibrationMonitor:
             check_state(state, k)
             monitor.rows_, monitor.alarm_, monitor.alarm_row_ = state["rows"], state["alarm"], state["alarm_row"]
             monitor._blame = None if state["blame"] is None else tuple(state["blame"])
-            monitor._with_segments = state["with_segments"]
+            monitor._columns = state["segment_columns"]
             monitor._bets = {name: Bets.from_json(bets, k) for name, bets in state["bets"]}
             monitor._recent = Recent.from_json(state["recent"], k)
             monitor._performance = Performance.from_json(state["performance"])
@@ -339,6 +326,10 @@ class CalibrationMonitor:
         except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise ValueError(f"This state is damaged ({type(error).__name__}: {error!s:.100}).") from None
         return monitor
+
+
+def _pair(reference: Any) -> tuple[Any, ...]:
+    return reference if isinstance(reference, tuple) and len(reference) == 2 else (reference,)
 
 
 def factor(log_capital: float) -> str:

@@ -20,7 +20,8 @@ def check_state(state: dict[str, Any], k: int) -> None:
     """
     rows = _count(state["rows"], "rows")
     _require(isinstance(state["alarm"], bool), "alarm is neither true nor false")
-    _require(state["with_segments"] in (None, True, False), "with_segments is not true, false or null")
+    columns = [] if state["segment_columns"] is None else state["segment_columns"]
+    _require(isinstance(columns, list) and _texts(columns), "segment_columns are not a list of texts")
     names = [name for name, _ in state["bets"]]
     _require(None in names and len(set(names)) == len(names), "bets do not name every segment once")
     _require(all(name is None or isinstance(name, str) for name in names), "a segment is not a text")
@@ -39,8 +40,9 @@ def check_state(state: dict[str, Any], k: int) -> None:
     n = len(p)
     labels = _numbers(recent["y"], "recent y", (n,), 0, k - 1)
     _require(np.all(labels == np.floor(labels)), "recent y holds fractions")
-    _require(len(recent["segment"]) == n, "recent segments are not one for each row")
-    _require(all(name is None or isinstance(name, str) for name in recent["segment"]), "a segment is not a text")
+    _require(len(recent["segment"]) == n, "recent segments are not one list for each row")
+    fit = (isinstance(names, list) and len(names) == len(columns) and _texts(names) for names in recent["segment"])
+    _require(all(fit), "recent segments are not a text for each column")
     seen = state["performance"]
     _count(seen["rows"], "performance rows")
     _numbers(seen["mean"], "performance mean", (len(METRICS),), -_LARGE, _LARGE)
@@ -71,6 +73,10 @@ def _check_drift(drift: dict[str, Any], k: int) -> None:
     _require(drift["since"] is None if not drift["found"] else True, "drift since has no drift")
     if drift["found"]:
         _count(drift["since"], "drift since")
+
+
+def _texts(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _require(condition: Any, what: str) -> None:

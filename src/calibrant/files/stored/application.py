@@ -96,10 +96,7 @@ def apply_to_table(
     progress : callable, optional
         Wraps the iteration over chunks.
     """
-    segments = tuple(getattr(calibrator, "segment_columns_", ()))
-    if segments:
-        reader.table.require(segments)
-        reader.layout = replace(reader.layout, segments=segments)
+    _take_segments(calibrator, reader)
     columns, place = calibrator_columns(calibrator, reader)
     taken = [name + suffix for name in columns.names if suffix and name + suffix in reader.table.columns]
     if taken:
@@ -119,6 +116,19 @@ def apply_to_table(
     return Applied(written, columns.names, columns.classes if len(columns.names) == 1 else tuple(classes))
 
 
+def _take_segments(calibrator: Any, reader: RowReader) -> None:
+    """Let the reader read the columns of segments that the calibrator was fitted with, if there are any."""
+    segments = tuple(getattr(calibrator, "segment_columns_", ()))
+    if segments:
+        reader.table.require(segments)
+        reader.layout = replace(reader.layout, segments=segments)
+
+
+def _frame(calibrator: Any, cells: NDArray[Any] | None) -> dict[str, NDArray[Any]] | None:
+    """Cells of segments as the calibrator takes them."""
+    return None if cells is None else dict(zip(calibrator.segment_columns_, cells.T))
+
+
 def _as_fitted(calibrator: Any, values: NDArray[Any], place: list[int]) -> Any:
     """Predictions in the form that the calibrator expects."""
     if place == [0]:  # a single column of the first class: that of the second is expected
@@ -129,26 +139,32 @@ def _as_fitted(calibrator: Any, values: NDArray[Any], place: list[int]) -> Any:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of a table as the calibrator takes them, with labels and groups if the layout names them."""
+    """Predictions of a table as the calibrator takes them, with labels and groups if the layout names them.
+
+    `segments` are the columns that the calibrator needs beside them, if it needs any.
+    """
 
     values: Any
     labels: NDArray[Any] | None
     group: NDArray[Any] | None
+    segments: dict[str, NDArray[Any]] | None
     rows: int
 
 
 def read_predictions(calibrator: Any, reader: RowReader) -> Predictions:
     """All usable rows of a table for a fitted calibrator."""
+    _take_segments(calibrator, reader)
     columns, place = calibrator_columns(calibrator, reader)
     parts = list(reader.read(columns))
     values = np.concatenate([part.values for part in parts]) if parts else np.empty((0, 1))
     if not len(values):
         raise TableError(f"{reader.table.name} has no usable rows")
-    codes, group = ([getattr(part, name) for part in parts] for name in ("codes", "group"))
+    codes, group, cells = ([getattr(part, name) for part in parts] for name in ("codes", "group", "segments"))
     return Predictions(
         _as_fitted(calibrator, values, place),
         None if codes[0] is None else np.array(columns.classes)[np.concatenate(codes)],
         None if group[0] is None else np.concatenate(group),
+        _frame(calibrator, None if cells[0] is None else np.concatenate(cells)),
         len(values),
     )
 
@@ -161,7 +177,7 @@ def _replaced(
     names, style = columns.names, columns.style
     data = take_rows(rows)
     if len(rows.values):
-        beside = {} if rows.segments is None else {"segments": dict(zip(calibrator.segment_columns_, rows.segments.T))}
+        beside = {} if rows.segments is None else {"segments": _frame(calibrator, rows.segments)}
         calibrated = calibrator.predict_proba(_as_fitted(calibrator, rows.values, place), **beside)
     else:
         calibrated = np.empty((0, len(calibrator.classes_)), dtype=rows.values.dtype)
