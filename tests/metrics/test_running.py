@@ -195,3 +195,14 @@ def test_evaluate_takes_arrow_tables() -> None:
     table = pyarrow.table({"no": p[:, 0], "yes": p[:, 1], "truth": np.array(["no", "yes"])[y]})
     found = evaluate(table, metrics=["log_loss"], label="truth")
     assert found == pytest.approx(evaluate(y, p, ["log_loss"]), rel=1e-12)
+
+
+def test_places_are_taken_in_as_rows() -> None:
+    p, y = sharpened(2 * 3 * 4, 3)
+    images, labels = np.moveaxis(p.reshape(2, 3, 4, 3), -1, 1), y.reshape(2, 3, 4).copy()
+    labels[0, 0], labels[1] = 255, 255  # the second image is void
+    running = RunningMetrics(["log_loss"])
+    for image, truth in zip(images, labels):
+        running.update(truth[None], image[None], axis=1, ignore_index=255)
+    assert running.rows == 8
+    assert running.result() == pytest.approx(evaluate(labels, images, ["log_loss"], axis=1, ignore_index=255))

@@ -9,13 +9,16 @@ of the errors are drawn from the sums.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from calibrant.inputs.dense import labelled_rows
+from calibrant.inputs.words import METRIC
 from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.intervals import DEFAULT_METRICS, Estimate, interval
 from calibrant.metrics.random import generator
@@ -23,6 +26,9 @@ from calibrant.metrics.scalars import SCALARS, TABLES, find_scalar
 from calibrant.metrics.sums import Distance, Form, Mean, Summed
 from calibrant.threads import limited
 from calibrant.typing import FloatArray
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 REPLICATES = 200
 
@@ -73,7 +79,47 @@ class Sums:
         return interval(value, np.array(moved), level=level, method="corrected", lower=0.0, upper=1.0)
 
 
-class Running:
+class TakesRows(ABC):
+    """What takes in rows part by part: validated here, added up by a subclass."""
+
+    #: The label of every column, once it is known.
+    classes: Any
+
+    @limited
+    def update(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        axis: int | None = None,
+        ignore_index: Any = None,
+    ) -> Self:
+        """Validate more rows and take them in; the arguments are those of `evaluate`."""
+        if axis is not None or ignore_index is not None:
+            y_prob, y_true, sample_weight = labelled_rows(
+                y_prob, y_true, sample_weight, axis, ignore_index, METRIC, may_be_empty=True
+            )
+        if len(cast(Any, y_true)):
+            data = check_predictions(y_true, y_prob, sample_weight, self.classes)
+            self.classes = data.classes
+            self.add(data)
+        return self
+
+    @abstractmethod
+    def add(self, data: Forecasts) -> Self:
+        """Take in more rows that have been validated."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """Take in what another has taken in."""
+
+    @abstractmethod
+    def result(self, level: float | None = None) -> Any:
+        """What all rows say, with intervals if there is a level."""
+
+
+class Running(TakesRows):
     """One metric of rows that arrive in parts, in constant memory.
 
     The result is that of the function on all rows at once, however they were parted, up to rounding. Parts may be taken
@@ -121,15 +167,6 @@ class Running:
         return f"Running({self.metric!r}{options}) of {self.rows} rows"
 
     @limited
-    def update(self, y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None = None) -> Running:
-        """Validate more rows and take them in; the arguments are those of `log_loss`."""
-        if len(cast(Any, y_true)):
-            data = check_predictions(y_true, y_prob, sample_weight, self.classes)
-            self.classes = data.classes
-            self.add(data)
-        return self
-
-    @limited
     def add(self, data: Forecasts) -> Running:
         """Take in more rows that have been validated."""
         if data.n_rows:
@@ -152,7 +189,7 @@ class Running:
         return self._sums.value() if level is None else self._sums.estimate(level)
 
 
-class RunningMetrics:
+class RunningMetrics(TakesRows):
     """Several running metrics of the same rows, validated once: `evaluate` for rows that arrive in parts.
 
     Parameters
@@ -190,15 +227,6 @@ class RunningMetrics:
     def rows(self) -> int:
         """Number of rows taken in."""
         return max((running.rows for running in self._metrics.values()), default=0)
-
-    @limited
-    def update(self, y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None = None) -> RunningMetrics:
-        """Validate more rows and take them in; the arguments are those of `log_loss`."""
-        if len(cast(Any, y_true)):
-            data = check_predictions(y_true, y_prob, sample_weight, self.classes)
-            self.classes = data.classes
-            self.add(data)
-        return self
 
     @limited
     def add(self, data: Forecasts) -> RunningMetrics:

@@ -69,10 +69,13 @@ def test_solvers_end_where_they_do_on_arrays(kind: str, penalty: type) -> None:
     arrays = make_problem(kind)
     tensors = on_device(arrays, weighted=False)
     strength = np.full(arrays.shape, 0.01)
-    expected, found = (solve(problem, penalty(strength)) for problem in (arrays, tensors))
-    assert found.gap <= 1e-8
+    expected, found = (solve(problem, penalty(strength), tol=1e-12) for problem in (arrays, tensors))
+    assert found.gap <= 1e-12
     assert found.objective == pytest.approx(expected.objective, rel=1e-8)
-    np.testing.assert_allclose(found.theta, expected.theta, atol=1e-4)
+    # What all classes add to a shared feature changes nothing, nor the lasso where half of them are negative.
+    for theta in (found.theta, expected.theta):
+        theta[:, : arrays.n_shared] -= theta[:, : arrays.n_shared].mean(axis=0)
+    np.testing.assert_allclose(found.theta, expected.theta, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])

@@ -14,12 +14,8 @@ import numpy as np
 
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import Block, BlockFunction, SummedRows
+from calibrant.softmax.rows.sums import Block, BlockFunction, SummedRows, add_up, block_rows
 from calibrant.typing import FloatArray, IntArray
-
-#: Numbers of a block: its matrices stay in the second-level cache.
-_BLOCK_ELEMENTS = 1 << 17
-_LEAST_ROWS = 256
 
 
 class Watcher(Protocol):
@@ -93,11 +89,7 @@ class BatchRows(SummedRows):
         return other
 
     def sums(self, function: BlockFunction) -> list[Any]:
-        totals: list[Any] = []
-        for block in self._watched(self._blocks(), f"pass {self.n_passes + 1}"):
-            parts = function(block)
-            totals = [total + part for total, part in zip(totals, parts, strict=True)] if totals else list(parts)
-        return totals
+        return add_up(function(block) for block in self._watched(self._blocks(), f"pass {self.n_passes + 1}"))
 
     def _blocks(self) -> Iterator[Block]:
         """All rows, in blocks that stay in the cache of the processor."""
@@ -105,10 +97,8 @@ class BatchRows(SummedRows):
         if self._cache is not None and self._cache.filled:
             yield from self._cache.blocks(self._size, self._numbers)
             return
-        for x, y, weight in self._read():
-            for start in range(0, len(y), self._size):
-                some = slice(start, start + self._size)
-                yield Block(x[some], y[some], None if weight is None else weight[some])
+        for block in self._read():
+            yield from block.pieces(self._size)
 
     def _watched(self, blocks: Iterator[Block], what: str) -> Iterator[Block]:
         if self._watcher is None:
@@ -120,8 +110,3 @@ class BatchRows(SummedRows):
             yield block
             done += len(block.y)
             self._watcher.move(done)
-
-
-def block_rows(n_classes: int) -> int:
-    """Rows of a block."""
-    return max(_LEAST_ROWS, _BLOCK_ELEMENTS // n_classes)

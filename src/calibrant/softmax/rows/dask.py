@@ -12,15 +12,12 @@ from typing import Any
 import dask
 
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import BlockFunction, SummedRows
+from calibrant.softmax.rows.sums import Block, BlockFunction, SummedRows, add_up, block_rows
 from calibrant.threads import limited
 from calibrant.typing import FloatArray
 
 #: Sums that one task of the reduction adds up.
 _FAN_IN = 8
-#: Numbers of a block: its matrices stay in the second-level cache.
-_BLOCK_ELEMENTS = 1 << 17
-_LEAST_ROWS = 256
 
 
 class DaskRows(SummedRows):
@@ -59,30 +56,17 @@ class DaskRows(SummedRows):
 
 
 def tree_sum(parts: list[Any]) -> list[Any]:
-    """Lists of numbers and arrays added up entry by entry where they are; `None` stands for no rows."""
-    add = dask.delayed(_added, pure=False)
+    """Lists of numbers and arrays added up entry by entry where they are, see `add_up`."""
+    add = dask.delayed(add_up, pure=False)
     while len(parts) > 1:
         parts = [add(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
     (total,) = dask.compute(parts[0])
-    if total is None:
+    if not total:
         raise ValueError("No partition holds a row.")
     return list(total)
 
 
-def _added(parts: list[Any]) -> list[Any] | None:
-    total: list[Any] | None = None
-    for part in parts:
-        if part is not None:
-            total = list(part) if total is None else [a + b for a, b in zip(total, part, strict=True)]
-    return total
-
-
 @limited
-def _sums_of_partition(block: Any, function: BlockFunction) -> list[Any] | None:
-    """The sums over one partition, in pieces that stay in the processor's cache."""
-    x, y, weight = block
-    size = max(_LEAST_ROWS, _BLOCK_ELEMENTS // max(x.shape[1], 1))
-    pieces = (slice(start, start + size) for start in range(0, len(y), size))
-    return _added(
-        [list(function(type(block)(x[some], y[some], None if weight is None else weight[some]))) for some in pieces]
-    )
+def _sums_of_partition(block: Block, function: BlockFunction) -> list[Any]:
+    """The sums over one partition."""
+    return add_up(function(piece) for piece in block.pieces(block_rows(block.x.shape[1])))

@@ -10,7 +10,7 @@ cluster differ in nothing else.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -34,6 +34,16 @@ _TINY, _SMALL, _ROWS_FOR_EACH = 8, 48, 1000
 _DENSE = 2000
 
 
+#: Numbers of a block: its matrices stay in the second-level cache.
+_BLOCK_ELEMENTS = 1 << 17
+_LEAST_ROWS = 256
+
+
+def block_rows(n_classes: int) -> int:
+    """Rows of a block that stays in the cache of the processor."""
+    return max(_LEAST_ROWS, _BLOCK_ELEMENTS // n_classes)
+
+
 class Block(NamedTuple):
     """Some of the rows: log-probabilities (m, k), column numbers and weights (`None`: all one)."""
 
@@ -45,9 +55,30 @@ class Block(NamedTuple):
     def total_weight(self) -> float:
         return float(len(self.y)) if self.weight is None else float(self.weight.sum())
 
+    def pieces(self, size: int) -> Iterator[Block]:
+        """The rows in blocks of `size`."""
+        for start in range(0, len(self.y), size):
+            some = slice(start, start + size)
+            yield Block(self.x[some], self.y[some], None if self.weight is None else self.weight[some])
+
 
 #: What a pass computes of each block: arrays and numbers that are added up over blocks.
 BlockFunction = Callable[[Block], Sequence[Any]]
+
+
+def add_up(parts: Iterable[Sequence[Any] | None]) -> list[Any]:
+    """Lists of numbers and arrays added up entry by entry; nothing for no rows, which `None` or no list stands for.
+
+    Examples
+    --------
+    >>> add_up([[1, 2.5], None, [10, 1.0]]), add_up([None])
+    ([11, 3.5], [])
+    """
+    totals: list[Any] = []
+    for part in parts:
+        if part:
+            totals = [total + one for total, one in zip(totals, part, strict=True)] if totals else list(part)
+    return totals
 
 
 class SummedRows(Rows):

@@ -13,7 +13,7 @@ from torch import Tensor
 from calibrant.softmax.inverse_temperature import inverse_temperature_search
 from calibrant.softmax.rows.base import FeatureMap
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import Block, BlockFunction, SummedRows
+from calibrant.softmax.rows.sums import Block, BlockFunction, SummedRows, add_up
 from calibrant.softmax.rows.torch import TorchProblem, row_blocks, to_numpy
 from calibrant.softmax.together import run
 from calibrant.steps import Log, Mix, Steps
@@ -85,12 +85,10 @@ class TorchRows(SummedRows):
     def sums(self, function: BlockFunction) -> list[Any]:
         """The sums over blocks that are taken to the processor one after the other."""
         at_once = max(1, _BLOCK_ELEMENTS // self.n_classes)
-        total: list[Any] | None = None
-        for start in range(0, self.n_rows, at_once):
-            found = list(function(Block(*self._on_processor(slice(start, start + at_once)))))
-            total = found if total is None else [a + b for a, b in zip(total, found, strict=True)]
-        assert total is not None
-        return total
+        return add_up(
+            function(Block(*self._on_processor(slice(start, start + at_once))))
+            for start in range(0, self.n_rows, at_once)
+        )
 
     def sample(self) -> ArrayRows:
         return self._sample
