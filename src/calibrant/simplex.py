@@ -77,7 +77,7 @@ def log_softmax(z: ArrayLike) -> FloatArray:
 
 def softmax_inplace(z: FloatArray) -> FloatArray:
     """Replace logits by probabilities along the last axis, without a temporary of the same size."""
-    z -= z.max(axis=-1, keepdims=True)
+    z -= np.maximum.reduce(z, axis=-1, keepdims=True)
     np.exp(z, out=z)
     z /= row_sums(z)[..., None]
     return z

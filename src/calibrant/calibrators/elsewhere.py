@@ -35,7 +35,7 @@ def is_elsewhere(X: Any) -> bool:
     >>> is_elsewhere(np.zeros((2, 2)))
     False
     """
-    return isinstance(X, TopK) or is_tensor(X) or is_dask(X)
+    return type(X) is not np.ndarray and (isinstance(X, TopK) or is_tensor(X) or is_dask(X))
 
 
 def fit_elsewhere(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -> bool:

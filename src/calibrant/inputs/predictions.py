@@ -26,8 +26,9 @@ def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[NDArray[Any], list[Any
     Torch tensors of any device and floating type, pandas and polars frames and series, and nested lists are
     accepted. Torch is recognised by name, so that it need not be installed.
     """
-    names = list(X.columns) if hasattr(X, "columns") and hasattr(X, "to_numpy") else None
-    array = to_numpy(X, words.predictions)
+    plain = type(X) is np.ndarray and X.dtype.kind == "f"  # what services pass row by row: asked first, it is fast
+    names = list(X.columns) if not plain and hasattr(X, "columns") and hasattr(X, "to_numpy") else None
+    array = X if plain else to_numpy(X, words.predictions)
     if array.dtype.kind not in "fiub":
         _raise_not_numbers(array, words.predictions)
     if array.ndim not in (1, 2):
@@ -35,9 +36,9 @@ def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[NDArray[Any], list[Any
             f"Expected predictions of shape (n, k), or (n,) for two classes, found {array.ndim} dimensions. "
             "Reshape your data."
         )
-    for axis, what in enumerate(("sample", "feature")[: array.ndim]):
-        if array.shape[axis] == 0:
-            raise ValueError(f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required.")
+    if array.size == 0:
+        what = "sample" if len(array) == 0 else "feature"
+        raise ValueError(f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required.")
     return array, names
 
 
@@ -113,6 +114,8 @@ def _nullable_to_numpy(X: Any, array: NDArray[Any]) -> NDArray[Any]:
 
 def rounding_of(X: Any) -> float:
     """How far from one the sums of the rows of `X` may be by rounding: more for types of 8 bits."""
+    if type(X) is np.ndarray:
+        return ROUNDING
     name = str(X.dtype).removeprefix("torch.") if hasattr(X, "dtype") and not isinstance(X, np.ndarray) else ""
     return 2.0**-3 if name.startswith("float8") else ROUNDING
 

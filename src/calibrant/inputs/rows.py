@@ -44,7 +44,8 @@ def examine(
         # One maximum finds NaN, +inf and a row of nothing but -inf.
         return ~np.isfinite(np.maximum(values[:, 0], 0.0) if single else values.max(axis=1)), None
     ceiling = largest_allowed(single, renormalize, rounding)
-    inside = values.min() >= 0.0 and values.max() <= ceiling  # false for NaN, too
+    # False for NaN, too. The ufuncs themselves: for one row, methods of arrays take longer to call than to run.
+    inside = np.minimum.reduce(values, axis=None) >= 0.0 and np.maximum.reduce(values, axis=None) <= ceiling
     if inside and not (single or renormalize):
         sums = ordered_row_sums(values)
         return ~(np.abs(sums - 1.0) <= rounding), sums
@@ -118,5 +119,5 @@ def complete(
         top = values.max(axis=1)
         values = values / np.where(top > 2.0, top, 1.0)[:, None]
         sums = ordered_row_sums(values)
-    off = np.abs(sums - 1.0).max(initial=0.0)
+    off = np.maximum.reduce(np.abs(sums - 1.0), initial=0.0)
     return np.divide(values, sums[:, None], out=out) if off > tolerance else values
