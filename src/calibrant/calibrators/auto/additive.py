@@ -25,7 +25,9 @@ from calibrant.typing import FloatArray
 #: Number of own-class curves.
 N_CURVES = 3
 #: Factors on the ridge strengths that are tried, strongest first: each fit starts from the one before.
-FACTORS = (100.0, 10.0, 1.0, 0.1)
+FACTORS = (10.0, 1.0, 0.1)
+#: A further factor, so strong that little more than the temperature is left, where nothing else guards few rows.
+STRONGEST = 100.0
 #: Relative strengths of intercepts, diagonal, off-diagonal part and curves.
 Lambdas = tuple[float, float, float, float]
 EVEN: Lambdas = (1.0, 1.0, 1.0, 1.0)

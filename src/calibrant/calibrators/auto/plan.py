@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from calibrant.calibrators.auto.additive import EVEN, FACTORS, Lambdas
+from calibrant.calibrators.auto.additive import EVEN, FACTORS, STRONGEST, Lambdas
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions
 from calibrant.calibrators.scaling.temperature import InputSmoothing
 from calibrant.typing import IntArray
@@ -24,9 +24,11 @@ _MATRIX_CLASSES = 200
 _WEAKEST = 0.03
 #: One probability has few ways to be distorted that the curves do not know; trees need rows to find one.
 _BINARY_TREE_ROWS = 5000
-#: Two classes have few coefficients, and folds understate what their average is worth: the blend has one
-#: pseudo-observation more for each of this many rows.
-_BINARY_POOL_ROWS = 500.0
+#: One more pseudo-observation in the pool for each of this many rows. Two classes have few coefficients, and folds
+#: understate what their average is worth: they go to the blend. With more classes they go to the predictions as they
+#: are, two at most: an error that so many rows have not made evident is small, and trees find noise. Above
+#: `_TREE_CLASSES` the strengths are the guard.
+_POOL_ROWS = 500.0
 #: Most rows, and most numbers in a matrix of log-probabilities (but never less than the last number of rows): what is
 #: more is thinned by a random draw, since the error that is left is far below what can be measured.
 _MOST_ROWS = 50_000
@@ -102,9 +104,12 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
     n_folds = 3 if effort == "fast" and k > _TREE_CLASSES else 5
     landmarks = min(40, n // 5) if "kernel" in members else 0
     # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.
-    factors = FACTORS if k <= _TREE_CLASSES else (*FACTORS, _WEAKEST)
-    plan = Plan(members, max(1, min(n_folds, n)), k <= _TREE_CLASSES, landmarks, factors=factors)
-    return replace(plan, pool_counts=(1.0 + n / _BINARY_POOL_ROWS, 2.0)) if k == 2 else plan
+    plan = Plan(members, max(1, min(n_folds, n)), k <= _TREE_CLASSES, landmarks)
+    if k == 2:
+        return replace(plan, pool_counts=(1.0 + n / _POOL_ROWS, 2.5))
+    if k <= _TREE_CLASSES:
+        return replace(plan, pool_counts=(1.0, 2.0 + min(n / _POOL_ROWS, 2.0)))
+    return replace(plan, factors=(STRONGEST, *FACTORS, _WEAKEST))
 
 
 def rows_to_use(n: int, k: int, rng: np.random.RandomState) -> IntArray | None:

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from calibrant.calibrators.auto.additive import FACTORS, AdditiveCalibrator, KernelFeatures, fit_path
+from calibrant.calibrators.auto.additive import FACTORS, STRONGEST, AdditiveCalibrator, KernelFeatures, fit_path
 from calibrant.calibrators.auto.members import CrossFit
 from calibrant.calibrators.base import total_weight
 from calibrant.calibrators.scaling.temperature import (
@@ -32,6 +32,7 @@ from calibrant.softmax.solvers import solve
 from calibrant.steps import Softmax, Step
 from calibrant.typing import FloatArray, IntArray
 
+_FACTORS = (STRONGEST, *FACTORS)
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
 
 
@@ -139,9 +140,9 @@ class SQSCalibrator(AdditiveCalibrator):
         problem = fit.problem(fit.shared, fit.curves, np.arange(len(x)))
         # Without a few rows a fold there is nothing to compare: the paper's strengths.
         if self.strength == "auto" and fit.total >= 3 * self.n_folds:
-            path = [self._strengths(factor, fit) for factor in FACTORS]
-            fitted = fit.path(fit.shared, fit.curves, path, FACTORS)
-            self.scores_ = {f"{factor:g}": float(loss) for factor, loss in zip(FACTORS, fitted.losses, strict=True)}
+            path = [self._strengths(factor, fit) for factor in _FACTORS]
+            fitted = fit.path(fit.shared, fit.curves, path, _FACTORS)
+            self.scores_ = {f"{factor:g}": float(loss) for factor, loss in zip(_FACTORS, fitted.losses, strict=True)}
             self.strength_ = fitted.strength
             thetas = np.stack(fit_path(problem, path, tol=1e-8))
             self.coef_ = np.tensordot(fitted.weights, thetas, axes=1)
