@@ -11,7 +11,7 @@ pd = needs("pandas")
 pytestmark = pytest.mark.bench
 
 from calibrant.bench.study import figures, leaderboard  # noqa: E402
-from calibrant.bench.study.draws import common_sizes, curve_table, draw_tables, rows_needed  # noqa: E402
+from calibrant.bench.study.draws import common_sizes, curve_table, draw_tables, rows_needed, rows_to_match  # noqa: E402
 from calibrant.bench.study.report import make_report  # noqa: E402
 from calibrant.bench.study.results import check_results, observed  # noqa: E402
 from calibrant.bench.study.summary import describe  # noqa: E402
@@ -101,6 +101,26 @@ def test_tables(changes):
     assert "3 with 30 rows, 3 with 100 rows, 2 with 300 rows" in tables["rank_by_draw_brier"].caption
 
 
+def test_rows_to_match(changes):
+    # In the mean over x and y ts changes log loss by -0.03 with any number of rows, sms by 0.05 and then by -0.05.
+    curves = curve_table(drawn_results(changes), METHODS, METHODS)
+    found = rows_to_match(curves)
+    assert set(found["leader"]) == {"ts"}
+    assert set(found["method"]) == {"sms"}
+    # From +0.05 with 30 rows to -0.05 with 100: -0.03 is eight tenths of the way.
+    assert found["rows"].to_numpy() == pytest.approx(30 * (100 / 30) ** 0.8, rel=1e-6)
+    tables = {table.name: table for table in draw_tables(drawn_results(changes), METHODS, METHODS)}
+    assert list(tables["rows_to_match_brier"].frame.columns) == ["method", "30", "100", "300"]
+    assert "as much as ts does" in tables["rows_to_match_logloss"].caption
+
+
+def test_what_the_leader_gains_may_be_out_of_reach():
+    gains = {"ts": (-0.01, -0.02, -0.02), "sms": (-0.02, -0.04, -0.06)}
+    changes = {("x", n, name): [at] for name, own in gains.items() for n, at in zip((30, 100, 300), own, strict=True)}
+    found = rows_to_match(curve_table(drawn_results(changes), METHODS, METHODS)).set_index(["metric", "draw"])["rows"]
+    assert found.loc["logloss"].tolist() == [pytest.approx(100.0), math.inf, math.inf]
+
+
 def test_calibrated_experiments_do_not_count_as_failures(changes):
     # Nothing gains a per cent of 0.5 here, not even with most rows.
     for size in (30, 100, 300):
@@ -125,7 +145,7 @@ def test_sizes_that_few_datasets_have_are_left_out_of_curves(changes):
 def test_harm_is_told_apart_from_gains(changes):
     harm = drawn_results({key: [abs(v) for v in values] for key, values in changes.items()}, labels="drawn")
     names = [table.name for table in draw_tables(harm, METHODS, METHODS)]
-    assert "rows_needed" not in names
+    assert not {"rows_needed", "rows_to_match"} & set(names)
     both = pd.concat([drawn_results(changes), harm], ignore_index=True)
     assert set(observed(both)["labels"]) == {"real"}
     assert observed(harm) is harm
@@ -146,7 +166,7 @@ def test_report_with_draws(changes, tmp_path, monkeypatch):
     # Everything together is what was observed.
     assert made.tables["change_by_draw_logloss"].frame.set_index("method")["30"]["ts"] == pytest.approx(-0.03)
     drawn = {path.stem for path in (tmp_path / "figures").glob("*.png")}
-    assert drawn == {"draw_curves_logloss", "draw_curves_brier", "rank_by_draw", "rows_needed"}
+    assert drawn == {"draw_curves_logloss", "draw_curves_brier", "rank_by_draw", "rows_needed", "rows_to_match"}
     assert not (tmp_path / "b_draws_with_drawn_labels" / "figures" / "rows_needed.png").exists()
     page = made.page.read_text()
     assert re.search(r'<select id="draw">.*<option value="30">30</option>', page)

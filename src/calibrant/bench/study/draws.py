@@ -7,6 +7,8 @@ over all datasets that have it.
 No method can be better than nothing 95 times of 100 where predictions are calibrated already. Shares of draws that got
 better therefore count experiments with something to gain: those whose loss some method lowers by one per cent or more
 with the largest number of rows.
+
+The curves also say what rows are worth: how many another method needs to gain what the leader gains with n.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def draw_tables(results: pd.DataFrame, order: Sequence[str], ranked: Sequence[st
     -------
     list of Table
         `draws` and `draw_curves` with one row per loss, size and method; `change_by_draw_*` and `rank_by_draw_*` with
-        one column per size; `rows_needed`, unless labels were drawn.
+        one column per size; `rows_needed`, `rows_to_match` and `rows_to_match_*`, unless labels were drawn.
     """
     results = results[results["draw"] > 0]
     harm = bool((results["labels"] == "drawn").all())
@@ -69,6 +71,7 @@ def draw_tables(results: pd.DataFrame, order: Sequence[str], ranked: Sequence[st
         tables.append(_wide(long, metric, "rank", f"rank_by_draw_{metric}", caption, decimals=2))
     if not harm:
         tables.append(_needed_table(curves, order, of_datasets))
+        tables += _matching_tables(curves, of_datasets)
     return tables
 
 
@@ -238,3 +241,58 @@ def _needed_table(curves: pd.DataFrame, order: Sequence[str], of_datasets: str) 
         decimals=dict.fromkeys(METRICS, 0),
         best=dict.fromkeys(METRICS, "min"),
     )
+
+
+def rows_to_match(curves: pd.DataFrame) -> pd.DataFrame:
+    """Rows from which on each method gains what the leader gains with n, for every n that was drawn.
+
+    Parameters
+    ----------
+    curves : pandas.DataFrame
+        Columns `metric`, `draw`, `method` and `change`, as of `curve_table`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `metric`, `draw` (the leader's rows), `method`, `rows` (as of `rows_needed`: infinity for more than were
+        drawn) and `leader`, the method of the lowest mean log loss over the sizes.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> changes = {"auto": (-0.04, -0.05), "sms": (0.01, -0.04)}
+    >>> rows = [("logloss", n, name, at) for name, found in changes.items() for n, at in zip((30, 300), found)]
+    >>> rows_to_match(pd.DataFrame(rows, columns=["metric", "draw", "method", "change"]))
+        metric  draw method   rows leader
+    0  logloss    30    sms  300.0   auto
+    1  logloss   300    sms    inf   auto
+    """
+    columns = ["metric", "draw", "method", "rows", "leader"]
+    gains = -curves[curves["method"] != BASELINE].set_index(["metric", "method", "draw"])["change"].sort_index()
+    if gains.empty:
+        return pd.DataFrame(columns=columns)
+    leader = str(gains.loc[next(iter(METRICS))].groupby("method", sort=False).mean().idxmax())
+    rows = []
+    for (metric, method), own in gains.groupby(level=["metric", "method"], sort=False):
+        if method == leader or (metric, leader) not in gains.index.droplevel("draw"):
+            continue
+        for size, target in gains.loc[metric, leader].items():
+            # The gain takes the place of the share of draws: the number of rows from which on it is enough.
+            rows.append((metric, size, method, rows_needed(own.droplevel([0, 1]).to_dict(), float(target)), leader))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _matching_tables(curves: pd.DataFrame, of_datasets: str) -> list[Table]:
+    long = rows_to_match(curves)
+    if long.empty:
+        return []
+    leader, smallest = long["leader"].iloc[0], int(curves["draw"].min())
+    tables = [Table("rows_to_match", long, printed=False)]
+    for metric, words in METRICS.items():
+        caption = (
+            f"Calibration rows that a method needs to lower the mean {words} over {of_datasets} as much as {leader} "
+            f"does with the number of rows that heads the column. {smallest} stands for {smallest} or fewer, ∞ for "
+            "more than were drawn."
+        )
+        tables.append(_wide(long, metric, "rows", f"rows_to_match_{metric}", caption, decimals=0))
+    return tables

@@ -26,6 +26,7 @@ from calibrant.plots.study import (
     relative_change,
     relative_change_by_model,
     rows_needed,
+    rows_to_match,
     save,
     win_rates,
 )
@@ -102,6 +103,9 @@ def _draw_figures() -> Iterator[tuple[str, FigureSpec]]:
         "it needs to be so in 95 of 100."
     )
     yield "rows_needed", FigureSpec(caption, ("draw_curves", "rows_needed"), draw, optional=True)
+    draw = partial(rows_to_match, metrics=METRICS)
+    caption = "Calibration rows that the other methods need to gain what the best one gains with few."
+    yield "rows_to_match", FigureSpec(caption, ("rows_to_match",), draw, optional=True)
 
 
 FIGURES: dict[str, FigureSpec] = dict(_figures())

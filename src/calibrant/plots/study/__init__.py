@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calibrant.plots.study.bars import fit_time, win_rates
 from calibrant.plots.study.critical import critical_difference_diagram
-from calibrant.plots.study.draws import draw_curves, rank_by_draw, rows_needed
+from calibrant.plots.study.draws import draw_curves, rank_by_draw, rows_needed, rows_to_match
 from calibrant.plots.study.groups import rank_by_group
 from calibrant.plots.study.relative import relative_change, relative_change_by_model
 from calibrant.plots.study.search import search_figure
@@ -19,6 +19,7 @@ __all__ = [
     "relative_change",
     "relative_change_by_model",
     "rows_needed",
+    "rows_to_match",
     "save",
     "search_figure",
     "win_rates",

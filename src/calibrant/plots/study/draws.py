@@ -127,14 +127,8 @@ def rows_needed(table: pd.DataFrame, needed: pd.DataFrame, methods: pd.DataFrame
     names = [name for name in needed["method"].astype(str) if name in set(table["method"])]
     if not names:
         return empty_figure("no method to compare with none")
-    largest, smallest = table["draw"].max(), table["draw"].min()
+    ends = float(table["draw"].min()), float(table["draw"].max())
     rows = needed.set_index("method")
-
-    def words(metric: str, name: str) -> str:
-        value = float(rows.loc[name, metric])
-        if math.isinf(value):
-            return f"> {largest:g}"
-        return f"≤ {smallest:g}" if value <= smallest else f"{_two_digits(value):,}".replace(",", "\u2009")
 
     return _shaded(
         table,
@@ -145,8 +139,34 @@ def rows_needed(table: pd.DataFrame, needed: pd.DataFrame, methods: pd.DataFrame
         limits=(0.5, 1.0),
         colours="RdYlGn",
         title="How often calibration is better than nothing,\nby number of rows, and rows needed for 95 of 100",
-        last=("rows\nneeded", words),
+        last=("rows\nneeded", lambda metric, name: _rows_in_words(float(rows.loc[name, metric]), *ends)),
     )
+
+
+def rows_to_match(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Any:
+    """Draw the table `rows_to_match`: what the others need to gain what its leader gains with 30, 100, ... rows."""
+    names = _by_mean(table, methods, "rows", next(iter(metrics)), ascending=True)
+    if not names:
+        return empty_figure("no other method to compare with the best one")
+    ends = float(table["draw"].min()), float(table["draw"].max())
+    return _shaded(
+        table.assign(tenfold=np.log10(table["rows"] / table["draw"])),
+        names,
+        metrics,
+        value="rows",
+        show=lambda value: _rows_in_words(value, *ends),
+        limits=(-0.5, 1.0),
+        colours="YlOrRd",
+        shade="tenfold",
+        title=f"Calibration rows needed to gain what {plain(str(table['leader'].iloc[0]))} gains with ... rows",
+    )
+
+
+def _rows_in_words(value: float, smallest: float, largest: float) -> str:
+    """A number of rows, to two digits, within what was drawn."""
+    if math.isinf(value):
+        return f"> {largest:g}"
+    return f"≤ {smallest:g}" if value <= smallest else f"{_two_digits(value):,}".replace(",", "\u2009")
 
 
 def _two_digits(value: float) -> int:
@@ -171,9 +191,13 @@ def _shaded(
     limits: tuple[float, float],
     colours: str,
     title: str,
+    shade: str | None = None,
     last: tuple[str, Any] | None = None,
 ) -> Any:
-    """A table of numbers on coloured cells, methods downwards, sizes across, with a panel for each loss."""
+    """A table of numbers on coloured cells, methods downwards, sizes across, with a panel for each loss.
+
+    Cells are coloured by the column `shade` between `limits`, by default the numbers themselves.
+    """
     colormaps = require("matplotlib", extra="plots").colormaps
     sizes = sorted(table["draw"].unique())
     columns = len(sizes) + (last is not None)
@@ -184,13 +208,17 @@ def _shaded(
         grid = figure.subplots(1, len(metrics), squeeze=False)[0]
         for place, (axes, (metric, words)) in enumerate(zip(grid, metrics.items())):
             part = table[table["metric"] == metric]
-            cells = part.pivot(index="method", columns="draw", values=value).reindex(index=names, columns=sizes)
-            numbers = cells.to_numpy(float)
-            shade = np.clip((numbers - limits[0]) / max(limits[1] - limits[0], 1e-9), 0.0, 1.0)
+            numbers, tints = (
+                part.pivot(index="method", columns="draw", values=column)
+                .reindex(index=names, columns=sizes)
+                .to_numpy(float)
+                for column in (value, shade or value)
+            )
+            tints = np.clip((tints - limits[0]) / max(limits[1] - limits[0], 1e-9), 0.0, 1.0)
             # The middle of the map: numbers stay readable in black on every cell.
-            axes.imshow(shade, cmap=colormaps[colours], vmin=-0.25, vmax=1.25, aspect="auto", alpha=0.75)
+            axes.imshow(tints, cmap=colormaps[colours], vmin=-0.25, vmax=1.25, aspect="auto", alpha=0.75)
             for i, j in np.ndindex(numbers.shape):
-                if np.isfinite(numbers[i, j]):
+                if not np.isnan(numbers[i, j]):
                     axes.text(j, i, show(numbers[i, j]), ha="center", va="center", fontsize=7.5)
             if last is not None:
                 for i, name in enumerate(names):

@@ -181,9 +181,9 @@ def quantile_borders(x: FloatArray, bins: int) -> tuple[FloatArray, IntArray]:
     """
     borders = np.full((len(x), bins - 1), np.inf)
     n_bins = np.ones(len(x), dtype=np.int64)
-    for f, values in enumerate(x):
-        cuts = np.unique(np.quantile(values, np.linspace(0.0, 1.0, bins + 1)[1:-1]))
-        ordered = np.unique(values)
+    all_ordered = np.sort(x, axis=1)
+    quantiles = np.quantile(all_ordered, np.linspace(0.0, 1.0, bins + 1)[1:-1], axis=1)
+    for f, (ordered, cuts) in enumerate(zip(all_ordered, quantiles.T, strict=True)):
         gaps = np.flatnonzero(np.diff(ordered) > _GAP)
         after = np.searchsorted(ordered[gaps + 1], cuts, side="right")  # the first gap that ends beyond the cut
         gaps = gaps[np.unique(after[after < len(gaps)])]
