@@ -149,6 +149,18 @@ class Trees(Step):
             self.values[tree, leaf].sum(axis=0, out=out[start : start + rows])
         return out
 
+    def differences(self) -> FloatArray:
+        """The matrix (columns, trees × depth) whose product with rows is what questions compare with thresholds.
+
+        The product is as exact as a difference of two columns: everything else that is added is zero.
+        """
+        out = np.zeros((self.values.shape[2], self.features.size))
+        question = np.arange(self.features.size)
+        subtracted = self.subtracted.ravel()
+        out[self.features.ravel(), question] = 1.0
+        out[subtracted[subtracted >= 0], question[subtracted >= 0]] -= 1.0
+        return out
+
     def check(self, width: int) -> int:
         count, depth = self.features.shape
         require(count and 1 <= depth <= DEEPEST, f"trees of depth {depth}")

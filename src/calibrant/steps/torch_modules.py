@@ -141,18 +141,17 @@ class _Kernel(_Step):
 
 
 class _Trees(_Step):
-    features: Tensor
-    subtracted: Tensor
+    differences: Tensor
     thresholds: Tensor
     values: Tensor
     bits: Tensor
     first: Tensor
 
     def forward(self, x: Tensor) -> Tensor:
-        padded = torch.cat([x, torch.zeros_like(x[:, :1])], 1)
-        answers = padded[:, self.features] - padded[:, self.subtracted] > self.thresholds
-        leaf = (answers.to(self.bits.dtype) * self.bits).sum(2) + self.first
-        return self.values[leaf].sum(1)
+        answers = (x @ self.differences > self.thresholds).reshape(-1, self.first.size(0), self.bits.size(0))
+        leaf = (answers.to(self.bits.dtype) @ self.bits).to(self.first.dtype) + self.first
+        steps = self.values.index_select(0, leaf.reshape(-1))
+        return steps.reshape(-1, self.first.size(0), self.values.size(1)).sum(1)
 
 
 class _Piecewise(_Step):
@@ -308,11 +307,10 @@ def _(step: s.Kernel, width: int) -> nn.Module:
 def _(step: s.Trees, width: int) -> nn.Module:
     count, depth = step.features.shape
     return _Trees(
-        features=step.features,
-        subtracted=np.where(step.subtracted < 0, width, step.subtracted),
-        thresholds=step.thresholds,
+        differences=step.differences(),
+        thresholds=step.thresholds.ravel(),
         values=step.values.reshape(-1, width),
-        bits=1 << np.arange(depth),
+        bits=2.0 ** np.arange(depth),
         first=np.arange(count) << depth,
     )
 

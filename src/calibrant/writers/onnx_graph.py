@@ -138,22 +138,15 @@ class Graph(Nodes):
     @step.register
     def _(self, step: s.Trees, x: str, width: int) -> str:
         count, depth = step.features.shape
-        padded = self.op("Concat", x, self.op("Mul", self.column(x, 0), self.const(0.0)), axis=1)
-        subtracted = np.where(step.subtracted < 0, width, step.subtracted)
-        asked = self.op(
-            "Sub",
-            self.op("Gather", padded, self.index(step.features.ravel()), axis=1),
-            self.op("Gather", padded, self.index(subtracted.ravel()), axis=1),
-        )
-        answers = self.op("Cast", self.op("Greater", asked, self.const(step.thresholds.ravel())), to=self.type)
-        answers = self.op("Reshape", answers, self.index([-1, count, depth]))
-        # Whole numbers below 2**24 are exact in either precision.
-        leaf = self.op(
-            "ReduceSum", self.op("Mul", answers, self.const(2.0 ** np.arange(depth))), self.index([2]), keepdims=0
-        )
-        place = self.op("Add", self.op("Cast", leaf, to=7), self.index(np.arange(count) << depth))
+        asked = self.op("MatMul", x, self.large(step.differences()))
+        answers = self.op("Cast", self.op("Greater", asked, self.const(step.thresholds.ravel())), to=1)
+        # Whole numbers below 2**24 are exact in single precision.
+        bits = self.const(2.0 ** np.arange(depth)[:, None], np.float32)
+        leaf = self.op("MatMul", self.op("Reshape", answers, self.index([-1, depth])), bits)
+        leaf = self.op("Transpose", self.op("Reshape", leaf, self.index([-1, count])), perm=[1, 0])
+        place = self.op("Add", self.op("Cast", leaf, to=7), self.index(np.arange(count)[:, None] << depth))
         steps = self.op("Gather", self.large(step.values.reshape(-1, width)), place, axis=0)
-        return self.op("ReduceSum", steps, self.index([1]), keepdims=0)
+        return self.op("ReduceSum", steps, self.index([0]), keepdims=0)
 
     @step.register(s.StepFunction)
     @step.register(s.Line)
