@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -114,7 +115,8 @@ class BatchFitting:
             if sample.n_rows == found.n_rows or not hasattr(self, "_fit_rows"):
                 self.batches_["rows_used"] = sample.n_rows
                 self.class_counts_ = sample.class_weights
-                self._fit(sample.x, sample.y, sample.weight)
+                x = np.asarray(sample.x, order=cast("Calibrator", self)._order)
+                self._fit(x, sample.y, sample.weight)
                 return self
             with RowCache(found.n_rows, sample.n_classes, folder, disk_mb) as cache:
                 rows = BatchRows(

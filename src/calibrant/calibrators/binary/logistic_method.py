@@ -63,7 +63,7 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
 
     def _fit_rows(self, rows: Rows) -> None:
         if isinstance(rows, ArrayRows):
-            return self._fit(rows.x, rows.y, rows.weight)
+            return self._fit(np.ascontiguousarray(rows.x), rows.y, rows.weight)
         if not isinstance(rows, SummedRows) or (rows.n_classes > 2 and self.multiclass == "ovo"):
             raise ValueError(
                 f"{type(self).__name__} with multiclass='ovo' fits every pair of classes to rows of its own and needs "

@@ -198,7 +198,8 @@ def _iterate(
             continue
         damping = less_damping(damping)
         theta, objective = moved, value
-        point, spare = trial, point
+        # Where some rows tell the curvature there are so many of them that a point too many is felt.
+        point, spare = trial, point if share == 1.0 else None
     return Solution(theta, objective, gap, np.nan if penalty.certifies else decrement, n_iter, converged)
 
 
