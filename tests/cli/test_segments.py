@@ -88,3 +88,11 @@ def test_adapt_and_watch_take_the_segments_of_the_calibrator(table, tmp_path):
     done = run("export", new, "-o", tmp_path / "new.py")
     assert done.exit_code != 0
     assert "segment" in done.stderr
+
+
+@pytest.mark.parametrize("names", ["", ",", "truth", "region,truth"])
+def test_segments_are_columns_other_than_the_label(table, names, tmp_path):
+    table.to_csv(tmp_path / "p.csv", index=False)
+    done = run("fit", tmp_path / "p.csv", "--label", "truth", "--segments", names, "-o", tmp_path / "cal.json")
+    assert done.exit_code == 2
+    assert "other than the label" in done.stderr

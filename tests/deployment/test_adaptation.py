@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
@@ -251,3 +252,33 @@ def test_a_classifier_is_adapted_as_a_whole(ensemble):
     np.testing.assert_array_equal(model.predict_proba(grid[:, None]), before)  # the model itself is left alone
     with pytest.raises(TypeError, match=r"Take one of its calibrators_"):
         CalibrationMonitor(model)
+
+
+def test_a_series_names_its_classes():
+    p, y = sharpened(300, 3)
+    ts = get_calibrator("ts").fit(p, y)
+    shares = pd.Series({2: 0.1, 0: 0.7, 1: 0.2})  # as value_counts(normalize=True) gives them, in its own order
+    np.testing.assert_allclose(adapt(ts, prior=shares).prior_, [0.7, 0.2, 0.1])
+
+
+def test_a_single_row_is_too_little():
+    p, y = sharpened(300, 3)
+    with pytest.warns(CalibrationWarning, match="estimated from 1 rows are too uncertain"):
+        adapt(get_calibrator("ts").fit(p, y), unlabelled=p[:1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 2}, "level must lie between 0 and 1, got 2"),
+        ({"level": "x"}, "level must lie between 0 and 1, got 'x'"),
+        ({"n_resamples": 0}, "n_resamples=0: a whole number"),
+        ({"n_resamples": 1.5}, "n_resamples=1.5: a whole number"),
+        ({"prior": {0: "x", 1: 0.5, 2: 0.2}, "unlabelled": None}, "prior holds something other than numbers"),
+        ({"prior": [1e-40, 0.5, 0.5], "unlabelled": None}, "the share 1e-40: shares lie between 0 and 1"),
+    ],
+)
+def test_options_that_cannot_be(options, message):
+    p, y = sharpened(300, 3)
+    with pytest.raises(ValueError, match=message):
+        adapt(get_calibrator("ts").fit(p, y), **{"unlabelled": p, **options})

@@ -244,6 +244,10 @@ def test_errors_say_what_to_do() -> None:
         calibrator.predict_proba(p[:10], segments=frame)
     with pytest.raises(ValueError, match="lacks the column 'age'"):
         calibrator.predict_proba(p, segments={"region": frame["region"]})
+    with pytest.raises(ValueError, match="several columns of the name '1'"):
+        SegmentedCalibrator(TS).fit(p, y, segments={1: frame["age"], "1": frame["region"]})
+    with pytest.raises(ValueError, match="several columns of the name 'r'"):
+        SegmentedCalibrator(TS).fit(p, y, segments=pd.DataFrame([["a", "b"]] * 200, columns=["r", "r"]))
     with pytest.raises(ValueError, match="no columns"):
         SegmentedCalibrator(TS).fit(p, y, segments={})
     with pytest.raises(ValueError, match="'age' of segments held numbers in fit"):

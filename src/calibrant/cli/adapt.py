@@ -97,6 +97,8 @@ def _shares(text: str | None, fitted: Any) -> dict[Any, float] | None:
     shares = {}
     for pair in options.split_names(text) or []:
         name, sign, number = pair.rpartition("=")
+        if labels.get(name, name) in shares:
+            raise CommandError(f"{name} has two shares: name each class once")
         try:
             shares[labels.get(name, name)] = float(number)
         except ValueError:

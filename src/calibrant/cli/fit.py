@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.mistakes import asked, explained
+from calibrant.cli.mistakes import CommandError, asked, explained
 from calibrant.cli.printing import check_streams, class_columns, print_json
 from calibrant.cli.reading import reading
 
@@ -55,6 +55,10 @@ def fit(
 
         check_streams(as_json, output, "calibrator")
         check_output(output, force=force)
+        if segments is not None and (
+            not options.split_names(segments) or label in (options.split_names(segments) or ())
+        ):
+            raise CommandError("--segments names columns other than the label, as in --segments region,device")
         with asked():
             calibrator, name = make_calibrator(method, parameter or (), logits=logits, renormalize=renormalize)
         with reading(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from calibrant.deployment.adapted import METHODS, AdaptedCalibrator, shares_of
 from calibrant.deployment.inputs import calibrated, check_calibrator, class_shares, column_codes
 from calibrant.deployment.prior_estimation import SharesEstimate, beyond_prior, estimate_shares, soft_confusion
 from calibrant.inputs.labels import CalibrationWarning
+from calibrant.metrics.inputs import check_level
 from calibrant.threads import limit
 from calibrant.typing import FloatArray, IntArray
 
@@ -98,6 +100,9 @@ def adapt(
         raise ValueError(f"method={method!r} is none of {', '.join(map(repr, METHODS))}.")
     if method == "bbse" and prior is None and labelled is None:
         raise ValueError("method='bbse' needs labelled=(P, y): predictions and labels from the time of calibration.")
+    check_level(level)
+    if isinstance(n_resamples, bool) or not isinstance(n_resamples, Integral) or n_resamples < 1:
+        raise ValueError(f"n_resamples={n_resamples!r}: a whole number of at least 1 is needed.")
     classes, rows = target.classes_, None
     if labelled is not None:
         if not isinstance(labelled, tuple) or len(labelled) not in (2, 3):
@@ -158,11 +163,13 @@ def _source_counts(
 
 def _warn(found: SharesEstimate, then: FloatArray, p: FloatArray, rows: tuple[FloatArray, IntArray] | None) -> None:
     change = float(rel_entr(found.shares, then).sum())
+    # Resamples of a few rows know nothing of others: even with labels, counting n of them costs (k - 1) / 2n.
+    noise = max(found.noise, 0.5 * (len(then) - 1) / len(p))
     # The change found holds the noise as well: adapting gains about the change less twice the noise.
-    if found.noise > max(_NOISE, 0.5 * change):
+    if noise > max(_NOISE, 0.5 * change):
         warnings.warn(
             f"The class frequencies estimated from {len(p)} rows are too uncertain to adapt to: their sampling noise "
-            f"is worth {found.noise:.3g} nats of log loss, the change that was found {change:.3g}. Collect more rows, "
+            f"is worth {noise:.3g} nats of log loss, the change that was found {change:.3g}. Collect more rows, "
             "or keep the calibrator as it is.",
             CalibrationWarning,
             stacklevel=3,

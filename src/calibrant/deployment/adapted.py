@@ -16,7 +16,7 @@ from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.lifting import fit_columns
 from calibrant.calibrators.state import StateCheck
 from calibrant.deployment.after import AfterCalibrator
-from calibrant.deployment.inputs import class_shares, take_columns
+from calibrant.deployment.inputs import SMALLEST_SHARE, class_shares, take_columns
 from calibrant.metrics.recalibration import resolve_calibrator
 from calibrant.numerals import percent
 from calibrant.steps import Normalize, Scale, Step
@@ -157,8 +157,7 @@ class AdaptedCalibrator(AfterCalibrator):
         super()._check_state(state)
         state.calibrator("calibrator_", state.k)
         for name in ("prior_", "source_prior_"):
-            # Small enough for any share, large enough that no ratio of two overflows.
-            state.array(name, state.k, low=1e-30, high=1.0)
+            state.array(name, state.k, low=SMALLEST_SHARE, high=1.0)
         state.information("interval_", "level_", "n_unlabelled_", "confusion_", "method_")
 
 

@@ -16,6 +16,8 @@ from calibrant.typing import FloatArray, IntArray
 
 #: Shares of classes may miss one by so much: three decimals of a few classes.
 _ROUNDING = 1.5e-3
+#: Small enough for any share, large enough that no ratio of two overflows.
+SMALLEST_SHARE = 1e-30
 
 
 def check_calibrator(calibrator: Any) -> Calibrator:
@@ -74,6 +76,8 @@ def class_shares(shares: Any, classes: NDArray[Any], name: str = "prior") -> Flo
     array([0.9, 0.1])
     """
     labels = classes.tolist()
+    if hasattr(shares, "index") and hasattr(shares, "to_dict"):  # a series by label, as value_counts() gives it
+        shares = shares.to_dict()
     if isinstance(shares, Mapping):
         unknown = [label for label in shares if label not in labels]
         if unknown:
@@ -82,7 +86,10 @@ def class_shares(shares: Any, classes: NDArray[Any], name: str = "prior") -> Flo
         if absent:
             raise ValueError(f"{name} lacks the class {absent[0]!r}: name the share of each class.")
         shares = [shares[label] for label in labels]
-    values = np.asarray(shares, dtype=np.float64)
+    try:
+        values = np.asarray(shares, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} holds something other than numbers: {shares!r:.80}.") from None
     if values.shape != (len(labels),):
         raise ValueError(f"{name} has shape {values.shape}, expected ({len(labels)},): one share per class.")
     for label, share in zip(labels, values.tolist()):
@@ -91,7 +98,7 @@ def class_shares(shares: Any, classes: NDArray[Any], name: str = "prior") -> Flo
                 f"{name} gives the class {label!r} the share 0, but the calibrator predicts it. If it cannot occur, "
                 "leave its column out of the predictions and fit again; if it is rare, say how rare."
             )
-        if not 0.0 < share < 1.0:
+        if not SMALLEST_SHARE <= share < 1.0:
             raise ValueError(f"{name} gives the class {label!r} the share {share:g}: shares lie between 0 and 1.")
     total = float(values.sum())
     if abs(total - 1.0) > _ROUNDING:

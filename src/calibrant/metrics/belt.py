@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import chdtrc, chdtri, expit, logit
 from sklearn.linear_model import LogisticRegression
 
-from calibrant.metrics.inputs import Forecasts
+from calibrant.metrics.inputs import Forecasts, check_level
 from calibrant.metrics.reliability import score_histogram
 from calibrant.metrics.scalars import public
 from calibrant.metrics.slope import RIDGE
@@ -108,8 +108,7 @@ def calibration_belt(
     """
     shown = shown_view(data, kind, label)
     score, hit = (np.asarray(part, dtype=np.float64) for part in shown.view)
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    check_level(level)
     log_odds = logit(np.clip(score, FLOOR, 1 - FLOOR))
 
     def belt(weight: AnyFloatArray | None) -> CalibrationBelt:

@@ -23,7 +23,7 @@ from scipy.special import xlogy
 from calibrant.calibrators.binary.binning import Grouped, group_scores
 from calibrant.calibrators.binary.isotonic import isotonic_steps
 from calibrant.metrics.axis import ScoreAxis, fitting_axis
-from calibrant.metrics.inputs import Forecasts
+from calibrant.metrics.inputs import Forecasts, check_level
 from calibrant.metrics.random import generator
 from calibrant.metrics.reliability import HISTOGRAM_BINS
 from calibrant.metrics.scalars import public
@@ -159,8 +159,7 @@ def _band(
 def _prepare(
     shown: Shown, level: float, band: str, n_resamples: int, random_state: Any, axis: ScoreAxis | None = None
 ) -> Callable[[AnyFloatArray | None], CorpCurve]:
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    check_level(level)
     if band not in ("consistency", "confidence"):
         raise ValueError(f"band must be 'consistency' or 'confidence', got {band!r}")
     if n_resamples < 0:

@@ -22,6 +22,13 @@ from calibrant.inputs.words import METRIC
 from calibrant.typing import AnyFloatArray, AnyIntArray
 
 
+def check_level(level: Any) -> float:
+    """A confidence level between 0 and 1."""
+    if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    return float(level)
+
+
 @dataclass(frozen=True)
 class Forecasts:
     """Validated predictions: rows of `proba` sum to one, `y` holds column numbers, zero weights are gone."""

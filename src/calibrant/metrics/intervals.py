@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.docs import describe_parameters
 from calibrant.inputs.predictions import as_matrix
-from calibrant.metrics.inputs import check_predictions
+from calibrant.metrics.inputs import check_level, check_predictions
 from calibrant.metrics.random import generator
 from calibrant.metrics.scalars import SCALARS, Scalar, Statistic, find_scalar
 from calibrant.threads import limited
@@ -84,8 +84,7 @@ def interval(
     upper: float = np.inf,
 ) -> Estimate:
     """Interval from bootstrap replicates, cut to the possible range; the value always lies inside."""
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    check_level(level)
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     known = replicates[~np.isnan(replicates)]

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from calibrant.bins import BinSums, Strategy, sum_by, uniform_edges, uniform_index
 from calibrant.metrics.binned import Binner, expected_error
-from calibrant.metrics.inputs import Forecasts
+from calibrant.metrics.inputs import Forecasts, check_level
 from calibrant.metrics.scalars import table
 from calibrant.metrics.sums import Summed, no_spread
 from calibrant.metrics.tabular import Tabular
@@ -86,8 +86,7 @@ def wilson_interval(
     >>> round(float(low[0]), 3), round(float(high[0]), 3)
     (0.237, 0.763)
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    check_level(level)
     z2 = float(ndtri((1 + level) / 2)) ** 2
     centre = (frequency + z2 / (2 * count)) / (1 + z2 / count)
     spread = frequency * (1 - frequency) / count + z2 / (4 * count**2)

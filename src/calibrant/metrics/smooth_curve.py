@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from calibrant.metrics.inputs import Forecasts
+from calibrant.metrics.inputs import Forecasts, check_level
 from calibrant.metrics.reliability import score_histogram
 from calibrant.metrics.scalars import public
 from calibrant.metrics.smooth import Grid, smooth_error
@@ -102,8 +102,7 @@ def smooth_curve(
     """
     shown = shown_view(data, kind, label)
     score, hit = (np.asarray(part, dtype=np.float64) for part in shown.view)
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    check_level(level)
 
     def curve(weight: AnyFloatArray | None) -> SmoothCurve:
         w = np.ones(len(score)) if weight is None else weight

@@ -93,9 +93,9 @@ class CalibrationMonitor:
 
     def __init__(self, calibrator: Any, alpha: float = 0.01, tolerance: float = 0.0, reference: Any = None) -> None:
         self.calibrator = check_calibrator(calibrator)
-        if not 0.0 < alpha < 1.0:
+        if not isinstance(alpha, (int, float, np.floating)) or not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha={alpha!r}: the probability of a false alarm lies between 0 and 1.")
-        if not 0.0 <= tolerance < 10.0:
+        if not isinstance(tolerance, (int, float, np.floating)) or not 0.0 <= tolerance < 10.0:
             raise ValueError(f"tolerance={tolerance!r}: a number of at least 0, such as 0.1 for 10% of the odds.")
         self.alpha, self.tolerance = float(alpha), float(tolerance)
         self.classes_ = self.calibrator.classes_

@@ -32,10 +32,14 @@ def read_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
     >>> read_segments(["north", "south"], 2)
     {'segment': array(['north', 'south'], dtype='<U5')}
     """
-    if hasattr(segments, "columns") and hasattr(segments, "to_numpy"):
-        found = {str(name): to_numpy(segments[name], "segments") for name in segments.columns}
-    elif isinstance(segments, Mapping):
-        found = {str(name): to_numpy(column, "segments") for name, column in segments.items()}
+    is_frame = hasattr(segments, "columns") and hasattr(segments, "to_numpy")
+    if is_frame or isinstance(segments, Mapping):
+        names = list(segments.columns if is_frame else segments)
+        texts = [str(name) for name in names]
+        twice = [text for text in texts if texts.count(text) > 1]
+        if twice:
+            raise ValueError(f"segments has several columns of the name {twice[0]!r}: give each a name of its own.")
+        found = {text: to_numpy(segments[name], "segments") for text, name in zip(texts, names)}
     else:
         array = to_numpy(segments, "segments")
         if array.ndim == 2:
@@ -127,11 +131,15 @@ def as_numbers(column: NDArray[Any], name: str) -> FloatArray:
     """
     if column.dtype.kind in "fiub":
         return column.astype(np.float64)
-    texts = _texts(column)
-    try:
-        return np.where(texts == "", "nan", texts).astype(np.float64)
-    except ValueError as error:
-        raise ValueError(f"The column {name!r} of segments held numbers in fit, now it does not: {error}.") from None
+    numbers = np.empty(len(column))
+    for row, text in enumerate(_texts(column).tolist()):
+        try:
+            numbers[row] = float(text) if text else np.nan
+        except ValueError:
+            raise ValueError(
+                f"The column {name!r} of segments held numbers in fit, now {text!r} at row {row}."
+            ) from None
+    return numbers
 
 
 def cells_of(codes: IntArray) -> IntArray:
