@@ -90,6 +90,16 @@ def test_partitions_that_are_not_alike_are_named() -> None:
         get_calibrator("ts").fit(X, y[:200] % 3)
 
 
+def test_partitions_that_are_made_anew_and_differ_are_named() -> None:
+    p, y, _ = predictions(700, 3)
+    rng = np.random.default_rng(0)
+    shuffled = parted(p).map_blocks(lambda block: rng.permutation(block), dtype=float)
+    with pytest.raises(ValueError, match=r"Partition \d holds other rows than when it was made for the first time"):
+        get_calibrator("sms").fit(shuffled, parted(y))
+    texts = np.array(["x", "y", "z"], dtype=object)[y]
+    assert get_calibrator("ts").fit(parted(p), parted(texts)).classes_.tolist() == ["x", "y", "z"]
+
+
 @pytest.mark.parametrize("name", ["ts", "sms", "isotonic"])
 def test_soft_labels_are_those_of_arrays(name: str) -> None:
     p, y, weight = predictions(700, 3)

@@ -49,3 +49,20 @@ def test_data_frames_and_what_is_no_sum() -> None:
     assert found == pytest.approx(evaluate(frame["label"], frame[["yes", "no"]], ["log_loss"]), rel=1e-12)
     with pytest.raises(ValueError, match="auroc needs all rows at once"):
         evaluate(parts["label"], parts[["yes", "no"]], ["auroc"])
+
+
+def test_errors_name_the_partition() -> None:
+    p, y = sharpened(400, 3)
+    p[250, 1] = np.nan
+    with pytest.raises(ValueError, match=r"y_prob contains NaN.* at row 50, column 1.*\(Partition 2\.\)"):
+        evaluate(da.from_array(y, chunks=100), da.from_array(p, chunks=(100, 3)))
+    y[333] = 7
+    with pytest.raises(ValueError, match="last label to appear was 7, in partition 3"):
+        evaluate(da.from_array(y, chunks=100), da.from_array(p, chunks=(100, 3)))
+
+
+def test_votes_are_counted_in_partitions() -> None:
+    p, y = sharpened(400, 3)
+    votes = np.random.default_rng(0).integers(0, 3, p.shape) + np.eye(3)[y]
+    parts = [da.from_array(array, chunks=(100, 3)) for array in (votes, p)]
+    assert evaluate(*parts, ["log_loss"]) == pytest.approx(evaluate(votes, p, ["log_loss"]))

@@ -206,3 +206,12 @@ def test_places_are_taken_in_as_rows() -> None:
         running.update(truth[None], image[None], axis=1, ignore_index=255)
     assert running.rows == 8
     assert running.result() == pytest.approx(evaluate(labels, images, ["log_loss"], axis=1, ignore_index=255))
+
+
+def test_errors_of_batches_name_the_batch() -> None:
+    p, y = sharpened(400, 3)
+    y[333] = 7
+    batches = [(p[i : i + 100], y[i : i + 100]) for i in range(0, 400, 100)]
+    for classes, words in ((None, "y_true holds 4 labels"), (range(3), "y_true holds the label 7")):
+        with pytest.raises(ValueError, match=f"{words}.* appear was 7, in batch 3, which starts at row 300"):
+            evaluate(lambda: iter(batches), classes=classes)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators.streaming import Facts, Findings, encoded, facts_of, joined
-from calibrant.inputs.batches import CheckedRows
+from calibrant.inputs.batches import CheckedRows, checksum
 from calibrant.inputs.observations import observations
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.inputs.words import CALIBRATOR
@@ -63,6 +63,7 @@ class Partitions:
             parts = list(dask.persist(*parts))
         self._parts = parts
         facts = dask.compute(*[dask.delayed(_facts, pure=False)(part) for part in parts])
+        self._checksums = [None if fact is None else fact[2] for fact in facts]
         self._sizes = [0 if fact is None else fact[0].n_rows for fact in facts]
         self.found, first = Findings(), next((fact for fact in facts if fact is not None), None)
         if first is None:
@@ -99,7 +100,10 @@ class Partitions:
         most = max(_LEAST_ROWS, min(int(_SHARE * n_rows), _MOST_NUMBERS // len(self.classes)))
         sample = self._sample(most)
         encode_part = dask.delayed(_encoded, pure=False)
-        parts = [encode_part(part, self.classes, self.order) for part in self._parts]
+        parts = [
+            encode_part(part, self.classes, self.order, number, known)
+            for number, (part, known) in enumerate(zip(self._parts, self._checksums, strict=True))
+        ]
         if _has_cluster():
             parts = list(dask.persist(*parts))
             self._parts = []  # what was only on the way need not be kept
@@ -214,11 +218,11 @@ def _check(X: Any, y: Any, weight: Any, number: int, logits: bool, renormalize: 
     return Part(CheckedRows(x if rows is None else x[rows], labels, w), n_given, names, categories)
 
 
-def _facts(part: Part) -> tuple[Facts, tuple[Any, ...]] | None:
-    """What is known of a partition; nothing of an empty one."""
+def _facts(part: Part) -> tuple[Facts, tuple[Any, ...], int] | None:
+    """What is known of a partition, with a checksum; nothing of an empty one."""
     if not len(part.rows.labels):
         return None
-    return facts_of(part.rows), (part.rows.labels.dtype.kind, *part[1:])
+    return facts_of(part.rows), (part.rows.labels.dtype.kind, *part[1:]), checksum(part.rows)
 
 
 def _check_alike(about: tuple[Any, ...], first: tuple[Any, ...], number: int) -> None:
@@ -246,7 +250,15 @@ def _draw(part: Part, count: int, seed: int) -> CheckedRows:
     return CheckedRows(x[rows], labels[rows], None if weight is None else weight[rows])
 
 
-def _encoded(part: Part, classes: NDArray[Any], order: NDArray[np.intp] | None) -> Block:
-    if not len(part.rows.labels):
+def _encoded(
+    part: Part, classes: NDArray[Any], order: NDArray[np.intp] | None, number: int, known: int | None
+) -> Block:
+    """A partition as fits want it, if it is what it was when it was first made; it may have been made again."""
+    if (checksum(part.rows) if len(part.rows.labels) else None) != known:
+        raise ValueError(
+            f"Partition {number} holds other rows than when it was made for the first time. It is made again in every "
+            "pass, or when a worker is lost: give what it is made of a fixed seed and order, or persist it."
+        )
+    if known is None:
         return Block(np.empty((0, len(classes))), np.empty(0, dtype=np.int64), None)
     return encoded(part.rows, classes, order)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from calibrant.inputs.batches import BatchReader, CheckedRows
 from calibrant.inputs.labels import distinct, encode, warn_of_missing_information
 from calibrant.inputs.observations import check_observations
+from calibrant.inputs.seen import SeenLabels
 from calibrant.progress import ProgressBar
 from calibrant.softmax.rows.sums import Block
 from calibrant.typing import FloatArray
@@ -144,30 +145,25 @@ class Findings:
     Attributes
     ----------
     n_rows, total_weight : observations, and the sum of their weights.
-    labels : the distinct labels.
     n_classes : columns of the log-probabilities.
     """
 
-    labels: NDArray[Any]
     n_classes: int
 
     def __init__(self) -> None:
         self.n_rows = 0
+        self._seen = SeenLabels()
         self._counts: dict[Any, float] = {}
         self._first: FloatArray | None = None
         self._all_equal = True
 
     def add(self, facts: Facts, place: str) -> None:
         """Take in a part, which is at this place."""
-        known = len(self._counts)
+        self._seen.add(facts.labels, place)
         for label, count in zip(facts.labels.tolist(), facts.counts.tolist(), strict=True):
             self._counts[label] = self._counts.get(label, 0.0) + count
         if self._first is None:
-            self._first, self.labels, self.n_classes = facts.first, facts.labels, len(facts.first)
-        elif len(self._counts) > known:
-            self.labels = distinct(np.concatenate([self.labels, facts.labels]))
-        if len(self._counts) > known:
-            self._newest = f"{list(self._counts)[-1]!r}, in {place}"
+            self._first, self.n_classes = facts.first, len(facts.first)
         self._all_equal &= facts.all_equal and np.array_equal(facts.first, self._first)
         self.n_rows += facts.n_rows
 
@@ -180,13 +176,12 @@ class Findings:
     ) -> None:
         """Check that something can be learned, and give a calibrator its classes with their counts."""
         check_observations(self.n_rows, np.array([self.total_weight]))
-        try:
-            calibrator._take_names(self.labels, self.n_classes, n_given, names, categories)
-        except ValueError as error:  # probably about a label that is none
-            raise ValueError(f"{error} The last label to appear was {self._newest}.") from None
+        labels = self._seen.labels
+        with self._seen.named():
+            calibrator._take_names(labels, self.n_classes, n_given, names, categories)
         classes = calibrator.classes_.tolist()
         calibrator.class_counts_ = np.array([self._counts.get(label, 0.0) for label in classes])
-        only = self.labels[0] if len(self.labels) == 1 else None
+        only = labels[0] if len(labels) == 1 else None
         warn_of_missing_information(self.n_rows, only, self._all_equal)
 
 

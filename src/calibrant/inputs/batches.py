@@ -17,6 +17,7 @@ from calibrant.inputs.dense import labelled_rows
 from calibrant.inputs.observations import observations
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.inputs.sources import Source
+from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.typing import FloatArray
 
 #: Numbers of predictions that are checked at a time.
@@ -44,6 +45,8 @@ class BatchReader:
         The names of the columns, for labels that are a matrix.
     axis, ignore_index
         Of dense outputs: see `calibrant.inputs.dense.labelled_rows`.
+    words : Words
+        What errors call the input.
 
     Attributes
     ----------
@@ -62,8 +65,9 @@ class BatchReader:
         classes: Any = None,
         axis: int | None = None,
         ignore_index: Any = None,
+        words: Words = CALIBRATOR,
     ) -> None:
-        self._source = source
+        self._source, self._words = source, words
         self._logits, self._renormalize = logits, renormalize
         self._classes, self._axis, self._ignore_index = classes, axis, ignore_index
         self.n_columns: int | None = None
@@ -84,7 +88,7 @@ class BatchReader:
             self.place = f"batch {number}, which starts at row {first_row:,}"
             for rows, n_given in self._checked(batch, number, first_row):
                 n_rows += n_given
-                mark = _mark(rows, mark)
+                mark = checksum(rows, mark)
                 if len(rows.labels):
                     yield rows
             if first_pass:
@@ -105,14 +109,17 @@ class BatchReader:
                 f"Batch {number} is {_kind(batch)}; a batch is (P, y) or (P, y, weight): predictions, labels, weights."
             )
         X, y, weight = batch if len(batch) == 3 else (*batch, None)
+        words = self._words
         try:
             if self._axis is not None or self._ignore_index is not None:
-                X, y, weight = labelled_rows(X, y, weight, self._axis, self._ignore_index, may_be_empty=True)
+                X, y, weight = labelled_rows(X, y, weight, self._axis, self._ignore_index, words, may_be_empty=True)
             if len(X) == 0 and len(y) == 0:
                 return
-            array, names = as_matrix(X)
+            array, names = as_matrix(X, words)
             n = len(array)
-            rows, labels, weight, categories = observations(y, array.shape, weight, self._classes, first_row=first_row)
+            rows, labels, weight, categories = observations(
+                y, array.shape, weight, self._classes, words, first_row=first_row
+            )
             self._check_alike(array, names, labels)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error} (B{self.place[1:]}.)") from None
@@ -129,6 +136,7 @@ class BatchReader:
                 renormalize=self._renormalize,
                 first_row=first_row + start,
                 rounding=rounding,
+                words=words,
             )
             some = slice(start, stop)
             if rows is not None:
@@ -173,12 +181,23 @@ def _started(source: Source) -> Iterator[Any]:
     return batches
 
 
-def _mark(rows: CheckedRows, before: int) -> int:
-    """A number that changes with any prediction, label or weight, and with their order."""
+def checksum(rows: CheckedRows, before: int = 0) -> int:
+    """A number that changes with any prediction, label or weight, and with their order; the same in every process.
+
+    Examples
+    --------
+    >>> p, y = np.array([[0.5, 0.5], [0.1, 0.9]]), np.array(["a", "b"])
+    >>> checksum(CheckedRows(p, y, None)) == checksum(CheckedRows(p.copy(), y.copy(), None))
+    True
+    >>> checksum(CheckedRows(p, y, None)) == checksum(CheckedRows(p[:, ::-1], y, None))
+    False
+    """
     for part in rows:
-        if part is not None:
-            values = np.array([hash(value) for value in part.tolist()]) if part.dtype.kind == "O" else part
-            before = zlib.crc32(np.ascontiguousarray(values).data.cast("B") if values.size else b"", before)
+        if part is not None and part.size:
+            if part.dtype.kind == "O":
+                before = zlib.crc32("\0".join(map(repr, part.tolist())).encode(), before)
+            else:
+                before = zlib.crc32(np.ascontiguousarray(part).view(np.uint8).data, before)
     return before
 
 

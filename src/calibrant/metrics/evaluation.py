@@ -14,6 +14,7 @@ from calibrant.inputs.batches import BatchReader
 from calibrant.inputs.dense import labelled_rows
 from calibrant.inputs.labels import distinct, encode, name_columns
 from calibrant.inputs.predictions import is_dask
+from calibrant.inputs.seen import SeenLabels
 from calibrant.inputs.sources import Source, as_source
 from calibrant.inputs.top_k import TopK
 from calibrant.inputs.words import METRIC
@@ -83,9 +84,12 @@ def evaluate(
     {'log_loss': 0.28, 'accuracy': 1.0}
     """
     if isinstance(y_prob, TopK):
-        return _of_source(partial(y_prob.batches, y_true, sample_weight), metrics, classes, options, level)
+        source: Source = partial(y_prob.batches, y_true, sample_weight)
+        return _of_batches(BatchReader(source, words=METRIC), metrics, classes, options, level)
     if y_prob is None:
-        return _of_source(as_source(y_true, label=label, weight=weight), metrics, classes, options, level)
+        source = as_source(y_true, label=label, weight=weight)
+        reader = BatchReader(source, classes=classes, axis=axis, ignore_index=ignore_index, words=METRIC)
+        return _of_batches(reader, metrics, classes, options, level)
     if axis is not None or ignore_index is not None:
         y_prob, y_true, sample_weight = labelled_rows(y_prob, y_true, sample_weight, axis, ignore_index, METRIC)
     if is_dask(y_prob):
@@ -117,8 +121,8 @@ def evaluate(
     }
 
 
-def _of_source(
-    source: Source,
+def _of_batches(
+    reader: BatchReader,
     metrics: Sequence[str] | None,
     classes: Sequence[Any] | None,
     options: Mapping[str, Mapping[str, Any]] | None,
@@ -126,19 +130,22 @@ def _of_source(
 ) -> dict[str, Any]:
     """Metrics of batches, in one pass, or in two if the first has to find out which labels there are."""
     running = RunningMetrics(metrics, options=options)
-    reader = BatchReader(source)
-    if classes is None:
-        found: list[Any] = []
+    named: Any = classes
+    if named is None:
+        seen = SeenLabels()
         for x, labels, _ in reader.read():
-            found.append(distinct(labels))
+            seen.add(distinct(labels), reader.place)
             n_columns = x.shape[1]
-        seen = distinct(np.concatenate(found))
-        named, _ = name_columns(seen, n_columns, names=reader.names, categories=reader.categories, words=METRIC)
-    else:
-        named = np.asarray(classes)
+        with seen.named():
+            named, _ = name_columns(
+                seen.labels, n_columns, names=reader.names, categories=reader.categories, words=METRIC
+            )
     for x, labels, weight in reader.read():
+        seen = SeenLabels()
+        seen.add(distinct(labels), reader.place)
         # With the names of columns, and an error about a label that is none of them.
-        columns, order = name_columns(labels, x.shape[1], classes=named, names=reader.names, words=METRIC)
+        with seen.named():
+            columns, order = name_columns(labels, x.shape[1], classes=named, names=reader.names, words=METRIC)
         proba = np.exp(x if order is None else np.ascontiguousarray(x[:, order]))
         running.add(Forecasts(proba, encode(labels, columns), weight, columns))
     return running.result(level)

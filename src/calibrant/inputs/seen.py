@@ -1,0 +1,51 @@
+"""The labels of rows that come in parts, and where they appeared: for an error about one that no column stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs.labels import distinct
+
+
+class SeenLabels:
+    """The distinct labels seen so far.
+
+    Examples
+    --------
+    >>> seen = SeenLabels()
+    >>> seen.add(np.array([0, 1]), "batch 0")
+    >>> seen.add(np.array([1, 9]), "batch 1")
+    >>> seen.labels
+    array([0, 1, 9])
+    >>> with seen.named():
+    ...     raise ValueError("There is no column 9.")
+    Traceback (most recent call last):
+    ValueError: There is no column 9. The last label to appear was 9, in batch 1.
+    """
+
+    labels: NDArray[Any]
+
+    def __init__(self) -> None:
+        self._places: dict[Any, str] = {}
+
+    def add(self, labels: NDArray[Any], place: str) -> None:
+        """Take in the distinct labels of a part at some place."""
+        new = [label for label in labels.tolist() if label not in self._places]
+        if not new:
+            return
+        self.labels = distinct(np.concatenate([self.labels, labels])) if self._places else labels
+        self._places |= dict.fromkeys(new, place)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Say in an error about labels, which is probably about the last one to appear, where that was."""
+        try:
+            yield
+        except ValueError as error:
+            label, place = list(self._places.items())[-1]
+            raise ValueError(f"{error} The last label to appear was {label!r}, in {place}.") from None
