@@ -4,10 +4,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OPTIONAL := peer or torch or export or browser or program or sklearn_suite or slow
 
-.PHONY: demo test test-optional check docs clean
+.PHONY: demo results test test-optional check docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m calibrant.demo
+
+# The run of the demonstration as tables, figures and a leaderboard in docs/results.md, with date and version.
+results: $(VENV)/.demo
+	$(BIN)/python benchmarks/results.py
 
 test: $(VENV)/.test check
 	$(BIN)/python -m pytest -n 2 -q -m 'not ($(OPTIONAL) or fuzz)'

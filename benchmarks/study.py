@@ -11,10 +11,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from calibrant.bench.study.figures import draw_figures
 from calibrant.bench.study.report import make_report
 from calibrant.bench.study.results import read_results
 from calibrant.bench.study.tables import build_tables
-from calibrant.plots.study import draw_figures
 
 
 def main(path: str) -> None:

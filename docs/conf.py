@@ -70,6 +70,8 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "calibrant"
 html_static_path = ["_static"]
+# A page of its own, which `make results` writes.
+html_extra_path = ["leaderboard.html"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_theme_options = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import doctest
+import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -59,3 +61,13 @@ def test_a_quoted_figure_stands_on_the_page_it_is_taken_from(line):
     figures = re.findall(r"(?<![\w.])[-+]?\d+\.\d{2,}|\d+e-\d+", line)
     assert figures
     assert not [figure for figure in figures if figure.lstrip("+-") not in text]
+
+
+@pytest.mark.parametrize("name", ["", ".calibrators", ".metrics", ".plots", ".deployment", ".steps", ".runtime"])
+def test_every_public_name_has_an_example(name):
+    module = importlib.import_module(f"calibrant{name}")
+    own = [n for n, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
+    names = getattr(module, "__all__", own)
+    found = {n: getattr(module, n) for n in names if not n.startswith("_") and n != "Calibrator"}  # an abstract base
+    documented = {n: v for n, v in found.items() if inspect.isclass(v) or inspect.isroutine(v)}
+    assert [n for n, v in documented.items() if ">>> " not in (inspect.getdoc(v) or "")] == []

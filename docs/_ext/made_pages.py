@@ -14,6 +14,7 @@ from calibrant.cli import app as program
 
 MODULES = {
     "calibrant": "The names of `import calibrant`.",
+    "calibrant.calibrators": "Estimators of single methods ([which does what](../methods.md)).",
     "calibrant.metrics": "Measures of probabilistic predictions ([how to use them](../metrics.md)).",
     "calibrant.plots": "Displays ([with pictures](../plots.md)).",
     "calibrant.deployment": "New class frequencies, monitoring, repair ([how](../deployment.md)).",

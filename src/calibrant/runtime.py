@@ -31,7 +31,14 @@ FORMAT = "calibrant calibrator"
 
 
 class FileError(ValueError):
-    """A file that holds no map, or a damaged one."""
+    """A file that holds no map, or a damaged one.
+
+    Examples
+    --------
+    >>> from calibrant import runtime
+    >>> issubclass(runtime.FileError, ValueError)
+    True
+    """
 
 
 def predict(
@@ -47,6 +54,14 @@ def predict(
     """Validate predictions and run `steps` on them, block by block, so that temporaries stay small.
 
     `order` is the column of each class, and `rounding` how far from one rows may sum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.runtime import predict
+    >>> from calibrant.steps import Log, Scale, Softmax
+    >>> predict([Log(), Scale(0.5), Softmax()], np.array([[0.9, 0.1]]), None, k=2, rounding=1e-6).round(2)
+    array([[0.75, 0.25]])
     """
     out = np.empty((len(array), k), dtype=output_dtype(array))
     rows = max(1, BLOCK_ELEMENTS // max(k, widest(steps) // _WIDER)) if len(array) > 1 else 1
@@ -186,6 +201,17 @@ def load(path: str | os.PathLike[str]) -> Map:
     ------
     FileError
         A `ValueError`: the file is damaged, of another kind, or of version 0.1.0, which stored no steps.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import calibrant
+    >>> from calibrant import runtime
+    >>> ts = calibrant.get_calibrator("ts").fit([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], ["no", "yes", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     calibrant.save(ts, os.path.join(folder, "ts.json"))
+    ...     runtime.load(os.path.join(folder, "ts.json")).classes
+    ['no', 'yes']
     """
     with open(path, encoding="utf-8") as file:
         try:
@@ -213,10 +239,24 @@ def load(path: str | os.PathLike[str]) -> Map:
 
 
 def canonical(value: Any) -> str:
-    """JSON with one spelling for each value; checksums are those of this text."""
+    """JSON with one spelling for each value; checksums are those of this text.
+
+    Examples
+    --------
+    >>> from calibrant.runtime import canonical
+    >>> canonical({"a": [1, 0.5]})
+    '{"a":[1,0.5]}'
+    """
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 def checksum(text: str) -> str:
-    """SHA-256 of a text, in hexadecimal digits."""
+    """SHA-256 of a text, in hexadecimal digits.
+
+    Examples
+    --------
+    >>> from calibrant.runtime import checksum
+    >>> checksum("abc")[:8]
+    'ba7816bf'
+    """
     return hashlib.sha256(text.encode()).hexdigest()

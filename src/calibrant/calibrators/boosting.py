@@ -156,6 +156,12 @@ class LightGBMCalibrator(_BoostedCalibrator):
     References
     ----------
     G. Ke et al. LightGBM: a highly efficient gradient boosting decision tree. NeurIPS 2017.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import LightGBMCalibrator
+    >>> LightGBMCalibrator(max_rounds=100).get_params()["max_rounds"]
+    100
     """
 
     def _import(self) -> Any:
@@ -194,6 +200,12 @@ class XGBoostCalibrator(_BoostedCalibrator):
     References
     ----------
     T. Chen and C. Guestrin. XGBoost: a scalable tree boosting system. KDD 2016.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import XGBoostCalibrator
+    >>> XGBoostCalibrator(max_rounds=100).get_params()["max_rounds"]
+    100
     """
 
     def _import(self) -> Any:
@@ -234,6 +246,12 @@ class CatBoostCalibrator(_BoostedCalibrator):
     References
     ----------
     L. Prokhorenkova et al. CatBoost: unbiased boosting with categorical features. NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import CatBoostCalibrator
+    >>> CatBoostCalibrator(max_rounds=100).get_params()["max_rounds"]
+    100
     """
 
     def _import(self) -> Any:

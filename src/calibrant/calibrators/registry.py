@@ -54,6 +54,13 @@ class CalibratorInfo:
         Whether a fitted map can be written in other languages; by default whether it can be stored.
     streams : bool
         Whether `fit_batches` fits it to all rows, by sums over batches; others are fitted to a sample in memory.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> info = calibrant.calibrator_info("beta")
+    >>> info.reference, info.stores, info.extra is None
+    ('Kull et al., 2017', True, True)
     """
 
     name: str

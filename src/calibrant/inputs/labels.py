@@ -21,7 +21,18 @@ from calibrant.inputs.words import CALIBRATOR, Words
 
 
 class CalibrationWarning(UserWarning):
-    """Something about the calibration data limits what can be learned from it."""
+    """Something about the calibration data limits what can be learned from it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import calibrant
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     ts = calibrant.get_calibrator("ts", classes=[0, 1]).fit([[0.9, 0.1], [0.8, 0.2]], [0, 0])
+    >>> caught[0].category.__name__
+    'CalibrationWarning'
+    """
 
 
 def warn_of_missing_information(n: int, only_label: Any, all_equal: bool) -> None:

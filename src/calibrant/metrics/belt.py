@@ -53,6 +53,17 @@ class CalibrationBelt(SmoothBand):
         Weight of the scores in bins of equal width from 0 to 1.
     kind, label, level
         As in `ReliabilityTable`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import calibration_belt
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> belt = calibration_belt(y, p)
+    >>> belt.p_value < 0.001, sorted(belt.to_dict())
+    (True, ['frequency', 'high', 'low', 'score'])
     """
 
     degree: int

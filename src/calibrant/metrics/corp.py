@@ -41,7 +41,19 @@ BAND_POINTS = 200
 
 
 class ScoreParts(NamedTuple):
-    """A mean score and its parts: `score = miscalibration - discrimination + uncertainty`."""
+    """A mean score and its parts: `score = miscalibration - discrimination + uncertainty`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import corp_curve
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> parts = corp_curve(y, p).brier
+    >>> bool(np.isclose(parts.score, parts.miscalibration - parts.discrimination + parts.uncertainty))
+    True
+    """
 
     score: float
     miscalibration: float
@@ -77,6 +89,17 @@ class CorpCurve(Tabular):
         Share of drawn curves inside the band, at each score by itself.
     band : str
         "consistency" or "confidence".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import corp_curve
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> curve = corp_curve(y, p)
+    >>> bool(np.all(np.diff(curve.frequency) > 0)), sorted(curve.to_dict())
+    (True, ['frequency', 'lower', 'upper', 'weight'])
     """
 
     COLUMNS = ("lower", "upper", "weight", "frequency")

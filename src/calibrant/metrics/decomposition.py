@@ -27,7 +27,19 @@ Loss = Literal["log_loss", "brier"]
 
 
 class Decomposition(NamedTuple):
-    """A loss and its two parts; floats, or `Estimate` objects when intervals were asked for."""
+    """A loss and its two parts; floats, or `Estimate` objects when intervals were asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import decompose
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> parts = decompose(y, p)
+    >>> bool(np.isclose(parts.total, parts.calibration + parts.refinement))
+    True
+    """
 
     total: float | Estimate
     calibration: float | Estimate

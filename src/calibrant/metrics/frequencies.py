@@ -42,6 +42,17 @@ class ClassFrequencies(Tabular):
         Probability of a difference this large if the predictions were calibrated (normal approximation).
     level : float
         Confidence level of the interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import calibration_in_the_large
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> found = calibration_in_the_large(y, p)
+    >>> found.observed, found.ratio.round(2)
+    (array([633., 367.]), array([0.76, 1.41]))
     """
 
     classes: tuple[Any, ...]

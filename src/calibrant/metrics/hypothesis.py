@@ -31,7 +31,19 @@ OfHits = Callable[[AnyFloatArray], float]
 
 
 class CalibrationTest(NamedTuple):
-    """Result of a test of calibration."""
+    """Result of a test of calibration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import calibration_test
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> found = calibration_test(y, p, n_resamples=99)
+    >>> found.name, found.p_value
+    ('kuiper', 0.01)
+    """
 
     statistic: float
     p_value: float

@@ -31,7 +31,19 @@ DEFAULT_METRICS = ("log_loss", "brier", "accuracy", "auroc", "ece", "smooth_ece"
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its confidence interval."""
+    """A value with its confidence interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import confidence_interval
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> found = confidence_interval("brier", y, p)
+    >>> bool(found.low < found.value < found.high), found.level
+    (True, 0.95)
+    """
 
     value: float
     low: float

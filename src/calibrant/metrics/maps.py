@@ -18,7 +18,16 @@ from calibrant.typing import AnyFloatArray
 
 @dataclass(frozen=True)
 class CalibrationMap:
-    """Probability vectors `before` calibration and `after`, each of shape (m, k), and the labels of the columns."""
+    """Probability vectors `before` calibration and `after`, each of shape (m, k), and the labels of the columns.
+
+    Examples
+    --------
+    >>> import calibrant
+    >>> from calibrant.metrics import calibration_map
+    >>> ts = calibrant.get_calibrator("ts").fit([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> calibration_map(ts).after.shape
+    (201, 2)
+    """
 
     before: AnyFloatArray
     after: AnyFloatArray
@@ -75,6 +84,17 @@ class CorrectionMatrix:
 
     `matrix[i, j]` is how much the score of class `i` gains for each unit of the log-probability of class `j`; `classes`
     are the labels of rows and columns, and `n_left_out` says how many classes were left out as the least affected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calibrant
+    >>> from calibrant.metrics import correction_matrix
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet(np.ones(3), 300)
+    >>> sms = calibrant.SMSCalibrator().fit(p, rng.integers(3, size=300))
+    >>> correction_matrix(sms).matrix.shape
+    (3, 3)
     """
 
     matrix: AnyFloatArray

@@ -50,6 +50,17 @@ class ReliabilityTable(Tabular):
         The class whose probability is judged; None for top-label.
     level : float
         Confidence level of the interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import reliability_table
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> table = reliability_table(y, p, n_bins=5)
+    >>> len(table), sorted(table.to_dict())
+    (5, ['frequency', 'high', 'low', 'lower', 'score', 'upper', 'weight'])
     """
 
     COLUMNS = ("lower", "upper", "weight", "score", "frequency", "low", "high")

@@ -43,6 +43,17 @@ class SegmentCalibration(Tabular):
     error : float
         Multicalibration error: root mean square of the differences, less what chance alone makes of it; 0 if that is
         more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import segment_calibration
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> found = segment_calibration(y, p, np.where(p > 0.5, "high", "low"))
+    >>> found.segments, found.to_dict()["observed"].round(2)
+    (('high', 'low'), array([0.4 , 0.6 , 0.89, 0.11]))
     """
 
     segments: tuple[Any, ...]

@@ -56,6 +56,16 @@ class Miscalibration:
         difference of the two is the shift of the log-odds.
     frequencies : ClassFrequencies
         Expected and observed count of every class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import miscalibration
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> miscalibration(y, p).largest
+    'means'
     """
 
     means: Part

@@ -49,6 +49,17 @@ class SmoothCurve(SmoothBand):
         Weight of the scores in bins of equal width from 0 to 1.
     kind, label, level
         As in `ReliabilityTable`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import smooth_curve
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> curve = smooth_curve(y, p)
+    >>> round(curve.error, 2), sorted(curve.to_dict())
+    (0.15, ['frequency', 'high', 'low', 'score'])
     """
 
     error: float

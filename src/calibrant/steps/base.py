@@ -34,6 +34,13 @@ class Step(ABC):
     """Base of the steps, which are frozen dataclasses; `kind` is the name in files.
 
     Calibrators make steps of what they know to be right; `decode` makes and checks those that come from a file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Softmax, Step
+    >>> isinstance(Softmax(), Step), Softmax.kind
+    (True, 'softmax')
     """
 
     kind: ClassVar[str]
@@ -62,7 +69,15 @@ Steps = Sequence[Step]
 
 @dataclasses.dataclass(frozen=True)
 class Function(Step):
-    """Any function of rows: what cannot be stored or exported still runs among steps."""
+    """Any function of rows: what cannot be stored or exported still runs among steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Function, run
+    >>> run([Function(np.sqrt)], np.array([[0.25]]))
+    array([[0.5]])
+    """
 
     kind: ClassVar[str] = ""
     function: Callable[[FloatArray], Any] = dataclasses.field(metadata={"read": None})
@@ -86,12 +101,28 @@ def run(steps: Steps, x: FloatArray) -> FloatArray:
 
 
 def run_from_logs(steps: Steps, x: FloatArray) -> FloatArray:
-    """`run` for log-probabilities `x`: a first step that takes logarithms has nothing left to do."""
+    """`run` for log-probabilities `x`: a first step that takes logarithms has nothing left to do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Log, Scale, Softmax, run_from_logs
+    >>> run_from_logs([Log(), Scale(0.5), Softmax()], np.log([[0.9, 0.1]])).round(2)
+    array([[0.75, 0.25]])
+    """
     return run(steps[1:], x) if steps and steps[0].kind == "log" else run(steps, np.exp(x, out=x))
 
 
 def widest(steps: Steps) -> int:
-    """The largest number of columns that a step makes of a row, if it makes more."""
+    """The largest number of columns that a step makes of a row, if it makes more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Linear, Softmax, widest
+    >>> widest([Linear(np.ones((2, 7))), Softmax()])
+    7
+    """
     most = 0
     for step in steps:
         most = max(most, step.width)
@@ -101,7 +132,15 @@ def widest(steps: Steps) -> int:
 
 
 def check_steps(steps: Steps, width: int) -> int:
-    """The number of columns that a list returns for `width` columns; a ValueError where a step does not fit."""
+    """The number of columns that a list returns for `width` columns; a ValueError where a step does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Linear, check_steps
+    >>> check_steps([Linear(np.ones((2, 7)))], 2)
+    7
+    """
     for number, step in enumerate(steps):
         try:
             width = step.check(width)

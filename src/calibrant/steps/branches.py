@@ -19,7 +19,15 @@ TIE = 1e-12
 
 @dataclass(frozen=True)
 class Sum(Step):
-    """The sum of what each of `parts` makes of the row."""
+    """The sum of what each of `parts` makes of the row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Scale, Sum, run
+    >>> run([Sum(([Scale(2.0)], [Scale(0.5)]))], np.array([[1.0, 2.0]]))
+    array([[2.5, 5. ]])
+    """
 
     kind: ClassVar[str] = "sum"
     parts: tuple[Steps, ...] = branches()
@@ -43,6 +51,13 @@ class KeepTop(Step):
     """``x + t (z - x)``, for z that the only part makes of x, with the largest t ≤ 1 that keeps the largest column.
 
     A hair less than that, so that rounding does not decide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import KeepTop, Scale, run
+    >>> run([KeepTop(([Scale(np.array([0.0, 1.0]))],))], np.array([[2.0, 1.0]])).round(3)
+    array([[1., 1.]])
     """
 
     kind: ClassVar[str] = "keep-top"
@@ -77,7 +92,16 @@ def keep_most_probable(x: FloatArray, z: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class OneVsRest(Step):
-    """Column j is the second column of what part j makes of ``(1 - p_j, p_j)``."""
+    """Column j is the second column of what part j makes of ``(1 - p_j, p_j)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Log, OneVsRest, Scale, Softmax, run
+    >>> half = [Log(), Scale(0.5), Softmax()]
+    >>> run([OneVsRest((half, half))], np.array([[0.9, 0.1]])).round(2)
+    array([[0.75, 0.25]])
+    """
 
     kind: ClassVar[str] = "one-vs-rest"
     parts: tuple[Steps, ...] = branches()
@@ -100,6 +124,14 @@ class OneVsOne(Step):
 
     Parts stand in the order (0, 1), (0, 2), ..., (k - 2, k - 1). Each gets the probabilities of its pair given that
     it is one of the two, and returns r_ij and r_ji.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import OneVsOne, Scale, run
+    >>> as_it_is = [Scale(1.0)]
+    >>> run([OneVsOne((as_it_is,) * 3)], np.array([[0.5, 0.3, 0.2]])).round(3)
+    array([[0.5, 0.3, 0.2]])
     """
 
     kind: ClassVar[str] = "one-vs-one"

@@ -23,7 +23,15 @@ _TREE_BLOCK = 1 << 17
 
 @dataclass(frozen=True)
 class Linear(Step):
-    """``x @ matrix + shift``, for a matrix (columns before, columns after)."""
+    """``x @ matrix + shift``, for a matrix (columns before, columns after).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Linear, run
+    >>> run([Linear(np.array([[1.0, 0.0], [2.0, 1.0]]), np.array([0.5, 0.0]))], np.array([[1.0, 1.0]]))
+    array([[3.5, 1. ]])
+    """
 
     kind: ClassVar[str] = "linear"
     matrix: FloatArray = array(2)
@@ -55,6 +63,14 @@ class Curves(Step):
     """``u_0 x²/5 + u_1 log(1 - exp x) + u_2 exp x`` of each column, for `coefficients` u (3, columns).
 
     A class that is certain to rounding would be a leverage point: the logarithm ends at -20.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Curves, run
+    >>> quadratic = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> run([Curves(quadratic)], np.array([[-1.0, -5.0]]))
+    array([[0.2, 5. ]])
     """
 
     kind: ClassVar[str] = "curves"
@@ -87,6 +103,15 @@ class Kernel(Step):
     """``exp(-|z - landmark|² / bandwidth)`` for each landmark (landmarks, 2 columns).
 
     z holds the row's log-probabilities, centred and divided by `spread`, and `weight` times its probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Kernel, run
+    >>> here = np.array([[0.0, 0.0, 0.0, 0.0]])  # the place of equal probabilities
+    >>> run([Kernel(here, spread=1.0, weight=0.0, bandwidth=1.0)], np.log([[0.5, 0.5], [0.9, 0.1]])).round(3)
+    array([[1.   ],
+           [0.089]])
     """
 
     kind: ClassVar[str] = "kernel"
@@ -124,6 +149,16 @@ class Trees(Step):
 
     Bit b of a row's leaf is the answer to ``x[features[t, b]] > thresholds[t, b]``, or, unless `subtracted` is -1, to
     ``x[features[t, b]] - x[subtracted[t, b]] > thresholds[t, b]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Trees, run
+    >>> values = np.array([[[0.0, 0.0], [1.0, -1.0]]])  # one tree of two leaves
+    >>> first_leads = Trees(np.array([[0]]), np.array([[1]]), np.array([[0.0]]), values)
+    >>> run([first_leads], np.log([[0.9, 0.1], [0.2, 0.8]]))
+    array([[ 1., -1.],
+           [ 0.,  0.]])
     """
 
     kind: ClassVar[str] = "trees"

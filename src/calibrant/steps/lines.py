@@ -19,7 +19,16 @@ from calibrant.typing import FloatArray
 
 @dataclass(frozen=True)
 class StepFunction(Step):
-    """``values[j]`` where j is the number of ascending `edges` below x."""
+    """``values[j]`` where j is the number of ascending `edges` below x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import StepFunction, run
+    >>> run([StepFunction(np.array([0.5]), np.array([0.2, 0.7]))], np.array([[0.3], [0.6]]))
+    array([[0.2],
+           [0.7]])
+    """
 
     kind: ClassVar[str] = "step-function"
     edges: FloatArray = array(1)
@@ -39,6 +48,14 @@ class Line(Step):
     """Straight lines between the points (`knots`, `values`).
 
     Beyond the knots the function is constant, or with `extend` continues by the slope of the outermost pieces.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Line, run
+    >>> run([Line(np.array([0.0, 1.0]), np.array([0.0, 0.5]))], np.array([[0.4], [2.0]]))
+    array([[0.2],
+           [0.5]])
     """
 
     kind: ClassVar[str] = "line"
@@ -65,6 +82,15 @@ class Spline(Step):
     """The natural cubic spline with these values and second derivatives at the knots.
 
     Beyond the knots the function is constant, or with `extend` continues along its tangents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Spline, run
+    >>> straight = Spline(np.array([0.0, 1.0]), np.array([0.0, 0.5]), np.zeros(2))
+    >>> run([straight], np.array([[0.4], [2.0]]))
+    array([[0.2],
+           [1. ]])
     """
 
     kind: ClassVar[str] = "spline"

@@ -15,7 +15,15 @@ from calibrant.typing import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Exp(Step):
-    """``exp(x)``: probabilities of log-probabilities."""
+    """``exp(x)``: probabilities of log-probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Exp, run
+    >>> run([Exp()], np.log([[0.8, 0.2]]))
+    array([[0.8, 0.2]])
+    """
 
     kind: ClassVar[str] = "exp"
 
@@ -25,7 +33,15 @@ class Exp(Step):
 
 @dataclass(frozen=True)
 class Log(Step):
-    """``max(log x, LOG_FLOOR)``: log-probabilities of probabilities."""
+    """``max(log x, LOG_FLOOR)``: log-probabilities of probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Log, run
+    >>> run([Log()], np.array([[1.0, 0.0]])).round(2)
+    array([[  0.  , -87.34]])
+    """
 
     kind: ClassVar[str] = "log"
 
@@ -35,7 +51,15 @@ class Log(Step):
 
 @dataclass(frozen=True)
 class Clip(Step):
-    """Numbers below `low` become `low`, above `high` become `high`."""
+    """Numbers below `low` become `low`, above `high` become `high`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Clip, run
+    >>> run([Clip(0.1, 0.9)], np.array([[0.03, 0.97]]))
+    array([[0.1, 0.9]])
+    """
 
     kind: ClassVar[str] = "clip"
     low: float = number()
@@ -51,7 +75,15 @@ class Clip(Step):
 
 @dataclass(frozen=True)
 class Mix(Step):
-    """``(1 - weight) x + weight / width``: the mixture of each row with the uniform distribution."""
+    """``(1 - weight) x + weight / width``: the mixture of each row with the uniform distribution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Mix, run
+    >>> run([Mix(0.1)], np.array([[1.0, 0.0]]))
+    array([[0.95, 0.05]])
+    """
 
     kind: ClassVar[str] = "mix"
     weight: float = number(low=0.0, high=1.0)
@@ -64,7 +96,15 @@ class Mix(Step):
 
 @dataclass(frozen=True)
 class Scale(Step):
-    """``factor x + shift``, one number for all columns or one for each."""
+    """``factor x + shift``, one number for all columns or one for each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Scale, run
+    >>> run([Scale(np.array([1.0, 2.0]), 0.5)], np.array([[1.0, 1.0]]))
+    array([[1.5, 2.5]])
+    """
 
     kind: ClassVar[str] = "scale"
     factor: FloatArray | float = array(0, 1)
@@ -84,7 +124,15 @@ class Scale(Step):
 
 @dataclass(frozen=True)
 class Polynomial(Step):
-    """``c_0 + c_1 x + c_2 x² + ...`` of every number, for `coefficients` c."""
+    """``c_0 + c_1 x + c_2 x² + ...`` of every number, for `coefficients` c.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Polynomial, run
+    >>> run([Polynomial(np.array([1.0, 0.0, 2.0]))], np.array([[3.0]]))  # 1 + 2 x²
+    array([[19.]])
+    """
 
     kind: ClassVar[str] = "polynomial"
     coefficients: FloatArray = array(1)
@@ -103,7 +151,15 @@ class Polynomial(Step):
 
 @dataclass(frozen=True)
 class Softmax(Step):
-    """``exp(x) / Σ exp(x)`` of each row."""
+    """``exp(x) / Σ exp(x)`` of each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Softmax, run
+    >>> run([Softmax()], np.log([[3.0, 1.0]]))
+    array([[0.75, 0.25]])
+    """
 
     kind: ClassVar[str] = "softmax"
 
@@ -113,7 +169,16 @@ class Softmax(Step):
 
 @dataclass(frozen=True)
 class Normalize(Step):
-    """Each row divided by its sum; a row of nothing but zeros becomes uniform."""
+    """Each row divided by its sum; a row of nothing but zeros becomes uniform.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Normalize, run
+    >>> run([Normalize()], np.array([[0.3, 0.1], [0.0, 0.0]]))
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    """
 
     kind: ClassVar[str] = "normalize"
 
@@ -126,7 +191,15 @@ class Normalize(Step):
 
 @dataclass(frozen=True)
 class Columns(Step):
-    """Some columns, in this order."""
+    """Some columns, in this order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Columns, run
+    >>> run([Columns(np.array([2, 0]))], np.array([[0.5, 0.3, 0.2]]))
+    array([[0.2, 0.5]])
+    """
 
     kind: ClassVar[str] = "columns"
     index: IntArray = array(1, integer=True, low=0)
@@ -141,7 +214,15 @@ class Columns(Step):
 
 @dataclass(frozen=True)
 class LogOdds(Step):
-    """``x_1 - x_0``: two columns become one."""
+    """``x_1 - x_0``: two columns become one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import LogOdds, run
+    >>> run([LogOdds()], np.log([[0.2, 0.8]])).round(3)
+    array([[1.386]])
+    """
 
     kind: ClassVar[str] = "log-odds"
 
@@ -155,7 +236,16 @@ class LogOdds(Step):
 
 @dataclass(frozen=True)
 class Sigmoid(Step):
-    """``1 / (1 + exp(x))`` and ``1 / (1 + exp(-x))`` of the only column, each exact next to zero."""
+    """``1 / (1 + exp(x))`` and ``1 / (1 + exp(-x))`` of the only column, each exact next to zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Sigmoid, run
+    >>> run([Sigmoid()], np.array([[0.0], [2.0]])).round(3)
+    array([[0.5  , 0.5  ],
+           [0.119, 0.881]])
+    """
 
     kind: ClassVar[str] = "sigmoid"
 
@@ -176,7 +266,15 @@ class Sigmoid(Step):
 
 @dataclass(frozen=True)
 class Complement(Step):
-    """The only column q becomes ``1 - q`` and ``q``."""
+    """The only column q becomes ``1 - q`` and ``q``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Complement, run
+    >>> run([Complement()], np.array([[0.25]]))
+    array([[0.75, 0.25]])
+    """
 
     kind: ClassVar[str] = "complement"
 

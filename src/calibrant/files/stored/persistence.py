@@ -90,6 +90,16 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     CalibratorFileError
         A `ValueError`: the file is damaged, cut off, of another kind, or of a newer version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import calibrant
+    >>> ts = calibrant.get_calibrator("ts").fit([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], ["no", "yes", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     calibrant.save(ts, os.path.join(folder, "ts.json"))
+    ...     calibrant.load(os.path.join(folder, "ts.json"))
+    TemperatureScalingCalibrator()
     """
     with open(path, "rb") as file:
         data = file.read()

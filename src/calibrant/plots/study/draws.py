@@ -22,6 +22,7 @@ _LINEAR = 0.1
 """Up to this relative change the axis of gains is linear; what lies beyond ±100 % is cut off."""
 _TICKS = (-1.0, -0.3, -0.1, -0.05, -0.02, 0.0, 0.02, 0.05, 0.1, 0.3, 1.0)
 _LEAST_HARM = 1e-6
+_SIDE = f"relative change of test {{}} (down is better;\naxis linear within ±{_LINEAR:.0%}, logarithmic beyond)"
 
 
 def draw_curves(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str, baseline: str) -> Any:
@@ -65,7 +66,7 @@ def draw_curves(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: 
         title = f"What calibration adds to the {words} of calibrated predictions" if harm else f"Change of {words}"
         figure.suptitle(title, fontsize=11, fontweight="bold")
         figure.supxlabel(f"calibration rows drawn ({what} over {count} datasets)", fontsize=9)
-        side = f"increase of expected {words}" if harm else f"relative change of test {words} (down is better)"
+        side = f"increase of expected {words}" if harm else _SIDE.format(words)
         figure.supylabel(side, fontsize=9)
     return figure
 

@@ -1,0 +1,66 @@
+"""The results page of the site: runs the embedded suite, and writes its tables, figures and leaderboard into docs/.
+
+python benchmarks/results.py [--out results/site]
+
+The run is that of `make demo`, all native methods with 100, 300 and 1000 drawn rows; one that was stopped goes on. What
+docs/results.md says of it stands between two marks and is written anew, with the date and the version.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import io
+import shutil
+from pathlib import Path
+
+from calibrant import __version__, demo
+from calibrant.bench.study.report import make_report
+from calibrant.bench.study.results import read_results
+from calibrant.bench.study.summary import findings
+
+DOCS = Path(__file__).parents[1] / "docs"
+BEGIN, END = "<!-- benchmarks/results.py writes from here -->", "<!-- to here -->"
+#: Figures of the report that the page shows, and what they say.
+FIGURES = {
+    "relative_logloss": "Relative change of test log loss of all methods, one dot per dataset, the best median first",
+    "draw_curves_logloss": "Relative change of test log loss by number of calibration rows, one panel per family",
+    "rows_needed": "Share of draws in which each method is better than nothing, and the rows it needs for 95 of 100",
+}
+
+
+def main(out: Path) -> None:
+    demo.main(out, stream=io.StringIO())
+    report = make_report(out, out / "report", title="Calibration leaderboard: the embedded suite")
+    shutil.copyfile(report.page, DOCS / "leaderboard.html")
+    for name in FIGURES:
+        shutil.copyfile(out / "report" / "figures" / f"{name}.png", DOCS / "images" / f"results-{name}.png")
+    page = DOCS / "results.md"
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    page.write_text(f"{before}{BEGIN}\n{section(out)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+def section(out: Path) -> str:
+    """What the page says of the run in `out`."""
+    results = read_results(out)
+    count = {name: results[name].nunique() for name in ("method", "dataset", "model")}
+    lines = [
+        f"{datetime.date.today():%d %B %Y}, version {__version__}: {count['method'] - 1} methods, "
+        f"{count['dataset']} datasets, {count['model']} models, {len(results.drop_duplicates(['dataset', 'model']))} "
+        "experiments.",
+        '<a href="leaderboard.html">The leaderboard</a> has every number: sort, filter, search, download.',
+        "",
+        findings(results),
+    ]
+    for kind, title in (("binary", "Two classes"), ("multiclass", "Three and more classes")):
+        (table,) = out.glob(f"report/*-{kind}/tables/change_by_draw_logloss.md")
+        lines += [f"### {title}", "", table.read_text(encoding="utf-8").strip(), ""]
+    lines += ["### Pictures", ""]
+    lines += [f"![{words}](images/results-{name}.png)\n" for name, words in FIGURES.items()]
+    return "\n".join(lines).rstrip()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("results", "site"), help="folder of the run")
+    main(parser.parse_args().out)
