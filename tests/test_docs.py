@@ -71,3 +71,13 @@ def test_every_public_name_has_an_example(name):
     found = {n: getattr(module, n) for n in names if not n.startswith("_") and n != "Calibrator"}  # an abstract base
     documented = {n: v for n, v in found.items() if inspect.isclass(v) or inspect.isroutine(v)}
     assert [n for n, v in documented.items() if ">>> " not in (inspect.getdoc(v) or "")] == []
+
+
+def test_the_results_page_says_when_it_was_made_and_the_readme_agrees_with_it():
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    made = page.split("<!-- benchmarks/results.py writes from here -->")[1].split("<!-- to here -->")[0]
+    assert re.search(r"\d\d \w+ 20\d\d, version \d+\.\d+", made)
+    assert (ROOT / "docs" / "leaderboard.html").stat().st_size < 1_500_000
+    said = re.search(r"Repeat it yourself: .*?\n\n", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    found = re.findall(r"by (0\.\d{3})", " ".join(made.split()))
+    assert re.findall(r"0\.\d{3}", said[0]) == found

@@ -117,9 +117,11 @@ def report(
             for contents in found:
                 typer.echo(f"{f'{contents.source}: ' if len(found) > 1 else ''}{contents.verdict.headline}.")
                 typer.echo("\n".join(contents.verdict.sentences))
+                if len(found) > 1:
+                    typer.echo()  # what is said of one file must not be read as said of the next
             if len(found) > 1:
                 apart = [f"{row.title} ({signed(row.difference.value)})" for row in compared(found) if row.apart]
-                typer.echo(f"Beyond chance differ: {', '.join(apart) or 'no metrics'}.")
+                typer.echo(f"They differ beyond chance in: {', '.join(apart) or 'nothing'}.")
             typer.echo(class_columns(rows.columns, rows.classes))
             typer.echo(f"Report: {output}")
 

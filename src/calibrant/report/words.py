@@ -28,8 +28,9 @@ BAD = 0.01
 #: Share of the gain below which what more rows bring is called little, and above which it could matter.
 LITTLE = 0.1
 LARGE = 0.2
-#: Classes named one by one.
+#: Classes named one by one, and the share of the costliest one's cost from which on they are.
 MOST_NAMED = 4
+NOTED = 0.01
 
 NO_EVIDENCE = "No evidence of miscalibration"
 MIXED_EVIDENCE = "Perhaps miscalibrated: the evidence is mixed"
@@ -203,8 +204,10 @@ def _off(frequencies: ClassFrequencies) -> list[int]:
     with np.errstate(divide="ignore", invalid="ignore"):
         known = np.where(observed > 0, observed * np.log(observed / expected), 0.0)
     cost = known - observed + expected
-    significant = np.flatnonzero(frequencies.p_value < ALPHA / len(expected))
-    return sorted(significant.tolist(), key=lambda column: -cost[column])
+    off = frequencies.p_value < ALPHA / len(expected)
+    # Very sure predictions make any difference significant: beside a class that is far off it is not worth a word.
+    off &= cost >= NOTED * np.where(off, cost, 0.0).max()
+    return sorted(np.flatnonzero(off).tolist(), key=lambda column: -cost[column])
 
 
 def _classes_off(names: Sequence[str], frequencies: ClassFrequencies) -> list[str]:
