@@ -50,7 +50,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         How often each label occurred in `fit`, counting weights.
     n_features_in_ : int
         Number of columns of the predictions seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of one name per column
         Column names, if `fit` saw a data frame whose column names are strings.
     """
 

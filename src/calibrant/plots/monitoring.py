@@ -8,9 +8,23 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from calibrant.deployment.monitoring.history import Record
-from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, PAPER, element, figure, line, marker, path, text
+from calibrant.plots.svg import (
+    AFTER,
+    BEFORE,
+    FAINT,
+    GRID,
+    PAPER,
+    element,
+    figure,
+    line,
+    marker,
+    path,
+    round_ticks,
+    text,
+    turned,
+)
 
-WIDTH, HEIGHT, LEFT, TOP = 560.0, 200.0, 58.0, 14.0
+WIDTH, HEIGHT, LEFT, TOP = 560.0, 200.0, 76.0, 14.0
 
 
 def evidence(records: Sequence[Record], alpha: float) -> str:
@@ -22,7 +36,11 @@ def evidence(records: Sequence[Record], alpha: float) -> str:
     ticks = [float(tick) for tick in range(math.ceil(low), math.floor(high) + 1)]
     ticks = ticks[:: max(1, math.ceil(len(ticks) / 6))]
     parts, at = _axes(
-        float(places[-1]), low, high, [(tick, f"10{_raised(int(tick))}") for tick in ticks], "labelled rows"
+        float(places[-1]),
+        low,
+        high,
+        [(tick, f"10{_raised(int(tick))}") for tick in ticks],
+        ("labelled rows", "evidence"),
     )
     y = at(0.0, limit)[1]
     parts.append(line(LEFT, y, LEFT + WIDTH, y, stroke=BEFORE, stroke_width=1.5, stroke_dasharray="5 4"))
@@ -39,9 +57,9 @@ def accuracies(records: Sequence[Record]) -> str:
     low, high = min([*expected, *observed]), max([*expected, *observed])
     margin = max(0.1 * (high - low), 0.01)
     low, high = max(0.0, low - margin), min(1.0, high + margin)
-    ticks = [(float(tick), f"{tick:.2f}") for tick in np.linspace(low, high, 5)]
+    ticks = [(float(tick), f"{tick:.2f}") for tick in round_ticks(low, high)]
     ends = np.cumsum([max(record.rows, record.labelled) for record in records])
-    parts, at = _axes(float(ends[-1]), low, high, ticks, "rows")
+    parts, at = _axes(float(ends[-1]), low, high, ticks, ("rows", "accuracy"))
     lines = [at(float(end), value) for end, value in zip(ends, expected)]
     parts.append(path([lines[0], *lines], fill="none", stroke=AFTER, stroke_width=2, stroke_linejoin="round"))
     for end, record in zip(ends, records):
@@ -54,7 +72,7 @@ Place = Callable[[float, float], tuple[float, float]]
 
 
 def _axes(
-    rows: float, low: float, high: float, ticks: Sequence[tuple[float, str]], name: str
+    rows: float, low: float, high: float, ticks: Sequence[tuple[float, str]], names: tuple[str, str]
 ) -> tuple[list[str], Place]:
     """A frame with a grid, and where a number of rows and a value lie in it."""
 
@@ -71,7 +89,8 @@ def _axes(
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         x = LEFT + WIDTH * share
         parts.append(text(x, TOP + HEIGHT + 16, f"{rows * share:,.0f}", text_anchor="middle", class_="tick"))
-    parts.append(text(LEFT + WIDTH / 2, TOP + HEIGHT + 34, name, text_anchor="middle", class_="axis"))
+    parts.append(text(LEFT + WIDTH / 2, TOP + HEIGHT + 34, names[0], text_anchor="middle", class_="axis"))
+    parts.append(turned(16, TOP + HEIGHT / 2, names[1]))
     return parts, at
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant.metrics.intervals import Estimate
 from calibrant.numerals import number, signed
 from calibrant.plots.style import shorten
-from calibrant.plots.svg import AFTER, BEFORE, FAINT, INK, element, figure, line, marker, text
+from calibrant.plots.svg import AFTER, BEFORE, FAINT, INK, element, figure, line, marker, round_ticks, text
 from calibrant.typing import AnyFloatArray
 
 #: Classes up to which the cells of the correction matrix are drawn one by one, with numbers.
@@ -49,19 +49,12 @@ def method_gains(saved: Mapping[str, Estimate], recommended: str) -> str:
         parts.append(marker(x(gain.value), y, colour, square=gain.value < 0, size=4.5))
     base = height + 4
     parts.append(line(left, base, left + width, base, stroke=FAINT))
-    for value in _ticks(low, high):
+    for value in round_ticks(low, high):
         parts.append(line(x(value), base, x(value), base + 4, stroke=FAINT))
         parts.append(text(x(value), base + 17, signed(value, 3), text_anchor="middle", class_="tick"))
     label = "log loss saved: right is better"
     parts.append(text(left + width / 2, base + 37, label, text_anchor="middle", class_="axis"))
     return figure(left + width + 24, base + 44, parts, "Log loss saved by each method, with intervals")
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    raw = (high - low) / 4
-    size = 10 ** np.floor(np.log10(raw))
-    step = float(min((m * size for m in (1, 2, 5, 10) if m * size >= raw), default=raw))
-    return [float(tick) for tick in np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step]
 
 
 def parts_bar(title: str, loss: float, calibration: float, refinement: float) -> str:

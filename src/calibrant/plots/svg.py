@@ -5,6 +5,7 @@ Coordinates are those of the drawing (y downwards). All text goes through `text`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -66,6 +67,25 @@ def marker(x: float, y: float, colour: str, *, square: bool, size: float = 3.5, 
     if square:
         return element("rect", x=x - size, y=y - size, width=2 * size, height=2 * size, fill=colour, **attributes)
     return element("circle", cx=float(x), cy=float(y), r=size, fill=colour, **attributes)
+
+
+def round_ticks(low: float, high: float) -> list[float]:
+    """About four round numbers between `low` and `high`.
+
+    Examples
+    --------
+    >>> [round(tick, 2) for tick in round_ticks(0.72, 0.9)]
+    [0.75, 0.8, 0.85, 0.9]
+    """
+    raw = (high - low) / 4
+    size = 10 ** math.floor(math.log10(raw))
+    step = min((m * size for m in (1, 2, 5, 10) if m * size >= raw), default=raw)
+    return [tick * step for tick in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def turned(x: float, y: float, words: str) -> str:
+    """The name of a vertical axis, read from below."""
+    return text(x, y, words, text_anchor="middle", class_="axis", transform=f"rotate(-90 {_short(x)} {_short(y)})")
 
 
 def figure(width: float, height: float, content: Sequence[str], title: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.metrics.axis import ScoreAxis
 from calibrant.metrics.corp import CorpCurve
 from calibrant.plots.style import shorten
-from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, PAPER, element, figure, line, marker, path, text
+from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, PAPER, element, figure, line, marker, path, text, turned
 from calibrant.plots.traces import Diagram, Trace, trace
 from calibrant.typing import AnyFloatArray
 
@@ -109,7 +109,7 @@ def reliability(table: CorpCurve, title: str, *, after: bool) -> str:
 
 
 def _sideways(words: str, middle: float) -> str:
-    return text(14, middle, words, text_anchor="middle", class_="axis", transform=f"rotate(-90 14 {middle})")
+    return turned(14, middle, words)
 
 
 def panel(name: str, before: Diagram, after: Diagram | None = None, axis: ScoreAxis | None = None) -> str:

@@ -48,6 +48,7 @@ def make_report(
     unranked: Sequence[str] = (),
     seed: int = 0,
     title: str = "Calibration leaderboard",
+    pictures: bool = True,
 ) -> Report:
     """Write tables, figures and the leaderboard page of benchmark results.
 
@@ -67,6 +68,8 @@ def make_report(
         Seed of the bootstrap.
     title : str
         Heading of the page.
+    pictures : bool
+        Whether the page holds the figures, too, which are most of its size.
 
     Returns
     -------
@@ -110,7 +113,7 @@ def make_report(
         tables["methods"].frame,
         tests=tests,
         notes=notes,
-        parts=shown,
+        parts=shown if pictures else (),
         provenance=Provenance(shlex.join(sys.argv), installed_versions(("matplotlib", "jinja2")), runs),
         title=title,
     )

@@ -82,11 +82,9 @@ def findings(results: pd.DataFrame | list[dict[str, Any]]) -> str:
     300. With 100 rows 1 of 2 methods makes it worse.
     """
     results, _ = with_baseline(pd.DataFrame(results))
-    text = ""
-    for _, rows in split_results(results):
-        if has_draws(rows) and not (rows["labels"] == "drawn").all():
-            text += _wrapped(_found(rows))
-    return text
+    parts = (rows for _, rows in split_results(results))
+    told = [_found(rows) for rows in parts if has_draws(rows) and not (rows["labels"] == "drawn").all()]
+    return "\n".join(map(_wrapped, told))
 
 
 def _found(rows: pd.DataFrame) -> str:

@@ -84,9 +84,9 @@ class HistogramCalibrator(BinaryMethod):
 
     Attributes
     ----------
-    edges_ : ndarray of shape (n_bins_ + 1,)
+    edges_ : ndarray of shape (bins + 1,)
         Bin edges (two classes).
-    values_ : ndarray of shape (n_bins_,)
+    values_ : ndarray of shape (bins,)
         Calibrated probability of each bin (two classes).
     closed_ : {"right", "left"}
         The side on which bins hold their edge: left in calibrators stored by version 0.1.0.

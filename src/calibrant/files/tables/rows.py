@@ -106,6 +106,7 @@ class RowReader:
     def find(self, labels: Sequence[Any] | None = None) -> ProbabilityColumns:
         """The probability columns and the labels they stand for; `labels` are those known beforehand."""
         self.table.require(self.layout.reserved)
+        known = labels is not None
         if labels is None:
             labels = self._labels_seen()
         found = find_columns(
@@ -119,7 +120,7 @@ class RowReader:
         )
         found = replace(found, style=self.style(found.names))
         if found.by_order:
-            self._check_order(found)
+            self._check_order(found, known=known)
         return found
 
     def style(self, names: Sequence[str]) -> NumberStyle:
@@ -135,8 +136,8 @@ class RowReader:
             )
         return style
 
-    def _check_order(self, columns: ProbabilityColumns) -> None:
-        """Say that names do not tell the classes; refuse if the data support another order."""
+    def _check_order(self, columns: ProbabilityColumns, *, known: bool) -> None:
+        """Say that names do not tell the classes; refuse if the data support another order than the `known` one."""
         pairs = _pairs(columns.names, columns.classes)
         batch = next(self.table.batches([*columns.names, *self.layout.reserved], skip_errors=True), None)
         if self.layout.label is not None and batch is not None:
@@ -150,7 +151,10 @@ class RowReader:
                     f"{_pairs(columns.names, [columns.classes[j] for j in better])}",
                     "classes" if len(columns.names) > 1 else "two_classes",
                 )
-        self.notes.append((f"the classes were taken in sorted order: {pairs}", "order"))
+        if known:
+            self.notes.append((f"the columns were taken in the order of the calibrator's classes: {pairs}",))
+        else:
+            self.notes.append((f"the classes were taken in sorted order: {pairs}", "order"))
 
     def _labels_seen(self) -> list[Any]:
         seen: dict[Any, None] = {}
