@@ -55,7 +55,8 @@ def _help(command: Any, name: str, parent: Any = None) -> list[str]:
     lines = [f"## {context.command_path}", "", "```text", command.get_help(context).rstrip(), "```", ""]
     if hasattr(command, "list_commands"):
         for inner in command.list_commands(context):
-            lines += _help(command.get_command(context, inner), inner, context)
+            # Resolved as when it is called: before that, a command is a name without options.
+            lines += _help(command.resolve_command(context, [inner])[1], inner, context)
     return lines
 
 
