@@ -46,8 +46,8 @@ class BoostingOptions:
     columns: int = 4
     pairs: int = 4
     share: float = 0.5
-    patience: int = 20
-    bins: int = 64
+    patience: int = 10
+    bins: int = 32
 
 
 @dataclass
