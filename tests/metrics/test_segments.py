@@ -44,3 +44,22 @@ def test_calibrated_predictions_have_no_error_to_speak_of_in_small_segments():
 def test_segments_of_another_length_are_refused():
     with pytest.raises(ValueError, match=r"segments has shape \(2,\), expected \(3,\)"):
         segment_calibration([0, 1, 0], [0.2, 0.7, 0.4], ["a", "b"])
+
+
+def test_weights_are_repetitions_and_votes_weights():
+    rng = np.random.default_rng(3)
+    p, segments = rng.dirichlet(np.ones(3), size=80), rng.choice(["a", "b"], 80)
+    votes = rng.integers(0, 3, (80, 3))
+    weight = rng.integers(0, 3, 80)
+    rows, label = np.nonzero(votes)
+    times = (votes * weight[:, None])[rows, label]
+    expected = segment_calibration(
+        np.repeat(label, times), np.repeat(p[rows], times, axis=0), np.repeat(segments[rows], times)
+    )
+    for found in (
+        segment_calibration(votes, p, segments, sample_weight=weight),
+        segment_calibration(label, p[rows], segments[rows], sample_weight=times),
+    ):
+        assert found.segments == expected.segments
+        for name in ("rows", "predicted", "observed", "p_value", "error"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)

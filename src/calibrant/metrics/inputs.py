@@ -7,7 +7,7 @@ are (no logarithm, no copy of a large table) and plain column numbers as labels 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,12 +31,16 @@ def check_level(level: Any) -> float:
 
 @dataclass(frozen=True)
 class Forecasts:
-    """Validated predictions: rows of `proba` sum to one, `y` holds column numbers, zero weights are gone."""
+    """Validated predictions: rows of `proba` sum to one, `y` holds column numbers, zero weights are gone.
+
+    `rows` are the rows of the input that these come from, if they are not all of them once, in their order.
+    """
 
     proba: AnyFloatArray
     y: AnyIntArray
     weight: AnyFloatArray | None
     classes: NDArray[Any]
+    rows: AnyIntArray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -81,6 +85,7 @@ def check_predictions(
     if y_true is None:
         raise ValueError("y_true is None: labels are needed.")
     array, names = as_matrix(y_prob, METRIC)
+    rows = None
     if is_matrix(y_true):
         k = array.shape[1] if array.ndim == 2 and array.shape[1] > 1 else 2
         rows, y_true, sample_weight = repeated_rows(y_true, len(array), k, sample_weight, classes, METRIC)
@@ -91,8 +96,11 @@ def check_predictions(
     if order is not None:
         proba = np.ascontiguousarray(proba[:, order])
     weight = check_sample_weight(sample_weight, len(y))
-    data = Forecasts(proba, y, weight, named)
-    return data if weight is None or weight.all() else data.take(weight > 0)
+    data = Forecasts(proba, y, weight, named, rows)
+    if weight is None or weight.all():
+        return data
+    kept = np.flatnonzero(weight)
+    return replace(data.take(kept), rows=kept if rows is None else rows[kept])
 
 
 def _labels(y_true: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import erfc
 
 from calibrant.docs import describe_parameters
-from calibrant.inputs.predictions import to_numpy
+from calibrant.inputs.predictions import as_matrix, to_numpy
 from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.tabular import Tabular
 from calibrant.threads import limited
@@ -34,7 +34,7 @@ class SegmentCalibration(Tabular):
     classes : tuple
         Labels, in the order of the columns.
     rows : ndarray of shape (m,)
-        Rows of each segment.
+        Rows of each segment, counting weights.
     predicted, observed : ndarray of shape (m, k)
         Mean probability and frequency of each class in each segment.
     p_value : ndarray of shape (m,)
@@ -89,6 +89,7 @@ def segment_calibration(
     y_prob: ArrayLike,
     segments: ArrayLike,
     *,
+    sample_weight: ArrayLike | None = None,
     classes: Sequence[Any] | None = None,
 ) -> SegmentCalibration:
     """Calibration in the large of every segment, the worst of them, and the multicalibration error.
@@ -109,23 +110,26 @@ def segment_calibration(
     >>> found.worst, round(found.error, 2)
     ('west', 0.1)
     """
-    data = check_predictions(y_true, y_prob, None, classes)
+    data = check_predictions(y_true, y_prob, sample_weight, classes)
     values = to_numpy(segments, "segments")
-    if values.shape != (data.n_rows,):
-        raise ValueError(f"segments has shape {values.shape}, expected ({data.n_rows},): one segment per row.")
+    n = len(as_matrix(y_prob)[0])
+    if values.shape != (n,):
+        raise ValueError(f"segments has shape {values.shape}, expected ({n},): one segment per row.")
+    values = values if data.rows is None else values[data.rows]
     names, place = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)
     p, k, m = np.asarray(data.proba, dtype=np.float64), data.n_classes, len(names)
+    counts = np.ones(data.n_rows) if data.weight is None else data.weight
 
     def sums(columns: FloatArray) -> FloatArray:
-        return np.column_stack([np.bincount(place, column, minlength=m) for column in columns.T])
+        return np.column_stack([np.bincount(place, counts * column, minlength=m) for column in columns.T])
 
-    rows = np.bincount(place, minlength=m).astype(np.float64)
+    rows = np.bincount(place, counts, minlength=m).astype(np.float64)
     predicted, observed = sums(p) / rows[:, None], sums(np.eye(k)[data.y]) / rows[:, None]
     variance = sums(p * (1.0 - p)) / rows[:, None] ** 2
     difference = observed - predicted
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(np.abs(difference) <= 1e-9, 0.0, np.abs(difference) / np.sqrt(variance)).max(axis=1)
-    square = float(rows @ (difference**2 - variance).sum(axis=1)) / data.n_rows
+    square = float(rows @ (difference**2 - variance).sum(axis=1)) / float(counts.sum())
     order = np.argsort(-rows, kind="stable")
     return SegmentCalibration(
         tuple(names[order].tolist()),

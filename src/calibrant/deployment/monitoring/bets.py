@@ -65,7 +65,9 @@ def log_ratios(p: FloatArray, y: IntArray, tolerance: float = 0.0) -> FloatArray
     shifts = np.empty((len(columns), len(SHIFTS)))
     for i, shift in enumerate(SHIFTS):
         presumed = np.copysign(tolerance, shift)
-        change = np.log1p(of_bets * np.expm1(presumed + shift)) - np.log1p(of_bets * np.expm1(presumed))
+        change = np.log1p(of_bets * np.expm1(presumed + shift))
+        if tolerance:
+            change -= np.log1p(of_bets * np.expm1(presumed))
         shifts[:, i] = shift * occurred - change.sum(axis=0)
     x = log_probabilities(p)
     rows = np.arange(len(p))

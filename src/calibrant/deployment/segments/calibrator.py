@@ -191,7 +191,9 @@ class SegmentedCalibrator(BySegment):
         self.gain_, self.gain_error_ = found.gain, found.gain_error
         self.intercept_, self.slope_ = (np.ascontiguousarray(part.T) for part in np.split(found.theta, 2, axis=1))
         self._keep_trees(found.trees)
-        self.errors_, self.worst_ = worst_segments(np.exp(z), softmax(found.held), y, levels, self.segment_columns_)
+        self.errors_, self.worst_ = worst_segments(
+            np.exp(z), softmax(found.held), y, weight, levels, self.segment_columns_
+        )
 
     def _n_levels(self) -> int:
         return sum(map(count_levels, self.segment_columns_.values())) + len(self.cells_)

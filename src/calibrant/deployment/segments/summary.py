@@ -22,18 +22,28 @@ class Findings(NamedTuple):
     worst: list[tuple[Any, ...]]
 
 
-def worst_segments(before: FloatArray, after: FloatArray, y: IntArray, levels: IntArray, columns: Columns) -> Findings:
+def worst_segments(
+    before: FloatArray,
+    after: FloatArray,
+    y: IntArray,
+    weight: FloatArray | None,
+    levels: IntArray,
+    columns: Columns,
+) -> Findings:
     """What the global map gets wrong, with probabilities `before` and `after` of rows held out."""
     found: list[tuple[Any, ...]] = []
     errors = []
     for column, (name, values) in zip(levels.T, columns.items()):
-        then, now = (segment_calibration(y, p, column, classes=range(before.shape[1])) for p in (before, after))
+        then, now = (
+            segment_calibration(y, p, column, sample_weight=weight, classes=range(before.shape[1]))
+            for p in (before, after)
+        )
         # The error after the correction is left out: over all folds together held-out means agree too well.
         errors.append((name, then.error))
         for i, code in enumerate(then.segments):
             j = 1 if before.shape[1] == 2 else int(np.argmax(np.abs(then.observed[i] - then.predicted[i])))
             shares = [float(share[i, j]) for share in (then.observed, then.predicted, now.predicted)]
-            found.append((float(then.p_value[i]), level_name(name, values, code), int(then.rows[i]), j, *shares))
+            found.append((float(then.p_value[i]), level_name(name, values, code), round(then.rows[i]), j, *shares))
     return Findings(errors, sorted(found)[:_WORST])
 
 
