@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
@@ -51,6 +52,7 @@ def test_onnx_of_trees_single_precision_and_facts(tmp_path):
     facts = {prop.key: prop.value for prop in onnx.load(tmp_path / "cal.onnx").metadata_props}
     assert facts["classes"] == "[0, 1, 2]"
     assert facts["method"] == "SMSCalibrator"
+    assert facts["version"] == f"calibrant {calibrant.__version__}"
     assert "largest difference" in facts["parity"]
 
 
@@ -133,7 +135,9 @@ def test_torch_module_is_scripted_exported_and_saved(name, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.testing.assert_close(torch.jit.script(module)(x), expected, rtol=0, atol=1e-14)
-    program = torch.export.load(tmp_path / "cal.pt2")
+    files = {"calibrant.json": ""}
+    program = torch.export.load(tmp_path / "cal.pt2", extra_files=files)
+    assert "largest difference" in json.loads(files["calibrant.json"])["parity"]
     torch.testing.assert_close(program.module()(x[:7]), module(x[:7]), rtol=0, atol=1e-14)
 
 

@@ -6,7 +6,6 @@ precision inside, whatever goes in and comes out: rounded, a value may get the o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from functools import singledispatchmethod
 from typing import Any
@@ -22,6 +21,7 @@ from calibrant.steps.decisions import decides
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import NotSupportedError, check_precision, pieces
 from calibrant.writers.onnx_nodes import IR_VERSION, OPSET, Nodes, code
+from calibrant.writers.source import facts
 from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability, in double precision.
@@ -254,13 +254,7 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
         ir_version=IR_VERSION,
         producer_name="calibrant",
     )
-    facts = {
-        "classes": json.dumps(fitted.classes),
-        "method": fitted.method,
-        "input": "logits" if fitted.logits else "probabilities",
-        "parity": " ".join(notes),
-    }
-    onnx.helper.set_model_props(model, facts)
+    onnx.helper.set_model_props(model, facts(fitted, notes))
     onnx.checker.check_model(model, full_check=True)
     return model
 

@@ -179,7 +179,9 @@ def prepare(x):
     if len(x) != len(CLASSES) or not all(0.0 <= v{most or " < float('inf')"} for v in x) or not {check}:
         raise ValueError(f"not probabilities of {{len(CLASSES)}} classes: {{x}}")
     x = [v / (top if top > 2.0 else 1.0) for v in x]
-    total = sum(x)
+    total = 0.0
+    for v in x:  # sum() rounds in another way in newer versions of Python
+        total += v
     return [max(v / total, FLOOR) for v in x]"""
 
 

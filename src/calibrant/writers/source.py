@@ -5,12 +5,14 @@ Each list of steps becomes a function that calls one small function per step; on
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from calibrant import __version__
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps import Steps
@@ -102,6 +104,17 @@ def wrapped(numbers: list[str], indent: str = "    ", width: int = 110) -> str:
             line = ""
         line += f"{number}, "
     return "\n".join(indent + item for item in [*lines, line.rstrip()])
+
+
+def facts(fitted: Map, notes: Iterable[str]) -> dict[str, str]:
+    """What a file that is no source code says about itself, in its metadata."""
+    return {
+        "classes": json.dumps(fitted.classes),
+        "method": fitted.method,
+        "version": f"calibrant {__version__}",
+        "input": "logits" if fitted.logits else "probabilities",
+        "parity": " ".join(notes),
+    }
 
 
 def title(fitted: Map) -> str:

@@ -78,7 +78,7 @@ def check_names(names: Iterable[str], what: str) -> list[str]:
     for name in found:
         if not name or re.search("[\0\ud800-\udfff]", name):
             raise ValueError(
-                f"{name!r} cannot be the name of {what}: it is empty or holds a character that SQL has not."
+                f"{name!r} cannot be the name of {what}: it is empty or holds a character that SQL does not allow."
             )
         if found.count(name) > 1:
             raise ValueError(f"{name!r} is the name of more than one {what}: give them different names.")

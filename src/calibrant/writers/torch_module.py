@@ -6,6 +6,7 @@ It follows the precision of its buffers (double at first), runs on any device, u
 
 # Annotations are no texts here: TorchScript reads them.
 import io
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,6 +20,7 @@ from calibrant.steps.decisions import decides
 from calibrant.steps.torch_modules import sequence
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import check_precision
+from calibrant.writers.source import facts
 
 #: Largest difference of a probability, in double precision.
 TOLERANCE = 1e-12
@@ -34,7 +36,7 @@ class CalibrationModule(nn.Module):
     def __init__(self, fitted: Map, notes: Iterable[str] = ()) -> None:
         super().__init__()
         self.classes = [str(label) for label in fitted.classes]
-        self.notes = list(notes)
+        self.facts = facts(fitted, notes)
         self.logits = fitted.logits
         self.renormalize = fitted.renormalize
         self.single: bool = False
@@ -132,12 +134,16 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
 
 
 def to_bytes(written: CalibrationModule) -> bytes:
-    """A file for `torch.export.load`, which needs no calibrant; for any number of rows."""
+    """A file for `torch.export.load`, which needs no calibrant; for any number of rows.
+
+    Its extra file ``calibrant.json`` holds classes, method, version and parity.
+    """
     buffer = io.BytesIO()
     precision = torch.float32 if written.single else torch.float64
     rows = torch.full((3, len(written.columns)), 1.0 / len(written.columns), dtype=precision)
     batch = torch.export.Dim("batch", min=1)
-    torch.export.save(torch.export.export(written, (rows,), dynamic_shapes=({0: batch},)), buffer)
+    program = torch.export.export(written, (rows,), dynamic_shapes=({0: batch},))
+    torch.export.save(program, buffer, extra_files={"calibrant.json": json.dumps(written.facts)})
     return buffer.getvalue()
 
 
