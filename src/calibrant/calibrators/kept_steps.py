@@ -44,7 +44,7 @@ def kept_steps(calibrator: KeptSteps, make: Callable[[Any], list[Step]]) -> list
 
 
 def _forget(calibrator: KeptSteps) -> None:
-    made = _MADE.pop(calibrator, None)
+    made = _MADE.pop(calibrator, None) if _MADE else None
     for owner in made.owners if made else ():
         _forget(owner)
 

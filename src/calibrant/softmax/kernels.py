@@ -242,48 +242,34 @@ def own_sums(residual, own, out):  # type: ignore[no-untyped-def]
 
 
 def logistic_derivatives(
-    offset: FloatArray, features: FloatArray, theta: FloatArray, y: IntArray, weight: FloatArray
+    offset: FloatArray | None, features: FloatArray, theta: FloatArray, y: IntArray, weight: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Loss sum, gradient and Hessian of two classes of which only the second has coefficients, in one pass."""
-    d = len(features)
-    gradient, hessian = np.zeros(d), np.zeros((d, d))
-    loss = _logistic_derivatives(offset, features, theta, y, weight, _chunks(3), gradient, hessian)
-    return loss, gradient, hessian
+    """Loss sum, gradient and Hessian of the log-odds ``offset + theta · features``, for labels 0 and 1.
+
+    Only what needs an exponential is compiled: sums over a handful of features BLAS does as well.
+    """
+    d, n = features.shape
+    z = theta @ features
+    if offset is not None:
+        z += offset
+    curvature, factors = np.empty(n), np.empty((d + 1, n))
+    loss = _logistic_rows(z, y, weight, factors[d], curvature)
+    np.multiply(features, curvature, out=factors[:d])
+    sums = factors @ features.T  # one product for both is faster than two
+    return loss, sums[d], sums[:d]
 
 
 @jit()
-def _logistic_derivatives(offset, features, theta, y, weight, buffer, gradient, hessian):  # type: ignore[no-untyped-def]
-    d, n = features.shape[0], np.uint64(features.shape[1])
-    z, residual, curvature = buffer[0], buffer[1], buffer[2]
+def _logistic_rows(z, y, weight, residual, curvature):  # type: ignore[no-untyped-def]
     loss = 0.0
-    for start in range(_ZERO, n, _CHUNK):
-        m = min(_CHUNK, n - start)
-        for i in range(m):
-            z[i] = offset[1, start + i] - offset[0, start + i]
-        for q in range(d):
-            for i in range(m):
-                z[i] += theta[q] * features[q, start + i]
-        for i in range(m):
-            small = exp(-abs(z[i]))
-            lesser = small / (1.0 + small)
-            w = weight[start + i]
-            residual[i] = w * ((1.0 - lesser if z[i] > 0.0 else lesser) - y[start + i])
-            curvature[i] = w * lesser * (1.0 - lesser)
-            margin = -z[i] if y[start + i] == 1 else z[i]
-            loss += w * (max(margin, 0.0) + (log(1.0 + small) if small > 1e-8 else small))
-        for q in range(d):
-            total = 0.0
-            for i in range(m):
-                total += residual[i] * features[q, start + i]
-            gradient[q] += total
-            for s in range(q + 1):
-                total = 0.0
-                for i in range(m):
-                    total += curvature[i] * features[q, start + i] * features[s, start + i]
-                hessian[q, s] += total
-    for q in range(d):
-        for s in range(q):
-            hessian[s, q] = hessian[q, s]
+    for i in range(np.uint64(z.shape[0])):
+        small = exp(-abs(z[i]))
+        lesser = small / (1.0 + small)
+        w = weight[i]
+        residual[i] = w * ((1.0 - lesser if z[i] > 0.0 else lesser) - y[i])
+        curvature[i] = w * lesser * (1.0 - lesser)
+        margin = -z[i] if y[i] == 1 else z[i]
+        loss += w * (max(margin, 0.0) + (log(1.0 + small) if small > 1e-8 else small))
     return loss
 
 

@@ -69,7 +69,7 @@ def unlabelled(features: FloatArray, beta: FloatArray, weight: FloatArray | None
 
     n = features.shape[1]
     w = np.ones(n) if weight is None else weight
-    return logistic_derivatives(np.zeros((2, n)), features, beta, np.zeros(n, dtype=np.int64), w)
+    return logistic_derivatives(None, features, beta, np.zeros(n, dtype=np.int64), w)
 
 
 @dataclass

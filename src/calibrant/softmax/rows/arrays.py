@@ -179,9 +179,8 @@ class ArrayProblem(SoftmaxProblem):
         from calibrant.softmax.kernels import logistic_derivatives, scaled_derivatives
 
         if self.n_classes == 2:  # by the kernel that binary methods need anyway: one less to compile
-            odds = self.offset[1:] - self.offset[:1]
-            scale = np.array([float(alpha)])
-            loss, slope, bend = logistic_derivatives(np.zeros_like(self.offset), odds, scale, self.y, self.row_weight)
+            odds, scale = (self.offset[1] - self.offset[0])[None], np.array([float(alpha)])
+            loss, slope, bend = logistic_derivatives(None, odds, scale, self.y, self.row_weight)
             return loss, float(slope[0]), float(bend[0, 0])
         return scaled_derivatives(self.offset, float(alpha), self.y, self.row_weight)
 
@@ -199,7 +198,8 @@ class ArrayProblem(SoftmaxProblem):
         if self.n_classes == 2 and self.first_free == 1 and not self.n_own:
             from calibrant.softmax.kernels import logistic_derivatives
 
-            loss, gradient, hessian = logistic_derivatives(self.offset, self.shared, theta[0], self.y, self.row_weight)
+            odds = self.offset[1] - self.offset[0]
+            loss, gradient, hessian = logistic_derivatives(odds, self.shared, theta[0], self.y, self.row_weight)
             return float(loss), gradient[None], hessian
         return super().derivatives(theta)
 

@@ -28,6 +28,8 @@ NEGLIGIBLE = 1e-10
 #: directions without curvature (collinear features, a class that is never predicted), and must not make a step.
 ROUNDING = 1e-13
 
+_EPSILON = float(np.finfo(np.float64).eps)
+
 Answer = tuple[float, FloatArray, FloatArray]
 Derivatives = Callable[[FloatArray], Answer]
 
@@ -114,7 +116,7 @@ def newton_search(
         while t > SHORTEST:
             value, *at = yield theta + t * step
             # Rounding of the objective is forgiven: at the optimum no step decreases it measurably.
-            if value <= objective + ARMIJO * t * slope + np.finfo(np.float64).eps * abs(objective):
+            if value <= objective + ARMIJO * t * slope + _EPSILON * abs(objective):
                 break
             t /= 2.0
         else:

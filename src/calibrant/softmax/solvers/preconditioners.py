@@ -17,6 +17,7 @@ from calibrant.typing import FloatArray
 MANY_FEATURES = 20
 #: Relative size of what is added to a block's diagonal so that directions without curvature can be inverted.
 _FLOOR = 1e-10
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 class Factored:
@@ -29,7 +30,7 @@ class Factored:
         diagonal = np.einsum("ii->i", hessian)
         diagonal += curvature.ravel()
         # Features of very different size (x² beside 1) are brought to one scale, so that one jitter serves all.
-        self._scale = 1.0 / np.sqrt(np.maximum(diagonal, np.finfo(np.float64).tiny))
+        self._scale = 1.0 / np.sqrt(np.maximum(diagonal, _TINY))
         hessian *= self._scale
         hessian *= self._scale[:, None]
         jitter = 1e-14
@@ -53,7 +54,7 @@ class ClassBlocks:
     def __init__(self, blocks: FloatArray, curvature: FloatArray) -> None:
         blocks = blocks.copy()
         diagonal = np.einsum("jqq->jq", blocks)
-        diagonal += curvature + _FLOOR * diagonal.max(axis=1, keepdims=True) + np.finfo(np.float64).tiny
+        diagonal += curvature + _FLOOR * diagonal.max(axis=1, keepdims=True) + _TINY
         self._inverse = np.linalg.inv(blocks)
 
     def solve(self, residual: FloatArray) -> FloatArray:
@@ -75,9 +76,9 @@ class ClassMeans:
 
     def __init__(self, moments: ClassMoments, curvature: FloatArray) -> None:
         scale, first, square = moments
-        mean = first / np.maximum(scale, np.finfo(np.float64).tiny)[:, None]
+        mean = first / np.maximum(scale, _TINY)[:, None]
         variance = np.maximum(square - first * mean, _FLOOR * square)
-        self._inverse = 1.0 / (curvature + variance + np.finfo(np.float64).tiny)
+        self._inverse = 1.0 / (curvature + variance + _TINY)
         self._solved = mean * self._inverse
         self._factor = scale / (1.0 + scale * np.einsum("jq,jq->j", mean, self._solved))
 
