@@ -70,7 +70,7 @@ def tensor_log_probabilities(
         x = x / x.sum(1, keepdim=True)
     else:
         x = x / sums
-    return torch.log(x).clamp(min=LOG_FLOOR)
+    return torch.log(x).clamp_(min=LOG_FLOOR)
 
 
 def _usable(x: Tensor, sums: Tensor, *, logits: bool, renormalize: bool, rounding: float) -> Tensor:

@@ -106,5 +106,6 @@ class TorchRows(SummedRows):
 
 
 def _row_major(part: Any) -> Tensor | None:
-    """Features of class-major tensors, rows first."""
-    return None if part is None else part.transpose(-1, -2).contiguous()
+    """Features of class-major tensors, rows first; all classes of a row are neighbours."""
+    rows = None if part is None else part.transpose(-1, -2)
+    return rows if rows is None or rows.stride(-1) == 1 else rows.contiguous()

@@ -85,6 +85,8 @@ class TorchProblem(SoftmaxProblem):
         self.shape = (k - first_free, self.n_shared + self.n_own)
         self.wide = widest_dtype(offset.device)
         self.precision = float(torch.finfo(offset.dtype).eps)
+        #: What every row weighs, if they all weigh the same: sums are multiplied by it, not rows.
+        self.even_weight = 1.0 / n if weight is None else None
         counts = torch.ones(n, dtype=self.wide, device=offset.device) if weight is None else weight.to(self.wide)
         self.total_weight = float(counts.sum())
         self.share = counts / self.total_weight
@@ -125,6 +127,12 @@ class TorchProblem(SoftmaxProblem):
             self._target = to_numpy(sums[self.first_free :])
         return self._target
 
+    def logits(self, values: Tensor, rows: slice) -> Tensor:
+        """The logits (rows × classes) at coefficients on the device."""
+        if not (self.n_own or self.first_free):
+            return torch.addmm(self.offset[rows], self.shared[rows], values.T)
+        return self.linear(values, rows).add_(self.offset[rows])
+
     def linear(self, values: Tensor, rows: slice) -> Tensor:
         """The change of the logits (rows × classes) that coefficients on the device make."""
         shared, own = values[:, : self.n_shared], values[:, self.n_shared :]
@@ -135,13 +143,17 @@ class TorchProblem(SoftmaxProblem):
             return free
         return torch.cat([free.new_zeros((len(free), self.first_free)), free], 1)
 
-    def adjoint(self, residual: Tensor, rows: slice) -> Tensor:
-        """Sums over some rows of weighted residuals (rows × classes) times features."""
+    def adjoint(self, residual: Tensor, rows: slice, *, overwrite: bool = False) -> Tensor:
+        """Sums over some rows of their weights times residuals (rows × classes) times features."""
+        if self.even_weight is None:
+            weight = self.row_weight[rows, None]
+            residual = residual.mul_(weight) if overwrite else residual * weight
         residual = residual[:, self.first_free :]
         parts = [residual.T @ self.shared[rows]] if self.n_shared else []
         for m in range(self.n_own):
             parts.append((residual * self.own[m, rows, self.first_free :]).sum(0)[:, None])
-        return torch.cat(parts, 1)
+        sums = parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+        return sums if self.even_weight is None else sums.mul_(self.even_weight)
 
     def largest_change(self, theta: FloatArray) -> float:
         values = self.to_device(theta)
@@ -153,7 +165,7 @@ class TorchProblem(SoftmaxProblem):
         moves, values = bool(theta.any()), self.to_device(theta)
         loss = torch.zeros((), dtype=self.wide, device=self.offset.device)
         for rows in self.blocks():
-            z = self.linear(values, rows).add_(self.offset[rows]) if moves else self.offset[rows]
+            z = self.logits(values, rows) if moves else self.offset[rows]
             log_p = torch.log_softmax(z, 1)
             loss -= self.share[rows] @ log_p.gather(1, self.y[rows, None])[:, 0].to(self.wide)
             torch.exp(log_p, out=p[rows])
@@ -205,7 +217,7 @@ class TorchPoint(Point):
         problem = self.problem
         sums = self._zeros(*problem.shape)
         for rows in problem.blocks():
-            sums += problem.adjoint(self.p[rows] * problem.row_weight[rows, None], rows)
+            sums += problem.adjoint(self.p[rows], rows)
         return to_numpy(sums) - problem.target
 
     def hessian_vector_product(self, direction: FloatArray) -> FloatArray:
@@ -213,8 +225,8 @@ class TorchPoint(Point):
         sums, values = self._zeros(*problem.shape), problem.to_device(direction)
         for rows in problem.blocks():
             p, d = self.p[rows], problem.linear(values, rows)
-            d.sub_(torch.linalg.vecdot(p, d)[:, None]).mul_(p).mul_(problem.row_weight[rows, None])
-            sums += problem.adjoint(d, rows)
+            d.sub_(torch.linalg.vecdot(p, d)[:, None]).mul_(p)
+            sums += problem.adjoint(d, rows, overwrite=True)
         return to_numpy(sums)
 
     def _class_features(self, rows: slice) -> Tensor:
@@ -283,13 +295,13 @@ class TorchPoint(Point):
         n = problem.n_rows
         drawn = np.sort(rng.choice(n, max(1, round(share * n)), replace=False))
         rows = torch.as_tensor(drawn, device=self.p.device)
-        weight = problem.share[rows]
+        weight = None if problem.even_weight is not None else problem.share[rows]
         some = TorchProblem(
             problem.y[rows],
             problem.offset[rows],
             shared=problem.shared[rows],
             own=problem.own[:, rows],
-            weight=weight * (problem.total_weight / weight.sum()),
+            weight=weight,
             first_free=problem.first_free,
         )
         return TorchPoint(some, self.p[rows], np.nan)
