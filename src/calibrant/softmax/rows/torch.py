@@ -149,7 +149,7 @@ class TorchProblem(SoftmaxProblem):
             weight = self.row_weight[rows, None]
             residual = residual.mul_(weight) if overwrite else residual * weight
         residual = residual[:, self.first_free :]
-        parts = [residual.T @ self.shared[rows]] if self.n_shared else []
+        parts = [(self.shared[rows].T @ residual).T] if self.n_shared else []
         for m in range(self.n_own):
             parts.append((residual * self.own[m, rows, self.first_free :]).sum(0)[:, None])
         sums = parts[0] if len(parts) == 1 else torch.cat(parts, 1)
