@@ -146,7 +146,8 @@ def rows_needed(table: pd.DataFrame, needed: pd.DataFrame, methods: pd.DataFrame
 
 def rows_to_match(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Any:
     """Draw the table `rows_to_match`: what the others need to gain what its leader gains with 30, 100, ... rows."""
-    names = _by_mean(table, methods, "rows", next(iter(metrics)), ascending=True)
+    present = set(Methods.from_table(methods).present(table["method"].tolist()))
+    names = [name for name in table["method"].unique() if name in present]
     if not names:
         return empty_figure("no other method to compare with the best one")
     ends = float(table["draw"].min()), float(table["draw"].max())
@@ -159,7 +160,8 @@ def rows_to_match(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str,
         limits=(-0.5, 1.0),
         colours="YlOrRd",
         shade="tenfold",
-        title=f"Calibration rows needed to gain what {plain(str(table['leader'].iloc[0]))} gains with ... rows",
+        title=f"Calibration rows needed to gain what {plain(str(table['leader'].iloc[0]))} gains\n"
+        "with the number of rows above",
     )
 
 
