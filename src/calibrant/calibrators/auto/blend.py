@@ -17,7 +17,7 @@ from calibrant.typing import FloatArray, IntArray
 _STEPS = 200
 #: The most nats that a single row can add to the evidence against the original predictions, so that one exact zero
 #: does not decide.
-_MOST_EVIDENCE = 3.0
+_MOST_EVIDENCE = 2.0
 
 
 def log_losses(z: FloatArray, y: IntArray) -> FloatArray:

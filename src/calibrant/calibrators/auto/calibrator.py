@@ -50,7 +50,7 @@ from calibrant.typing import FloatArray, IntArray
 #: Strength of the blend's prior, in observations.
 _BLEND_STRENGTH = 3.0
 #: Nats of evidence against the predictions as they are from which on they get no share.
-_OVERWHELMING = 15.0
+_OVERWHELMING = 8.0
 #: Below this weight trees change nothing that could be measured, and are not stored.
 _LEAST_TREES = 1e-3
 #: Knots of the increasing map of two classes.
