@@ -1,8 +1,9 @@
 """The correction of a global map by segment: levels first, trees on top, each shrunk by how sure its gain is.
 
 Everything is judged on rows held out. A part that saves g of log loss there, with a standard error of e, keeps the
-share ``1 - (e / g)²`` of its way from the global map, and nothing if g is below e: what chance alone would make of the
-gain is e, and the best share of a step is one less the part of its squared length that is noise.
+share ``1 - 2 (e / g)²`` of its way from the global map, and nothing if that is negative: the best share of an estimated
+step is one less the part of its squared length that is noise, and e² is too little for noise, since g is the best of
+several strengths or numbers of trees.
 """
 
 from __future__ import annotations
@@ -94,10 +95,10 @@ def kept_share(gain: float, error: float) -> float:
 
     Examples
     --------
-    >>> kept_share(0.02, 0.01), kept_share(0.01, 0.02), kept_share(-0.1, 0.01)
-    (0.75, 0.0, 0.0)
+    >>> kept_share(0.02, 0.01), kept_share(0.01, 0.01), kept_share(-0.1, 0.01)
+    (0.5, 0.0, 0.0)
     """
-    return 0.0 if gain <= error else 1.0 - (error / gain) ** 2
+    return 0.0 if gain <= 0.0 else max(0.0, 1.0 - 2.0 * (error / gain) ** 2)
 
 
 def mean_and_error(values: FloatArray, weight: FloatArray | None) -> tuple[float, float]:

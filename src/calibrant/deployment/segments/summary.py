@@ -54,7 +54,8 @@ def segments_in_words(calibrator: Any) -> str:
     start = f"SegmentedCalibrator, fitted to {count(float(calibrator.class_counts_.sum()))} rows by {what}"
     parts = []
     if np.isfinite(calibrator.strength_):
-        parts.append(f"{len(calibrator.intercept_)} levels, ridge of strength {calibrator.strength_:g}")
+        moved = np.any(calibrator.intercept_ != 0.0, axis=1).sum()
+        parts.append(f"{moved} levels, ridge of strength {calibrator.strength_:g}")
     if len(calibrator.tree_features_):
         parts.append(f"{len(calibrator.tree_features_)} small trees")
     if not parts:
