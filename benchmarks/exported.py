@@ -1,8 +1,9 @@
 """What predictions of exported calibrators cost beside `predict_proba`: ONNX Runtime and torch, all rows and one row.
 
-One process, one thread, the programs in turn: throughput is the best of several runs, latency the median over many
+One process and thread, the programs in turn: throughput is the best of several runs, latency the median over many
 calls, in CPU time. The calibrators are fitted to cifar10 predictions (`CALIBRANT_PREDICTIONS`); the size of the ONNX
-model is printed, too. Usage: python benchmarks/exported.py [rows] [methods ...]
+model is printed, too. Usage: python benchmarks/exported.py [rows] [methods ...] [--defaults]; with ``--defaults``
+every program takes as many threads as it likes, and CPU time is that of all of them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ METHODS = ("ts", "sms", "isotonic", "auto-fast", "auto")
 
 def session(model: Any) -> Any:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    if not timing.DEFAULTS:
+        options.intra_op_num_threads = 1
     run = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run
     return lambda rows: run(None, {"predictions": rows})
 
@@ -62,10 +64,12 @@ def measure(name: str, n_rows: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    torch.set_num_threads(1)
-    n_rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    if not timing.DEFAULTS:
+        torch.set_num_threads(1)
+    arguments = [argument for argument in sys.argv[1:] if argument != "--defaults"]
+    n_rows = int(arguments[0]) if arguments else 1_000_000
     results = {}
-    for name in sys.argv[2:] or METHODS:
+    for name in arguments[1:] or METHODS:
         results[name] = measure(name, n_rows)
         for dtype, part in results[name].items():
             many, one = part["seconds"], part["one row, microseconds"]
