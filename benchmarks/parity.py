@@ -67,10 +67,10 @@ def load(k: int) -> tuple[Any, Any, Any]:
 def difference(fitted: Map, column: str, rows: Any) -> float:
     """The largest difference of a probability, on `rows` and on those of the proof."""
     to, options = COLUMNS[column]
-    found = export_with_proof(fitted, to=to, rows=rows, **options).difference
-    if found is None:
-        raise RuntimeError(f"{column}: what would run it is not installed")
-    return found
+    done = export_with_proof(fitted, to=to, rows=rows, **options)
+    if done.difference is None:
+        raise RuntimeError(f"{column}: {done.missing}")
+    return done.difference
 
 
 def run(methods: list[str]) -> None:

@@ -32,6 +32,14 @@ def test_a_file_is_written_and_the_comparison_printed(stored, tmp_path):
     assert json.loads(forced.output)["difference"] <= 1e-12
 
 
+def test_what_would_run_it_is_named_where_it_is_missing(stored, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = CliRunner().invoke(app, ["export", str(stored), "-o", str(tmp_path / "cal.js")])
+    assert done.exit_code == 0, done.output
+    assert "Not proven: node is not installed." in done.output
+    assert "Not proven: node is not installed." in (tmp_path / "cal.js").read_text()
+
+
 def test_an_unknown_target_is_named(stored, tmp_path):
     done = CliRunner().invoke(app, ["export", str(stored), "-o", str(tmp_path / "cal.xyz")])
     assert done.exit_code != 0

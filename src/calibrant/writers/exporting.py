@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -61,18 +61,19 @@ class ParityError(ValueError):
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written, and how far it was from the definition on the sample (`None`: nothing could run it)."""
+    """What was written, and how far it was from the definition on the sample (`None`: what would run it is missing)."""
 
     written: Any
     to: str
     difference: float | None
     rows: int
+    missing: str = ""
 
     @property
     def proof(self) -> str:
         """The result of the comparison, in words."""
         if self.difference is None:
-            return "Not proven: what would run it is not installed."
+            return f"Not proven: {self.missing}"
         return f"Compared with calibrant on {self.rows} rows: largest difference {self.difference:.1e}."
 
 
@@ -135,25 +136,26 @@ def export_with_proof(
     module = import_module(TARGETS[to].module)
     options = {**_implied(module, calibrator), **options}
     sample = sample_rows(fitted) if rows is None else np.concatenate([sample_rows(fitted), rows])
-    difference, compared, options = _proven(module, fitted, sample, options)
-    done = Exported(None, to, difference, compared)
+    try:
+        difference, options = _proven(module, fitted, sample, options)
+        done = Exported(None, to, difference, len(sample))
+    except MissingRuntimeError as error:
+        done = Exported(None, to, None, 0, str(error))
     written = module.write(fitted, [done.proof], **options)
     if path is not None:
         data = module.to_bytes(written) if hasattr(module, "to_bytes") else written
         with atomic_stream(path) as file:
             file.write(data.encode("utf-8") if isinstance(data, str) else data)
-    return Exported(written, to, difference, compared)
+    return replace(done, written=written)
 
 
-def _proven(
-    module: Any, fitted: Map, rows: FloatArray, options: dict[str, Any]
-) -> tuple[float | None, int, dict[str, Any]]:
-    """The largest difference and the number of rows compared; and options, with double precision inside if needed."""
+def _proven(module: Any, fitted: Map, rows: FloatArray, options: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+    """The largest difference; and options, with double precision inside if needed."""
     single = np.dtype(options.get("dtype", np.float64)) == np.float32
     tolerance = TOLERANCE_SINGLE if single else module.TOLERANCE
     written = module.write(fitted, [], **options)
     try:
-        return *prove(written, fitted, partial(module.run, **options), tolerance, rows, single=single), options
+        return prove(written, fitted, partial(module.run, **options), tolerance, rows, single=single), options
     except ParityError:
         if not single or "inside" in options:
             raise
@@ -185,16 +187,13 @@ def prove(
     rows: FloatArray,
     *,
     single: bool = False,
-) -> tuple[float | None, int]:
-    """The largest difference between an export and the definition on some rows, and the number of rows.
+) -> float:
+    """The largest difference between an export and the definition on some rows.
 
     With `single`, on rows whose numbers single precision has.
     """
     rows = rows.astype(np.float32).astype(np.float64) if single else rows
-    try:
-        found = run(written, fitted, rows)
-    except MissingRuntimeError:
-        return None, 0
+    found = run(written, fitted, rows)
     expected = fitted.predict_proba(rows)
     difference = np.abs(np.asarray(found, dtype=np.float64) - expected).max(axis=1)
     # Where the map is so steep that the last digit of a prediction matters, no two programs can agree better.
@@ -209,7 +208,7 @@ def prove(
             f"{expected[worst].tolist()}: they differ by {difference[worst]:.1e}, more than rounding explains. "
             "Nothing was written."
         )
-    return float(difference.max()), len(rows)
+    return float(difference.max())
 
 
 def _moved_by_rounding(rows: FloatArray) -> list[FloatArray]:
