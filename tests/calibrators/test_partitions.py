@@ -111,6 +111,14 @@ def test_soft_labels_are_those_of_arrays(name: str) -> None:
         np.testing.assert_allclose(found.predict_proba(p), expected.predict_proba(p), rtol=1e-6)
 
 
+def test_a_summary_says_how_many_rows_a_sample_was_drawn_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibrant.calibrators.partitions._MEMORY_NUMBERS", 900)
+    p, y, _ = predictions(700, 3)
+    isotonic = get_calibrator("isotonic").fit(parted(p), parted(y))
+    assert isotonic.class_counts_.sum() == 300
+    assert "fitted to 300 rows (a uniform sample of 700)" in isotonic.summary()
+
+
 def test_one_class_alone_is_warned_of() -> None:
     p, _, _ = predictions(700, 2)
     with pytest.warns(CalibrationWarning, match="All 700 calibration rows have the label 1"):

@@ -123,9 +123,10 @@ def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -
         if hasattr(calibrator, "_fit_rows"):
             calibrator._fit_rows(partitions.rows())
             return
-        block = partitions.in_memory()
-        calibrator.batches_ = {"rows": partitions.found.n_rows, "rows_used": len(block.y), "passes": 1}
-        calibrator._fit(*block)
+        drawn = ArrayRows(*partitions.in_memory())
+        calibrator.batches_ = {"rows": partitions.found.n_rows, "rows_used": drawn.n_rows, "passes": 1}
+        calibrator.class_counts_ = drawn.class_weights
+        calibrator._fit(drawn.x, drawn.y, drawn.weight)
 
 
 def lazily(predict: Callable[[Any], Any], X: Any, k: int) -> Any:
