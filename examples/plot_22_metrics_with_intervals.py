@@ -27,5 +27,5 @@ for shift, (label, prediction) in zip((-0.12, 0.12), {"before": test, "after": c
     ax.errorbar([e.value for e in found], places, xerr=reach, fmt="o", capsize=3, label=label)
 ax.set_yticks(range(len(names)), names)
 ax.invert_yaxis()
-ax.set(title="A forest, four classes, 400 test rows", xlim=(0, None))
+ax.set(title="A forest, four classes, 400 test rows", xlabel="value, with 95% interval", xlim=(0, None))
 _ = ax.legend()

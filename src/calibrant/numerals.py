@@ -81,3 +81,14 @@ def excess(ratio: float) -> str:
 def span(estimate: Any, digits: int = 4) -> str:
     """The ends of the interval of an `Estimate`."""
     return "" if math.isnan(estimate.low) else f"{number(estimate.low, digits)} to {number(estimate.high, digits)}"
+
+
+def power_of_ten(exponent: int) -> str:
+    """Ten to a power, with a raised exponent.
+
+    Examples
+    --------
+    >>> power_of_ten(-6)
+    '10⁻⁶'
+    """
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

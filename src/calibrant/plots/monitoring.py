@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from calibrant.deployment.monitoring.history import Record
+from calibrant.numerals import power_of_ten
 from calibrant.plots.svg import (
     AFTER,
     BEFORE,
@@ -39,7 +40,7 @@ def evidence(records: Sequence[Record], alpha: float) -> str:
         float(places[-1]),
         low,
         high,
-        [(tick, f"10{_raised(int(tick))}") for tick in ticks],
+        [(tick, power_of_ten(int(tick))) for tick in ticks],
         ("labelled rows", "evidence"),
     )
     y = at(0.0, limit)[1]
@@ -92,7 +93,3 @@ def _axes(
     parts.append(text(LEFT + WIDTH / 2, TOP + HEIGHT + 34, names[0], text_anchor="middle", class_="axis"))
     parts.append(turned(16, TOP + HEIGHT / 2, names[1]))
     return parts, at
-
-
-def _raised(number: int) -> str:
-    return str(number).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

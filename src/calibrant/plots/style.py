@@ -5,11 +5,13 @@ Series differ in lightness, marker and line style as well as in hue, so that no 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from calibrant.metrics.axis import ScoreAxis
+from calibrant.numerals import power_of_ten
 from calibrant.optional import require
 from calibrant.typing import AnyFloatArray
 
@@ -63,6 +65,18 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def tick_text(tick: float) -> str:
+    """A probability beside an axis, short enough for its neighbours.
+
+    Examples
+    --------
+    >>> tick_text(1e-4), tick_text(0.0002), tick_text(0.01)
+    ('10⁻⁴', '0.0002', '0.01')
+    """
+    exponent = round(math.log10(tick)) if tick > 0 else 0
+    return power_of_ten(exponent) if exponent < -3 and math.isclose(tick, 10.0**exponent) else f"{tick:g}"
+
+
 def square_unit_axes(ax: Any, axis: ScoreAxis = UNIT) -> ScoreAxis:
     """A square with the diagonal of perfect calibration, and the axis its ticks show.
 
@@ -75,7 +89,7 @@ def square_unit_axes(ax: Any, axis: ScoreAxis = UNIT) -> ScoreAxis:
     ax.set(xlim=(-MARGIN, 1 + MARGIN), ylim=(-MARGIN, 1 + MARGIN), aspect="equal")
     ticks = axis.ticks(6 if not axis.log_odds else 5)
     places = axis.place(np.array(ticks))
-    names = [f"{tick:.1f}" if axis == UNIT else f"{tick:g}" for tick in ticks]
+    names = [f"{tick:.1f}" if axis == UNIT else tick_text(tick) for tick in ticks]
     ax.set_xticks(places, names)
     ax.set_yticks(places, names)
     for side in ("top", "right"):

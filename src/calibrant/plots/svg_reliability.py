@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.metrics.axis import ScoreAxis
 from calibrant.metrics.corp import CorpCurve
-from calibrant.plots.style import shorten
+from calibrant.plots.style import shorten, tick_text
 from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, PAPER, element, figure, line, marker, path, text, turned
 from calibrant.plots.traces import Diagram, Trace, trace
 from calibrant.typing import AnyFloatArray
@@ -35,14 +35,14 @@ class Square:
             x, y = left + side * place, top + side * (1 - place)
             if 0.001 < place < 0.999:
                 parts += [line(x, top, x, top + side, stroke=GRID), line(left, y, left + side, y, stroke=GRID)]
-            parts.append(text(left - 6, y + 4, f"{tick:g}", text_anchor="end", class_="tick"))
+            parts.append(text(left - 6, y + 4, tick_text(tick), text_anchor="end", class_="tick"))
         parts.append(line(left, top + side, left + side, top, stroke=FAINT, stroke_width=1.5, stroke_dasharray="5 4"))
         return parts
 
     def abscissa(self, base: float) -> list[str]:
         """The ticks of the abscissa, their text ending at `base`."""
         return [
-            text(self.left + self.side * place, base, f"{tick:g}", text_anchor="middle", class_="tick")
+            text(self.left + self.side * place, base, tick_text(tick), text_anchor="middle", class_="tick")
             for tick, place in self.ticks
         ]
 
