@@ -51,7 +51,7 @@ def section(out: Path) -> str:
     lines = [
         f"{datetime.date.today():%d %B %Y}, version {__version__}: {count['method'] - 1} methods, "
         f"{count['dataset']} datasets, {count['model']} models, {len(results.drop_duplicates(['dataset', 'model']))} "
-        "experiments.",
+        f"experiments, {', '.join(map(str, demo.SIZES[:-1]))} and {demo.SIZES[-1]} calibration rows from each.",
         '<a href="leaderboard.html">The leaderboard</a> has every number: sort, filter, search, download.',
         "",
         findings(results),

@@ -50,7 +50,7 @@ def api_page() -> str:
 
 
 def _help(command: Any, name: str, parent: Any = None) -> list[str]:
-    settings = {**command.context_settings, "max_content_width": 100, "terminal_width": 100}
+    settings = {**command.context_settings, "max_content_width": 80, "terminal_width": 80}
     context = command.context_class(command, info_name=name, parent=parent, **settings)
     lines = [f"## {context.command_path}", "", "```text", command.get_help(context).rstrip(), "```", ""]
     if hasattr(command, "list_commands"):
