@@ -21,7 +21,7 @@ from calibrant.metrics.inputs import Forecasts, check_level
 from calibrant.metrics.reliability import score_histogram
 from calibrant.metrics.scalars import public
 from calibrant.metrics.slope import RIDGE
-from calibrant.metrics.tabular import SmoothBand
+from calibrant.metrics.tabular import ScoredCurve
 from calibrant.metrics.views import Kind, shown_view
 from calibrant.typing import AnyFloatArray, FloatArray
 
@@ -35,7 +35,7 @@ FLOOR = 1e-4
 
 
 @dataclass(frozen=True)
-class CalibrationBelt(SmoothBand):
+class CalibrationBelt(ScoredCurve):
     """Polynomial recalibration of one binary view with its simultaneous region.
 
     Attributes

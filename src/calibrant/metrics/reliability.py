@@ -19,7 +19,7 @@ from calibrant.metrics.binned import Binner, expected_error
 from calibrant.metrics.inputs import Forecasts, check_level
 from calibrant.metrics.scalars import table
 from calibrant.metrics.sums import Summed, no_spread
-from calibrant.metrics.tabular import Tabular
+from calibrant.metrics.tabular import ScoredCurve
 from calibrant.metrics.views import Kind, View, class_view, shown_view
 from calibrant.typing import AnyFloatArray, FloatArray
 
@@ -27,7 +27,7 @@ HISTOGRAM_BINS = 25
 
 
 @dataclass(frozen=True)
-class ReliabilityTable(Tabular):
+class ReliabilityTable(ScoredCurve):
     """Occupied bins of one binary view, in ascending order.
 
     Attributes
@@ -68,14 +68,6 @@ class ReliabilityTable(Tabular):
     lower: AnyFloatArray
     upper: AnyFloatArray
     weight: AnyFloatArray
-    score: AnyFloatArray
-    frequency: AnyFloatArray
-    low: AnyFloatArray
-    high: AnyFloatArray
-    histogram: AnyFloatArray
-    kind: str
-    label: Any
-    level: float
 
     def __len__(self) -> int:
         return len(self.weight)

@@ -19,7 +19,7 @@ from calibrant.metrics.inputs import Forecasts, check_level
 from calibrant.metrics.reliability import score_histogram
 from calibrant.metrics.scalars import public
 from calibrant.metrics.smooth import Grid, smooth_error
-from calibrant.metrics.tabular import SmoothBand
+from calibrant.metrics.tabular import ScoredCurve
 from calibrant.metrics.views import Kind, shown_view
 from calibrant.typing import AnyFloatArray, FloatArray
 
@@ -32,7 +32,7 @@ SMALLEST_BANDWIDTH = 1e-3
 
 
 @dataclass(frozen=True)
-class SmoothCurve(SmoothBand):
+class SmoothCurve(ScoredCurve):
     """Kernel-smoothed reliability curve of one binary view, where there are rows to speak of.
 
     Attributes

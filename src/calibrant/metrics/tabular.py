@@ -24,22 +24,22 @@ class Tabular:
 
 
 @dataclass(frozen=True)
-class SmoothBand(Tabular):
-    """A smooth reliability curve of one binary view with a band around it.
+class ScoredCurve(Tabular):
+    """A reliability curve of one binary view with a band around it.
 
     Attributes
     ----------
     score : ndarray
         Scores at which the curve is given, ascending.
     frequency, low, high : ndarray
-        Fitted frequency of the event and the two edges of the band.
+        Frequency of the event and the two edges of the band.
     histogram : ndarray
         Weight of the scores in bins of equal width from 0 to 1.
     kind, label, level
         As in `ReliabilityTable`.
     """
 
-    COLUMNS = ("score", "frequency", "low", "high")
+    COLUMNS: ClassVar[tuple[str, ...]] = ("score", "frequency", "low", "high")
 
     score: AnyFloatArray
     frequency: AnyFloatArray
