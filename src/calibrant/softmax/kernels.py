@@ -301,36 +301,34 @@ def _scaled_dual_value(p, x, y, weight, scale, value):  # type: ignore[no-untype
     return total
 
 
-def scaled_derivatives(x: NDArray[Any], alpha: float, y: IntArray, weight: NDArray[Any]) -> tuple[float, float, float]:
-    """Loss sum at the logits `alpha x` (k, n), for positive `alpha`, and its first two derivatives in `alpha`."""
-    return _scaled_derivatives(x, alpha, y, weight, _chunks(5))
+def scaled_derivatives(
+    x: NDArray[Any], top: NDArray[Any], at_label: NDArray[Any], alpha: float, weight: NDArray[Any]
+) -> tuple[float, float, float]:
+    """Loss sum at the logits `alpha x` (k, n), for positive `alpha`, and its first two derivatives in `alpha`.
+
+    `top` and `at_label` are each row's largest number and that of its label.
+    """
+    return _scaled_derivatives(x, top, at_label, alpha, weight, _chunks(3))
 
 
 @jit()
-def _scaled_derivatives(x, alpha, y, weight, buffer):  # type: ignore[no-untyped-def]
+def _scaled_derivatives(x, top, at_label, alpha, weight, buffer):  # type: ignore[no-untyped-def]
     k, n = x.shape[0], np.uint64(x.shape[1])
-    top, total, first, second, at_label = buffer[0], buffer[1], buffer[2], buffer[3], buffer[4]
-    loss = 0.0
-    slope = 0.0
-    curvature = 0.0
+    total, first, second = buffer[0], buffer[1], buffer[2]
+    loss = slope = curvature = 0.0
     for start in range(_ZERO, n, _CHUNK):
         m = min(_CHUNK, n - start)
         for i in range(m):
-            top[i] = x[0, start + i]
-            at_label[i] = x[y[start + i], start + i]
             total[i] = first[i] = second[i] = 0.0
-        for j in range(1, k):
-            for i in range(m):
-                top[i] = max(top[i], x[j, start + i])
         for j in range(k):
             for i in range(m):
-                e = exp(alpha * (x[j, start + i] - top[i]))
+                e = exp(alpha * (x[j, start + i] - top[start + i]))
                 total[i] += e
                 first[i] += e * x[j, start + i]
                 second[i] += e * x[j, start + i] * x[j, start + i]
         for i in range(m):
             mean = first[i] / total[i]
-            loss += weight[start + i] * (log(total[i]) + alpha * (top[i] - at_label[i]))
-            slope += weight[start + i] * (mean - at_label[i])
+            loss += weight[start + i] * (log(total[i]) + alpha * (top[start + i] - at_label[start + i]))
+            slope += weight[start + i] * (mean - at_label[start + i])
             curvature += weight[start + i] * max(second[i] / total[i] - mean * mean, 0.0)
     return loss, slope, curvature

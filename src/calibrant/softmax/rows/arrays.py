@@ -90,6 +90,7 @@ class ArrayProblem(SoftmaxProblem):
         self._label_part: FloatArray | None = None
         self._buffer: NDArray[Any] | None = None
         self._squares: FloatArray | None = None
+        self._ends: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     @property
     def second_moments(self) -> FloatArray:
@@ -182,7 +183,9 @@ class ArrayProblem(SoftmaxProblem):
             odds, scale = (self.offset[1] - self.offset[0])[None], np.array([float(alpha)])
             loss, slope, bend = logistic_derivatives(None, odds, scale, self.y, self.row_weight)
             return loss, float(slope[0]), float(bend[0, 0])
-        return scaled_derivatives(self.offset, float(alpha), self.y, self.row_weight)
+        if self._ends is None:
+            self._ends = self.offset.max(axis=0), self.offset[self.y, np.arange(self.n_rows)]
+        return scaled_derivatives(self.offset, *self._ends, float(alpha), self.row_weight)
 
     def always_right(self) -> bool:
         """Whether the label of every row has the largest offset."""
@@ -218,7 +221,7 @@ class ArrayProblem(SoftmaxProblem):
         other.y = self.y[rows]
         other.own = self.own.take(rows, axis=2)
         other._place(self.shared.take(rows, axis=1), lambda: self.offset.take(rows, axis=1))
-        other._label_part = other._buffer = other._squares = None
+        other._label_part = other._buffer = other._squares = other._ends = None
         return other
 
     def _place(self, shared: NDArray[Any], offset: Callable[[], NDArray[Any]]) -> None:
@@ -236,7 +239,7 @@ class ArrayProblem(SoftmaxProblem):
         other.precision = float(np.finfo(other.dtype).eps)
         other.own = self.own.astype(dtype)
         other.row_weight = self.row_weight.astype(dtype)
-        other._buffer = None
+        other._buffer = other._ends = None
         other._place(self.shared.astype(dtype), lambda: self.offset.astype(dtype))
         return other
 
