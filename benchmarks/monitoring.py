@@ -1,7 +1,7 @@
 """Monitors of calibration: false alarms, delays until a change is found, and accuracy without labels, beside peers.
 
     python benchmarks/monitoring.py alarms --streams 2000
-    python benchmarks/monitoring.py delays --streams 200 --peer-streams 50
+    python benchmarks/monitoring.py delays --streams 100 --peer-streams 20 --null-streams 500
     CALIBRANT_PREDICTIONS=folder python benchmarks/monitoring.py accuracy
 
 `alarms` counts streams of 10,000 rows, in batches of 500, with labels drawn from the probabilities, in which a monitor
@@ -239,9 +239,9 @@ def main() -> None:
     counter.add_argument("--streams", type=int, default=2000)
     counter.set_defaults(do=alarms)
     timer = commands.add_parser("delays")
-    timer.add_argument("--streams", type=int, default=200)
-    timer.add_argument("--peer-streams", type=int, default=50)
-    timer.add_argument("--null-streams", type=int, default=1000)
+    timer.add_argument("--streams", type=int, default=100)
+    timer.add_argument("--peer-streams", type=int, default=20)
+    timer.add_argument("--null-streams", type=int, default=500)
     timer.set_defaults(do=delays)
     estimator = commands.add_parser("accuracy")
     estimator.add_argument("suite", nargs="?", default="tabular-binary")

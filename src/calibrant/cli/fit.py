@@ -55,9 +55,8 @@ def fit(
 
         check_streams(as_json, output, "calibrator")
         check_output(output, force=force)
-        if segments is not None and (
-            not options.split_names(segments) or label in (options.split_names(segments) or ())
-        ):
+        columns = options.split_names(segments)
+        if columns is not None and (not columns or label in columns):
             raise CommandError("--segments names columns other than the label, as in --segments region,device")
         with asked():
             calibrator, name = make_calibrator(method, parameter or (), logits=logits, renormalize=renormalize)
