@@ -98,7 +98,8 @@ def make_report(
     for place in dict.fromkeys(" and ".join(missing[name]) for name in apart):
         names = [name for name in apart if " and ".join(missing[name]) == place]
         notes.append(f"ranked only where they were run, since not on {place}: {', '.join(names)}")
-    shown = [FigurePart("Figures" if len(parts) == 1 else "Figures, everything together", directory / "figures")]
+    # Of several parts the page shows each; figures of everything together, in the folder, would add half to its size.
+    shown = [FigurePart("Figures", directory / "figures")] if len(parts) == 1 else []
     tests = _test_sentences(tables)
     folders = _folder_names([name.replace(", ", "-") for name, _ in parts])
     for folder, (title_of, rows) in zip(folders, parts if len(parts) > 1 else ()):
