@@ -20,7 +20,7 @@ GROUPS = (
     "save load runtime.load runtime.Map export",
     "export register_with_skl2onnx",
     "open_batches TopK",
-    "CalibrationMonitor deployment.adapt deployment.AdaptedCalibrator deployment.ChainedCalibrator",
+    "CalibrationMonitor SegmentedCalibrator deployment.adapt deployment.AdaptedCalibrator deployment.ChainedCalibrator",
     "metrics.log_loss metrics.brier metrics.accuracy metrics.auroc metrics.evaluate",
     "metrics.evaluate metrics.confidence_interval metrics.list_metrics metrics.RunningMetrics metrics.Running "
     "metrics.Estimate",
