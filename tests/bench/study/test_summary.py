@@ -64,7 +64,8 @@ def test_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = said.getvalue()
     assert max(map(len, text[: text.index("fits in")].splitlines())) < 80
     command = shlex.split(text[text.index("run:\n") + 5 :].replace("\\\n", ""))
-    assert command == [sys.executable, "-m", "calibrant", "bench", "report", str(tmp_path), "--out", command[-1]]
+    assert Path(command[0]).absolute() == Path(sys.executable)
+    assert command[1:-1] == ["-m", "calibrant", "bench", "report", str(tmp_path), "--out"]
     assert subprocess.run([*command[:5], "--help"], capture_output=True, text=True, check=True).stdout
     assert "Three and more classes: diamonds, gss_occupation" in text
     assert "Two classes: arrests, crash_deaths" in text
