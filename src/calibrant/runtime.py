@@ -9,15 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities
+from calibrant.inputs.segments import SegmentInputs, read_segments, segment_numbers
 from calibrant.steps import Steps, check_steps, decode, encode, run, run_from_logs, widest
-from calibrant.typing import IntArray
+from calibrant.typing import FloatArray, IntArray
 
 #: Numbers handled at a time in prediction: small enough for the processor's cache.
 BLOCK_ELEMENTS = 1 << 16
@@ -50,10 +52,12 @@ def predict(
     logits: bool = False,
     renormalize: bool = False,
     rounding: float,
+    beside: FloatArray | None = None,
 ) -> NDArray[Any]:
     """Validate predictions and run `steps` on them, block by block, so that temporaries stay small.
 
-    `order` is the column of each class, and `rounding` how far from one rows may sum.
+    `order` is the column of each class, and `rounding` how far from one rows may sum. Numbers (n, c) that stand
+    `beside` the probabilities are given to the first step behind them.
 
     Examples
     --------
@@ -75,7 +79,12 @@ def predict(
             rounding=rounding,
             log=False,
         )
-        out[start : start + rows] = start_from(steps, block if order is None else np.ascontiguousarray(block[:, order]))
+        block = block if order is None else np.ascontiguousarray(block[:, order])
+        if beside is None:
+            out[start : start + rows] = start_from(steps, block)
+        else:
+            p = np.exp(block) if logits else block
+            out[start : start + rows] = run(steps, np.hstack([p, beside[start : start + rows]]))
     return out
 
 
@@ -97,6 +106,9 @@ class Map:
         The column of the predictions that belongs to each class; `None` is their order.
     method : str
         The class of the calibrator.
+    segments : dict
+        The columns that tell the segment of a row, if the map needs any: the texts of their levels, or None for a
+        column of numbers. The first step gets a number for each of them behind the probabilities.
 
     Examples
     --------
@@ -112,19 +124,22 @@ class Map:
     renormalize: bool = False
     columns: IntArray | None = None
     method: str = ""
+    segments: SegmentInputs = field(default_factory=dict)
 
     @property
     def k(self) -> int:
         """The number of classes."""
         return len(self.classes)
 
-    def predict_proba(self, X: Any) -> NDArray[Any]:
+    def predict_proba(self, X: Any, *, segments: Any = None) -> NDArray[Any]:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
 
         Parameters
         ----------
         X : array-like of shape (n, k), or (n,) or (n, 1) for two classes
             Predictions, columns in the order of the calibration data; a single column is that of the second class.
+        segments : data frame, mapping of columns, or array-like of shape (n,) or (n, c), default=None
+            The columns that tell the segment of each row, for a map that has `segments`.
         """
         array, _ = as_matrix(X)
         columns = 1 if array.ndim == 1 else array.shape[1]
@@ -138,24 +153,37 @@ class Map:
             logits=self.logits,
             renormalize=self.renormalize,
             rounding=rounding_of(X),
+            beside=self.numbers(segments, len(array)),
         )
         # Steps that are valid one by one may still be put together to something else by a stranger.
         if not (p.min() >= 0.0 and np.abs(p.sum(axis=1) - 1.0).max() <= _OFF):
             raise FileError("This map does not give probabilities: its file was changed.")
         return p
 
-    def predict(self, X: Any) -> list[Any]:
+    def numbers(self, segments: Any, n: int) -> FloatArray | None:
+        """What the first step gets for the segments of `n` rows, (n, c); None if the map needs none."""
+        if not self.segments:
+            if segments is not None:
+                raise ValueError("This map takes no segments: leave segments= out.")
+            return None
+        if segments is None:
+            raise ValueError(f"This map needs segments=, a frame with the columns {', '.join(self.segments)}.")
+        return segment_numbers(read_segments(segments, n), self.segments)
+
+    def predict(self, X: Any, *, segments: Any = None) -> list[Any]:
         """The most probable label of each row after calibration."""
-        return [self.classes[j] for j in self.predict_proba(X).argmax(axis=1)]
+        return [self.classes[j] for j in self.predict_proba(X, segments=segments).argmax(axis=1)]
 
     def to_json(self) -> dict[str, Any]:
         """The map in terms of JSON: see docs/format.md."""
+        segments = [{"name": name, "levels": levels} for name, levels in self.segments.items()]
         return {
             "classes": self.classes,
             "input": "logits" if self.logits else "probabilities",
             "renormalize": bool(self.renormalize),
             "columns": None if self.columns is None else self.columns.tolist(),
             "method": self.method,
+            **({"segments": segments} if segments else {}),
             "steps": encode(self.steps),
         }
 
@@ -176,13 +204,34 @@ class Map:
                 if not isinstance(columns, list) or sorted(columns) != list(range(len(classes))):
                     raise ValueError("columns should be a permutation")
                 columns = np.array(columns, dtype=np.intp)
+            segments = _read_inputs(value["segments"]) if "segments" in value else {}
             steps = decode(value["steps"])
-            if check_steps(steps, len(classes)) != len(classes):
+            if check_steps(steps, len(classes) + len(segments)) != len(classes):
                 raise ValueError("the last step should return one column per class")
             logits, method = value["input"] == "logits", str(value["method"])
         except (LookupError, TypeError, ValueError) as error:
             raise FileError(f"This file is damaged: {error!s:.300}.") from None
-        return cls(classes, steps, logits, value["renormalize"], columns, method)
+        return cls(classes, steps, logits, value["renormalize"], columns, method, segments)
+
+
+def _read_inputs(value: Any) -> dict[str, list[str] | None]:
+    """The columns of segments in a file."""
+    if not isinstance(value, list) or not value:
+        raise ValueError("segments should be a list of columns")
+    found: dict[str, list[str] | None] = {}
+    for item in value:
+        if not isinstance(item, Mapping) or set(item) != {"name", "levels"} or not isinstance(item["name"], str):
+            raise ValueError("a column of segments should hold name, a text, and levels")
+        levels = item["levels"]
+        if levels is not None:
+            if not isinstance(levels, list) or not levels or not all(isinstance(text, str) for text in levels):
+                raise ValueError("levels should be texts, or null for a column of numbers")
+            if len(set(levels)) < len(levels):
+                raise ValueError("levels should be different texts")
+        found[item["name"]] = levels
+    if len(found) < len(value):
+        raise ValueError("columns of segments should have different names")
+    return found
 
 
 def _refuse_constant(text: str) -> Any:

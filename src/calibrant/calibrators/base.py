@@ -192,6 +192,10 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         if is_elsewhere(X):
             check_is_fitted(self)
             return cast("NDArray[Any]", predict_elsewhere(self, X, partial(kept_steps, make=steps_of)))
+        return self._predict(X)
+
+    def _predict(self, X: Any, beside: FloatArray | None = None) -> NDArray[Any]:
+        """Run the steps on predictions, with the numbers that a map needs `beside` them (n, c), if it needs any."""
         array, order = self._check_predictions(X)
         k = len(self.classes_)
         with for_products(max(min(max(1, BLOCK_ELEMENTS // k), len(array)), TILE), k, k):
@@ -203,6 +207,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
                 logits=self.input == "logits",
                 renormalize=self.renormalize,
                 rounding=rounding_of(X),
+                beside=beside,
             )
 
     def predict_log_proba(self, X: Any, *, axis: int | None = None) -> NDArray[Any]:

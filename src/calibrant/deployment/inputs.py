@@ -47,7 +47,7 @@ def calibrated(calibrator: Calibrator, P: Any, segments: Any = None) -> FloatArr
 
 def identity(calibrator: Any) -> dict[str, Any]:
     """What predictions of a calibrator depend on, in terms of JSON."""
-    content: dict[str, Any] = calibrator.map_content() if takes_segments(calibrator) else calibrator.to_map().to_json()
+    content: dict[str, Any] = calibrator.to_map().to_json()
     return content
 
 

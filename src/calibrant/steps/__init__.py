@@ -1,14 +1,15 @@
 """The steps of a fitted map: what each holds and what it does to a block of rows, in NumPy alone."""
 
 from calibrant.steps.base import Function, Step, Steps, check_steps, decode, encode, run, run_from_logs, widest
-from calibrant.steps.branches import KeepTop, OneVsOne, OneVsRest, Sum
-from calibrant.steps.features import Curves, Kernel, Linear, Trees
+from calibrant.steps.branches import Join, KeepTop, OneVsOne, OneVsRest, Sum
+from calibrant.steps.features import Curves, Kernel, Levels, Linear, Trees
 from calibrant.steps.lines import Line, Spline, StepFunction
 from calibrant.steps.simple import (
     Clip,
     Columns,
     Complement,
     Exp,
+    Lead,
     Log,
     LogOdds,
     Mix,
@@ -26,8 +27,11 @@ __all__ = [
     "Curves",
     "Exp",
     "Function",
+    "Join",
     "KeepTop",
     "Kernel",
+    "Lead",
+    "Levels",
     "Line",
     "Linear",
     "Log",

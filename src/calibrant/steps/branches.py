@@ -1,4 +1,4 @@
-"""Steps made of lists of steps: sums of branches, one-vs-rest, one-vs-one, and keeping the most probable class."""
+"""Steps made of lists of steps: sums of branches, branches side by side, one-vs-rest, one-vs-one, keeping the top class."""
 
 from __future__ import annotations
 
@@ -44,6 +44,28 @@ class Sum(Step):
         widths = {check_steps(part, width) for part in self.parts}
         require(len(widths) == 1, "the parts differ in columns")
         return widths.pop()
+
+
+@dataclass(frozen=True)
+class Join(Step):
+    """What each of `parts` makes of the row, side by side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Columns, Join, Log, run
+    >>> run([Join(([Columns(np.array([0])), Log()], [Columns(np.array([1]))]))], np.array([[1.0, 7.0]]))
+    array([[0., 7.]])
+    """
+
+    kind: ClassVar[str] = "join"
+    parts: tuple[Steps, ...] = branches()
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        return np.hstack([run(part, x.copy()) for part in self.parts])
+
+    def check(self, width: int) -> int:
+        return sum(check_steps(part, width) for part in self.parts)
 
 
 @dataclass(frozen=True)

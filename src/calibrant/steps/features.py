@@ -1,4 +1,4 @@
-"""Steps that weigh features: products with a matrix, curves of each column's own value, a kernel, trees."""
+"""Steps that weigh features: products with a matrix, curves of each column's own value, a kernel, trees, levels."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Kernel(Step):
 
 @dataclass(frozen=True)
 class Trees(Step):
-    """The sum of the steps of trees (trees, 2**depth, columns) whose questions are the same on every path.
+    """The sum of the steps of trees (trees, 2**depth, columns after) whose questions are the same on every path.
 
     Bit b of a row's leaf is the answer to ``x[features[t, b]] > thresholds[t, b]``, or, unless `subtracted` is -1, to
     ``x[features[t, b]] - x[subtracted[t, b]] > thresholds[t, b]``.
@@ -184,12 +184,12 @@ class Trees(Step):
             self.values[tree, leaf].sum(axis=0, out=out[start : start + rows])
         return out
 
-    def differences(self) -> FloatArray:
-        """The matrix (columns, trees × depth) whose product with rows is what questions compare with thresholds.
+    def differences(self, width: int) -> FloatArray:
+        """The matrix (columns before, trees × depth) whose product with rows is what questions compare with thresholds.
 
         The product is as exact as a difference of two columns: everything else that is added is zero.
         """
-        out = np.zeros((self.values.shape[2], self.features.size))
+        out = np.zeros((width, self.features.size))
         question = np.arange(self.features.size)
         subtracted = self.subtracted.ravel()
         out[self.features.ravel(), question] = 1.0
@@ -201,7 +201,45 @@ class Trees(Step):
         require(count and 1 <= depth <= DEEPEST, f"trees of depth {depth}")
         require(self.subtracted.shape == self.thresholds.shape == (count, depth), "questions differ in number")
         require(self.features.max() < width and self.subtracted.max() < width, f"there are {width} columns")
+        columns = self.values.shape[2]
         require(
-            self.values.shape == (count, 2**depth, width), f"values should have shape ({count}, {2**depth}, {width})"
+            self.values.shape[:2] == (count, 2**depth) and columns,
+            f"values should have shape ({count}, {2**depth}, columns)",
         )
-        return width
+        return columns
+
+
+@dataclass(frozen=True)
+class Levels(Step):
+    """``intercept[level] + slope[level] x`` of all columns but the last, which says the level; zero if there is none.
+
+    `intercept` and `slope` have a row for each level 0, 1, ... and a column for each of x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Levels, run
+    >>> step = Levels(np.array([[0.0, 0.0], [1.0, 2.0]]), np.array([[1.0, 1.0], [0.5, 0.5]]))
+    >>> run([step], np.array([[3.0, 4.0, 0.0], [3.0, 4.0, 1.0], [3.0, 4.0, -1.0]]))
+    array([[3. , 4. ],
+           [2.5, 4. ],
+           [0. , 0. ]])
+    """
+
+    kind: ClassVar[str] = "levels"
+    intercept: FloatArray = array(2)
+    slope: FloatArray = array(2)
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        level, x = x[:, -1], x[:, :-1]
+        known = (level >= 0.0) & (level < len(self.intercept))
+        place = np.where(known, level, 0.0).astype(np.intp)
+        return np.asarray((self.slope[place] * x + self.intercept[place]) * known[:, None])
+
+    def check(self, width: int) -> int:
+        require(len(self.intercept) and width >= 2, "at least one level and two columns are expected")
+        shape = (len(self.intercept), width - 1)
+        require(
+            self.intercept.shape == self.slope.shape == shape, f"intercept and slope should have {width - 1} columns"
+        )
+        return width - 1

@@ -235,6 +235,29 @@ class LogOdds(Step):
 
 
 @dataclass(frozen=True)
+class Lead(Step):
+    """The largest column, and by how much it leads before the second largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.steps import Lead, run
+    >>> run([Lead()], np.array([[1.0, 4.0, 2.5]]))
+    array([[4. , 1.5]])
+    """
+
+    kind: ClassVar[str] = "lead"
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        second, largest = np.partition(x, x.shape[1] - 2, axis=1)[:, -2:].T
+        return np.column_stack([largest, largest - second])
+
+    def check(self, width: int) -> int:
+        require(width >= 2, "at least two columns are expected")
+        return 2
+
+
+@dataclass(frozen=True)
 class Sigmoid(Step):
     """``1 / (1 + exp(x))`` and ``1 / (1 + exp(-x))`` of the only column, each exact next to zero.
 

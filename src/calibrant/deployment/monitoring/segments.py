@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.deployment.segments.columns import Columns, is_numeric, level_codes, level_name, read_segments
+from calibrant.deployment.segments.columns import Columns, is_numeric, level_codes, level_name
+from calibrant.inputs.segments import read_segments
 
 #: Segments with bets of their own; later ones share the bets on this name.
 MOST, OTHER = 50, "(other)"

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators.base import Calibrator
-from calibrant.inputs.predictions import as_matrix, output_dtype
-from calibrant.typing import FloatArray
+from calibrant.deployment.segments.columns import inputs_of
+from calibrant.inputs.predictions import as_matrix
+from calibrant.inputs.segments import read_segments, segment_numbers
+from calibrant.runtime import Map
 
 
 class BySegment(Calibrator):
     """A calibrator whose `predict_proba` takes `segments`, if `segment_columns_` names any.
 
-    A subclass writes `_by_segment`, and `map_content`, which tells one fitted map from another.
+    The first of its steps gets the numbers of `segments` behind the probabilities.
     """
 
     segment_columns_: dict[str, NDArray[Any]]
-
-    @abstractmethod
-    def _by_segment(self, X: Any, segments: Any) -> FloatArray:
-        """Calibrated probabilities of predictions with the segments of their rows."""
-
-    @abstractmethod
-    def map_content(self) -> dict[str, Any]:
-        """What predictions depend on, in terms of JSON."""
 
     def predict_proba(self, X: Any, *, axis: int | None = None, segments: Any = None) -> NDArray[Any]:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
@@ -54,14 +48,12 @@ class BySegment(Calibrator):
             raise ValueError("axis= is for predictions without segments: give one row per prediction, and segments=.")
         if segments is None:
             raise without_segments(self)
-        return self._by_segment(X, segments).astype(output_dtype(as_matrix(X)[0]), copy=False)
+        frame = read_segments(segments, len(as_matrix(X)[0]))
+        return self._predict(X, segment_numbers(frame, inputs_of(self.segment_columns_)))
 
-    def _no_steps(self) -> TypeError:
-        # A step sees probabilities alone; that this map needs more is its nature, not something left to do.
-        return TypeError(
-            f"The map of this {type(self).__name__} depends on the segment of a row, which is no list of steps on its "
-            "probabilities: it runs in Python with this class only. The global map, calibrator_, can be exported."
-        )
+    def to_map(self) -> Map:
+        """The fitted map by itself, which needs NumPy alone: see `calibrant.runtime`."""
+        return replace(super().to_map(), segments=inputs_of(self.segment_columns_))
 
     def predict_log_proba(self, X: Any, *, axis: int | None = None, segments: Any = None) -> NDArray[Any]:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""

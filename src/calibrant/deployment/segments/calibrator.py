@@ -12,27 +12,27 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees
 from calibrant.calibrators.base import steps_of
 from calibrant.calibrators.lifting import fit_columns
-from calibrant.calibrators.state import LARGE, StateCheck
+from calibrant.calibrators.state import StateCheck
 from calibrant.deployment.segments.by_segment import BySegment, without_segments
 from calibrant.deployment.segments.columns import (
+    APART,
     Columns,
-    cell_codes,
-    cells_of,
     count_levels,
+    inputs_of,
     is_numeric,
     learn_columns,
-    level_codes,
-    read_segments,
+    level_steps,
 )
 from calibrant.deployment.segments.correction import find_correction
-from calibrant.deployment.segments.levels import corrected
+from calibrant.deployment.segments.map_steps import cell_steps, correction_steps, global_steps
 from calibrant.deployment.segments.summary import segments_in_words, worst_segments
-from calibrant.deployment.segments.trees import n_tree_columns, tree_columns
+from calibrant.deployment.segments.trees import question_steps
 from calibrant.folds import stratified_folds
 from calibrant.inputs.predictions import as_matrix
+from calibrant.inputs.segments import LARGEST, read_segments, segment_numbers
 from calibrant.metrics.recalibration import resolve_calibrator
 from calibrant.simplex import log_probabilities, softmax
-from calibrant.steps import Step, run_from_logs
+from calibrant.steps import Join, Step, run, run_from_logs
 from calibrant.threads import limit
 from calibrant.typing import FloatArray, IntArray
 
@@ -167,9 +167,10 @@ class SegmentedCalibrator(BySegment):
         prototype = resolve_calibrator(self.calibrator)
         self.calibrator_ = fit_columns(prototype, x, y, weight)
         self.segment_columns_ = learn_columns(frame)
-        levels = level_codes(frame, self.segment_columns_)
-        self.cells_ = cells_of(levels) if self.crossed else np.empty((0, levels.shape[1]), dtype=np.int64)
-        places, n_levels = self._places(levels), self._n_levels()
+        numbers = segment_numbers(frame, inputs_of(self.segment_columns_))
+        levels = run([Join(level_steps(self.segment_columns_, 0))], numbers).astype(np.int64)
+        self.cells_ = np.unique(levels, axis=0) if self.crossed else np.empty((0, levels.shape[1]), dtype=np.int64)
+        places, n_levels = self._places(levels, numbers), self._n_levels()
         self.intercept_ = self.slope_ = np.zeros((n_levels, x.shape[1]))
         self._keep_trees(TreeLayer.empty(x.shape[1]))
         self.strength_, self.duality_gap_ = np.inf, 0.0
@@ -184,7 +185,10 @@ class SegmentedCalibrator(BySegment):
             others, out = fold != part, fold == part
             fitted = fit_columns(prototype, x[others], y[others], None if weight is None else weight[others])
             z[out] = _mapped(fitted, x[out])
-        asked = tree_columns(z, frame, levels, self.segment_columns_) if self.trees else None
+        asked = None
+        if self.trees:
+            questions = question_steps(self.segment_columns_, x.shape[1])
+            asked = np.ascontiguousarray(questions.apply(np.hstack([z, numbers])).T)
         places = places[:, (places != places[0]).any(axis=0)]
         found = find_correction(z, y, weight, fold, places, n_levels, asked, self.strength, int(self.random_state))
         self.strength_, self.duality_gap_ = found.strength, found.duality_gap
@@ -198,15 +202,15 @@ class SegmentedCalibrator(BySegment):
     def _n_levels(self) -> int:
         return sum(map(count_levels, self.segment_columns_.values())) + len(self.cells_)
 
-    def _places(self, levels: IntArray) -> IntArray:
-        """The rows of `intercept_` and `slope_` that apply to each row, -1 for none."""
+    def _places(self, levels: IntArray, numbers: FloatArray) -> IntArray:
+        """The rows of `intercept_` and `slope_` that apply to each row of the fit, -1 for none."""
         sizes = np.cumsum([0, *map(count_levels, self.segment_columns_.values())])
         for_trees = np.array([self.trees and is_numeric(values) for values in self.segment_columns_.values()])
-        places = np.where((levels < 0) | for_trees, -1, levels + sizes[:-1])
+        places = np.where(for_trees, -1, levels + sizes[:-1])
         if not len(self.cells_):
             return places
-        cells = cell_codes(levels, self.cells_)
-        return np.column_stack([places, np.where(cells < 0, -1, cells + sizes[-1])])
+        cells = run(cell_steps(self.segment_columns_, self.cells_, 0), numbers.copy())
+        return np.column_stack([places, cells.astype(np.int64) + sizes[-1]])
 
     @property
     def _trees(self) -> TreeLayer:
@@ -216,44 +220,14 @@ class SegmentedCalibrator(BySegment):
         self.tree_features_, self.tree_subtracted_ = layer.features, layer.subtracted
         self.tree_thresholds_, self.tree_values_ = layer.thresholds, layer.values
 
-    def _by_segment(self, X: Any, segments: Any) -> FloatArray:
-        x = self._log_probabilities(X)
-        frame = read_segments(segments, len(x))
-        levels = level_codes(frame, self.segment_columns_)
-        places = self._places(levels)
-        p = run_from_logs(steps_of(self.calibrator_), x)
-        moved = np.any((self.intercept_ != 0.0) | (self.slope_ != 0.0), axis=1)
-        trees = self._trees
-        # Trees know nothing of a level that was not there.
-        asked = np.asarray((levels >= 0).all(axis=1) & bool(len(trees)))
-        rows = np.flatnonzero(((places >= 0) & moved[places]).any(axis=1) | asked)
-        if rows.size:
-            z = log_probabilities(p[rows])
-            logits = corrected(z, places[rows], np.concatenate([self.intercept_, self.slope_]).T)
-            with_trees = np.flatnonzero(asked[rows])
-            if with_trees.size:
-                there = rows[with_trees]
-                part = {name: frame[name][there] for name in self.segment_columns_}
-                steps = np.zeros((x.shape[1], len(there)))
-                trees.add_to(tree_columns(z[with_trees], part, levels[there], self.segment_columns_), steps)
-                logits[with_trees] += steps.T
-            p[rows] = softmax(logits)
-        return p
-
-    def map_content(self) -> dict[str, Any]:
-        names = ("cells_", "intercept_", "slope_", "tree_features_", "tree_subtracted_", "tree_values_")
-        return {
-            "global": self.calibrator_.to_map().to_json(),
-            "columns": {name: levels.tolist() for name, levels in self.segment_columns_.items()},
-            "thresholds": np.clip(self.tree_thresholds_, -LARGE, LARGE).tolist(),
-            **{name: getattr(self, name).tolist() for name in names},
-        }
-
     def steps(self) -> list[Step]:
-        raise self._no_steps()
-
-    def _map(self, x: FloatArray) -> FloatArray:
-        raise without_segments(self)
+        k, c = len(self.classes_), len(self.segment_columns_)
+        trees = self._trees.steps()
+        corrected = bool(trees) or bool(np.any(self.intercept_) or np.any(self.slope_))
+        steps = global_steps(steps_of(self.calibrator_), k, c, corrected=corrected)
+        if corrected:
+            steps += correction_steps(self.segment_columns_, self.cells_, self.intercept_, self.slope_, trees)
+        return steps
 
     def summary(self) -> str:
         """What the segments are, whether they matter, and the worst of them before and after, on rows held out.
@@ -288,11 +262,21 @@ class SegmentedCalibrator(BySegment):
                 "segment_columns_ should hold texts or numbers for each column",
             )
             state.require(np.all(levels[1:] > levels[:-1]), f"the levels of {name[:40]} do not increase")
+            state.require(
+                levels.dtype.kind == "U" or (np.all(np.abs(levels) <= LARGEST) and np.all(np.diff(levels) > APART)),
+                f"the numbers of {name[:40]} are not between bins",
+            )
         cells = state.array("cells_", None, len(self.segment_columns_), integer=True, low=0)
         state.require(cells.dtype == np.int64, "cells_ should be integers of 64 bits")
+        known = [count_levels(levels) for levels in self.segment_columns_.values()]
+        state.require(np.all(cells < known), "cells_ holds numbers of no level")
+        state.require(np.array_equal(cells, np.unique(cells, axis=0)), "cells_ should be sorted")
+        if len(cells):
+            cell_steps(self.segment_columns_, cells, state.k)
         for name in ("intercept_", "slope_"):
             state.array(name, self._n_levels(), state.k)
-        check_trees(state, n_tree_columns(self.segment_columns_, state.k))
+        asked = question_steps(self.segment_columns_, state.k)
+        check_trees(state, asked.check(state.k + len(self.segment_columns_)))
         state.information("strength_", "duality_gap_", "gain_", "gain_error_", "worst_", "errors_")
 
 

@@ -1,4 +1,4 @@
-"""Columns that say which segments a row belongs to: read from frames, divided into levels, found again later.
+"""Columns that say which segments a row belongs to: divided into levels, found again later.
 
 A column of texts, Booleans or few different numbers has a level for each value; one of more numbers has a level for
 each of its quantile bins. Missing values are a level of their own.
@@ -12,49 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.predictions import to_numpy
+from calibrant.inputs.segments import LARGEST, MISSING, segment_numbers, texts_of
+from calibrant.steps import Columns as PickColumns
+from calibrant.steps import Join, Step, StepFunction, run
 from calibrant.typing import FloatArray, IntArray
 
 #: Columns of more different numbers are cut into as many bins of about equal size.
 BINS = 10
-#: How missing values are written, all of which become the empty text.
-_MISSING = frozenset(["", "None", "nan", "NaN", "NaT", "<NA>"])
+
+#: Edges of bins that are closer are one.
+APART = 1e-99
 
 #: The levels of each column by its name: texts, sorted, or the numbers between bins.
 Columns = dict[str, NDArray[Any]]
-
-
-def read_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
-    """The columns of a frame, a mapping, a series or an array, with a value for each of `n` rows.
-
-    Examples
-    --------
-    >>> read_segments(["north", "south"], 2)
-    {'segment': array(['north', 'south'], dtype='<U5')}
-    """
-    is_frame = hasattr(segments, "columns") and hasattr(segments, "to_numpy")
-    if is_frame or isinstance(segments, Mapping):
-        names = list(segments.columns if is_frame else segments)
-        texts = [str(name) for name in names]
-        twice = [text for text in texts if texts.count(text) > 1]
-        if twice:
-            raise ValueError(f"segments has several columns of the name {twice[0]!r}: give each a name of its own.")
-        found = {text: to_numpy(segments[name], "segments") for text, name in zip(texts, names)}
-    else:
-        array = to_numpy(segments, "segments")
-        if array.ndim == 2:
-            found = {str(number): column for number, column in enumerate(array.T)}
-        else:
-            found = {str(getattr(segments, "name", None) or "segment"): array}
-    if not found:
-        raise ValueError("segments has no columns: give at least one that tells the segment of each row.")
-    for name, column in found.items():
-        if column.shape != (n,):
-            raise ValueError(
-                f"The column {name!r} of segments has shape {column.shape}, expected ({n},): one value for each row "
-                "of the predictions."
-            )
-    return found
 
 
 def learn_columns(frame: Mapping[str, NDArray[Any]]) -> Columns:
@@ -66,8 +36,14 @@ def learn_columns(frame: Mapping[str, NDArray[Any]]) -> Columns:
     [1.9, 3.8, 5.7, 7.6, 9.5, 11.4, 13.3, 15.2, 17.1]
     """
     return {
-        name: _edges(column) if _many_numbers(column) else np.unique(_texts(column)) for name, column in frame.items()
+        name: _edges(column) if _many_numbers(column) else np.unique(np.array(texts_of(column), dtype=str))
+        for name, column in frame.items()
     }
+
+
+def inputs_of(columns: Columns) -> dict[str, list[str] | None]:
+    """What a map has to know of the columns: the texts of levels, and which columns are numbers."""
+    return {name: None if is_numeric(levels) else levels.tolist() for name, levels in columns.items()}
 
 
 def level_codes(frame: Mapping[str, NDArray[Any]], columns: Columns) -> IntArray:
@@ -78,20 +54,23 @@ def level_codes(frame: Mapping[str, NDArray[Any]], columns: Columns) -> IntArray
     >>> level_codes({"region": np.array(["b", "c"])}, {"region": np.array(["a", "b"])}).tolist()
     [[1], [-1]]
     """
-    absent = [name for name in columns if name not in frame]
-    if absent:
-        raise ValueError(f"segments lacks the column {absent[0]!r}: it has {list(frame)}, fit saw {list(columns)}.")
-    codes = []
-    for name, levels in columns.items():
-        if is_numeric(levels):
-            values = as_numbers(frame[name], name)
-            code = np.searchsorted(levels, values, side="right")
-            codes.append(np.where(np.isnan(values), len(levels) + 1, code))
-        else:
-            texts = _texts(frame[name])
-            code = np.minimum(np.searchsorted(levels, texts), len(levels) - 1)
-            codes.append(np.where(levels[code] == texts, code, -1))
-    return np.column_stack(codes).astype(np.int64)
+    numbers = segment_numbers(frame, inputs_of(columns))
+    return run([Join(level_steps(columns, 0))], numbers).astype(np.int64)
+
+
+def level_steps(columns: Columns, first: int) -> tuple[list[Step], ...]:
+    """Steps that make the level of each column of a row whose numbers of segments start at column `first`."""
+    return tuple(
+        [PickColumns(np.array([first + j])), *([_bins(levels)] if is_numeric(levels) else [])]
+        for j, levels in enumerate(columns.values())
+    )
+
+
+def _bins(edges: FloatArray) -> StepFunction:
+    """The bin of a number, each with its left end; missing numbers come after the last bin."""
+    # A step function counts edges below a number: so that it counts equal ones, too, edges are a last digit lower.
+    lower = np.concatenate([[(MISSING - LARGEST) / 2.0], np.nextafter(edges, -np.inf)])
+    return StepFunction(lower, np.array([len(edges) + 1.0, *range(len(edges) + 1)]))
 
 
 def is_numeric(levels: NDArray[Any]) -> bool:
@@ -121,45 +100,6 @@ def level_name(name: str, levels: NDArray[Any], code: int) -> str:
     return f"{name} from {levels[code - 1]:g}" + (f" to {levels[code]:g}" if code < len(levels) else "")
 
 
-def as_numbers(column: NDArray[Any], name: str) -> FloatArray:
-    """The values of a numeric column, NaN where they are missing.
-
-    Examples
-    --------
-    >>> as_numbers(np.array(["3", "", "1.5"]), "age")
-    array([3. , nan, 1.5])
-    """
-    if column.dtype.kind in "fiub":
-        return column.astype(np.float64)
-    numbers = np.empty(len(column))
-    for row, text in enumerate(_texts(column).tolist()):
-        try:
-            numbers[row] = float(text) if text else np.nan
-        except ValueError:
-            raise ValueError(
-                f"The column {name!r} of segments held numbers in fit, now {text!r} at row {row}."
-            ) from None
-    return numbers
-
-
-def cells_of(codes: IntArray) -> IntArray:
-    """The different combinations of known levels, (m, c)."""
-    return np.unique(codes[(codes >= 0).all(axis=1)], axis=0)
-
-
-def cell_codes(codes: IntArray, cells: IntArray) -> IntArray:
-    """The combination of levels of each row, as its row in `cells`; -1 for one that is not there.
-
-    Examples
-    --------
-    >>> cell_codes(np.array([[0, 1], [1, 1], [-1, 0]]), np.array([[0, 0], [0, 1]])).tolist()
-    [1, -1, -1]
-    """
-    known = {tuple(cell): number for number, cell in enumerate(cells.tolist())}
-    different, place = np.unique(codes, axis=0, return_inverse=True)
-    return np.array([known.get(tuple(cell), -1) for cell in different.tolist()], dtype=np.int64)[place.ravel()]
-
-
 def _many_numbers(column: NDArray[Any]) -> bool:
     if column.dtype.kind not in "fiu":
         return False
@@ -168,16 +108,6 @@ def _many_numbers(column: NDArray[Any]) -> bool:
 
 
 def _edges(column: NDArray[Any]) -> FloatArray:
-    finite = column[np.isfinite(column)].astype(np.float64)
-    return np.unique(np.quantile(finite, np.arange(1, BINS) / BINS))
-
-
-def _texts(column: NDArray[Any]) -> NDArray[Any]:
-    return np.array([_text(value) for value in column.tolist()], dtype=str)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():  # whole numbers beside missing ones
-        return str(int(value))
-    text = str(value)
-    return "" if text in _MISSING else text
+    finite = np.clip(column[np.isfinite(column)].astype(np.float64), -LARGEST, LARGEST)
+    edges = np.unique(np.quantile(finite, np.arange(1, BINS) / BINS))
+    return edges[np.diff(edges, prepend=-np.inf) > APART]

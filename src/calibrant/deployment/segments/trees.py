@@ -6,16 +6,12 @@ without that fold, followed on it, and averaged. Questions are about log-odds of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions
-from calibrant.calibrators.state import LARGE
-from calibrant.deployment.segments.columns import Columns, as_numbers, is_numeric
-from calibrant.typing import FloatArray, IntArray
+from calibrant.deployment.segments.columns import Columns, is_numeric
+from calibrant.steps import Columns as PickColumns
+from calibrant.steps import Join, Lead, LogOdds, Step, StepFunction
 
 #: Small trees whose leaves move little: a leaf of forty rows at even odds goes half of its way.
 OPTIONS = BoostingOptions(rounds=150, depth=3, rate=0.1, l2=10.0, columns=8, pairs=0, patience=15)
@@ -25,31 +21,16 @@ _MOST_LEVELS = 12
 _MOST_CLASSES = 10
 
 
-def n_tree_columns(columns: Columns, k: int) -> int:
-    """How many columns the questions of trees can be about."""
-    return len(tree_columns(np.zeros((0, k)), {name: np.empty(0) for name in columns}, _no_codes(columns), columns))
-
-
-def tree_columns(z: FloatArray, frame: Mapping[str, NDArray[Any]], codes: IntArray, columns: Columns) -> FloatArray:
-    """What trees ask about, (columns, n), for log-probabilities `z` (n, k) and the level `codes` (n, c) of each row."""
-    k = z.shape[1]
-    if k == 2:
-        found = [z[:, 1] - z[:, 0]]
-    elif k <= _MOST_CLASSES:
-        found = list(z.T)
-    else:
-        largest = np.partition(z, k - 2, axis=1)
-        found = [largest[:, -1], largest[:, -1] - largest[:, -2]]
-    for code, (name, levels) in zip(codes.T, columns.items()):
-        if is_numeric(levels):
-            values = as_numbers(frame[name], name)
-            found.append(np.clip(np.where(np.isnan(values), -LARGE, values), -LARGE, LARGE))
-        elif len(levels) in (1, 2) or len(levels) > _MOST_LEVELS:
-            found.append(code.astype(np.float64))
+def question_steps(columns: Columns, k: int) -> Step:
+    """What makes the columns that trees ask about, of rows of `k` log-probabilities and the numbers of segments."""
+    z = PickColumns(np.arange(k))
+    parts: list[list[Step]] = [[z, LogOdds()] if k == 2 else [z] if k <= _MOST_CLASSES else [z, Lead()]]
+    for j, levels in enumerate(columns.values()):
+        number = PickColumns(np.array([k + j]))
+        if is_numeric(levels) or len(levels) in (1, 2) or len(levels) > _MOST_LEVELS:
+            parts.append([number])
         else:
-            found += [(code == level).astype(np.float64) for level in range(len(levels))]
-    return np.ascontiguousarray(found)
-
-
-def _no_codes(columns: Columns) -> IntArray:
-    return np.empty((0, len(columns)), dtype=np.int64)
+            for level in range(len(levels)):
+                is_level = StepFunction(np.array([level - 0.5, level + 0.5]), np.array([0.0, 1.0, 0.0]))
+                parts.append([number, is_level])
+    return Join(tuple(parts))
