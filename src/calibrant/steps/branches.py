@@ -1,4 +1,4 @@
-"""Steps made of lists of steps: sums of branches, branches side by side, one-vs-rest, one-vs-one, keeping the top class."""
+"""Steps made of lists of steps: sums, lists side by side, one-vs-rest, one-vs-one, and keeping the top class."""
 
 from __future__ import annotations
 

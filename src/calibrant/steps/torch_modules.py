@@ -99,6 +99,12 @@ class _LogOdds(nn.Module):
         return x[:, 1:] - x[:, :1]
 
 
+class _Lead(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        two = torch.topk(x, 2, 1)[0]
+        return torch.stack([two[:, 0], two[:, 0] - two[:, 1]], 1)
+
+
 class _Sigmoid(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return torch.cat([torch.sigmoid(-x), torch.sigmoid(x)], 1)
@@ -154,6 +160,17 @@ class _Trees(_Step):
         return steps.reshape(-1, self.first.size(0), self.values.size(1)).sum(1)
 
 
+class _Levels(_Step):
+    intercept: Tensor
+    slope: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        level, count = x[:, -1], self.intercept.size(0) - 1  # the last row is that of no level
+        known = (level >= 0.0) & (level < count)
+        place = torch.where(known, level, torch.full_like(level, count)).to(torch.int64)
+        return self.slope.index_select(0, place) * x[:, :-1] + self.intercept.index_select(0, place)
+
+
 class _Piecewise(_Step):
     edges: Tensor
     origins: Tensor
@@ -181,6 +198,14 @@ class _Sum(_Parts):
         for number, part in enumerate(self.parts):
             out = part(x) if number == 0 else out + part(x)
         return out
+
+
+class _Join(_Parts):
+    def forward(self, x: Tensor) -> Tensor:
+        out = []
+        for part in self.parts:
+            out.append(part(x))
+        return torch.cat(out, 1)
 
 
 class _KeepTop(nn.Module):
@@ -264,11 +289,13 @@ for _kind, _class in (
     (s.Log, _Log),
     (s.Normalize, _Normalize),
     (s.LogOdds, _LogOdds),
+    (s.Lead, _Lead),
     (s.Sigmoid, _Sigmoid),
     (s.Complement, _Complement),
 ):
     _module.register(_kind, lambda step, width, made=_class: made())
 _module.register(s.Sum, lambda step, width: _Sum(sequence(part, width) for part in step.parts))
+_module.register(s.Join, lambda step, width: _Join(sequence(part, width) for part in step.parts))
 _module.register(s.Softmax, lambda step, width: nn.Softmax(1))
 _module.register(s.Clip, lambda step, width: _Clip(step.low, step.high))
 _module.register(s.Mix, lambda step, width: _Scale(factor=1.0 - step.weight, shift=step.weight / width))
@@ -307,12 +334,18 @@ def _(step: s.Kernel, width: int) -> nn.Module:
 def _(step: s.Trees, width: int) -> nn.Module:
     count, depth = step.features.shape
     return _Trees(
-        differences=step.differences(),
+        differences=step.differences(width),
         thresholds=step.thresholds.ravel(),
-        values=step.values.reshape(-1, width),
+        values=step.values.reshape(-1, step.values.shape[2]),
         bits=2.0 ** np.arange(depth),
         first=np.arange(count) << depth,
     )
+
+
+@_module.register
+def _(step: s.Levels, width: int) -> nn.Module:
+    none = np.zeros((1, width - 1))
+    return _Levels(intercept=np.vstack([step.intercept, none]), slope=np.vstack([step.slope, none]))
 
 
 @_module.register(s.StepFunction)

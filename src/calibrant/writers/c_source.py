@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
-from calibrant.writers.calls import Call
-from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, SourceWriter, title, wrapped
+from calibrant.writers.calls import Call, NotSupportedError
+from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, Segments, SourceWriter, title, wrapped
 from calibrant.writers.tools import run_program, workshop
 
 #: Largest difference of a probability.
@@ -67,6 +68,16 @@ static void log_odds(const double *x, double *y, int k) {
     (void)k;
     y[0] = x[1] - x[0];
 }""",
+        "lead": """
+static void lead(const double *x, double *y, int k) {
+    double largest = fmax(x[0], x[1]), second = fmin(x[0], x[1]);
+    for (int j = 2; j < k; j++) {
+        second = fmax(second, fmin(largest, x[j]));
+        largest = fmax(largest, x[j]);
+    }
+    y[0] = largest;
+    y[1] = largest - second;
+}""",
         "sigmoid": """
 static void sigmoid(const double *x, double *y, int k) {
     double small = exp(-fabs(x[0])), lesser = small / (1.0 + small);
@@ -111,8 +122,9 @@ static void kernel(const double *x, double *y, int k, const double *landmarks, i
 }""",
         "trees": """
 static void trees(const double *x, double *y, int k, const int *features, const int *subtracted,
-                  const double *thresholds, const double *values, int count, int depth) {
-    for (int j = 0; j < k; j++) y[j] = 0.0;
+                  const double *thresholds, const double *values, int count, int depth, int columns) {
+    (void)k;
+    for (int j = 0; j < columns; j++) y[j] = 0.0;
     for (int t = 0; t < count; t++) {
         size_t leaf = 0;
         for (int b = 0; b < depth; b++) {
@@ -120,9 +132,16 @@ static void trees(const double *x, double *y, int k, const int *features, const 
             double v = x[features[q]] - (subtracted[q] >= 0 ? x[subtracted[q]] : 0.0);
             if (v > thresholds[q]) leaf += (size_t)1 << b;
         }
-        const double *step = values + (((size_t)t << depth) + leaf) * k;
-        for (int j = 0; j < k; j++) y[j] += step[j];
+        const double *step = values + (((size_t)t << depth) + leaf) * columns;
+        for (int j = 0; j < columns; j++) y[j] += step[j];
     }
+}""",
+        "levels": """
+static void levels(const double *x, double *y, int k, const double *intercept, const double *slope, int count) {
+    double level = x[k - 1];
+    int known = level >= 0.0 && level < count;
+    size_t first = known ? (size_t)level * (k - 1) : 0;
+    for (int j = 0; j < k - 1; j++) y[j] = known ? slope[first + j] * x[j] + intercept[first + j] : 0.0;
 }""",
         "piecewise": """
 static void piecewise(const double *x, double *y, int k, const double *edges, int n, const double *origins,
@@ -146,6 +165,14 @@ static void add(const double *x, double *y, int k, const map_t *maps, int n, int
     for (int m = 1; m < n; m++) {
         maps[m](x, part);
         for (int j = 0; j < columns; j++) y[j] += part[j];
+    }
+}""",
+        "join": """
+static void join(const double *x, double *y, int k, const int *widths, const map_t *maps, int n, int columns) {
+    (void)k, (void)columns;
+    for (int m = 0; m < n; m++) {
+        maps[m](x, y);
+        y += widths[m];
     }
 }""",
         "keep_top": """
@@ -197,14 +224,17 @@ static void one_vs_one(const double *x, double *y, int k, const map_t *maps, int
     def head(self) -> str:
         notes = "".join(f"\n   {note}" for note in self.notes)
         classes = ", ".join(f'"{_escaped(label)}"' for label in self.map.classes)
+        call, what, include = "row", "", ""
+        if self.map.segments:
+            call, what, include = "row, segments", _SEGMENTS_IN_WORDS, "\n#include <string.h>"
         return f"""/* {title(self.map)}
-   calibrate(row, out) takes one number per class and writes calibrated probabilities in the order of
+   calibrate({call}, out) takes one number per class and writes calibrated probabilities in the order of
    calibrate_classes; it returns 0, or 1 if the row cannot be calibrated. Compile as C99 and link with -lm.
-   With CALIBRATE_MAIN defined it is a program that reads rows from standard input.{notes} */
+   With CALIBRATE_MAIN defined it is a program that reads rows from standard input.{what}{notes} */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdio.h>
+#include <stdio.h>{include}
 
 #define CLASSES {self.map.k}
 #define WIDEST {self.widest}
@@ -244,27 +274,49 @@ typedef void (*map_t)(const double *, double *);"""
             index = ", ".join(map(str, self.map.columns.tolist()))
             order = f"x[(const int[]){{{index}}}[j]]"
         prepare = _PREPARE_LOGITS if self.map.logits else self._prepare()
-        return f"""int calibrate(const double *row, double *out) {{
-    double x[CLASSES], ordered[CLASSES];
+        before, parameter, argument, width, beside = "", "", "", "CLASSES", ""
+        if self.map.segments:
+            before, parameter, argument = f"{self._segments()}\n\n", " const double *segments,", " row + CLASSES,"
+            width, beside = "CLASSES + SEGMENTS", _BESIDE
+        return f"""{before}int calibrate(const double *row,{parameter} double *out) {{
+    double x[CLASSES], ordered[{width}];
 {prepare}
-    for (int j = 0; j < CLASSES; j++) ordered[j] = {order};
+    for (int j = 0; j < CLASSES; j++) ordered[j] = {order};{beside}
     {self.main}(ordered, out);
     return 0;
 }}
 
 #ifdef CALIBRATE_MAIN
 int main(void) {{
-    double row[CLASSES], out[CLASSES];
+    double row[{width}], out[CLASSES];
     int j = 0;
     while (scanf("%lf", row + j) == 1)
-        if (++j == CLASSES) {{
-            if (calibrate(row, out)) return 1;
+        if (++j == {width}) {{
+            if (calibrate(row,{argument} out)) return 1;
             for (j = 0; j < CLASSES; j++) printf("%.17g%c", out[j], j == CLASSES - 1 ? '\\n' : ' ');
             j = 0;
         }}
     return j != 0;
 }}
 #endif"""
+
+    def _segments(self) -> str:
+        names = ", ".join(f'"{_escaped(name)}"' for name in self.map.segments)
+        tables, lists, counts = "", [], []
+        for number, levels in enumerate(self.map.segments.values()):
+            counts.append(str(len(levels or ())))
+            lists.append("NULL" if levels is None else f"LEVELS_{number}")
+            if levels is None:
+                continue
+            if any("\0" in text for text in levels):
+                raise NotSupportedError("A level of the segments holds the character 0, which ends a text in C.")
+            texts = wrapped([f'"{_escaped(text)}"' for text in levels])
+            tables += f"static const char *const LEVELS_{number}[] = {{\n{texts}\n}};\n"
+        return f"""#define SEGMENTS {len(counts)}
+const char *const calibrate_segments[SEGMENTS] = {{{names}}};
+{tables}static const char *const *const LEVELS[SEGMENTS] = {{{", ".join(lists)}}};
+static const int COUNTS[SEGMENTS] = {{{", ".join(counts)}}};
+{_LEVEL}"""
 
     def _prepare(self) -> str:
         most = "DBL_MAX" if self.map.renormalize else "1.005"
@@ -278,6 +330,23 @@ int main(void) {{
     if (!({check})) return 1;
     for (int j = 0; j < CLASSES; j++) x[j] = fmax(x[j] / total, FLOOR);"""
 
+
+_SEGMENTS_IN_WORDS = """
+   segments holds a number for each of calibrate_segments: of a column of numbers the number, NAN if it is missing, of
+   other columns calibrate_level(column, text), where the empty text is a missing one."""
+
+_LEVEL = """
+double calibrate_level(int segment, const char *text) {
+    for (int level = 0; level < COUNTS[segment]; level++)
+        if (!strcmp(LEVELS[segment][level], text)) return level;
+    return -1.0;
+}"""
+
+_BESIDE = f"""
+    for (int j = 0; j < SEGMENTS; j++) {{
+        double number = fmin(fmax(segments[j], -{LARGEST}), {LARGEST});
+        ordered[CLASSES + j] = fabs(segments[j]) <= DBL_MAX ? number : {MISSING};
+    }}"""
 
 _PREPARE_LOGITS = """    double top = row[0], total = 0.0;
     for (int j = 0; j < CLASSES; j++) {
@@ -301,9 +370,12 @@ def write(fitted: Map, notes: list[str]) -> str:
     return CWriter(fitted, notes).text()
 
 
-def run(written: str, fitted: Map, rows: FloatArray) -> FloatArray:
+def run(written: str, fitted: Map, rows: FloatArray, segments: Segments | None = None) -> FloatArray:
     """Predictions of the source code, compiled."""
+    shape, numbers = rows.shape, fitted.numbers(segments, len(rows))
+    if numbers is not None:
+        rows = np.hstack([rows, np.where(numbers == MISSING, np.nan, numbers)])
     with workshop({"map.c": written}) as folder:
         run_program(list(_COMPILE), folder)
         text = "\n".join(" ".join(map(repr, row)) for row in rows.tolist())
-        return np.array(run_program([str(folder / "map")], folder, text).split(), dtype=np.float64).reshape(rows.shape)
+        return np.array(run_program([str(folder / "map")], folder, text).split(), dtype=np.float64).reshape(shape)

@@ -77,6 +77,7 @@ for _kind, _name in (
     (s.Softmax, "softmax"),
     (s.Normalize, "normalize"),
     (s.LogOdds, "log_odds"),
+    (s.Lead, "lead"),
     (s.Sigmoid, "sigmoid"),
     (s.Complement, "complement"),
     (s.Sum, "add"),
@@ -131,7 +132,18 @@ def _(step: s.Kernel, width: int) -> tuple[str, tuple[Any, ...]]:
 @spell.register
 def _(step: s.Trees, width: int) -> tuple[str, tuple[Any, ...]]:
     count, depth = step.features.shape
-    return "trees", (step.features, step.subtracted, step.thresholds, step.values, count, depth)
+    columns = step.values.shape[2]
+    return "trees", (step.features, step.subtracted, step.thresholds, step.values, count, depth, columns)
+
+
+@spell.register
+def _(step: s.Levels, width: int) -> tuple[str, tuple[Any, ...]]:
+    return "levels", (step.intercept, step.slope, len(step.intercept))
+
+
+@spell.register
+def _(step: s.Join, width: int) -> tuple[str, tuple[Any, ...]]:
+    return "join", (np.array([s.check_steps(part, width) for part in step.parts]),)
 
 
 @spell.register(s.StepFunction)

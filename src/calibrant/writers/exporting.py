@@ -20,7 +20,8 @@ from calibrant.files.atomic import atomic_stream
 from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
-from calibrant.writers.sample import sample_rows
+from calibrant.writers.sample import sample_rows, with_segments
+from calibrant.writers.source import Segments, row_by_row
 from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability that an export in double precision may have.
@@ -34,7 +35,8 @@ class Target:
     """Where a map can go: the module that writes and runs it, the endings of its files, and its options.
 
     The module has ``write(fitted, notes, **options)``, the object, and ``run(written, fitted, rows, **options)``, its
-    predictions, which raises `MissingRuntimeError` where nothing can run it. It may have ``defaults(calibrator)``,
+    predictions, which raises `MissingRuntimeError` where nothing can run it; of a map that takes segments `run` gets
+    those of the rows as ``segments``, a dict of columns. It may have ``defaults(calibrator)``,
     options that a calibrator implies, and ``to_bytes(written)``, the file.
     """
 
@@ -136,8 +138,9 @@ def export_with_proof(
     module = import_module(TARGETS[to].module)
     options = {**_implied(module, calibrator), **options}
     sample = sample_rows(fitted) if rows is None else np.concatenate([sample_rows(fitted), rows])
+    sample, frame = with_segments(fitted, sample)
     try:
-        difference, options = _proven(module, fitted, sample, options)
+        difference, options = _proven(module, fitted, sample, frame, options)
         done = Exported(None, to, difference, len(sample))
     except MissingRuntimeError as error:
         done = Exported(None, to, None, 0, str(error))
@@ -149,17 +152,20 @@ def export_with_proof(
     return replace(done, written=written)
 
 
-def _proven(module: Any, fitted: Map, rows: FloatArray, options: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+def _proven(
+    module: Any, fitted: Map, rows: FloatArray, segments: Segments | None, options: dict[str, Any]
+) -> tuple[float, dict[str, Any]]:
     """The largest difference; and options, with double precision inside if needed."""
     single = np.dtype(options.get("dtype", np.float64)) == np.float32
     tolerance = TOLERANCE_SINGLE if single else module.TOLERANCE
     written = module.write(fitted, [], **options)
     try:
-        return prove(written, fitted, partial(module.run, **options), tolerance, rows, single=single), options
+        run = partial(module.run, **options)
+        return prove(written, fitted, run, tolerance, rows, segments, single=single), options
     except ParityError:
         if not single or "inside" in options:
             raise
-        return _proven(module, fitted, rows, {**options, "inside": "float64"})
+        return _proven(module, fitted, rows, segments, {**options, "inside": "float64"})
 
 
 def _implied(module: Any, calibrator: Any) -> dict[str, Any]:
@@ -182,31 +188,35 @@ def check_options(to: str, options: Iterable[str], spelling: Mapping[str, str] |
 def prove(
     written: Any,
     fitted: Map,
-    run: Callable[[Any, Map, FloatArray], FloatArray],
+    run: Callable[..., FloatArray],
     tolerance: float,
     rows: FloatArray,
+    segments: Segments | None = None,
     *,
     single: bool = False,
 ) -> float:
-    """The largest difference between an export and the definition on some rows.
+    """The largest difference between an export and the definition on some rows, with their segments if it takes any.
 
     With `single`, on rows whose numbers single precision has.
     """
     rows = rows.astype(np.float32).astype(np.float64) if single else rows
-    found = run(written, fitted, rows)
-    expected = fitted.predict_proba(rows)
+    beside = {} if segments is None else {"segments": segments}
+    found = run(written, fitted, rows, **beside)
+    expected = fitted.predict_proba(rows, **beside)
     difference = np.abs(np.asarray(found, dtype=np.float64) - expected).max(axis=1)
     # Where the map is so steep that the last digit of a prediction matters, no two programs can agree better.
     allowed = tolerance + 4.0 * np.max(
-        [np.abs(fitted.predict_proba(moved) - expected).max(axis=1) for moved in _moved_by_rounding(rows)], axis=0
+        [np.abs(fitted.predict_proba(moved, **beside) - expected).max(axis=1) for moved in _moved_by_rounding(rows)],
+        axis=0,
     )
     excess = np.where(difference <= allowed, 0.0, np.where(np.isnan(difference), np.inf, difference))
     if excess.any():
         worst = int(np.argmax(excess))
+        where = "" if segments is None else f" with {row_by_row(segments)[worst]}"
         raise ParityError(
-            f"This export predicts {np.asarray(found)[worst].tolist()} for {rows[worst].tolist()}, the calibrator "
-            f"{expected[worst].tolist()}: they differ by {difference[worst]:.1e}, more than rounding explains. "
-            "Nothing was written."
+            f"This export predicts {np.asarray(found)[worst].tolist()} for {rows[worst].tolist()}{where}, the "
+            f"calibrator {expected[worst].tolist()}: they differ by {difference[worst]:.1e}, more than rounding "
+            "explains. Nothing was written."
         )
     return float(difference.max())
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import Call
-from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, SourceWriter, title, wrapped
+from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, Segments, SourceWriter, row_by_row, title, wrapped
 from calibrant.writers.tools import run_program, workshop
 
 #: Largest difference of a probability.
@@ -19,7 +20,7 @@ TOLERANCE = 1e-12
 _RUN = """
 const { calibrate } = require("./map.cjs");
 const rows = JSON.parse(require("fs").readFileSync(0, "utf8"));
-process.stdout.write(JSON.stringify(rows.map(calibrate)));
+process.stdout.write(JSON.stringify(rows.map((given) => calibrate(...given))));
 """
 
 
@@ -54,6 +55,11 @@ function normalize(x) {
 }""",
         "columns": "function columns(x, index, n) {\n  return index.map((j) => x[j]);\n}",
         "log_odds": "function log_odds(x) {\n  return [x[1] - x[0]];\n}",
+        "lead": """
+function lead(x) {
+  const ordered = x.slice().sort((a, b) => b - a);
+  return [ordered[0], ordered[0] - ordered[1]];
+}""",
         "sigmoid": """
 function sigmoid(x) {
   const small = Math.exp(-Math.abs(x[0]));
@@ -93,8 +99,7 @@ function kernel(x, landmarks, n, spread, weight, bandwidth) {
   return out;
 }""",
         "trees": """
-function trees(x, features, subtracted, thresholds, values, count, depth) {
-  const k = x.length;
+function trees(x, features, subtracted, thresholds, values, count, depth, k) {
   const out = new Array(k).fill(0);
   for (let t = 0; t < count; t++) {
     let leaf = 0;
@@ -107,6 +112,14 @@ function trees(x, features, subtracted, thresholds, values, count, depth) {
     for (let j = 0; j < k; j++) out[j] += values[first + j];
   }
   return out;
+}""",
+        "levels": """
+function levels(x, intercept, slope, count) {
+  const k = x.length - 1;
+  const level = x[k];
+  if (!(level >= 0 && level < count)) return new Array(k).fill(0);
+  const first = Math.floor(level) * k;
+  return x.slice(0, k).map((v, j) => slope[first + j] * v + intercept[first + j]);
 }""",
         "piecewise": """
 function piecewise(x, edges, n, origins, coefficients, terms) {
@@ -125,6 +138,10 @@ function piecewise(x, edges, n, origins, coefficients, terms) {
         "add": """
 function add(x, maps, n) {
   return maps.slice(1).reduce((out, m) => m(x).map((v, j) => out[j] + v), maps[0](x));
+}""",
+        "join": """
+function join(x, widths, maps, n) {
+  return [].concat(...maps.map((m) => m(x)));
 }""",
         "keep_top": """
 function keep_top(x, maps, n) {
@@ -169,9 +186,15 @@ function one_vs_one(x, maps, n) {
     def head(self) -> str:
         notes = "".join(f"\n// {note}" for note in self.notes)
         classes = ", ".join(_literal(label) for label in self.map.classes)
+        call, what = "row", ""
+        if self.map.segments:
+            call, what = (
+                "row, segments",
+                "\n// segments is an object of the columns named in SEGMENTS: texts, or numbers.",
+            )
         return f"""// {title(self.map)}
-// calibrate(row) takes one number per class (one alone is that of the second of two classes) and returns
-// calibrated probabilities in the order of CLASSES.{notes}
+// calibrate({call}) takes one number per class (one alone is that of the second of two classes) and returns
+// calibrated probabilities in the order of CLASSES.{what}{notes}
 "use strict";
 
 const CLASSES = [{classes}];
@@ -191,14 +214,29 @@ const FLOOR = {FLOOR_TEXT};"""
     def tail(self) -> str:
         order = "" if self.map.columns is None else f"  x = {self.map.columns.tolist()}.map((j) => x[j]);\n"
         prepare = _PREPARE_LOGITS if self.map.logits else self._prepare()
+        arguments, names = "row", "CLASSES, calibrate"
+        if self.map.segments:
+            prepare = f"{self._segments()}\n\n{prepare}"
+            arguments, names = "row, segments", "CLASSES, SEGMENTS, calibrate"
+            order += "  x = x.concat(SEGMENTS.map(([name, levels]) => number(name, segments, levels)));\n"
         return f"""{prepare}
 
-function calibrate(row) {{
+function calibrate({arguments}) {{
   let x = prepare(Array.from(row, Number));
 {order}  return {self.main}(x);
 }}
 
-if (typeof module !== "undefined") module.exports = {{ CLASSES, calibrate }};"""
+if (typeof module !== "undefined") module.exports = {{ {names} }};"""
+
+    def _segments(self) -> str:
+        columns = []
+        for name, levels in self.map.segments.items():
+            places = "null"
+            if levels is not None:
+                entries = [f"[{_literal(text)}, {place}]" for place, text in enumerate(levels)]
+                places = f"new Map([\n{wrapped(entries, '  ')}\n])"
+            columns.append(f"[{_literal(name)}, {places}],\n")
+        return f"const SEGMENTS = [\n{''.join(columns)}];\n\n{_NUMBER}"
 
     def _prepare(self) -> str:
         most = "< Infinity" if self.map.renormalize else "<= 1.005"
@@ -238,12 +276,30 @@ function prepare(x) {
 }""".strip()
 
 
+_NUMBER = f"""
+function number(name, segments, levels) {{
+  const value = segments[name];
+  if (value === undefined) throw new RangeError("segments lacks " + name);
+  let text = value === true ? "True" : value === false ? "False" : value === null ? "" : String(value);
+  if ({json.dumps(MISSING_TEXTS)}.includes(text)) text = "";
+  if (levels !== null) return levels.has(text) ? levels.get(text) : -1;
+  const found = text === "" ? Infinity : Number(text);
+  if (Number.isNaN(found)) throw new RangeError("not a number: " + text);
+  return Number.isFinite(found) ? Math.min(Math.max(found, -{LARGEST}), {LARGEST}) : {MISSING};
+}}""".strip()
+
+
 def write(fitted: Map, notes: list[str]) -> str:
     """The source code of a map."""
     return JavaScriptWriter(fitted, notes).text()
 
 
-def run(written: str, fitted: Map, rows: FloatArray) -> FloatArray:
+def run(written: str, fitted: Map, rows: FloatArray, segments: Segments | None = None) -> FloatArray:
     """Predictions of the source code, by Node."""
+    given: list[list[Any]] = [[row] for row in rows.tolist()]
+    if segments is not None:
+        for item, values in zip(given, row_by_row(segments)):
+            # JSON knows no NaN.
+            item.append({name: None if value != value else value for name, value in values.items()})
     with workshop({"map.cjs": written, "run.cjs": _RUN}) as folder:
-        return np.array(json.loads(run_program(["node", "run.cjs"], folder, json.dumps(rows.tolist()))))
+        return np.array(json.loads(run_program(["node", "run.cjs"], folder, json.dumps(given))))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import steps as s
+from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.simplex import LOG_FLOOR
@@ -21,7 +22,7 @@ from calibrant.steps.decisions import decides
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import NotSupportedError, check_precision, pieces
 from calibrant.writers.onnx_nodes import IR_VERSION, OPSET, Nodes, code
-from calibrant.writers.source import facts
+from calibrant.writers.source import Segments, facts
 from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability, in double precision.
@@ -94,6 +95,13 @@ class Graph(Nodes):
         return self.op("Sub", self.column(x, 1), self.column(x, 0))
 
     @step.register
+    def _(self, step: s.Lead, x: str, width: int) -> str:
+        largest = self.extreme("ReduceMax", x)
+        is_top = self.op("Equal", self.index(np.arange(width)[None]), self.op("ArgMax", x, axis=1, keepdims=1))
+        second = self.extreme("ReduceMax", self.op("Where", is_top, self.const(-1e300), x))
+        return self.join(largest, self.op("Sub", largest, second))
+
+    @step.register
     def _(self, step: s.Sigmoid, x: str, width: int) -> str:
         small = self.op("Exp", self.op("Neg", self.op("Abs", x)))
         lesser = self.op("Div", small, self.op("Add", small, self.const(1.0)))
@@ -138,15 +146,31 @@ class Graph(Nodes):
     @step.register
     def _(self, step: s.Trees, x: str, width: int) -> str:
         count, depth = step.features.shape
-        asked = self.op("MatMul", x, self.large(step.differences()))
+        asked = self.op("MatMul", x, self.large(step.differences(width)))
         answers = self.op("Cast", self.op("Greater", asked, self.const(step.thresholds.ravel())), to=1)
         # Whole numbers below 2**24 are exact in single precision.
         bits = self.const(2.0 ** np.arange(depth)[:, None], np.float32)
         leaf = self.op("MatMul", self.op("Reshape", answers, self.index([-1, depth])), bits)
         leaf = self.op("Transpose", self.op("Reshape", leaf, self.index([-1, count])), perm=[1, 0])
         place = self.op("Add", self.op("Cast", leaf, to=7), self.index(np.arange(count)[:, None] << depth))
-        steps = self.op("Gather", self.large(step.values.reshape(-1, width)), place, axis=0)
+        steps = self.op("Gather", self.large(step.values.reshape(-1, step.values.shape[2])), place, axis=0)
         return self.op("ReduceSum", steps, self.index([0]), keepdims=0)
+
+    @step.register
+    def _(self, step: s.Levels, x: str, width: int) -> str:
+        # The last row of the tables is that of no level.
+        count = len(step.intercept)
+        level = self.flat(self.column(x, width - 1))
+        above = self.op("GreaterOrEqual", level, self.const(0.0))
+        known = self.op("And", above, self.op("Less", level, self.const(float(count))))
+        place = self.op("Cast", self.op("Where", known, self.op("Floor", level), self.const(float(count))), to=7)
+        none = np.zeros((1, width - 1))
+        intercept, slope = (
+            self.op("Gather", self.large(np.vstack([table, none])), place, axis=0)
+            for table in (step.intercept, step.slope)
+        )
+        rest = self.op("Gather", x, self.index(np.arange(width - 1)), axis=1)
+        return self.op("Add", self.op("Mul", slope, rest), intercept)
 
     @step.register(s.StepFunction)
     @step.register(s.Line)
@@ -170,6 +194,10 @@ class Graph(Nodes):
         for part in step.parts[1:]:
             out = self.op("Add", out, self.run(part, x, width))
         return out
+
+    @step.register
+    def _(self, step: s.Join, x: str, width: int) -> str:
+        return self.op("Concat", *(self.run(part, x, width) for part in step.parts), axis=1)
 
     @step.register
     def _(self, step: s.KeepTop, x: str, width: int) -> str:
@@ -215,6 +243,12 @@ class Graph(Nodes):
         sums = self.op("Sub", self.op("Concat", *inverse, axis=1), self.const(float(width - 2)))
         return self.op("Div", self.const(1.0), self.op("Max", sums, self.const(1.0)))
 
+    def segments(self, x: str) -> str:
+        """Numbers of segments as the first step gets them, in double precision."""
+        finite = self.op("LessOrEqual", self.op("Abs", x), self.const(np.finfo(np.float64).max, np.float64))
+        low, high, missing = (self.const(value, np.float64) for value in (-LARGEST, LARGEST, MISSING))
+        return self.op("Where", finite, self.op("Min", self.op("Max", x, low), high), missing)
+
     def prepare(self, x: str, steps: s.Steps, *, logits: bool, renormalize: bool = False) -> str:
         """The row that the first of `steps` gets, columns in the order of the predictions."""
         if logits:
@@ -228,16 +262,25 @@ class Graph(Nodes):
 
 
 def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, inside: Any = None) -> Any:
-    """The model: input `predictions` (n, k), output `probabilities` (n, k)."""
+    """The model: input `predictions` (n, k), output `probabilities` (n, k).
+
+    A map that takes segments has a second input `segments` (n, c), always in double precision: the place of a row's
+    level among those in the metadata, -1 for another one, or the number itself, NaN for a missing one.
+    """
     onnx = require("onnx", extra="export")
-    s.check_steps(fitted.steps, fitted.k)
+    width = fitted.k + len(fitted.segments)
+    s.check_steps(fitted.steps, width)
     outside, precision = check_precision(fitted.steps, dtype, inside)
     graph = Graph(precision, outside)
     x = graph.cast("predictions", outside, graph.dtype)
     x = graph.prepare(x, fitted.steps, logits=fitted.logits, renormalize=fitted.renormalize)
     if fitted.columns is not None:
         x = graph.op("Gather", x, graph.index(fitted.columns), axis=1)
-    out = graph.run(fitted.steps, x, fitted.k)
+    inputs = [onnx.helper.make_tensor_value_info("predictions", code(outside), ["n", fitted.k])]
+    if fitted.segments:
+        inputs.append(onnx.helper.make_tensor_value_info("segments", code(np.float64), ["n", len(fitted.segments)]))
+        x = graph.op("Concat", x, graph.cast(graph.segments("segments"), np.dtype(np.float64), graph.dtype), axis=1)
+    out = graph.run(fitted.steps, x, width)
     out = graph.cast(out, graph.dtype, outside)
     graph.prune(out)
     graph.nodes.append(onnx.helper.make_node("Identity", [out], ["probabilities"]))
@@ -246,7 +289,7 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
         onnx.helper.make_graph(
             graph.nodes,
             "calibrant",
-            [onnx.helper.make_tensor_value_info("predictions", code(outside), shape)],
+            inputs,
             [onnx.helper.make_tensor_value_info("probabilities", code(outside), shape)],
             graph.constants,
         ),
@@ -264,7 +307,7 @@ def to_bytes(written: Any) -> bytes:
     return bytes(written.SerializeToString())
 
 
-def run(written: Any, fitted: Map, rows: FloatArray, **options: Any) -> FloatArray:
+def run(written: Any, fitted: Map, rows: FloatArray, segments: Segments | None = None, **options: Any) -> FloatArray:
     """Predictions of the model by ONNX Runtime."""
     try:
         import onnxruntime
@@ -274,4 +317,8 @@ def run(written: Any, fitted: Map, rows: FloatArray, **options: Any) -> FloatArr
     settings.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(to_bytes(written), settings, providers=["CPUExecutionProvider"])
     dtype = np.float64 if "double" in session.get_inputs()[0].type else np.float32
-    return np.asarray(session.run(None, {"predictions": rows.astype(dtype)})[0], dtype=np.float64)
+    given = {"predictions": rows.astype(dtype)}
+    numbers = fitted.numbers(segments, len(rows))
+    if numbers is not None:
+        given["segments"] = np.where(numbers == MISSING, np.nan, numbers)
+    return np.asarray(session.run(None, given)[0], dtype=np.float64)

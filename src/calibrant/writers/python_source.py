@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import Call
-from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, SourceWriter, title, wrapped
+from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, Segments, SourceWriter, row_by_row, title, wrapped
 
 #: Largest difference of a probability.
 TOLERANCE = 1e-12
@@ -42,6 +43,10 @@ def normalize(x):
     return [v / total for v in x] if total > 0.0 else [1.0 / len(x)] * len(x)""",
         "columns": "def columns(x, index, n):\n    return [x[j] for j in index]",
         "log_odds": "def log_odds(x):\n    return [x[1] - x[0]]",
+        "lead": """
+def lead(x):
+    second, largest = sorted(x)[-2:]
+    return [largest, largest - second]""",
         "sigmoid": """
 def sigmoid(x):
     small = math.exp(-abs(x[0]))
@@ -72,8 +77,7 @@ def kernel(x, landmarks, n, spread, weight, bandwidth):
         math.exp(-sum((v - landmarks[i * d + j]) ** 2 for j, v in enumerate(z)) / bandwidth) for i in range(n)
     ]""",
         "trees": """
-def trees(x, features, subtracted, thresholds, values, count, depth):
-    k = len(x)
+def trees(x, features, subtracted, thresholds, values, count, depth, k):
     out = [0.0] * k
     for t in range(count):
         leaf = 0
@@ -85,6 +89,13 @@ def trees(x, features, subtracted, thresholds, values, count, depth):
         for j in range(k):
             out[j] += values[first + j]
     return out""",
+        "levels": """
+def levels(x, intercept, slope, count):
+    k, level = len(x) - 1, x[-1]
+    if not 0.0 <= level < count:
+        return [0.0] * k
+    first = int(level) * k
+    return [slope[first + j] * x[j] + intercept[first + j] for j in range(k)]""",
         "piecewise": """
 def piecewise(x, edges, n, origins, coefficients, terms):
     low, high = 0, n  # the number of edges below x
@@ -104,6 +115,9 @@ def add(x, maps, n):
     for m in maps[1:]:
         out = [a + b for a, b in zip(out, m(x))]
     return out""",
+        "join": """
+def join(x, widths, maps, n):
+    return [v for m in maps for v in m(x)]""",
         "keep_top": """
 def keep_top(x, maps, n):
     z, share, largest = maps[0](x), float("inf"), max(x)
@@ -139,10 +153,16 @@ def one_vs_one(x, maps, n):
 
     def head(self) -> str:
         notes = "".join(f"\n{note}" for note in self.notes)
+        call, what = "row", ""
+        if self.map.segments:
+            call, what = (
+                "row, segments",
+                "\n`segments` is a dict of the columns named in `SEGMENTS`: texts, or numbers.",
+            )
         return f'''"""{title(self.map)}
 
-`calibrate(row)` takes one number per class (one alone is that of the second of two classes) and returns calibrated
-probabilities in the order of `CLASSES`.{notes}
+`calibrate({call})` takes one number per class (one alone is that of the second of two classes) and returns calibrated
+probabilities in the order of `CLASSES`.{what}{notes}
 """
 
 import math
@@ -163,9 +183,22 @@ FLOOR = {FLOOR_TEXT}'''
 
     def tail(self) -> str:
         order = "" if self.map.columns is None else f"    x = [x[j] for j in {self.map.columns.tolist()}]\n"
-        return (
-            f"{_PREPARE_LOGITS if self.map.logits else self._prepare()}\n\n{_CALIBRATE}{order}    return {self.main}(x)"
-        )
+        prepare = _PREPARE_LOGITS if self.map.logits else self._prepare()
+        if not self.map.segments:
+            return f"{prepare}\n\n{_CALIBRATE}{order}    return {self.main}(x)"
+        beside = "    x += [number(segments[name], levels) for name, levels in SEGMENTS]\n"
+        calibrate = _CALIBRATE.replace("(row)", "(row, segments)", 1)
+        return f"{self._segments()}\n\n{prepare}\n\n{calibrate}{order}{beside}    return {self.main}(x)"
+
+    def _segments(self) -> str:
+        columns = []
+        for name, levels in self.map.segments.items():
+            places = "None"
+            if levels is not None:
+                entries = [f"{text!a}: {place}" for place, text in enumerate(levels)]
+                places = f"{{\n{wrapped(entries)}\n}}"
+            columns.append(f"({name!a}, {places}),\n")
+        return f"SEGMENTS = [\n{''.join(columns)}]\n{_NUMBER}"
 
     def _prepare(self) -> str:
         check = "top > 0.0" if self.map.renormalize else "abs(sum(x) - 1.0) <= 0.005"
@@ -195,6 +228,15 @@ def prepare(x):
     total = math.log(sum(math.exp(v) for v in shifted))
     return [math.exp(max(v - total, LOG_FLOOR)) for v in shifted]"""
 
+_NUMBER = f"""
+def number(value, levels):
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    text = "" if text in {MISSING_TEXTS} else text
+    if levels is not None:
+        return float(levels.get(text, -1))
+    value = float(text) if text else math.inf
+    return min(max(value, -{LARGEST}), {LARGEST}) if abs(value) < math.inf else {MISSING}"""
+
 _CALIBRATE = """
 def calibrate(row):
     x = prepare([float(v) for v in row])
@@ -206,8 +248,10 @@ def write(fitted: Map, notes: list[str]) -> str:
     return PythonWriter(fitted, notes).text()
 
 
-def run(written: str, fitted: Map, rows: FloatArray) -> FloatArray:
+def run(written: str, fitted: Map, rows: FloatArray, segments: Segments | None = None) -> FloatArray:
     """Predictions of the source code, in a namespace of its own."""
     scope: dict[str, Any] = {}
     exec(compile(written, "<calibrant export>", "exec"), scope)
-    return np.array([scope["calibrate"](row) for row in rows.tolist()])
+    if segments is None:
+        return np.array([scope["calibrate"](row) for row in rows.tolist()])
+    return np.array([scope["calibrate"](*item) for item in zip(rows.tolist(), row_by_row(segments))])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs.segments import LARGEST
 from calibrant.runtime import Map
-from calibrant.steps import Columns, Line, Spline, StepFunction, Steps
+from calibrant.steps import Columns, Line, Spline, StepFunction, Steps, Trees
 from calibrant.steps.base import branches_of
 from calibrant.typing import FloatArray
 
@@ -54,4 +58,48 @@ def _points(steps: Steps) -> list[FloatArray]:
             out.append(0.5 * (edges[1:] + edges[:-1]) if isinstance(step, StepFunction) else edges)
         for branch in branches_of(step):
             out += _points(branch)
+    return out
+
+
+def with_segments(fitted: Map, rows: FloatArray) -> tuple[FloatArray, dict[str, NDArray[Any]] | None]:
+    """Rows, repeated if they are few, and segments for them: every level, unknown and missing ones, and numbers.
+
+    Numbers are those that questions and bins are about, their neighbours, and the middles between them.
+    """
+    if not fitted.segments:
+        return rows, None
+    cuts = np.unique(np.concatenate([np.zeros(1), *_cuts(fitted.steps)]))
+    middles = 0.5 * (cuts[1:] + cuts[:-1])
+    numbers = [
+        np.nextafter(cuts, -np.inf),
+        cuts,
+        np.nextafter(cuts, np.inf),
+        middles,
+        [np.nan, -LARGEST, LARGEST, 1e300],
+    ]
+    rng = np.random.default_rng(0)
+    values: list[NDArray[Any]] = []
+    for levels in fitted.segments.values():
+        if levels is None:
+            values.append(rng.permutation(np.concatenate(numbers))[: 4 * _POINTS])
+        else:
+            unknown = "unknown"
+            while unknown in levels:
+                unknown += "?"
+            values.append(np.array([*levels, unknown, None], dtype=object))
+    n = max(len(rows), *map(len, values))
+    frame = {name: rng.permutation(np.resize(column, n)) for name, column in zip(fitted.segments, values)}
+    return rows[np.arange(n) % len(rows)], frame
+
+
+def _cuts(steps: Steps) -> list[FloatArray]:
+    """What numbers of rows are compared with."""
+    out = []
+    for step in steps:
+        if isinstance(step, Trees):
+            out.append(step.thresholds.ravel())
+        elif isinstance(step, StepFunction):
+            out.append(step.edges)
+        for branch in branches_of(step):
+            out += _cuts(branch)
     return out

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant import __version__
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps import Steps
 from calibrant.writers.calls import Call, calls
+
+#: The columns of segments of some rows, by name.
+Segments = Mapping[str, NDArray[Any]]
 
 
 class SourceWriter(ABC):
@@ -38,7 +42,7 @@ class SourceWriter(ABC):
         self.used: dict[str, None] = {}
         self.widest = fitted.k
         self._names: dict[tuple[Any, ...], str] = {}
-        self.main = self.function(fitted.steps, fitted.k)
+        self.main = self.function(fitted.steps, fitted.k + len(fitted.segments))
 
     def text(self) -> str:
         """The file."""
@@ -108,13 +112,26 @@ def wrapped(numbers: list[str], indent: str = "    ", width: int = 110) -> str:
 
 def facts(fitted: Map, notes: Iterable[str]) -> dict[str, str]:
     """What a file that is no source code says about itself, in its metadata."""
+    columns = [{"name": name, "levels": levels} for name, levels in fitted.segments.items()]
     return {
+        **({"segments": json.dumps(columns)} if columns else {}),
         "classes": json.dumps(fitted.classes),
         "method": fitted.method,
         "version": f"calibrant {__version__}",
         "input": "logits" if fitted.logits else "probabilities",
         "parity": " ".join(notes),
     }
+
+
+def row_by_row(frame: Segments) -> list[dict[str, Any]]:
+    """The values of each row of a frame, by column.
+
+    Examples
+    --------
+    >>> row_by_row({"region": np.array(["north"]), "age": np.array([40.0])})
+    [{'region': 'north', 'age': 40.0}]
+    """
+    return [dict(zip(frame, values)) for values in zip(*(column.tolist() for column in frame.values()))]
 
 
 def title(fitted: Map) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
-from calibrant.writers.source import title
+from calibrant.writers.source import Segments, row_by_row, title
 from calibrant.writers.sql_dialects import Dialect, check_names, get_dialect, new_names
 from calibrant.writers.sql_program import number
 from calibrant.writers.sql_steps import QueryWriter
@@ -51,7 +51,8 @@ def write(
     writer = QueryWriter(spoken)
     given = [writer.value(f"CAST({spoken.quote(name)} AS {spoken.double})") for name in names]
     x, valid = writer.prepare(fitted, given)
-    out = writer.run(fitted.steps, x)
+    check_names(fitted.segments, "column of segments")
+    out = writer.run(fitted.steps, [*x, *(writer.segment(*column) for column in fitted.segments.items())])
     order = range(fitted.k) if fitted.columns is None else fitted.columns
     classes = [(out[1], names[0])] if len(names) == 1 else [(out[j], names[place]) for j, place in enumerate(order)]
     called = new_names([name + suffix for _, name in classes], spoken, kept)
@@ -94,6 +95,7 @@ def run(
     table: str = "predictions",
     columns: Sequence[str] | None = None,
     keep: Sequence[str] = (),
+    segments: Segments | None = None,
     **options: Any,
 ) -> FloatArray:
     """Predictions of the query by DuckDB; what is written for another database is translated by sqlglot."""
@@ -115,10 +117,21 @@ def run(
             base.execute(f"CREATE SCHEMA {'.'.join(map(spoken.quote, outer))}")
         home = _table(table, spoken)
         fields = [f"{spoken.quote(name)} DOUBLE" for name in names]
-        fields += [f"{spoken.quote(name)} INTEGER" for name in keep if name not in names]
+        fields += [
+            f"{spoken.quote(name)} {'DOUBLE' if levels is None else 'VARCHAR'}"
+            for name, levels in fitted.segments.items()
+        ]
+        others = [name for name in keep if name not in names and name not in fitted.segments]
+        fields += [f"{spoken.quote(name)} INTEGER" for name in others]
         base.execute(f"CREATE TABLE {home} ({', '.join(fields)})")
-        blanks = ["NULL"] * (len(fields) - len(names))
-        lines = ",".join(f"({', '.join([*map(number, row), *blanks])})" for row in rows.tolist())
-        base.execute(f"INSERT INTO {home} VALUES {lines}")
+        blanks = ["NULL"] * len(others)
+        if segments is None:
+            lines = ",".join(f"({', '.join([*map(number, row), *blanks])})" for row in rows.tolist())
+            base.execute(f"INSERT INTO {home} VALUES {lines}")
+        else:  # texts are given as they are: nothing of the proof depends on how they are quoted
+            line = f"INSERT INTO {home} VALUES ({', '.join(['?'] * (len(fields) - len(others)) + blanks)})"
+            cells = [[*row, *values.values()] for row, values in zip(rows.tolist(), row_by_row(segments))]
+            base.execute("BEGIN")
+            base.executemany(line, cells)
         found = np.array(base.execute(written).fetchall(), dtype=np.float64)[:, len(keep) :]
     return np.hstack([1.0 - found, found]) if single else found

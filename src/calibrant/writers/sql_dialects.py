@@ -20,9 +20,19 @@ def _backslashed(name: str) -> str:
     return "`" + "".join(special.get(letter, letter) for letter in name) + "`"
 
 
+def _quoted_text(text: str) -> str:
+    return _doubled("'")(text)
+
+
+def _backslashed_text(text: str) -> str:
+    """BigQuery, Snowflake and Spark read escapes in texts."""
+    special = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"}
+    return "'" + "".join(special.get(letter, letter) for letter in text) + "'"
+
+
 @dataclass(frozen=True)
 class Dialect:
-    """How a database spells names and double precision.
+    """How a database spells names, texts and double precision.
 
     Attributes
     ----------
@@ -30,8 +40,10 @@ class Dialect:
         What sqlglot calls it; empty is standard SQL.
     quote : callable
         A name in quotes, whatever it holds.
-    double : str
-        The type of numbers in double precision.
+    double, text : str
+        The types of numbers in double precision and of texts.
+    literal : callable
+        A text in quotes, whatever it holds.
     fence : str
         What ends a subquery that should not be merged with the next one.
     plain : bool
@@ -43,6 +55,8 @@ class Dialect:
     name: str
     quote: Callable[[str], str]
     double: str = "DOUBLE PRECISION"
+    text: str = "VARCHAR"
+    literal: Callable[[str], str] = _quoted_text
     fence: str = ""
     plain: bool = False
     arrays: bool = False
@@ -53,9 +67,9 @@ DIALECTS = {
     "duckdb": Dialect("duckdb", _doubled('"'), "DOUBLE", arrays=True),
     # PostgreSQL would replace names by what they stand for, level by level, until the query is exponentially large.
     "postgres": Dialect("postgres", _doubled('"'), fence="OFFSET 0", arrays=True),
-    "bigquery": Dialect("bigquery", _backslashed, "FLOAT64", plain=True),
-    "snowflake": Dialect("snowflake", _doubled('"'), "DOUBLE"),
-    "spark": Dialect("spark", _doubled("`"), "DOUBLE"),
+    "bigquery": Dialect("bigquery", _backslashed, "FLOAT64", "STRING", _backslashed_text, plain=True),
+    "snowflake": Dialect("snowflake", _doubled('"'), "DOUBLE", "VARCHAR", _backslashed_text),
+    "spark": Dialect("spark", _doubled("`"), "DOUBLE", "STRING", _backslashed_text),
 }
 
 
@@ -83,6 +97,13 @@ def check_names(names: Iterable[str], what: str) -> list[str]:
         if found.count(name) > 1:
             raise ValueError(f"{name!r} is the name of more than one {what}: give them different names.")
     return found
+
+
+def check_text(text: str) -> str:
+    """A text that every database can hold."""
+    if re.search("[\0\ud800-\udfff]", text):
+        raise ValueError(f"The level {text!r} of the segments holds a character that SQL does not allow.")
+    return text
 
 
 def new_names(names: Iterable[str], dialect: Dialect, taken: Iterable[str]) -> list[str]:

@@ -6,6 +6,7 @@ their leaf. A row that is no prediction (a NULL, a negative number, a sum other 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import singledispatchmethod
 from itertools import combinations
@@ -14,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from calibrant import steps as s
+from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps.branches import TIE
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import NotSupportedError, pieces
-from calibrant.writers.sql_dialects import Dialect
+from calibrant.writers.sql_dialects import Dialect, check_text
 from calibrant.writers.sql_program import Program, Value, number
 
 #: PostgreSQL fails where a result is too small for a double; nor is the product of two of these.
@@ -126,6 +128,13 @@ class QueryWriter(Program):
         return [self.op(x[1], "-", x[0])]
 
     @step.register
+    def _(self, step: s.Lead, x: Row) -> Row:
+        largest = self.greatest(x)
+        top = self._first(x, "=", largest, [str(j) for j in range(len(x))])
+        others = [self.case((top, "=", str(j)), f"(-{_LARGEST})", value) for j, value in enumerate(x)]
+        return [largest, self.op(largest, "-", self.greatest(others))]
+
+    @step.register
     def _(self, step: s.Sigmoid, x: Row) -> Row:
         small = self.exp(self.value("(-", self.call("ABS", x[0]), ")"))
         lesser = self.op(small, "/", self.plus(small, 1.0))
@@ -169,8 +178,17 @@ class QueryWriter(Program):
         leaves = [self._leaf(x, *tree) for tree in zip(step.features, step.subtracted, step.thresholds)]
         return [
             self.sum([self._choice(leaf, values) for leaf, values in zip(leaves, step.values[:, :, j])])
-            for j in range(len(x))
+            for j in range(step.values.shape[2])
         ]
+
+    @step.register
+    def _(self, step: s.Levels, x: Row) -> Row:
+        count, level = len(step.intercept), x[-1]
+        known = ["CASE WHEN ", level, " >= 0e0 AND ", level, f" < {number(count)} THEN CAST(FLOOR(", level]
+        place = self.value(*known, f") AS INTEGER) ELSE {count} END")
+        tables = (np.vstack([table, np.zeros((1, len(x) - 1))]) for table in (step.intercept, step.slope))
+        intercepts, slopes = ([self._choice(place, column) for column in table.T] for table in tables)
+        return [self.op(self.op(b, "*", value), "+", a) for a, b, value in zip(intercepts, slopes, x)]
 
     def _leaf(self, x: Row, features: Any, subtracted: Any, thresholds: FloatArray) -> str | Value:
         """The number of the leaf of a tree, from the answers to its questions."""
@@ -180,12 +198,14 @@ class QueryWriter(Program):
             bits.append(self.case((asked, ">", number(threshold)), str(1 << bit), "0"))
         return self.sum(bits)
 
-    def _choice(self, leaf: str | Value, values: FloatArray) -> Value:
+    def _choice(self, place: str | Value, values: FloatArray) -> str | Value:
         """One of some numbers."""
+        if np.all(values == values[-1]):
+            return number(values[-1])
         if self.dialect.arrays:
-            return self.value(f"({self.array(values)})[", leaf, " + 1]")
-        chosen = "".join(f" WHEN {place} THEN {number(v)}" for place, v in enumerate(values[:-1]))
-        return self.value("CASE ", leaf, f"{chosen} ELSE {number(values[-1])} END")
+            return self.value(f"({self.array(values)})[", place, " + 1]")
+        chosen = "".join(f" WHEN {j} THEN {number(v)}" for j, v in enumerate(values[:-1]) if v != values[-1])
+        return self.value("CASE ", place, f"{chosen} ELSE {number(values[-1])} END")
 
     def array(self, values: FloatArray) -> str:
         """Many numbers, as one text: databases plan that in no time."""
@@ -243,6 +263,10 @@ class QueryWriter(Program):
         return [self.sum(terms) for terms in zip(*(self.run(part, x) for part in step.parts))]
 
     @step.register
+    def _(self, step: s.Join, x: Row) -> Row:
+        return [value for part in step.parts for value in self.run(part, x)]
+
+    @step.register
     def _(self, step: s.KeepTop, x: Row) -> Row:
         z = self.run(step.parts[0], x)
         near = self.plus(self.greatest(x), -TIE)
@@ -286,6 +310,22 @@ class QueryWriter(Program):
                 terms[place].append(self.op(number(1.0), "/", self.call("GREATEST", r, number(1e-300))))
         sums = [self.plus(self.sum(row), -float(len(x) - 2)) for row in terms]
         return [self.op(number(1.0), "/", self.call("GREATEST", value, number(1.0))) for value in sums]
+
+    def segment(self, name: str, levels: Sequence[str] | None) -> Value:
+        """The number that a column of segments gives."""
+        column = self.dialect.quote(name)
+        if levels is None:
+            column = f"CAST({column} AS {self.dialect.double})"
+            within = f"LEAST(GREATEST({column}, {number(-LARGEST)}), {number(LARGEST)})"
+            return self.value(f"CASE WHEN ABS({column}) <= {_LARGEST} THEN {within} ELSE {number(MISSING)} END")
+        spelled: dict[str, int] = {}
+        for place, level in enumerate(levels):
+            for text in _spellings(level):
+                if text == level or text not in levels:
+                    spelled.setdefault(check_text(text), place)
+        text = f"COALESCE(CAST({column} AS {self.dialect.text}), '')"
+        chosen = "".join(f" WHEN {self.dialect.literal(text)} THEN {number(place)}" for text, place in spelled.items())
+        return self.value(f"CASE {text}{chosen} ELSE {number(-1.0)} END")
 
     def prepare(self, fitted: Map, given: list[Value]) -> tuple[Row, Value]:
         """The row that the first step gets, uniform where it is no prediction, and whether it is one (1 or 0)."""
@@ -331,3 +371,18 @@ class QueryWriter(Program):
             present += [" AND ", value, " IS NOT NULL"]
         logs = [self.call("GREATEST", self.op(value, "-", total), number(LOG_FLOOR)) for value in x]
         return [self.call("EXP", value) for value in logs], self.value(*present, " THEN 1 ELSE 0 END")
+
+
+def _spellings(level: str) -> list[str]:
+    """How databases write what Python writes as `level`: whole numbers in double precision, Booleans, missing values.
+
+    Examples
+    --------
+    >>> _spellings("3"), _spellings("True"), _spellings("north")
+    (['3', '3.0'], ['True', 'true'], ['north'])
+    """
+    if not level:
+        return list(MISSING_TEXTS)
+    if re.fullmatch("-?[0-9]+", level):
+        return [level, f"{level}.0"]
+    return [level, level.lower()] if level in ("True", "False") else [level]

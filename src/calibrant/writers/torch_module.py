@@ -14,13 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR
 from calibrant.steps.decisions import decides
 from calibrant.steps.torch_modules import sequence
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import check_precision
-from calibrant.writers.source import facts
+from calibrant.writers.source import Segments, facts
 
 #: Largest difference of a probability, in double precision.
 TOLERANCE = 1e-12
@@ -31,7 +32,11 @@ _BLOCK = 1 << 17
 
 
 class CalibrationModule(nn.Module):
-    """Calibrated probabilities (n, k) of probabilities or logits (n, k)."""
+    """Calibrated probabilities (n, k) of probabilities or logits (n, k).
+
+    A map that takes segments has a second argument (n, c), in double precision: the place of a row's level among those
+    in `facts`, -1 for another one, or the number itself, NaN for a missing one.
+    """
 
     def __init__(self, fitted: Map, notes: Iterable[str] = ()) -> None:
         super().__init__()
@@ -45,26 +50,33 @@ class CalibrationModule(nn.Module):
         self.reorder: bool = fitted.columns is not None
         order = np.arange(fitted.k) if fitted.columns is None else fitted.columns
         self.register_buffer("columns", torch.as_tensor(np.array(order, dtype=np.int64)))
-        self.steps = sequence(fitted.steps, fitted.k)
+        self.n_segments: int = len(fitted.segments)
+        self.largest: float = LARGEST
+        self.missing: float = MISSING
+        self.steps = sequence(fitted.steps, fitted.k + self.n_segments)
         self.register_buffer("precision", torch.zeros((), dtype=torch.float64))
 
     columns: Tensor
     precision: Tensor
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, segments: Tensor | None = None) -> Tensor:
         """Calibrated probabilities, in the precision of the module."""
         if torch.jit.is_scripting():
-            return self._calibrate(x)
-        return self._in_blocks(x)
+            return self._calibrate(x, segments)
+        return self._in_blocks(x, segments)
 
     @torch.jit.unused
-    def _in_blocks(self, x: Tensor) -> Tensor:
+    def _in_blocks(self, x: Tensor, segments: Tensor | None) -> Tensor:
         """Many rows in parts that fit the processor's cache: larger ones would wait for memory."""
         if torch.compiler.is_compiling() or x.device.type != "cpu" or x.numel() <= _BLOCK:
-            return self._calibrate(x)
-        return torch.cat([self._calibrate(rows) for rows in x.split(max(1, _BLOCK // x.size(1)))])
+            return self._calibrate(x, segments)
+        size = max(1, _BLOCK // x.size(1))
+        if segments is None:
+            return torch.cat([self._calibrate(rows, None) for rows in x.split(size)])
+        parts = zip(x.split(size), segments.split(size), strict=True)
+        return torch.cat([self._calibrate(rows, beside) for rows, beside in parts])
 
-    def _calibrate(self, x: Tensor) -> Tensor:
+    def _calibrate(self, x: Tensor, segments: Tensor | None) -> Tensor:
         x = x.to(self.precision.dtype)
         if self.logits:
             x = torch.softmax(x, 1)
@@ -75,7 +87,13 @@ class CalibrationModule(nn.Module):
             # Between two points that lie close together a map may be so steep that the sum's last bit matters.
             x = x / (torch.cumsum(x, 1)[:, -1:] if self.ordered else x.sum(1, keepdim=True))
         x = torch.clamp(x, min=self.floor)
-        out = self.steps(x[:, self.columns] if self.reorder else x)
+        x = x[:, self.columns] if self.reorder else x
+        if self.n_segments > 0:
+            assert segments is not None, "this map takes segments, too"
+            within = torch.clamp(segments, -self.largest, self.largest)
+            beside = torch.where(torch.isfinite(segments), within, torch.full_like(segments, self.missing))
+            x = torch.cat([x, beside.to(x.dtype)], 1)
+        out = self.steps(x)
         return out.to(torch.float32) if self.single else out
 
 
@@ -105,6 +123,8 @@ class CalibratedNetwork(nn.Module):
         if output not in ("logits", "probabilities"):
             raise ValueError(f'output={output!r} is neither "logits" nor "probabilities".')
         fitted = calibrator if isinstance(calibrator, Map) else calibrator.to_map()
+        if fitted.segments:
+            raise ValueError("This calibrator takes segments, which a network does not give: take its calibrator_.")
         self.network = network
         self.calibration = CalibrationModule(fitted)
         # Softmax of logits and rescaled probabilities are the same to the steps.
@@ -142,12 +162,25 @@ def to_bytes(written: CalibrationModule) -> bytes:
     precision = torch.float32 if written.single else torch.float64
     rows = torch.full((3, len(written.columns)), 1.0 / len(written.columns), dtype=precision)
     batch = torch.export.Dim("batch", min=1)
-    program = torch.export.export(written, (rows,), dynamic_shapes=({0: batch},))
+    given: tuple[Tensor, ...] = (rows,)
+    if written.n_segments:
+        given = (rows, torch.zeros((3, written.n_segments), dtype=torch.float64))
+    program = torch.export.export(written, given, dynamic_shapes=tuple({0: batch} for _ in given))
     torch.export.save(program, buffer, extra_files={"calibrant.json": json.dumps(written.facts)})
     return buffer.getvalue()
 
 
-def run(written: CalibrationModule, fitted: Map, rows: FloatArray, **options: Any) -> FloatArray:
+def run(
+    written: CalibrationModule,
+    fitted: Map,
+    rows: FloatArray,
+    segments: Segments | None = None,
+    **options: Any,
+) -> FloatArray:
     """Predictions of the module."""
+    numbers = fitted.numbers(segments, len(rows))
+    given = [torch.as_tensor(rows)]
+    if numbers is not None:
+        given.append(torch.as_tensor(np.where(numbers == MISSING, np.nan, numbers)))
     with torch.no_grad():
-        return np.asarray(written(torch.as_tensor(rows)).numpy(), dtype=np.float64)
+        return np.asarray(written(*given).numpy(), dtype=np.float64)
