@@ -51,6 +51,14 @@ WRONG = [
         ],
         "there are 3 columns",
     ),
+    ([{"step": "levels", "intercept": [[1.0]], "slope": [[1.0]]}], "intercept and slope should have 2 columns"),
+    ([{"step": "levels", "intercept": [[1.0, 1.0]], "slope": [[1.0, 1.0]] * 2}], "intercept and slope should have"),
+    ([{"step": "columns", "index": [1]}, {"step": "lead"}], "at least two columns"),
+    ([{"step": "join", "parts": [[{"step": "log-odds"}]]}], "two columns are expected"),
+    (
+        [{"step": "trees", "features": [[0]], "subtracted": [[-1]], "thresholds": [[0.0]], "values": [[[], []]]}],
+        "values should have shape",
+    ),
     ("softmax", "a list of steps"),
 ]
 
@@ -75,7 +83,7 @@ def test_encoding_keeps_every_bit(name):
     assert encode(decode(json.loads(json.dumps(steps)))) == steps
 
 
-def test_damaged_numbers_give_errors_or_numbers_and_nothing_else():
+def testdamaged_numbers_give_errors_or_numbers_and_nothing_else():
     """Random damage inside of stored steps: refused, or a map that gives distributions."""
     rng = random.Random(0)
     rows = np.random.default_rng(0).dirichlet(np.ones(3), size=5)
@@ -83,7 +91,7 @@ def test_damaged_numbers_give_errors_or_numbers_and_nothing_else():
         plain = json.dumps(fitted(name, 3)[0].to_map().to_json())
         for _ in range(60):
             value = json.loads(plain)
-            _damage(value, rng)
+            damage(value, rng)
             try:
                 found = runtime.Map.from_json(value)
             except runtime.FileError:
@@ -95,7 +103,7 @@ def test_damaged_numbers_give_errors_or_numbers_and_nothing_else():
                 np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-3)
 
 
-def _damage(value, rng):
+def damage(value, rng):
     """Change one place of nested lists and objects."""
     while True:
         keys = list(value) if isinstance(value, dict) else list(range(len(value)))

@@ -133,5 +133,5 @@ def run(
             cells = [[*row, *values.values()] for row, values in zip(rows.tolist(), row_by_row(segments))]
             base.execute("BEGIN")
             base.executemany(line, cells)
-        found = np.array(base.execute(written).fetchall(), dtype=np.float64)[:, len(keep) :]
+        found = np.array([line[len(keep) :] for line in base.execute(written).fetchall()], dtype=np.float64)
     return np.hstack([1.0 - found, found]) if single else found
