@@ -89,7 +89,8 @@ class CalibrationModule(nn.Module):
         x = torch.clamp(x, min=self.floor)
         x = x[:, self.columns] if self.reorder else x
         if self.n_segments > 0:
-            assert segments is not None, "this map takes segments, too"
+            if segments is None:
+                raise ValueError("This map takes segments as well: pass their numbers as the second argument.")
             within = torch.clamp(segments, -self.largest, self.largest)
             beside = torch.where(torch.isfinite(segments), within, torch.full_like(segments, self.missing))
             x = torch.cat([x, beside.to(x.dtype)], 1)
