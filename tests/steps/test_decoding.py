@@ -54,7 +54,9 @@ WRONG = [
     ([{"step": "levels", "intercept": [[1.0]], "slope": [[1.0]]}], "intercept and slope should have 2 columns"),
     ([{"step": "levels", "intercept": [[1.0, 1.0]], "slope": [[1.0, 1.0]] * 2}], "intercept and slope should have"),
     ([{"step": "columns", "index": [1]}, {"step": "lead"}], "at least two columns"),
-    ([{"step": "join", "parts": [[{"step": "log-odds"}]]}], "two columns are expected"),
+    ([{"step": "join", "parts": [[{"step": "columns", "index": [3]}]]}], "numbers below 3"),
+    ([{"step": "join", "parts": [[], []]}], "a part should start with columns or join"),
+    ([{"step": "join", "parts": [[{"step": "softmax"}]]}] * 2, "a part should start with columns or join"),
     (
         [{"step": "trees", "features": [[0]], "subtracted": [[-1]], "thresholds": [[0.0]], "values": [[[], []]]}],
         "values should have shape",

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.rowwise import row_sums
 from calibrant.simplex import FLOOR
-from calibrant.steps.base import Step, Steps, branches, check_steps, require, run
+from calibrant.steps.base import Step, Steps, branches, check_steps, require, run, widest
 from calibrant.typing import FloatArray
 
 #: Logits this close are tied, whichever way an exponential function rounds.
@@ -48,7 +48,7 @@ class Sum(Step):
 
 @dataclass(frozen=True)
 class Join(Step):
-    """What each of `parts` makes of the row, side by side.
+    """What each of `parts` makes of the row, side by side; each starts with `Columns` or another `Join`.
 
     Examples
     --------
@@ -64,7 +64,16 @@ class Join(Step):
     def apply(self, x: FloatArray) -> FloatArray:
         return np.hstack([run(part, x.copy()) for part in self.parts])
 
+    @property
+    def width(self) -> int:
+        return sum(map(widest, self.parts))
+
     def check(self, width: int) -> int:
+        # Each column is one that the file names: a short list of joins could otherwise double a row without end.
+        require(
+            all(part and part[0].kind in ("columns", "join") for part in self.parts),
+            "a part should start with columns or join",
+        )
         return sum(check_steps(part, width) for part in self.parts)
 
 

@@ -184,6 +184,10 @@ class Trees(Step):
             self.values[tree, leaf].sum(axis=0, out=out[start : start + rows])
         return out
 
+    @property
+    def width(self) -> int:
+        return int(self.values.shape[2])
+
     def differences(self, width: int) -> FloatArray:
         """The matrix (columns before, trees × depth) whose product with rows is what questions compare with thresholds.
 

@@ -207,6 +207,10 @@ class Columns(Step):
     def apply(self, x: FloatArray) -> FloatArray:
         return np.ascontiguousarray(x[:, self.index])
 
+    @property
+    def width(self) -> int:
+        return len(self.index)
+
     def check(self, width: int) -> int:
         require(len(self.index) and np.all(self.index < width), f"index should hold numbers below {width}")
         return len(self.index)
