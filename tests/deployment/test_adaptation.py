@@ -230,8 +230,7 @@ def test_a_segmented_calibrator_keeps_its_segments(tmp_path):
         adapt(base, unlabelled=p)
     with pytest.raises(ValueError, match="labelled should be a tuple"):
         adapt(base, prior=prior, labelled=p)
-    with pytest.raises(TypeError, match="depends on the segment"):
-        adapted.to_map()
+    np.testing.assert_allclose(adapted.to_map().predict_proba(p, segments=frame), expected, rtol=1e-12)
     with pytest.raises(ValueError, match="fitted without segments"):
         adapt(get_calibrator("ts").fit(p, y), prior=prior).predict_proba(p, segments=frame)
 
