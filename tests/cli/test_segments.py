@@ -53,9 +53,20 @@ def test_what_is_missing_is_named(table, tmp_path):
     done = run("apply", tmp_path / "cal.json", tmp_path / "new.csv", "-o", tmp_path / "out.csv")
     assert done.exit_code == 2
     assert "region" in done.stderr
-    done = run("export", tmp_path / "cal.json", "-o", tmp_path / "cal.py")
-    assert done.exit_code != 0
-    assert "segment" in done.stderr
+
+
+def test_export_reads_the_columns_of_segments(table, tmp_path):
+    table.to_csv(tmp_path / "p.csv", index=False)
+    fit = ["--label", "truth", "-m", "ts", "--segments", "region,age", "-o", tmp_path / "cal.json"]
+    ok("fit", tmp_path / "p.csv", *fit)
+    done = ok("export", tmp_path / "cal.json", "-o", tmp_path / "cal.py")
+    assert "largest difference" in done.stdout
+    scope = {}
+    exec((tmp_path / "cal.py").read_text(), scope)
+    p, frame = table[["p_no", "p_yes"]][:20], table[["region", "age"]][:20]
+    found = [scope["calibrate"](*item) for item in zip(p.to_numpy(), frame.to_dict("records"))]
+    expected = calibrant.load(tmp_path / "cal.json").predict_proba(p, segments=frame)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
 def test_the_report_says_what_to_do(table, tmp_path):

@@ -25,7 +25,8 @@ def test_changed_files_are_refused_or_predict(k: int, tmp_path: Path) -> None:
     calibrator = SegmentedCalibrator(get_calibrator("ts"), crossed=True, strength=3.0)
     calibrator.fit(p, np.argmax(p, axis=1), segments=frame)
     calibrant.save(calibrator, tmp_path / "fitted.json")
-    text, seen = (tmp_path / "fitted.json").read_text(), set()
+    whole, seen = json.loads((tmp_path / "fitted.json").read_text()), set()
+    text = json.dumps({name: value for name, value in whole.items() if not name.startswith("map")})
     for _ in range(400):
         document = json.loads(text)
         with contextlib.suppress(KeyError, TypeError, ValueError):
