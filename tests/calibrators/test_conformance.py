@@ -127,8 +127,7 @@ def sample_weight_equivalence(info):
     a = info.make().fit(p, y, sample_weight=weight)
     b = info.make().fit(p[repeated], y[repeated])
     if info.name in ROUGHLY_COUNTS:
-        # Trees draw half of the rows, and a repeated row may be drawn once: another seed alone moves them by 0.01.
-        assert np.abs(a.predict_proba(p) - b.predict_proba(p)).mean() < 0.03
+        assert np.abs(a.predict_proba(p) - b.predict_proba(p)).mean() < 0.02
     else:
         assert_allclose(a.predict_proba(p), b.predict_proba(p), atol=2e-4)
 

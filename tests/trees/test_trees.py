@@ -35,6 +35,15 @@ def one_round(x, y, weight, *, depth=1, l2=1.0, rate=1.0):
     return borders, boost(bins, n_bins, z, y, weight, (bins[:, :1].copy(), held, y[:1], weight[:1]), options, 0)
 
 
+def test_weights_place_borders_as_repeated_rows_do():
+    rng = np.random.default_rng(4)
+    x, weight = rng.normal(size=(3, 300)), rng.integers(1, 4, size=300)
+    borders, n_bins = quantile_borders(x, 16, weight.astype(float))
+    repeated, n_repeated = quantile_borders(np.repeat(x, weight, axis=1), 16)
+    np.testing.assert_array_equal(borders, repeated)
+    np.testing.assert_array_equal(n_bins, n_repeated)
+
+
 def test_first_stump_is_the_best_of_all_splits():
     rng = np.random.default_rng(3)
     x = rng.normal(size=(3, 400))

@@ -173,16 +173,22 @@ def concatenate(layers: list[TreeLayer], k: int) -> TreeLayer:
     )
 
 
-def quantile_borders(x: FloatArray, bins: int) -> tuple[FloatArray, IntArray]:
+def quantile_borders(x: FloatArray, bins: int, weight: FloatArray | None = None) -> tuple[FloatArray, IntArray]:
     """Ascending borders (columns, bins - 1) at quantiles of each row of `x`, and the number of bins of each.
+
+    Weights count as repeated values.
 
     A border stands in the middle of a gap between values, so that a row seen in the fit stays on its side however
     another machine or language rounds a logarithm; values closer than `_GAP` share a bin.
     """
     borders = np.full((len(x), bins - 1), np.inf)
     n_bins = np.ones(len(x), dtype=np.int64)
-    all_ordered = np.sort(x, axis=1)
-    quantiles = np.quantile(all_ordered, np.linspace(0.0, 1.0, bins + 1)[1:-1], axis=1)
+    order, shares = np.argsort(x, axis=1, kind="stable"), np.linspace(0.0, 1.0, bins + 1)[1:-1]
+    all_ordered = np.take_along_axis(x, order, axis=1)
+    if weight is None:
+        quantiles = np.quantile(all_ordered, shares, axis=1)
+    else:
+        quantiles = np.stack([_quantiles(row, weight[o], shares) for row, o in zip(all_ordered, order)], axis=1)
     for f, (ordered, cuts) in enumerate(zip(all_ordered, quantiles.T, strict=True)):
         gaps = np.flatnonzero(np.diff(ordered) > _GAP)
         after = np.searchsorted(ordered[gaps + 1], cuts, side="right")  # the first gap that ends beyond the cut
@@ -191,6 +197,24 @@ def quantile_borders(x: FloatArray, bins: int) -> tuple[FloatArray, IntArray]:
         borders[f, : len(cuts)] = cuts
         n_bins[f] = len(cuts) + 1
     return borders, n_bins
+
+
+def _quantiles(ordered: FloatArray, weight: FloatArray, shares: FloatArray) -> FloatArray:
+    """Quantiles of ascending values as if each were there as often as its weight says.
+
+    Examples
+    --------
+    >>> _quantiles(np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 1.0]), np.array([0.5, 0.75]))
+    array([2. , 2.5])
+    >>> np.quantile([1.0, 2.0, 2.0, 4.0], [0.5, 0.75])
+    array([2. , 2.5])
+    """
+    ends = np.cumsum(weight)
+    place = shares * max(ends[-1] - 1.0, 0.0)
+    whole = np.floor(place)
+    last = len(ordered) - 1
+    below, above = (ordered[np.minimum(np.searchsorted(ends, at, side="right"), last)] for at in (whole, whole + 1.0))
+    return np.asarray(below + (place - whole) * (above - below))
 
 
 def choose_pairs(n_columns: int, most: int, seed: int) -> IntArray:
@@ -282,12 +306,12 @@ def cross_fit_trees(
     from calibrant.calibrators.auto.trees.kernels import follow
 
     n, k = len(y), len(starts[0])
-    weight = np.ones(n) if weight is None else weight
     pairs = choose_pairs(len(x), options.pairs * len(x), seed)
     columns = np.concatenate([x, x[pairs[:, 0]] - x[pairs[:, 1]]])
     feature = np.concatenate([np.arange(len(x)), pairs[:, 0]])
     subtracted = np.concatenate([np.full(len(x), -1), pairs[:, 1]])
-    borders, n_bins = quantile_borders(columns, options.bins)
+    borders, n_bins = quantile_borders(columns, options.bins, weight)
+    weight = np.ones(n) if weight is None else weight
     bins = np.stack(
         [np.searchsorted(cuts, row, side="left").astype(np.uint8) for cuts, row in zip(borders, columns, strict=True)]
     )
