@@ -15,7 +15,7 @@ from inspect import signature
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
@@ -390,17 +390,3 @@ def steps_of(estimator: Any) -> list[Step]:
 def has_steps(calibrator: Calibrator) -> bool:
     """Whether the map of a calibrator is its list of steps, not a method of its own."""
     return calibrator._runs_by_steps()
-
-
-def strengths_to_try(calibrator: Calibrator, name: str, default: ArrayLike) -> list[float]:
-    """The numbers of a parameter that holds several strengths, or `default`, strongest first."""
-    given = getattr(calibrator, name)
-    strengths = np.array(default if given is None else given, dtype=np.float64).ravel()
-    if not strengths.size or not bool(np.all((strengths >= 0.0) & np.isfinite(strengths))):
-        raise ValueError(f"{name} must be one or more finite numbers of at least 0, got {given!r}.")
-    return [float(strength) for strength in np.sort(strengths)[::-1]]
-
-
-def total_weight(n: int, weight: FloatArray | None) -> float:
-    """The number of observations: rows, or the sum of their weights."""
-    return float(n) if weight is None else float(weight.sum())

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.base import Calibrator
 from calibrant.folds import stratified_folds
+from calibrant.inputs.weights import total_weight
 from calibrant.optional import require
 from calibrant.simplex import laplace_weight, log_probabilities, log_softmax, mix_with_uniform, softmax_inplace
 from calibrant.typing import FloatArray, IntArray

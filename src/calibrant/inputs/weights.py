@@ -79,3 +79,8 @@ def check_total_weight(weight: FloatArray) -> float:
             f"{SMALLEST_TOTAL:g} can be computed with. Scale them up."
         )
     return total
+
+
+def total_weight(n: int, weight: FloatArray | None) -> float:
+    """The number of observations: rows, or the sum of their weights."""
+    return float(n) if weight is None else float(weight.sum())

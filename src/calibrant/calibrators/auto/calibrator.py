@@ -22,13 +22,13 @@ from calibrant.calibrators.auto.members import CrossFit, Member
 from calibrant.calibrators.auto.monotone import increasing_knots
 from calibrant.calibrators.auto.plan import Plan, make_plan, rows_to_use
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees, concatenate
-from calibrant.calibrators.base import total_weight
 from calibrant.calibrators.scaling.temperature import (
     WEAK_PRIOR,
     learn_temperature,
 )
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.folds import stratified_folds
+from calibrant.inputs.weights import total_weight
 from calibrant.simplex import laplace_weight
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.steps import (

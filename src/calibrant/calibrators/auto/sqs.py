@@ -17,7 +17,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.calibrators.auto.additive import FACTORS, STRONGEST, AdditiveCalibrator, KernelFeatures, fit_path
 from calibrant.calibrators.auto.members import CrossFit
-from calibrant.calibrators.base import total_weight
 from calibrant.calibrators.scaling.temperature import (
     INPUT_SMOOTHING_CONSTRAINT,
     InputSmoothing,
@@ -25,6 +24,7 @@ from calibrant.calibrators.scaling.temperature import (
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.folds import stratified_folds
+from calibrant.inputs.weights import total_weight
 from calibrant.simplex import laplace_weight
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.memory import ArrayRows

@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from calibrant.calibrators.base import RowsCalibrator, total_weight
+from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.binary.logistic_fit import Known, LogisticSearch, linear_parts, unlabelled
 from calibrant.calibrators.lifting import BinaryMethod, log_rest
+from calibrant.inputs.weights import total_weight
 from calibrant.softmax.rows.base import Rows
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.rows.sums import Block, SummedRows

@@ -14,10 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from calibrant.calibrators.base import Calibrator, RowsCalibrator, strengths_to_try, total_weight
+from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE, SOLVER_CONSTRAINTS
 from calibrant.calibrators.state import StateCheck
+from calibrant.calibrators.strengths import strengths_to_try
 from calibrant.folds import stratified_folds
+from calibrant.inputs.weights import total_weight
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones

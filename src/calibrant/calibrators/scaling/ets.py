@@ -13,8 +13,9 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.utils._param_validation import StrOptions
 
-from calibrant.calibrators.base import Calibrator, total_weight
+from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.state import StateCheck
+from calibrant.inputs.weights import total_weight
 from calibrant.simplex import softmax
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.steps import Log, Scale, Softmax, Step, Sum
