@@ -83,6 +83,7 @@ def test_mlflow(calibrator, monkeypatch):
 @pytest.mark.torch
 def test_network(calibrator):
     torch = needs("torch")
+    torch.manual_seed(0)
     scope: dict = {}
     exec(code("A network and its calibrator"), scope)
     x = torch.randn(7, 8)
