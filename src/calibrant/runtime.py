@@ -30,6 +30,10 @@ _WIDER = 32
 _OFF = 1e-3
 
 FORMAT = "calibrant calibrator"
+#: Raised when files change in a way that older versions cannot read.
+VERSION = 1
+#: What a map holds: see docs/format.md.
+_KEYS = {"classes", "input", "renormalize", "columns", "method", "segments", "steps"}
 
 
 class FileError(ValueError):
@@ -193,6 +197,8 @@ class Map:
         if not isinstance(value, dict):
             raise FileError("This file is damaged: its map is not an object.")
         try:
+            if unknown := sorted(set(value) - _KEYS):
+                raise ValueError(f"its map holds {unknown[0]!r:.40}, which this version of calibrant does not know")
             classes, columns = value["classes"], value["columns"]
             if not isinstance(classes, list) or len(classes) < 2:
                 raise ValueError("classes should be a list of at least two labels")
@@ -270,6 +276,8 @@ def load(path: str | os.PathLike[str]) -> Map:
     try:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise FileError("This is not a file of calibrant.save.")
+        if fault := version_fault(document):
+            raise FileError(fault)
         found = document.get("map")
         if found is None:
             raise FileError(
@@ -285,6 +293,25 @@ def load(path: str | os.PathLike[str]) -> Map:
         return Map.from_json(found)
     except FileError as error:
         raise FileError(f"{os.fspath(path)}: {error}") from None
+
+
+def version_fault(document: Mapping[str, Any]) -> str:
+    """What keeps this version of calibrant from reading a file of its format; nothing if it can.
+
+    Examples
+    --------
+    >>> version_fault({"version": 1})
+    ''
+    """
+    version = document.get("version")
+    if not isinstance(version, int) or version < 1:
+        return f"This file is damaged: its version is {version!r:.40}."
+    if version <= VERSION:
+        return ""
+    return (
+        f"This file has format version {version}, written by calibrant {document.get('calibrant')!r:.40}; this "
+        f"version of calibrant reads up to {VERSION}. Upgrade it."
+    )
 
 
 def canonical(value: Any) -> str:

@@ -21,7 +21,7 @@ from calibrant.runtime import canonical, checksum
 from tests.altered import NUMBERS, pick, places
 from tests.samples import sharpened
 
-FILES = sorted((Path(__file__).parent / "golden").glob("*/*-[0-9].json"))
+FILES = sorted((Path(__file__).parent / "golden" / "0.1.0").glob("*-[0-9].json"))
 CLASSES = sorted({json.loads(path.read_text())["content"]["class"].partition(":")[2] for path in FILES})
 
 

@@ -108,3 +108,14 @@ def test_what_is_no_list_of_steps_says_so(tmp_path):
     calibrant.save(ours, tmp_path / "ours.json")
     loaded = runtime.load(tmp_path / "ours.json")
     np.testing.assert_allclose(loaded.predict_proba(p), ours.predict_proba(p), rtol=0, atol=1e-12)
+
+
+def test_files_of_a_later_version_are_refused(tmp_path):
+    calibrator, _ = fitted("ts", 2)
+    calibrant.save(calibrator, tmp_path / "cal.json")
+    document = json.loads((tmp_path / "cal.json").read_text())
+    (tmp_path / "later.json").write_text(json.dumps({**document, "version": 2, "calibrant": "7.0"}))
+    with pytest.raises(runtime.FileError, match=r"later.json: .*version 2, written by calibrant '7.0'.*Upgrade"):
+        runtime.load(tmp_path / "later.json")
+    with pytest.raises(runtime.FileError, match="its map holds 'temperature', which this version"):
+        runtime.Map.from_json({**document["map"], "temperature": 2.0})

@@ -18,10 +18,7 @@ from calibrant.calibrators.base import Calibrator, has_steps
 from calibrant.classifier.estimator import CalibratedClassifier
 from calibrant.files.atomic import write_text
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
-from calibrant.runtime import FORMAT, canonical, checksum
-
-#: Raised when files change in a way that older versions cannot read.
-_VERSION = 1
+from calibrant.runtime import FORMAT, VERSION, canonical, checksum, version_fault
 
 
 def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
@@ -61,7 +58,7 @@ def stored_text(calibrator: Any) -> str:
             item.check_state()
     except ValueError as error:
         raise CalibratorFileError(f"This {type(calibrator).__name__} cannot be stored: {error}.") from error
-    head = {"format": FORMAT, "version": _VERSION, "calibrant": __version__, "sha256": checksum(content)}
+    head = {"format": FORMAT, "version": VERSION, "calibrant": __version__, "sha256": checksum(content)}
     text = json.dumps(head)[:-1] + ', "content": ' + content
     if all(has_steps(item) for item in folds):
         maps = [item.to_map().to_json() for item in folds]
@@ -164,14 +161,8 @@ def _content(data: bytes) -> Any:
         raise CalibratorFileError(f"This is not a file of calibrant.save: it is not JSON ({error}).") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise CalibratorFileError("This is not a file of calibrant.save.")
-    version = document.get("version")
-    if not isinstance(version, int) or version < 1:
-        raise CalibratorFileError(f"This file is damaged: its version is {version!r:.40}.")
-    if version > _VERSION:
-        raise CalibratorFileError(
-            f"This file has format version {version}, written by calibrant {document.get('calibrant')!r:.40}; this "
-            f"version, {__version__}, reads up to {_VERSION}. Upgrade calibrant."
-        )
+    if fault := version_fault(document):
+        raise CalibratorFileError(fault)
     for name, checked in (("content", "sha256"), *([("map", "map_sha256")] if "map" in document else [])):
         if checksum(canonical(document[name])) != document.get(checked):
             raise CalibratorFileError(f"This file is damaged: its {name} does not match its checksum.")
