@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.calibration import _SigmoidCalibration
 
+from calibrant import CalibrationWarning
 from calibrant.calibrators.binary.beta import BetaCalibrator
 from calibrant.calibrators.binary.platt import PlattCalibrator
 from tests.needs import needs
@@ -68,3 +69,19 @@ def test_beta_is_the_constrained_optimum(case):
     ours = BetaCalibrator().fit(p, y)
     assert loss([ours.a_, ours.b_, ours.c_]) <= best.fun + 1e-10
     np.testing.assert_allclose([ours.a_, ours.b_, ours.c_], best.x, atol=2e-4)
+
+
+def test_beta_does_not_depend_on_the_unit_of_weights():
+    p, y = binary_sample(300)
+    expected = BetaCalibrator().fit(p, y).predict_proba(GRID)
+    for unit in (1e-14, 1e8):
+        found = BetaCalibrator().fit(p, y, np.full(len(y), unit)).predict_proba(GRID)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def test_platt_does_not_take_rounding_for_a_slope():
+    # Class 1 never occurs among five rows: the best map is constant, Platt's target 1/(5 + 2) of an unseen label.
+    p = np.array([1e-56, 8.6e-18, 7.0e-16, 3e-17, 1e-30])
+    with pytest.warns(CalibrationWarning, match="nothing can be learned"):
+        calibrator = PlattCalibrator(classes=[0, 1]).fit(p, np.zeros(5, dtype=int))
+    np.testing.assert_allclose(calibrator.predict_proba([0.0, 0.5, 1.0])[:, 1], 1.0 / 7.0, rtol=0, atol=1e-9)

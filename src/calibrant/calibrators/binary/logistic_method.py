@@ -31,8 +31,8 @@ _LARGEST_START = 100.0
 class LogisticMethod(BinaryMethod, RowsCalibrator):
     """Base of the binary methods that are logistic regressions: a subclass names features and targets."""
 
-    #: Ridge that keeps separable data finite.
-    _ridge: ClassVar[float] = 0.0
+    #: Ridge as a share of the total weight: keeps coefficients finite that the rows leave open.
+    _ridge: ClassVar[float]
 
     @abstractmethod
     def _features(self, x: FloatArray) -> FloatArray:
@@ -58,7 +58,8 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
         negative = max(total_weight(len(y), weight) - positive, 0.0)
         features = np.ascontiguousarray(self._features(x))
         target = np.array(self._targets(negative, positive))[y]
-        known = Known(*linear_parts(features, target, weight), self._ridge)
+        pull, moments, total = linear_parts(features, target, weight)
+        known = Known(pull, moments, total, self._ridge * total)
         search = self._search(known, None)
         return run(search, lambda beta: known.penalised(beta, unlabelled(features, beta, weight)))
 
@@ -100,7 +101,7 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
             return out
 
         sums = rows.sums(constants)
-        known = [Known(sums[2 * i], sums[2 * i + 1], total, self._ridge) for i in range(len(parts))]
+        known = [Known(sums[2 * i], sums[2 * i + 1], total, self._ridge * total) for i in range(len(parts))]
 
         def answer(betas: Mapping[int, FloatArray]) -> dict[int, Answer]:
             def derivatives(block: Block) -> list[Any]:

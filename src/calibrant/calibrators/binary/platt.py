@@ -50,6 +50,9 @@ class PlattCalibrator(LogisticMethod):
         "scale": [StrOptions({"probability", "log-odds"})],
     }
 
+    #: Where no score is above 1e-10, a slope is rounding divided by scores, and must not decide what a larger one gets.
+    _ridge = 1e-20
+
     def __init__(
         self,
         *,
