@@ -104,6 +104,17 @@ def test_means_are_matched_only_where_a_difference_is_proven():
     np.testing.assert_allclose(one, many, atol=1e-8)
 
 
+@pytest.mark.parametrize("positives", [1, 29])
+def test_means_are_not_matched_to_a_handful_of_rows(positives):
+    """One row of a class where 4.5 were predicted, as it happens once in 20 draws: neither class is matched."""
+    p, y = np.array([0.85, 0.15]), np.repeat([0, 1], [29, 1])
+    if positives == 29:
+        p, y = p[::-1], 1 - y
+    off = classes_off(p, np.bincount(y) / 30, 30)
+    assert sorted(off) == [0, 1]
+    np.testing.assert_array_equal(matching_intercepts(np.tile(np.log(p), (30, 1)).T, y, None, off), [0.0, 0.0])
+
+
 def test_matched_means_keep_the_most_probable_class_on_request():
     p, y = balanced(2000, 3, 0.02)
     kept = AutoCalibrator(monotone=True).fit(p, y)

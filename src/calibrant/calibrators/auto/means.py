@@ -17,7 +17,8 @@ from calibrant.typing import FloatArray, IntArray
 
 #: Standard errors that prove a difference.
 _PROOF = 3.0
-#: A class of fewer rows keeps its penalised intercept: its frequency says too little.
+#: A class of fewer rows, or with fewer rows of other classes beside it, keeps its penalised intercept: its frequency
+#: says too little. One positive in thirty rows would else be matched by way of the negatives.
 _LEAST_ROWS = 5.0
 #: Ridge strengths of intercepts that are free, and of those that are not.
 _FREE, _FIXED = 1e-9, 1e9
@@ -51,7 +52,7 @@ def matching_intercepts(logs: FloatArray, y: IntArray, weight: FloatArray | None
     array([0.8, 0.2])
     """
     rows = np.bincount(y, weight, minlength=len(logs))
-    free = [j for j in off if rows[j] >= _LEAST_ROWS]
+    free = [j for j in off if min(rows[j], rows.sum() - rows[j]) >= _LEAST_ROWS]
     strength = np.full((len(logs), 1), _FIXED)
     strength[free] = _FREE
     problem = ArrayProblem(y, logs, shared=np.ones((1, len(y))), weight=weight)
