@@ -235,7 +235,7 @@ def test_mistakes_end_in_a_line_and_exit_code_two(tmp_path: Path, data: Path, st
         (("apply", stored, data, "-o", tmp_path / "no" / "x.csv"), "there is no folder"),
         (("apply", tmp_path / "no.json", data, "-o", tmp_path / "n.csv"), "there is no file"),
         (("report", data, "-y", "animal", "--methods", "nope", "-o", tmp_path / "n.html"), "No calibrator is called"),
-        (("evaluate", data), "Missing option"),
+        (("evaluate", data), "give either --label"),
         (("evaluate", data, "-y", "animal", "--frobnicate"), "No such option"),
     ]:
         result = run(*arguments)

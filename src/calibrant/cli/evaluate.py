@@ -11,7 +11,7 @@ from calibrant.cli import options
 from calibrant.cli.mistakes import explained
 from calibrant.cli.printing import class_columns, print_json
 from calibrant.cli.progress import progress_over
-from calibrant.cli.reading import reading
+from calibrant.cli.reading import check_truth, reading
 from calibrant.text_table import aligned
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def evaluate(
     file: options.Input,
-    label: options.Label,
+    label: options.Label = None,
+    votes: options.Votes = None,
     probs: options.Probs = None,
     classes: options.Classes = None,
     weight: options.Weight = None,
@@ -45,13 +46,17 @@ def evaluate(
     with explained("There is no result"):
         from calibrant.report.evaluation import evaluate_table
 
-        with reading(file, label, weight, group, probs, classes, logits, renormalize, decimal, on_error) as reader:
+        check_truth(label, votes)
+        with reading(
+            file, label, weight, group, probs, classes, logits, renormalize, decimal, on_error, votes=votes
+        ) as reader:
             progress = progress_over(reader.table, "evaluate")
             found = evaluate_table(reader, level=level if ci else None, progress=progress)
         if as_json:
             print_json({"file": file, **_as_dict(found), "rows_skipped": reader.skipped.count})
         else:
-            typer.echo(f"{file}: {found.rows:,} rows, {len(found.classes)} classes")
+            what = "observations" if votes else "rows"
+            typer.echo(f"{file}: {found.rows:,} {what}, {len(found.classes)} classes")
             typer.echo(class_columns(found.columns, found.classes))
             typer.echo(_table(found, level if ci else None))
 

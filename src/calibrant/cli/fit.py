@@ -10,7 +10,7 @@ import typer
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked, explained
 from calibrant.cli.printing import check_streams, class_columns, print_json
-from calibrant.cli.reading import reading
+from calibrant.cli.reading import check_truth, reading
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -18,8 +18,9 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def fit(
     file: options.Input,
-    label: options.Label,
     output: options.CalibratorOutput,
+    label: options.Label = None,
+    votes: options.Votes = None,
     method: options.Method = "auto",
     parameter: Annotated[
         list[str] | None, typer.Option("--set", help="Parameter of the method, as in name=value; may be repeated.")
@@ -43,7 +44,8 @@ def fit(
 
     Files of any size are read in batches. Methods that need only sums over rows take all of them in a few passes; the
     others take a uniform sample, as many rows as the memory allows. With --segments the calibrator is corrected in each
-    segment as far as its rows can tell, and `calibrant apply` reads the same columns.
+    segment as far as its rows can tell, and `calibrant apply` reads the same columns. With --votes a row counts once
+    for each class, with its votes as weights.
 
     The rows must not be those the model was trained on. `calibrant methods` lists the methods.
     """
@@ -53,6 +55,7 @@ def fit(
         from calibrant.files.tables.writers import check_output
         from calibrant.report.fitting import fit_segments, fit_table, make_calibrator, store
 
+        check_truth(label, votes)
         check_streams(as_json, output, "calibrator")
         check_output(output, force=force)
         columns = options.split_names(segments)
@@ -61,7 +64,7 @@ def fit(
         with asked():
             calibrator, name = make_calibrator(method, parameter or (), logits=logits, renormalize=renormalize)
         with reading(
-            file, label, weight, None, probs, classes, logits, renormalize, decimal, on_error, segments
+            file, label, weight, None, probs, classes, logits, renormalize, decimal, on_error, segments, votes
         ) as reader:
             start = time.perf_counter()
             table: Labelled | LabelledBatches
@@ -89,10 +92,13 @@ def fit(
                 }
             )
         elif output != "-":
-            typer.echo(f"{output}: {name} fitted to {used:,} rows and {len(table.classes)} classes in {seconds:.2g} s")
+            what = "observations" if votes else "rows"
+            typer.echo(
+                f"{output}: {name} fitted to {used:,} {what} and {len(table.classes)} classes in {seconds:.2g} s"
+            )
             if used < read:
                 typer.echo(
-                    f"These are a uniform sample of {read:,} rows: {name} needs them in memory. More --memory makes "
+                    f"These are a uniform sample of {read:,} {what}: {name} needs them in memory. More --memory makes "
                     "it larger; `calibrant methods` tells which methods take all rows."
                 )
             typer.echo(class_columns(table.columns, table.classes))

@@ -54,7 +54,14 @@ Inputs = Annotated[
     typer.Argument(metavar="FILE ...", help="One file of predictions, or several to show side by side."),
 ]
 Label = Annotated[
-    str, typer.Option("--label", "-y", help="Column of the true labels (or an .npy file, if FILE is one).")
+    str | None, typer.Option("--label", "-y", help="Column of the true labels (or an .npy file, if FILE is one).")
+]
+Votes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--votes",
+        help="Instead of --label, columns of votes or shares, one per class: 'n_*', or a list such as n_cat,n_dog.",
+    ),
 ]
 Probs = Annotated[
     list[str] | None,

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from calibrant.cli.mistakes import with_hints
+from calibrant.cli.mistakes import CommandError, with_hints
 from calibrant.cli.options import OnError, split_names
 
 if TYPE_CHECKING:
     from calibrant.files.stored.application import Predictions
     from calibrant.files.tables.rows import RowReader
+
+
+def check_truth(label: str | None, votes: Sequence[str] | None) -> None:
+    """Exactly one of them is given."""
+    if (label is None) == (not votes):
+        raise CommandError("give either --label, the column of the true labels, or --votes, a column for each class")
 
 
 @contextlib.contextmanager
@@ -29,6 +35,7 @@ def reading(
     decimal: str | None = None,
     on_error: OnError = OnError.stop,
     segments: str | None = None,
+    votes: Sequence[str] | None = None,
 ) -> Iterator[RowReader]:
     """A reader of the rows in a file; at the end it says what was assumed about them and how many were left out."""
     from calibrant.files.tables.opening import opened_table
@@ -46,6 +53,7 @@ def reading(
             renormalize=renormalize,
             decimal=decimal,
             segments=tuple(split_names(segments) or ()),
+            votes=tuple(votes or ()),
         )
         reader = RowReader(table, layout, skip_errors=on_error is OnError.skip)
         yield reader

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,7 @@ import typer
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked, explained
 from calibrant.cli.printing import check_streams, class_columns, print_json
-from calibrant.cli.reading import reading
+from calibrant.cli.reading import check_truth, reading
 from calibrant.numerals import signed
 from calibrant.progress import ProgressBar
 
@@ -26,8 +26,9 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def report(
     files: options.Inputs,
-    label: options.Label,
     output: Annotated[str, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
+    label: options.Label = None,
+    votes: options.Votes = None,
     probs: options.Probs = None,
     classes: options.Classes = None,
     weight: options.Weight = None,
@@ -64,6 +65,7 @@ def report(
         from calibrant.report.page import render
         from calibrant.report.side_by_side import compared
 
+        check_truth(label, votes)
         check_streams(as_json, output, "page")
         check_output(output, force=force)
         wanted = options.split_names(methods)
@@ -74,7 +76,9 @@ def report(
             raise CommandError("--title names the page of one file; several are called by their names")
         found: list[Report] = []
         for file in files:
-            with reading(file, label, weight, group, probs, classes, logits, renormalize, decimal, on_error) as reader:
+            with reading(
+                file, label, weight, group, probs, classes, logits, renormalize, decimal, on_error, votes=votes
+            ) as reader:
                 rows = read_all(reader, REPORT_CELLS)
             sampled_from = rows.n_usable if rows.n_usable > len(rows.codes) else 0
             if sampled_from:
@@ -86,8 +90,8 @@ def report(
                     f"{', '.join(map(str, rows.classes))}; give --classes in the order of the columns"
                 )
             data, segments = as_predictions(as_probabilities(rows.values, reader.layout), rows)
-            words = [file, "--label", label, *_given("--classes", classes), *_given("--weight", weight)]
-            words += [word for pattern in probs or () for word in ("--probs", pattern)]
+            words = [file, *_given("--label", label), *_repeated("--votes", votes)]
+            words += [*_given("--classes", classes), *_given("--weight", weight), *_repeated("--probs", probs)]
             words += ["--logits"] * logits + ["--renormalize"] * renormalize + _given("--decimal", decimal)
             words += ["--on-error", "skip"] * (reader.skipped.count > 0)
             command = shlex.join(["calibrant", "report", *words, *_given("--group", group), "-o", output])
@@ -128,6 +132,10 @@ def report(
 
 def _advance(bar: ProgressBar, done: Iterator[int], total: int, name: str) -> None:
     bar.move(next(done, total), name)
+
+
+def _repeated(option: str, values: Sequence[str] | None) -> list[str]:
+    return [word for value in values or () for word in (option, value)]
 
 
 def _given(option: str, value: str | None) -> list[str]:

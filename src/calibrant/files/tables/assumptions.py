@@ -61,14 +61,17 @@ def looks_like_probabilities(values: NDArray[np.float64], names: Sequence[str]) 
     return False
 
 
-def better_order(p: NDArray[Any], codes: NDArray[np.int64]) -> list[int] | None:
+def better_order(
+    p: NDArray[Any], codes: NDArray[np.int64], weight: NDArray[np.float64] | None = None
+) -> list[int] | None:
     """The class of each column under which the labels are far more probable than under the order given, if any."""
     k = p.shape[1]
+    weight = np.ones(len(codes)) if weight is None else weight / max(float(weight.mean()), 1e-300)
     total = np.zeros((k, k))
-    np.add.at(total, codes, p)
+    np.add.at(total, codes, p * weight[:, None])
     _, column_of = linear_sum_assignment(-total)
     row = np.arange(len(codes))
-    gain = (p[row, column_of[codes]] - p[row, codes]).astype(np.float64)
+    gain = (p[row, column_of[codes]] - p[row, codes]).astype(np.float64) * weight
     # Beyond chance even for the best of many orders, and not a matter of a few per cent.
     far = len(gain) >= 20 and gain.mean() > max(0.05, 5 * gain.std() / math.sqrt(len(gain)))
     return np.argsort(column_of).tolist() if far else None

@@ -19,7 +19,7 @@ class LabelledBatches:
     Parameters
     ----------
     reader : RowReader
-        With a label column.
+        With a label column or columns of votes.
 
     Attributes
     ----------
@@ -40,8 +40,9 @@ class LabelledBatches:
 
 def open_batches(
     path: str | Path,
-    label: str,
+    label: str | None = None,
     *,
+    votes: Sequence[str] = (),
     weight: str | None = None,
     probs: Sequence[str] = (),
     classes: Sequence[str] | None = None,
@@ -54,8 +55,10 @@ def open_batches(
     ----------
     path : path
         CSV (also .csv.gz, .tsv), JSON Lines, parquet, feather, npz or npy file.
-    label : str
+    label : str, default=None
         The column of the labels.
+    votes : sequence of str, default=()
+        Instead of `label`, names or patterns of columns of votes or shares, one per class.
     weight : str, default=None
         The column of the weights.
     probs : sequence of str, default=()
@@ -75,8 +78,11 @@ def open_batches(
     ...     get_calibrator("ts").fit_batches(open_batches(file, "truth")).classes_.tolist()
     ['no', 'yes']
     """
+    if (label is None) == (not votes):
+        raise ValueError("open_batches needs either label=, the column of the labels, or votes=, a column per class.")
     layout = Layout(
         label=label,
+        votes=tuple(votes),
         probs=tuple(probs),
         weight=weight,
         classes=None if classes is None else tuple(classes),

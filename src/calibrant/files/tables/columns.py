@@ -35,13 +35,15 @@ class ProbabilityColumns:
     """Probability columns in the order of the file, and the labels.
 
     `classes` has one label per column; a single column stands for the second of two labels. `by_order`: the names do
-    not tell which label is which, the sorted labels were taken in the order of the columns.
+    not tell which label is which, the sorted labels were taken in the order of the columns. `votes` is the column of
+    votes of each class, if there are any.
     """
 
     names: tuple[str, ...]
     classes: tuple[Any, ...]
     style: NumberStyle = field(default_factory=NumberStyle)
     by_order: bool = False
+    votes: tuple[str, ...] = ()
 
 
 def label_text(label: Any) -> str:
@@ -94,17 +96,23 @@ def find_columns(
     """
     free = [name for name in columns if name not in reserved]
     if probs:
-        names = _named(probs, columns, free)
+        names = named_columns(probs, columns, free)
     else:
         names = _Finder(free, [label_text(label) for label in labels], peek, as_probabilities).find()
     found, by_order = _name_classes(names, labels, classes)
     return ProbabilityColumns(tuple(names), tuple(found), by_order=by_order)
 
 
-def _named(probs: Sequence[str], columns: Sequence[str], free: Sequence[str]) -> list[str]:
-    """Columns that names and patterns stand for; patterns never take a column that is something else."""
+def named_columns(wanted_names: Sequence[str], columns: Sequence[str], free: Sequence[str]) -> list[str]:
+    """Columns that names and patterns stand for; patterns never take a column that is not `free`.
+
+    Examples
+    --------
+    >>> named_columns(["n_*", "other"], ["n_cat", "n_dog", "n_total", "other"], ["n_cat", "n_dog", "other"])
+    ['n_cat', 'n_dog', 'other']
+    """
     chosen: list[str] = []
-    parts = [part.strip() for text in probs for part in ([text] if text in columns else text.split(","))]
+    parts = [part.strip() for text in wanted_names for part in ([text] if text in columns else text.split(","))]
     for wanted in [part for part in parts if part]:
         found = [wanted] if wanted in columns else [name for name in free if fnmatch.fnmatchcase(name, wanted)]
         if not found:

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from calibrant.calibrators.streaming import Reservoir
 from calibrant.files.tables.assumptions import better_order, looks_like_probabilities, measured
 from calibrant.files.tables.cells import label_codes, read_labels, to_text
-from calibrant.files.tables.columns import ProbabilityColumns, find_columns
+from calibrant.files.tables.columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.files.tables.numeric import NumberStyle, to_numbers
 from calibrant.files.tables.table import Batch, RequestError, Table, TableError
+from calibrant.files.tables.votes import Votes, columns_of_votes, vote_labels
 from calibrant.inputs.rows import complete, examine, find_fault
+from calibrant.inputs.soft_labels import repeated_rows
 from calibrant.inputs.weights import LARGEST_TOTAL
 from calibrant.optional import require
 
@@ -41,11 +43,14 @@ class Layout:
     renormalize: bool = False
     decimal: str | None = None
     segments: tuple[str, ...] = ()
+    #: Columns of votes, one per class, instead of a label; patterns become names when a table is read.
+    votes: tuple[str, ...] = ()
 
     @property
     def reserved(self) -> list[str]:
         """Columns that are not probabilities."""
-        return [name for name in (self.label, self.weight, self.group, *self.segments) if name is not None]
+        names = (self.label, self.weight, self.group, *self.segments, *self.votes)
+        return [name for name in names if name is not None]
 
     @property
     def rules(self) -> dict[str, bool]:
@@ -58,7 +63,8 @@ class Rows:
     """Usable rows of one chunk.
 
     `values` are the predictions as they stand in the file, `codes` the positions of the labels among the classes,
-    `kept` tells which rows of `batch` these are (None: all).
+    `kept` tells which rows of `batch` these are (None: all). A row with votes is there once for each class that has
+    any, with their number as its weight.
     """
 
     batch: Batch
@@ -69,6 +75,17 @@ class Rows:
     kept: NDArray[np.bool_] | None
     #: Cells of the columns of segments as texts, (n, c).
     segments: NDArray[Any] | None = None
+
+    def take(self, rows: NDArray[Any]) -> Rows:
+        """Some of the rows, by number or by a mask."""
+        held = {name: getattr(self, name) for name in ("values", "codes", "weight", "group", "segments")}
+        taken: dict[str, Any] = {name: value if value is None else value[rows] for name, value in held.items()}
+        return replace(self, **taken)
+
+    def with_votes(self, votes: NDArray[np.float64]) -> Rows:
+        """The same rows once for each class that has votes."""
+        rows, codes, weight = repeated_rows(votes, len(votes), votes.shape[1], self.weight)
+        return replace(self.take(rows), codes=codes, weight=weight)
 
 
 @dataclass
@@ -103,6 +120,12 @@ class RowReader:
     #: What was assumed about the table, each with hints as those of errors.
     notes: list[tuple[str, ...]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        taken = replace(self.layout, votes=()).reserved
+        free = [name for name in self.table.columns if name not in taken]
+        votes = named_columns(self.layout.votes, self.table.columns, free)
+        self.layout = replace(self.layout, votes=tuple(votes))
+
     def find(self, labels: Sequence[Any] | None = None) -> ProbabilityColumns:
         """The probability columns and the labels they stand for; `labels` are those known beforehand."""
         self.table.require(self.layout.reserved)
@@ -119,6 +142,8 @@ class RowReader:
             as_probabilities=not self.layout.logits,
         )
         found = replace(found, style=self.style(found.names))
+        if self.layout.votes:
+            found = replace(found, votes=columns_of_votes(self.layout.votes, self._vote_labels(), found.classes))
         if found.by_order:
             self._check_order(found, known=known)
         return found
@@ -140,23 +165,26 @@ class RowReader:
         """Say that names do not tell the classes; refuse if the data support another order than the `known` one."""
         pairs = _pairs(columns.names, columns.classes)
         batch = next(self.table.batches([*columns.names, *self.layout.reserved], skip_errors=True), None)
-        if self.layout.label is not None and batch is not None:
+        order = "in the order of the columns of votes" if columns.votes else "in sorted order"
+        if batch is not None:
             rows = RowReader(self.table, self.layout, skip_errors=True)._checked(batch, columns)
-            assert rows.codes is not None
-            better = better_order(as_probabilities(rows.values, self.layout), rows.codes)
+            p = as_probabilities(rows.values, self.layout)
+            better = None if rows.codes is None else better_order(p, rows.codes, rows.weight)
             if better is not None:
                 raise RequestError(
-                    "the names of the probability columns do not tell their classes, and the sorted labels do not "
-                    f"fit the data: {pairs} is far worse than "
+                    f"the names of the probability columns do not tell their classes, and labels {order} do not fit "
+                    f"the data: {pairs} is far worse than "
                     f"{_pairs(columns.names, [columns.classes[j] for j in better])}",
                     "classes" if len(columns.names) > 1 else "two_classes",
                 )
         if known:
             self.notes.append((f"the columns were taken in the order of the calibrator's classes: {pairs}",))
         else:
-            self.notes.append((f"the classes were taken in sorted order: {pairs}", "order"))
+            self.notes.append((f"the classes were taken {order}: {pairs}", "order"))
 
     def _labels_seen(self) -> list[Any]:
+        if self.layout.votes:
+            return _typed(list(self.layout.classes or self._vote_labels()), text_only=True, in_order=True)
         seen: dict[Any, None] = {}
         assert self.layout.label is not None
         for batch in self.table.batches([self.layout.label], skip_errors=self.skip_errors):
@@ -168,6 +196,9 @@ class RowReader:
         if not seen:
             raise TableError(f"{self.table.name}: no row has a label in the column {self.layout.label!r}")
         return _typed(list(seen), text_only=self.table.format == "csv")
+
+    def _vote_labels(self) -> list[str]:
+        return vote_labels(self.layout.votes, [name for name in self.table.columns if name not in self.layout.votes])
 
     def _sample(self, names: Sequence[str], rows: int = 1000) -> list[Any]:
         """The first cells of columns."""
@@ -205,7 +236,10 @@ class RowReader:
         if style.whole != 1 and not style.percent_sign:
             values = values / style.whole
         bad, _ = examine(values, **layout.rules)
-        codes = weight = group = None
+        codes = weight = group = votes = None
+        if columns.votes:
+            votes = Votes.read(batch.data, columns.votes, style.decimal)
+            bad |= votes.bad
         if layout.label is not None:
             codes = label_codes(batch.data.column(layout.label), columns.classes)
             bad |= codes < 0
@@ -219,24 +253,17 @@ class RowReader:
             texts = [to_text(batch.data.column(name)).to_pylist() for name in layout.segments]
             segments = np.array(texts, dtype=object).T
         if not bad.any():
-            return Rows(batch, values, codes, weight, group, None, segments)
+            rows = Rows(batch, values, codes, weight, group, None, segments)
+            return rows if votes is None else rows.with_votes(votes.values)
         row = int(np.argmax(bad))
         unreadable = {name: cell.unreadable[row] for name, cell in zip(names, cells) if row in cell.unreadable}
-        reason, *hints = self._reason(batch, row, values[row], columns, unreadable, codes, weight)
+        reason, *hints = self._reason(batch, row, values[row], columns, unreadable, codes, weight, votes)
         message = f"{self.table.row_name(int(batch.rows[row]))}: {reason}"
         if not self.skip_errors:
             raise TableError(f"{self.table.name}, {message}", *hints, "skip_errors")
         self.skipped.add(int(bad.sum()), message)
-        kept = ~bad
-        return Rows(
-            batch,
-            values[kept],
-            None if codes is None else codes[kept],
-            None if weight is None else weight[kept],
-            None if group is None else group[kept],
-            kept,
-            None if segments is None else segments[kept],
-        )
+        rows = Rows(batch, values, codes, weight, group, ~bad, segments).take(~bad)
+        return rows if votes is None else rows.with_votes(votes.values[~bad])
 
     def _reason(
         self,
@@ -247,6 +274,7 @@ class RowReader:
         unreadable: dict[str, str],
         codes: NDArray[np.int64] | None,
         weight: NDArray[np.float64] | None,
+        votes: Votes | None,
     ) -> tuple[str, ...]:
         """What is wrong with a row, and hints."""
         if unreadable:
@@ -257,17 +285,19 @@ class RowReader:
         if codes is not None and codes[row] < 0:
             text = to_text(batch.data.column(self.layout.label).slice(row, 1))[0].as_py()
             return (f"no probability column stands for the label {text!r}" if text else "the label is missing",)
+        if votes is not None and votes.bad[row]:
+            return (votes.reason(row),)
         assert weight is not None
         return (f"the weight is {weight[row]:g}; weights are finite and not negative",)
 
 
-def _typed(labels: list[Any], *, text_only: bool) -> list[Any]:
-    """Labels sorted, whole numbers as integers; in text files also those that are written as numbers."""
+def _typed(labels: list[Any], *, text_only: bool, in_order: bool = False) -> list[Any]:
+    """Labels sorted or in order, whole numbers as integers; in text files also those that are written as numbers."""
     if text_only and all(re.fullmatch(r"-?(0|[1-9]\d*)(\.0+)?", text) for text in labels):
-        return sorted({int(float(text)) for text in labels})
-    if all(isinstance(label, float) and label.is_integer() for label in labels):
+        labels = list(dict.fromkeys(int(float(text)) for text in labels))
+    elif all(isinstance(label, float) and label.is_integer() for label in labels):
         labels = [int(label) for label in labels]
-    return sorted(labels)
+    return labels if in_order else sorted(labels)
 
 
 def _describe(values: NDArray[Any], names: Sequence[str], layout: Layout, whole: float) -> tuple[str, ...]:
@@ -319,8 +349,9 @@ def read_all(reader: RowReader, most_cells: float = np.inf) -> Labelled:
     """Read a labelled table as a whole, or a uniform sample of its rows if they hold more than so many predictions."""
     columns = reader.find()
     names = ["values", "codes"]
-    names += [name for name in ("weight", "group") if getattr(reader.layout, name) is not None]
-    names += ["segments"] if reader.layout.segments else []
+    layout = reader.layout
+    names += ["weight"] * (layout.weight is not None or bool(layout.votes)) + ["group"] * (layout.group is not None)
+    names += ["segments"] if layout.segments else []
     reservoir = Reservoir(max(1, int(min(most_cells, sys.maxsize) // len(columns.names))), seed=0)
     for part in reader.read(columns):
         reservoir.add([getattr(part, name) for name in names])
