@@ -12,6 +12,8 @@ import calibrant
 from calibrant import CalibrationMonitor, NoCalibrator, SegmentedCalibrator, get_calibrator
 from calibrant.deployment.monitoring.bets import Bets, log_ratios, log_waiting
 from calibrant.deployment.monitoring.label_free import two_sample_p_value
+from calibrant.files.stored.encoding import CalibratorFileError
+from calibrant.files.stored.monitoring import load_monitor
 from tests.altered import NUMBERS, pick, places
 from tests.samples import draw_labels
 
@@ -286,3 +288,51 @@ def test_columns_of_segments_stay_the_same():
     assert set(monitor.evidence_["segments"]) == {"region = a", "device = b"}
     with pytest.raises(ValueError, match=r"has segments by region, unlike those before \(by region, device\)"):
         monitor.update(p, np.arange(200) % 2, {"region": ["a"] * 200})
+
+
+def test_a_segment_keeps_its_name_beside_missing_values():
+    p, y = stream(90, 2, 8)
+    codes = np.arange(90) % 3
+    holes = np.where(codes == 2, np.nan, codes)  # what pandas makes of whole numbers beside missing ones
+    alone = CalibrationMonitor(identity(2)).update(p, y, codes).update(p, y, holes)
+    assert set(alone.evidence_["segments"]) == {"0", "1", "2", "segment missing"}
+    both = CalibrationMonitor(identity(2)).update(p, y, {"code": holes, "device": codes})
+    assert {"code = 0", "code = 1", "code missing", "device = 2"} <= set(both.evidence_["segments"])
+
+
+def test_late_labels_of_many_batches():
+    p, y = stream(30, 2, 9)
+    monitor = CalibrationMonitor(identity(2))
+    for late in range(300):
+        monitor.observe(p) if late < 60 else monitor.update(p, y, observed=True)
+    records = monitor.history_.records
+    assert len(records) <= 200
+    assert (sum(r.rows for r in records), sum(r.labelled for r in records)) == (60 * 30, 240 * 30)
+    for record in records:
+        assert record.expected_accuracy == pytest.approx(p.max(axis=1).mean())
+
+
+def test_states_that_contradict_themselves_are_refused():
+    p, y = stream(300, 2, 10)
+    monitor = CalibrationMonitor(identity(2)).update(p, y, np.where(np.arange(300) % 2, "a", "b"))
+
+    def without_columns(state):
+        state["segment_columns"], state["recent"]["segment"] = [], [[]] * 300
+
+    for change, message in (
+        (without_columns, "segments without columns"),
+        (lambda state: state["bets"][0][1].update(since=[10**15] * 20), "since is outside"),
+        (lambda state: state.update(alarm_row=7), "alarm_row has no alarm"),
+        (lambda state: state["history"][0].update(rows=0, labelled=0), "history of no rows"),
+    ):
+        state = copy.deepcopy(monitor.state_)
+        change(state)
+        with pytest.raises(ValueError, match=message):
+            CalibrationMonitor.resume(monitor.calibrator, state)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, f'{{"rows": {"1" * 5000}}}', "{", "\ud800"])
+def test_a_file_that_is_no_state_is_named(text, tmp_path):
+    (tmp_path / "state.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(CalibratorFileError, match=r"state\.json: This is not the state of a monitor"):
+        load_monitor(tmp_path / "state.json", identity(2))

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax
+from sklearn.exceptions import NotFittedError
 
 import calibrant
 from calibrant import SegmentedCalibrator, get_calibrator
+from calibrant.deployment import AdaptedCalibrator, ChainedCalibrator
 from calibrant.deployment.segments.levels import fit_correction
 from calibrant.metrics import log_loss
 from calibrant.softmax.rows.levels import LevelProblem
@@ -253,3 +255,33 @@ def test_errors_say_what_to_do() -> None:
         SegmentedCalibrator(TS).fit(p, y, segments={})
     with pytest.raises(ValueError, match="'age' of segments held numbers in fit"):
         calibrator.predict_proba(p, segments={**frame, "age": ["old"] * 200})
+
+
+def test_texts_of_numpy_and_of_python_are_the_same_levels() -> None:
+    """NumPy's texts lose zero characters at their end: where they do not, the level is the same one."""
+    p, y, frame = shifted(300, 2)
+    ends = np.where(np.arange(300) % 2, "a", "b\0").astype(object)  # objects keep what texts of NumPy lose
+    objects = {"tier": np.where(np.arange(300) % 3, "x", "\0").astype(object), "code": ends, **frame}
+    calibrator = SegmentedCalibrator(TS, crossed=True, strength=1.0).fit(p, y, segments=objects)
+    assert {name: calibrator.segment_columns_[name].tolist() for name in ("tier", "code")} == {
+        "tier": ["", "x"],
+        "code": ["a", "b"],
+    }
+    assert calibrator.cells_.min() == 0  # each row of the fit has its levels
+    plain = {**frame, "tier": np.where(np.arange(300) % 3, "x", ""), "code": np.where(np.arange(300) % 2, "a", "b")}
+    np.testing.assert_array_equal(
+        calibrator.predict_proba(p, segments=objects), calibrator.predict_proba(p, segments=plain)
+    )
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "predict"])
+def test_every_kind_of_prediction_says_what_is_missing_or_too_much(method: str) -> None:
+    p, y, frame = shifted(200, 2)
+    for unfitted in (SegmentedCalibrator(TS), AdaptedCalibrator(TS), ChainedCalibrator(TS, TS)):
+        with pytest.raises(NotFittedError):
+            getattr(unfitted, method)(p)
+    without = AdaptedCalibrator(TS, [0.9, 0.1]).fit(p, y)
+    with pytest.raises(ValueError, match="was fitted without segments: leave segments= out"):
+        getattr(without, method)(p, segments=frame)
+    with pytest.raises(ValueError, match="needs segments="):
+        getattr(SegmentedCalibrator(TS).fit(p, y, segments=frame), method)(p)

@@ -66,3 +66,10 @@ def test_errors_name_the_shapes() -> None:
         get_calibrator("ts").fit(p, y[..., 0], axis=1)
     with pytest.raises(ValueError, match="y holds nothing but ignore_index=255"):
         get_calibrator("ts").fit(p, np.full_like(y, 255), axis=1, ignore_index=255)
+
+
+def test_one_weight_for_all_places_counts() -> None:
+    p, y, _, _ = dense(*SHAPES["segmentation"])
+    found = [get_calibrator("ts").fit(p, y, w, axis=1, ignore_index=255) for w in (2.0, np.full(y.shape, 2.0))]
+    assert found[0].class_counts_.sum() == 2.0 * (y != 255).sum()
+    assert found[0].inverse_temperature_ == found[1].inverse_temperature_

@@ -105,6 +105,12 @@ def test_labels_that_are_refused(y: Any, message: str) -> None:
         log_loss(y, P[:2])
 
 
+@pytest.mark.parametrize("classes", [[None, "a"], [np.nan, 1.0], ["a", "a"], ["a"], "a"])
+def test_classes_that_do_not_name_every_column(classes: Any) -> None:
+    with pytest.raises(ValueError, match="must name each of the 2 columns of X once"):
+        get_calibrator("ts", classes=classes)._take_names(np.array(["a"]), 2, 2)
+
+
 def test_an_array_of_objects_keeps_integers_that_a_list_would_lose() -> None:
     y = np.array([2**63, -1, -1, 2**63], dtype=object)
     assert get_calibrator("ts").fit(P, y).classes_.tolist() == [-1, 2**63]

@@ -69,3 +69,8 @@ def test_losses_are_means_over_votes():
 def test_bad_matrices_are_explained(y, message):
     with pytest.raises(ValueError, match=message):
         get_calibrator("ts").fit(np.full((4, 3), 1 / 3), y)
+
+
+def test_votes_whose_weight_overflows_are_explained():
+    with pytest.raises(ValueError, match="weights sum to inf"):
+        get_calibrator("ts").fit([[0.2, 0.8], [0.6, 0.4]], [[1e308, 0.0], [0.0, 1e308]], [10.0, 10.0])

@@ -126,6 +126,9 @@ def test_files_that_hold_no_map_say_why(tmp_path):
     for load in (runtime.load, calibrant.load):
         with pytest.raises(ValueError, match="its map does not match its checksum"):
             load(path)
+    path.write_text(text.replace('"renormalize":false', '"renormalize":1e999'))  # more than a double holds
+    with pytest.raises(runtime.FileError, match=r"cal\.json: This file is damaged"):
+        runtime.load(path)
     document = json.loads(text)
     path.write_text(json.dumps({key: item for key, item in document.items() if not key.startswith("map")}))
     with pytest.raises(runtime.FileError, match=r"written by calibrant 0\.1\.0"):

@@ -13,6 +13,7 @@ import calibrant
 from calibrant import runtime
 from calibrant.cli import app
 from calibrant.deployment import adapt
+from calibrant.inputs.segments import texts_of
 from calibrant.steps import Columns, Join, Levels, Log, Softmax, Sum
 from calibrant.writers import c_source, sql
 from calibrant.writers.calls import NotSupportedError
@@ -118,6 +119,25 @@ console.log(JSON.stringify(found));
 
 
 @pytest.mark.program
+def test_javascript_spells_numbers_as_python_does():
+    needs_program("node")
+    values = [1e-5, 2.5e-5, -1e-7, 1.25e-10, 1e-4, 0.1, 5e-324, 1e21, -3e25, 1e16, 123456.789, -0.0, float("inf")]
+    levels = texts_of(np.array(values))
+    script = f"""
+const {{ calibrate }} = require("./map.cjs");
+const values = {json.dumps(values)};
+console.log(JSON.stringify(values.map((x) => calibrate([0.5, 0.5], {{ x }}))));
+"""
+    odds = np.log(np.linspace(0.1, 0.9, len(levels)))[:, None] * [0.0, 1.0]
+    pick = [Columns(np.array([0, 1])), Log()]
+    steps = [Sum((pick, [Join((pick, [Columns(np.array([2]))])), Levels(odds, np.zeros_like(odds))])), Softmax()]
+    map_ = runtime.Map(["no", "yes"], steps, segments={"x": levels})
+    with workshop({"map.cjs": calibrant.export(map_, to="js"), "run.cjs": script}) as folder:
+        found = json.loads(run_program(["node", "run.cjs"], folder))
+    np.testing.assert_allclose(found, map_.predict_proba(np.full((13, 2), 0.5), segments={"x": values}), atol=1e-15)
+
+
+@pytest.mark.program
 def test_c_finds_levels_by_their_texts():
     needs_program("cc")
     calibrator = segmented(0)
@@ -152,6 +172,23 @@ def test_databases_write_numbers_booleans_and_missing_values_in_their_ways():
     strange = runtime.Map(["a", "b"], by_letter().steps, segments={"x": ["a\0b"]})
     with pytest.raises(ValueError, match="SQL does not allow"):
         sql.write(strange)
+
+
+@pytest.mark.export
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", ["yes", "YES"])
+def test_one_column_is_not_prediction_and_segment(dialect, name):
+    needs("sqlglot")
+    map_ = runtime.Map(["no", "yes"], by_letter().steps, segments={"".join(name): ["7", "True"]})
+    if name == "YES" and DIALECTS[dialect].cases:  # two columns there, but not in DuckDB, which would compare
+        done = export_with_proof(map_, to="sql", dialect=dialect)
+        assert done.proof == "Not proven: DuckDB does not tell names apart that differ in capital letters only."
+    else:
+        with pytest.raises(ValueError, match=r"are the same column in .*columns="):
+            export_with_proof(map_, to="sql", dialect=dialect)
+        assert (
+            export_with_proof(map_, to="sql", dialect=dialect, columns=["p0", "p1"], keep=["ID", "id"]).difference == 0
+        )
 
 
 @pytest.mark.export

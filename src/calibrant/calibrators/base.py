@@ -245,8 +245,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         """The fitted map by itself, which needs NumPy alone: see `calibrant.runtime`."""
         check_is_fitted(self, "classes_")
         classes = [
-            label if label is None or isinstance(label, (bool, int, float, str)) else str(label)
-            for label in self.classes_.tolist()
+            label if isinstance(label, (bool, int, float, str)) else str(label) for label in self.classes_.tolist()
         ]
         logits = self.input == "logits"
         return Map(classes, self.steps(), logits, self.renormalize, self._column_order, type(self).__name__)

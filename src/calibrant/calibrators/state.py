@@ -91,11 +91,13 @@ class StateCheck:
         for item in value:
             self.calibrator(name, n_classes, item)
 
-    def calibrator(self, name: str, n_classes: int, value: Any = None) -> None:
-        """One such calibrator."""
+    def calibrator(self, name: str, n_classes: int, value: Any = None, *, segments: bool = False) -> None:
+        """One such calibrator; unless its owner hands on `segments`, it takes none."""
         value = self._get(name) if value is None else value
         if not hasattr(value, "_map") or len(getattr(value, "classes_", ())) != n_classes:
             raise ValueError(f"{name} should be fitted to {n_classes} classes")
+        if not segments and getattr(value, "segment_columns_", None):
+            raise ValueError(f"{name} takes segments, which nobody gives it")
 
     def information(self, *names: str) -> None:
         """Names that predictions do not depend on; they may be missing and may hold anything."""
@@ -114,7 +116,9 @@ class StateCheck:
             order = self.array("_column_order", self.k, integer=True)
             self.require(np.array_equal(np.sort(order), np.arange(self.k)), "_column_order is not a permutation")
         names = self._state.get("_column_names")
-        self.information("_column_names", "feature_names_in_", "class_counts_")
+        self.information("_column_names", "feature_names_in_")
+        if "class_counts_" in self._state:  # not in files of version 0.1.0
+            self.array("class_counts_", self.k, low=0.0)
         self.require(names is None or (isinstance(names, list) and len(names) == n_columns), "_column_names do not fit")
         if "feature_names_in_" in self._state:
             listed = np.asarray(self._state["feature_names_in_"]).tolist()

@@ -155,7 +155,7 @@ class AdaptedCalibrator(AfterCalibrator):
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
-        state.calibrator("calibrator_", state.k)
+        state.calibrator("calibrator_", state.k, segments=True)
         for name in ("prior_", "source_prior_"):
             state.array(name, state.k, low=SMALLEST_SHARE, high=1.0)
         state.information("interval_", "level_", "n_unlabelled_", "confusion_", "method_")

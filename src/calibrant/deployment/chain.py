@@ -83,5 +83,5 @@ class ChainedCalibrator(AfterCalibrator):
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
-        state.calibrator("first_", state.k)
+        state.calibrator("first_", state.k, segments=True)
         state.calibrator("second_", state.k)

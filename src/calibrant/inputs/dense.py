@@ -74,7 +74,7 @@ def labelled_rows(
         X = to_rows(X, axis, words)
         del places[axis]
         y = _flat(y, places, words.labels)
-        weight = None if weight is None or np.ndim(weight) == 0 else _flat(weight, places, "sample_weight")
+        weight = weight if weight is None or np.ndim(weight) == 0 else _flat(weight, places, "sample_weight")
     if ignore_index is None:
         return X, y, weight
     labels = y if is_dask(y) else to_numpy(y, words.labels)

@@ -212,7 +212,8 @@ def name_columns(
             columns = columns.astype(labels.dtype)
         elif columns.ndim == 1 and columns.dtype.kind == "f" and labels.dtype.kind == "O":
             columns = np.array(list(classes), dtype=object)  # integers beyond 64 bits, which NumPy made inexact
-        if columns.ndim != 1 or len(columns) != n_columns or len(set(_plain(columns))) != n_columns:
+        named = {label for label in _plain(columns) if not _is_missing(label)} if columns.ndim == 1 else ()
+        if columns.shape != (n_columns,) or len(named) != n_columns:
             raise ValueError(
                 f"classes={classes!r} must name each of the {n_columns} columns of {words.predictions} once."
             )

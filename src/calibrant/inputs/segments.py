@@ -83,6 +83,8 @@ def segment_numbers(frame: Mapping[str, NDArray[Any]], inputs: SegmentInputs) ->
 def texts_of(column: NDArray[Any]) -> list[str]:
     """The values of a column as texts, whole numbers without decimals and the empty text for what is missing.
 
+    Zero characters at the end are left out, as NumPy's own texts leave them out: levels are found again in any array.
+
     Examples
     --------
     >>> texts_of(np.array([1.0, np.nan, 2.5]))
@@ -94,7 +96,7 @@ def texts_of(column: NDArray[Any]) -> list[str]:
 def _text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():  # whole numbers beside missing ones
         return str(int(value))
-    text = str(value)
+    text = str(value).rstrip("\0")
     return "" if text in MISSING_TEXTS else text
 
 

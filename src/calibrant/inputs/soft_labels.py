@@ -74,7 +74,8 @@ def repeated_rows(
             "finite and not negative."
         )
     if sample_weight is not None:
-        votes *= row_weights(sample_weight, n, first_row, words.weights)[:, None]
+        with np.errstate(over="ignore"):  # their sum is checked
+            votes *= row_weights(sample_weight, n, first_row, words.weights)[:, None]
     if classes is None:
         classes = list(y.columns) if hasattr(y, "columns") else range(k)
     rows, columns = np.nonzero(votes)

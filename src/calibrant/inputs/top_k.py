@@ -64,10 +64,11 @@ class TopK:
                 "both have one row per prediction and one column per listed class, and columns are whole numbers."
             )
         self.n_classes, self.columns = int(n_classes), places.astype(np.int64)
-        self.probabilities: FloatArray = np.exp(logs)
-        listed = self.probabilities.sum(axis=1)
-        rest = 1.0 - listed if remaining is None else np.asarray(to_numpy(remaining, "remaining"), dtype=np.float64)
-        self._check(logs, listed, rest)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite ones do not sum to one
+            self.probabilities: FloatArray = np.exp(logs)
+            listed = self.probabilities.sum(axis=1)
+            rest = 1.0 - listed if remaining is None else np.asarray(to_numpy(remaining, "remaining"), dtype=np.float64)
+            self._check(logs, listed, rest)
         if logs.shape[1] == self.n_classes:
             rest = np.zeros_like(rest)
         self.remaining: FloatArray = np.maximum(rest, 0.0)
@@ -85,6 +86,8 @@ class TopK:
         outside = (ordered[:, 0] < 0) | (ordered[:, -1] >= k)
         twice = (np.diff(ordered, axis=1) == 0).any(axis=1) if m > 1 else np.zeros(len(ordered), dtype=bool)
         off = ~(np.abs(listed + rest - 1.0) <= ROUNDING) | ~(rest >= -ROUNDING) | np.isnan(logs).any(axis=1)
+        if m == k:  # nothing remains
+            off |= rest > ROUNDING
         for wrong, what in (
             (outside, f"names a class outside of 0..{k - 1}"),
             (twice, "names a class twice"),

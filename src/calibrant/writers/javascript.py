@@ -277,13 +277,22 @@ function prepare(x) {
 
 
 _NUMBER = f"""
+function spelled(value) {{ // as Python spells it, whose texts the levels are
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value !== "number") return value === null ? "" : String(value).replace(/\\0+$/, "");
+  if (Number.isInteger(value)) return String(BigInt(value));
+  if (Math.abs(value) === Infinity) return value > 0 ? "inf" : "-inf";
+  const small = Math.abs(value) < 1e-4;
+  return small ? value.toExponential().replace(/e-(\\d)$/, "e-0$1") : String(value);
+}}
+
 function number(name, segments, levels) {{
   const value = segments[name];
   if (value === undefined) throw new RangeError("segments lacks " + name);
-  let text = value === true ? "True" : value === false ? "False" : value === null ? "" : String(value);
-  if ({json.dumps(MISSING_TEXTS)}.includes(text)) text = "";
-  if (levels !== null) return levels.has(text) ? levels.get(text) : -1;
-  const found = text === "" ? Infinity : Number(text);
+  const text = spelled(value);
+  const missing = {json.dumps(MISSING_TEXTS)}.includes(text);
+  if (levels !== null) return levels.has(missing ? "" : text) ? levels.get(missing ? "" : text) : -1;
+  const found = missing ? Infinity : typeof value === "number" ? value : text.trim() === "" ? NaN : Number(text);
   if (Number.isNaN(found)) throw new RangeError("not a number: " + text);
   return Number.isFinite(found) ? Math.min(Math.max(found, -{LARGEST}), {LARGEST}) : {MISSING};
 }}""".strip()

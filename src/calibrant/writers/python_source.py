@@ -231,6 +231,7 @@ def prepare(x):
 _NUMBER = f"""
 def number(value, levels):
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    text = text.rstrip("\\0")
     text = "" if text in {MISSING_TEXTS} else text
     if levels is not None:
         return float(levels.get(text, -1))

@@ -14,7 +14,7 @@ from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
 from calibrant.writers.source import Segments, row_by_row, title
-from calibrant.writers.sql_dialects import Dialect, check_names, get_dialect, new_names
+from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, get_dialect, new_names
 from calibrant.writers.sql_program import number
 from calibrant.writers.sql_steps import QueryWriter
 from calibrant.writers.tools import MissingRuntimeError
@@ -51,7 +51,7 @@ def write(
     writer = QueryWriter(spoken)
     given = [writer.value(f"CAST({spoken.quote(name)} AS {spoken.double})") for name in names]
     x, valid = writer.prepare(fitted, given)
-    check_names(fitted.segments, "column of segments")
+    check_apart([*names, *check_names(fitted.segments, "column of segments")], spoken)
     out = writer.run(fitted.steps, [*x, *(writer.segment(*column) for column in fitted.segments.items())])
     order = range(fitted.k) if fitted.columns is None else fitted.columns
     classes = [(out[1], names[0])] if len(names) == 1 else [(out[j], names[place]) for j, place in enumerate(order)]
@@ -107,6 +107,9 @@ def run(
     except ImportError as error:
         raise MissingRuntimeError("duckdb and sqlglot are not installed.") from error
     names, spoken = _names(fitted, columns), get_dialect("duckdb")
+    taken = [name.lower() for name in [*names, *fitted.segments]]
+    if len(set(taken)) < len(taken):
+        raise MissingRuntimeError("DuckDB does not tell names apart that differ in capital letters only.")
     single = len(names) < rows.shape[1]
     rows = (rows[:, 1:] - rows[:, :1] * fitted.logits) if single else rows
     with duckdb.connect() as base:
@@ -121,7 +124,7 @@ def run(
             f"{spoken.quote(name)} {'DOUBLE' if levels is None else 'VARCHAR'}"
             for name, levels in fitted.segments.items()
         ]
-        others = [name for name in keep if name not in names and name not in fitted.segments]
+        others = list({name.lower(): name for name in keep if name.lower() not in taken}.values())
         fields += [f"{spoken.quote(name)} INTEGER" for name in others]
         base.execute(f"CREATE TABLE {home} ({', '.join(fields)})")
         blanks = ["NULL"] * len(others)

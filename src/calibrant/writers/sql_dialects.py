@@ -46,6 +46,8 @@ class Dialect:
         A text in quotes, whatever it holds.
     fence : str
         What ends a subquery that should not be merged with the next one.
+    cases : bool
+        Whether names in quotes that differ in capital letters only are different names.
     plain : bool
         Whether new columns may be named by letters, digits and underscores only.
     arrays : bool
@@ -58,18 +60,19 @@ class Dialect:
     text: str = "VARCHAR"
     literal: Callable[[str], str] = _quoted_text
     fence: str = ""
+    cases: bool = True
     plain: bool = False
     arrays: bool = False
 
 
 DIALECTS = {
     "ansi": Dialect("", _doubled('"')),
-    "duckdb": Dialect("duckdb", _doubled('"'), "DOUBLE", arrays=True),
+    "duckdb": Dialect("duckdb", _doubled('"'), "DOUBLE", cases=False, arrays=True),
     # PostgreSQL would replace names by what they stand for, level by level, until the query is exponentially large.
     "postgres": Dialect("postgres", _doubled('"'), fence="OFFSET 0", arrays=True),
-    "bigquery": Dialect("bigquery", _backslashed, "FLOAT64", "STRING", _backslashed_text, plain=True),
+    "bigquery": Dialect("bigquery", _backslashed, "FLOAT64", "STRING", _backslashed_text, cases=False, plain=True),
     "snowflake": Dialect("snowflake", _doubled('"'), "DOUBLE", "VARCHAR", _backslashed_text),
-    "spark": Dialect("spark", _doubled("`"), "DOUBLE", "STRING", _backslashed_text),
+    "spark": Dialect("spark", _doubled("`"), "DOUBLE", "STRING", _backslashed_text, cases=False),
 }
 
 
@@ -97,6 +100,27 @@ def check_names(names: Iterable[str], what: str) -> list[str]:
         if found.count(name) > 1:
             raise ValueError(f"{name!r} is the name of more than one {what}: give them different names.")
     return found
+
+
+def check_apart(names: Iterable[str], dialect: Dialect) -> None:
+    """Refuse columns of predictions and segments that are one column of a table.
+
+    Examples
+    --------
+    >>> check_apart(["yes", "Yes"], get_dialect("postgres"))
+    >>> check_apart(["yes", "Yes"], get_dialect("duckdb"))
+    Traceback (most recent call last):
+    ValueError: 'yes' and 'Yes' are the same column in duckdb: give predictions other names by columns=[...].
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        key = name if dialect.cases else name.lower()
+        if key in seen:
+            raise ValueError(
+                f"{seen[key]!r} and {name!r} are the same column in {dialect.name or 'SQL'}: give predictions other "
+                "names by columns=[...]."
+            )
+        seen[key] = name
 
 
 def check_text(text: str) -> str:

@@ -25,6 +25,8 @@ class Record:
     def joined(self, later: Record) -> Record:
         """This record and the next as one."""
         rows, labelled = self.rows + later.rows, self.labelled + later.labelled
+        # Late labels of rows that were counted before: the rows are those with labels.
+        sizes = (self.rows, later.rows) if rows else (self.labelled, later.labelled)
 
         def mean(a: float | None, b: float | None, first: int, second: int) -> float | None:
             if a is None or b is None:
@@ -35,7 +37,7 @@ class Record:
             rows,
             labelled,
             later.log_evidence,
-            float(mean(self.expected_accuracy, later.expected_accuracy, self.rows, later.rows) or 0.0),
+            float(mean(self.expected_accuracy, later.expected_accuracy, *sizes) or 0.0),
             mean(self.expected_labelled, later.expected_labelled, self.labelled, later.labelled),
             mean(self.accuracy, later.accuracy, self.labelled, later.labelled),
         )

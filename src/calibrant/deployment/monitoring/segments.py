@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.deployment.segments.columns import Columns, is_numeric, level_codes, level_name
-from calibrant.inputs.segments import read_segments
+from calibrant.inputs.segments import read_segments, texts_of
 
 #: Segments with bets of their own; later ones share the bets on this name.
 MOST, OTHER = 50, "(other)"
@@ -38,8 +38,14 @@ def segment_names(segments: Any, n: int, columns: Columns) -> tuple[list[str], N
             codes = level_codes(frame, {name: columns[name]})[:, 0]
             names[:, place] = [level_name(name, columns[name], code) for code in codes.tolist()]
         else:
-            names[:, place] = [f"{name} = {value}" if len(chosen) > 1 else str(value) for value in frame[name].tolist()]
+            names[:, place] = [_named(name, text, alone=len(chosen) == 1) for text in texts_of(frame[name])]
     return chosen, names
+
+
+def _named(column: str, text: str, *, alone: bool) -> str:
+    if not text:
+        return f"{column} missing"
+    return text if alone else f"{column} = {text}"
 
 
 def limited_names(names: NDArray[Any], known: Iterable[str]) -> NDArray[Any]:

@@ -25,9 +25,14 @@ def check_state(state: dict[str, Any], k: int) -> None:
     names = [name for name, _ in state["bets"]]
     _require(None in names and len(set(names)) == len(names), "bets do not name every segment once")
     _require(all(name is None or isinstance(name, str) for name in names), "a segment is not a text")
-    _require(all(_count(bets["rows"], "bets") <= rows for _, bets in state["bets"]), "bets on more rows than there are")
+    _require(columns or len(names) == 1, "bets on segments without columns of segments")
+    for _, bets in state["bets"]:
+        _require(_count(bets["rows"], "bets") <= rows, "bets on more rows than there are")
+        _numbers(bets["since"], "since", (None,), 0, rows)
     _require(state["alarm"] == (state["blame"] is not None), "alarm and blame contradict each other")
-    if state["alarm"]:
+    if not state["alarm"]:
+        _require(state["alarm_row"] is None, "alarm_row has no alarm")
+    else:
         _require(_count(state["alarm_row"], "alarm_row") <= rows, "alarm_row is beyond the last row")
         kind, column, segment, since = state["blame"]
         _require(kind in ("class", "slope"), "blame names no kind of change")
@@ -51,8 +56,7 @@ def check_state(state: dict[str, Any], k: int) -> None:
     if state["drift"] is not None:
         _check_drift(state["drift"], k)
     for record in state["history"]:
-        _count(record["rows"], "history")
-        _count(record["labelled"], "history")
+        _require(_count(record["rows"], "history") + _count(record["labelled"], "history"), "history of no rows")
         known = [record[name] for name in ("log_evidence", "expected_accuracy")]
         known += [record[name] for name in ("expected_labelled", "accuracy") if record[name] is not None]
         _numbers(known, "history", (None,), -_LARGE, _LARGE)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.deployment.segments.columns import inputs_of
@@ -40,6 +41,7 @@ class BySegment(Calibrator):
         p : ndarray of shape (n, k)
             One column per class, in the order of `classes_`.
         """
+        check_is_fitted(self, "classes_")
         if not self.segment_columns_:
             if segments is not None:
                 raise ValueError(f"This {type(self).__name__} was fitted without segments: leave segments= out.")
@@ -57,14 +59,14 @@ class BySegment(Calibrator):
 
     def predict_log_proba(self, X: Any, *, axis: int | None = None, segments: Any = None) -> NDArray[Any]:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
-        if not self.segment_columns_:
+        if segments is None:
             return super().predict_log_proba(X, axis=axis)
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, axis=axis, segments=segments))
 
     def predict(self, X: Any, *, axis: int | None = None, segments: Any = None) -> NDArray[Any]:
         """The most probable label of each row after calibration."""
-        if not self.segment_columns_:
+        if segments is None:
             return super().predict(X, axis=axis)
         return self.classes_[self.predict_proba(X, axis=axis, segments=segments).argmax(axis=1)]
 

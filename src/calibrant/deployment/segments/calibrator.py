@@ -258,7 +258,7 @@ class SegmentedCalibrator(BySegment):
         for name, levels in self.segment_columns_.items():
             fits = isinstance(name, str) and isinstance(levels, np.ndarray) and levels.ndim == 1
             state.require(
-                fits and (levels.dtype == np.float64 or (levels.dtype.kind == "U" and len(levels))),
+                fits and len(levels) and (levels.dtype == np.float64 or levels.dtype.kind == "U"),
                 "segment_columns_ should hold texts or numbers for each column",
             )
             state.require(np.all(levels[1:] > levels[:-1]), f"the levels of {name[:40]} do not increase")

@@ -21,7 +21,7 @@ def load_monitor(path: str | Path, calibrator: Any) -> CalibrationMonitor:
     """The monitor of this calibrator that `save_monitor` stored."""
     try:
         state = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not text, not JSON, or more than a parser takes
         raise CalibratorFileError(f"{path}: This is not the state of a monitor: it is not JSON ({error}).") from None
     try:
         return CalibrationMonitor.resume(calibrator, state)
