@@ -368,9 +368,31 @@ def test_open_batches_is_the_library_s_way_to_a_large_file(tmp_path: Path) -> No
 
 
 def test_report_on_a_large_file_is_about_a_sample_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "REPORT_CELLS", 900)
-    pyarrow.parquet.write_table(predictions(2000), tmp_path / "p.parquet")
+    monkeypatch.setattr(evaluation, "MEMORY_CELLS", 900)
+    monkeypatch.setattr(evaluation, "SAMPLE_ROWS", 10)
+    table = predictions(2000)
+    pyarrow.parquet.write_table(table, tmp_path / "p.parquet")
     page = tmp_path / "r.html"
-    said = ok("report", tmp_path / "p.parquet", "--label", "animal", "-o", page, "--methods", "ts")
-    assert "a sample of 300 of 2,000 rows" in said.stderr
-    assert "300 rows, 3 classes, a uniform sample of 2,000" in page.read_text()
+    arguments = ("--label", "animal", "--weight", "w", "--group", "site", "-o", page, "--methods", "ts", "--json")
+    said = ok("report", tmp_path / "p.parquet", *arguments)
+    assert "a uniform sample of 300 of 2,000 rows" in said.stderr
+    assert "300 rows, 3 classes, weighted, a uniform sample of 2,000" in page.read_text()
+
+    # What is a sum is that of all rows, not of the sample.
+    found = json.loads(said.stdout)
+    codes = np.array([CLASSES.index(name) for name in table["animal"].to_pylist()])
+    weight = table["w"].to_numpy()
+    assert found["metrics"]["log_loss"]["before"]["value"] == pytest.approx(
+        log_loss(codes, matrix(table), sample_weight=weight)
+    )
+    counted = found["classes_counted"]
+    expected = weight @ matrix(table)
+    for column, name in enumerate(CLASSES):
+        assert counted[name]["observed"] == pytest.approx(weight[codes == column].sum())
+        assert counted[name]["expected_before"] == pytest.approx(expected[column])
+        assert counted[name]["expected_after"] == pytest.approx(expected[column], rel=0.5)  # scaled to all rows
+    north = table["site"].to_numpy() == "north"
+    assert found["groups"]["north"]["rows"] == north.sum()
+    assert found["groups"]["north"]["log_loss_before"]["value"] == pytest.approx(
+        log_loss(codes[north], matrix(table)[north], sample_weight=weight[north])
+    )

@@ -13,6 +13,7 @@ import typer
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked, explained
 from calibrant.cli.printing import check_streams, class_columns, print_json
+from calibrant.cli.progress import progress_over
 from calibrant.cli.reading import check_truth, reading
 from calibrant.numerals import signed
 from calibrant.progress import ProgressBar
@@ -61,9 +62,10 @@ def report(
         from calibrant.files.tables.writers import atomic_output, check_output
         from calibrant.report.analysis import Source, analyse
         from calibrant.report.comparison import default_methods
-        from calibrant.report.evaluation import REPORT_CELLS, as_predictions
+        from calibrant.report.evaluation import as_predictions, sample_rows
         from calibrant.report.page import render
         from calibrant.report.side_by_side import compared
+        from calibrant.report.whole import WholeRows
 
         check_truth(label, votes)
         check_streams(as_json, output, "page")
@@ -79,11 +81,16 @@ def report(
             with reading(
                 file, label, weight, group, probs, classes, logits, renormalize, decimal, on_error, votes=votes
             ) as reader:
-                rows = read_all(reader, REPORT_CELLS)
-            sampled_from = rows.n_usable if rows.n_usable > len(rows.codes) else 0
-            if sampled_from:
-                note = f"Note: the report is about a sample of {len(rows.codes):,} of {sampled_from:,} rows"
-                typer.echo(note, err=True)
+                every = WholeRows(reader.layout, level, progress_over(reader.table, "read"))
+                rows = read_all(reader, sample_rows, through=every.watching)
+            sampled = rows.n_usable > len(rows.codes)
+            if sampled:
+                sizes = f"{len(rows.codes):,} of {rows.n_usable:,} rows"
+                typer.echo(
+                    f"Note: what is fitted, tested or drawn as a curve is of a uniform sample of {sizes}; metrics "
+                    "before calibration, classes and segments are counted on all",
+                    err=True,
+                )
             if found and tuple(map(str, rows.classes)) != found[0].classes:
                 raise CommandError(
                     f"{files[0]} has the classes {', '.join(found[0].classes)}, {file} has "
@@ -103,13 +110,14 @@ def report(
                     analyse(
                         data,
                         rows.classes,
-                        Source(name, tuple(words), command, reader.skipped.count, sampled_from),
+                        Source(name, tuple(words), command, reader.skipped.count),
                         group=segments,
                         group_name=group or "",
                         methods=wanted,
                         method=method,
                         level=level,
                         progress=partial(_advance, bar, done, total),
+                        whole=every.result() if sampled else None,
                     )
                 )
         with atomic_output(output, force=force) as stream:

@@ -28,8 +28,8 @@ from calibrant.report.data import GroupRow, MetricRow, Parts, Report
 from calibrant.report.evaluation import metrics_in_memory, omnibus_test, split_groups
 from calibrant.report.learning import learning
 from calibrant.report.reliability import class_rows, views
+from calibrant.report.whole import GroupSums, Whole, ruled_out
 from calibrant.report.words import class_text, next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
-from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
 
 METRICS = {
@@ -47,7 +47,6 @@ MOST_GROUPS = 40
 class Source:
     """Where the predictions came from: a name for the title, the command's words after it, skipped rows.
 
-    `sampled_from` is the number of rows that those of the report are a sample of, zero if they are all;
     `in_python` tells that they are arrays and no file.
     """
 
@@ -55,7 +54,6 @@ class Source:
     arguments: tuple[str, ...] = ()
     command: str = ""
     rows_skipped: int = 0
-    sampled_from: int = 0
     in_python: bool = False
 
 
@@ -71,6 +69,7 @@ def analyse(
     method: str | None = None,
     level: float = 0.95,
     progress: Callable[[str], None] = lambda name: None,
+    whole: Whole | None = None,
 ) -> Report:
     """Compute everything a report shows.
 
@@ -90,6 +89,8 @@ def analyse(
         Method to recommend; by default chosen.
     level : float, default=0.95
         Confidence level of all intervals.
+    whole : Whole, optional
+        Sums over all rows, if these are a sample of them; what they tell is not estimated from the sample.
     """
     if not data.n_rows:
         raise ValueError("all weights are zero: no row is left")
@@ -105,20 +106,27 @@ def analyse(
     after = chosen.data
     progress("metrics")
     found, left = separate(data, after, level), separate(after, after, level)
-    metrics = {row.name: row for row in _metric_rows(data, after, names, (found, left), level)}
+    if whole is not None:
+        found = replace(found, frequencies=whole.frequencies)
+    metrics = {row.name: row for row in _metric_rows(data, after, names, (found, left), level, whole)}
     p_before, p_after = (omnibus_test(part).p_value for part in (data, after))
     rows = compare(data, held_out, failed, recommended, level)
     gain = next(row for row in rows if row.name == recommended)
-    group_rows, left_out = _group_rows(data, after, group, level)
+    group_rows, left_out = _group_rows(data, after, group, level, whole)
     off = group_name if any(row.gap_after.low > 0.0 or row.gap_after.high < 0.0 for row in group_rows) else ""
     was = views(data, level)
     now = views(after, level, beside=was)
-    confidence = metrics["accuracy"].before, _gap(data, level, top_label=True)
-    total = metrics["log_loss"].before.value
-    judged = verdict(names, found, was.bins, confidence, p_before, total, gain, _ruled_out(data))
+    over_confident, impossible = _gap(data, level, top_label=True), ruled_out(data)
+    if whole is not None:
+        was = replace(was, bins=whole.bins)
+        over_confident, impossible = whole.metrics["confidence_gap"], whole.ruled_out
+    confidence = metrics["accuracy"].before, over_confident
+    # Of the rows that methods are compared on: what they gain is a share of it.
+    total = next(row for row in rows if row.name == "none").log_loss
+    judged = verdict(names, found, was.bins, confidence, p_before, total, gain, impossible)
     progress("rows needed")
     learned = learning(data, chosen, level)
-    if learned is not None and (said := worth_of_rows(learned, total)):
+    if learned is not None and (said := worth_of_rows(learned, total, sampled=whole is not None)):
         judged = replace(judged, sentences=(*judged.sentences, said))
     correction, binary_map = corrections(data, recommended)
     return Report(
@@ -127,7 +135,7 @@ def analyse(
         created=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         rows=data.n_rows,
         rows_skipped=source.rows_skipped,
-        sampled_from=source.sampled_from,
+        sampled_from=0 if whole is None else whole.rows,
         weighted=data.weight is not None,
         classes=names,
         level=level,
@@ -159,27 +167,27 @@ def analyse(
     )
 
 
-def _ruled_out(data: Forecasts) -> tuple[int, float]:
-    """Rows whose class had probability zero, and what they add to log loss."""
-    rows = data.true_proba < LOSS_FLOOR
-    return int(rows.sum()), float(np.average(np.where(rows, row_losses(data, "log_loss"), 0.0), weights=data.weight))
-
-
 def _metric_rows(
-    before: Forecasts, after: Forecasts, names: Sequence[str], found: Sequence[Miscalibration], level: float
+    before: Forecasts,
+    after: Forecasts,
+    names: Sequence[str],
+    found: Sequence[Miscalibration],
+    level: float,
+    whole: Whole | None,
 ) -> list[MetricRow]:
     shown = dict(METRICS)
     if before.n_classes == 2:
         del shown["confidence_gap"]
-    was, now = (metrics_in_memory(data, level, tuple(shown)) for data in (before, after))
+    now = metrics_in_memory(after, level, tuple(shown))
+    was = metrics_in_memory(before, level, tuple(shown)) if whole is None else whole.metrics
     rows = [MetricRow(name, title, better, was[name], now[name]) for name, (title, better) in shown.items()]
     rows.insert(3, counted_row(names, found, level))
     slopes = [part.fitted_slope for part in found]
     rows.insert(3, MetricRow("calibration_slope", "Slope: below 1 too extreme, above too timid", "near 1", *slopes))
     if before.n_classes == 2:
         title = f"Predicted minus observed share of {names[1]}"
-        gaps = [_gap(data, level) for data in (before, after)]
-        rows.insert(3, MetricRow("positive_gap", title, "near 0", *gaps))
+        gap = _gap(before, level) if whole is None else whole.metrics["positive_gap"]
+        rows.insert(3, MetricRow("positive_gap", title, "near 0", gap, _gap(after, level)))
     return rows
 
 
@@ -212,24 +220,27 @@ def _gap(data: Forecasts, level: float, *, top_label: bool = False) -> Estimate:
     return mean.estimate(level)
 
 
-def _group_rows(before: Forecasts, after: Forecasts, group: Any, level: float) -> tuple[list[GroupRow], int]:
+def _group_rows(
+    before: Forecasts, after: Forecasts, group: Any, level: float, whole: Whole | None
+) -> tuple[list[GroupRow], int]:
     if group is None:
         return [], 0
-    groups = sorted(split_groups(group), key=lambda item: -len(item[1]))
-    rows = []
-    for name, members in groups[:MOST_GROUPS]:
-        first, second = (
-            RunningMetrics(("accuracy", "log_loss")).add(data.take(members)).result(level) for data in (before, after)
+    members = dict(split_groups(group))
+    every = {name: GroupSums(len(rows), {}) for name, rows in members.items()} if whole is None else whole.groups
+    # A segment of which no row is in the sample can be counted, not judged after calibration.
+    largest = sorted(members, key=lambda name: -every[name].rows)[:MOST_GROUPS]
+    found = []
+    for name in largest:
+        first, second = (part.take(members[name]) for part in (before, after))
+        sums = every[name].metrics or _segment(first, level)
+        gap = "positive_gap" if before.n_classes == 2 else "confidence_gap"
+        now = _segment(second, level)
+        found.append(
+            GroupRow(name, every[name].rows, sums["accuracy"], sums[gap], now[gap], sums["log_loss"], now["log_loss"])
         )
-        rows.append(
-            GroupRow(
-                name,
-                len(members),
-                first["accuracy"],
-                _gap(before.take(members), level),
-                _gap(after.take(members), level),
-                first["log_loss"],
-                second["log_loss"],
-            )
-        )
-    return rows, max(len(groups) - MOST_GROUPS, 0)
+    return found, len(every) - len(largest)
+
+
+def _segment(data: Forecasts, level: float) -> dict[str, Estimate]:
+    names = ("accuracy", "log_loss", "positive_gap", "confidence_gap")
+    return RunningMetrics(names).add(data).result(level)

@@ -23,10 +23,11 @@ from calibrant.metrics.running import RunningMetrics
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray
 
-#: Numbers (rows × classes) up to which all rows are kept.
+#: Numbers (rows × classes) up to which all rows are kept. What needs all of them at once takes a uniform sample of
+#: this size from a larger table, or so many rows if the classes are many, unless these would hold too many numbers.
 MEMORY_CELLS = 2_000_000
-#: Numbers up to which a report, whose methods are fitted several times, takes all rows; above, a uniform sample.
-REPORT_CELLS = 5_000_000
+SAMPLE_ROWS = 5_000
+MOST_SAMPLED = 5_000_000
 #: Numbers up to which intervals come from the bootstrap; above, normal intervals are as good and far cheaper.
 BOOTSTRAP_CELLS = 50_000
 METRICS = ("log_loss", "brier", "accuracy", "auroc", "positive_gap", "confidence_gap", "ece", "smooth_ece")
@@ -56,6 +57,17 @@ def metric_names(n_classes: int) -> list[str]:
     ['log_loss', 'brier', 'accuracy', 'auroc', 'positive_gap', 'ece', 'smooth_ece']
     """
     return [name for name in METRICS if name != ("confidence_gap" if n_classes == 2 else "positive_gap")]
+
+
+def sample_rows(n_classes: int) -> int:
+    """Rows of a table with so many classes that are kept for what needs them all at once.
+
+    Examples
+    --------
+    >>> sample_rows(10), sample_rows(1000), sample_rows(50_000)
+    (200000, 5000, 100)
+    """
+    return max(1, min(max(MEMORY_CELLS, SAMPLE_ROWS * n_classes), MOST_SAMPLED) // n_classes)
 
 
 def running_names(n_classes: int) -> list[str]:
@@ -95,13 +107,13 @@ def evaluate_table(reader: RowReader, *, level: float | None = None, progress: A
         if cells > MEMORY_CELLS:
             running = {} if running is None else running
             for held, held_group in kept:
-                _take_in(running, held, held_group)
+                take_in(running, held, held_group)
             kept = []
     if cells == 0:
         raise TableError(f"{reader.table.name} has no usable rows")
     if running is not None:
         for held, held_group in kept:
-            _take_in(running, held, held_group)
+            take_in(running, held, held_group)
         return _from_chunks(running, columns, level)
     return _from_memory(kept, columns, level)
 
@@ -124,8 +136,11 @@ def as_predictions(proba: AnyFloatArray, rows: Rows | Labelled) -> tuple[Forecas
     return data.take(present), None if group is None else group[present]
 
 
-def _take_in(running: dict[str | None, RunningMetrics], part: Forecasts, group: Any) -> None:
-    names = running_names(part.n_classes)
+def take_in(
+    running: dict[str | None, RunningMetrics], part: Forecasts, group: Any, names: Sequence[str] | None = None
+) -> None:
+    """Add rows to the metrics of all rows, under None, and to those of their groups."""
+    names = running_names(part.n_classes) if names is None else names
     running.setdefault(None, RunningMetrics(names)).add(part)
     if group is not None:
         # Smooth ECE takes time and needs more rows than most groups have.
@@ -169,7 +184,7 @@ def _from_memory(kept: list[tuple[Forecasts, Any]], columns: ProbabilityColumns,
     groups: dict[str, Evaluation] = {}
     if kept[0][1] is not None:
         running: dict[str | None, RunningMetrics] = {}
-        _take_in(running, data, np.concatenate([group for _, group in kept]))
+        take_in(running, data, np.concatenate([group for _, group in kept]))
         groups = _from_chunks(running, columns, level).groups
     metrics = metrics_in_memory(data, level, metric_names(data.n_classes))
     return Evaluation(data.n_rows, columns.classes, columns.names, metrics, omnibus_test(data), False, groups)

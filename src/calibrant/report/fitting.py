@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def fit_segments(calibrator: Any, reader: RowReader, memory_mb: float) -> tuple[
 
     They are all rows of the table, or a uniform sample of them that takes so much memory.
     """
-    rows = read_all(reader, 2 * rows_in_memory(memory_mb, 2))
+    rows = read_all(reader, partial(rows_in_memory, memory_mb))
     assert rows.segments is not None
     frame = dict(zip(reader.layout.segments, map(_numbers_if_all_are, rows.segments.T)))
     segmented = SegmentedCalibrator(

@@ -56,15 +56,18 @@ def class_rows(
         for label in worst_classes(was):
             was[label] = corp_curve(first.y, first.proba, label=label, **_given(first, level))
 
+    total = before[1].total
+
     def counted(frequencies: ClassFrequencies, column: int) -> Count:
-        parts = (frequencies.expected, frequencies.ratio, frequencies.p_value)
-        return Count(*(float(part[column]) for part in parts))
+        # Rows that were calibrated may be a sample of those that were counted.
+        expected = frequencies.expected / frequencies.total * total
+        return Count(*(float(part[column]) for part in (expected, frequencies.ratio, frequencies.p_value)))
 
     return [
         ClassRow(
             name,
             float(before[1].observed[column]),
-            before[1].total,
+            total,
             counted(before[1], column),
             counted(after[1], column),
             was[column],

@@ -270,7 +270,7 @@ def _gain(gain: MethodRow, saved: Estimate, before: float) -> str:
     )
 
 
-def worth_of_rows(found: Learning, before: float) -> str:
+def worth_of_rows(found: Learning, before: float, *, sampled: bool = False) -> str:
     """What the rows are worth to calibration, and whether more would help; nothing where there is nothing to tell.
 
     Parameters
@@ -279,6 +279,8 @@ def worth_of_rows(found: Learning, before: float) -> str:
         Gains with all rows and with half of them.
     before : float
         Log loss of the predictions.
+    sampled : bool, default=False
+        The rows are a sample of those that there are.
 
     Examples
     --------
@@ -291,7 +293,8 @@ def worth_of_rows(found: Learning, before: float) -> str:
             return "Half of the rows would do worse, so with more rows calibration may pay."
         return ""
     full, half = (percent(gain.value / before, 1) for gain in (found.full, found.half))
-    start = f"With your {count(found.rows)} rows calibration is worth {full} of log loss"
+    rows = f"the {count(found.rows)} rows of the sample" if sampled else f"your {count(found.rows)} rows"
+    start = f"With {rows} calibration is worth {full} of log loss"
     # The error of a fit falls as one over its rows: the next doubling brings half of what the last one brought.
     more = found.added.value / 2
     if found.half.value <= 0 or found.full.value + more >= before:

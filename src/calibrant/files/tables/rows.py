@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -345,15 +345,28 @@ class Labelled:
         return np.array(self.classes)[self.codes]
 
 
-def read_all(reader: RowReader, most_cells: float = np.inf) -> Labelled:
-    """Read a labelled table as a whole, or a uniform sample of its rows if they hold more than so many predictions."""
+def read_all(
+    reader: RowReader,
+    most_rows: Callable[[int], int] = lambda n_classes: sys.maxsize,
+    through: Callable[[Iterator[Rows]], Iterator[Rows]] = iter,
+) -> Labelled:
+    """Read a labelled table as a whole, or a uniform sample of its rows.
+
+    Parameters
+    ----------
+    reader : RowReader
+    most_rows : callable, optional
+        How many rows a table of so many classes may have to be kept as a whole.
+    through : callable, optional
+        Wraps the iteration over the chunks of the whole table.
+    """
     columns = reader.find()
     names = ["values", "codes"]
     layout = reader.layout
     names += ["weight"] * (layout.weight is not None or bool(layout.votes)) + ["group"] * (layout.group is not None)
     names += ["segments"] if layout.segments else []
-    reservoir = Reservoir(max(1, int(min(most_cells, sys.maxsize) // len(columns.names))), seed=0)
-    for part in reader.read(columns):
+    reservoir = Reservoir(most_rows(len(columns.classes)), seed=0)
+    for part in through(reader.read(columns)):
         reservoir.add([getattr(part, name) for name in names])
     if not reservoir.seen:
         raise TableError(f"{reader.table.name} has no usable rows")
