@@ -81,7 +81,7 @@ def predict(
             renormalize=renormalize,
             first_row=start,
             rounding=rounding,
-            log=False,
+            log=None,
         )
         block = block if order is None else np.ascontiguousarray(block[:, order])
         if beside is None:

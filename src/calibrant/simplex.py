@@ -47,6 +47,17 @@ def log_probabilities(p: ArrayLike, *, center: bool = False, out: FloatArray | N
     return x
 
 
+def log_in_place(p: FloatArray) -> FloatArray:
+    """`log_probabilities` that overwrites probabilities.
+
+    Examples
+    --------
+    >>> log_in_place(np.array([[0.5, 0.0]])).round(2)
+    array([[ -0.69, -87.34]])
+    """
+    return log_probabilities(p, out=p)
+
+
 def log_odds(p: ArrayLike) -> FloatArray:
     """Binary logits ``log p - log1p(-p)``, clipped to ``±|LOG_FLOOR|``.
 

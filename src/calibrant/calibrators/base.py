@@ -32,8 +32,9 @@ from calibrant.inputs.observations import check_observations, observations
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
+from calibrant.simplex import log_in_place
 from calibrant.softmax.rows.base import Rows
-from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.memory import ArrayRows, log_of_many
 from calibrant.steps import Function, Log, Step, run_from_logs
 from calibrant.threads import for_products, limit
 from calibrant.typing import FloatArray, IntArray
@@ -65,6 +66,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
     _draws_rows: ClassVar[bool] = False
     #: How `_fit` wants log-probabilities to lie in memory.
     _order: ClassVar[Literal["C", "F"]] = "C"
+    #: How logarithms are taken of the probabilities that it is fitted to.
+    _log = staticmethod(log_in_place)
 
     classes_: NDArray[Any]
 
@@ -124,6 +127,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             logits=self.input == "logits",
             renormalize=self.renormalize,
             rounding=rounding_of(X),
+            log=self._log,
             order=self._order,
         )
         if rows is None:
@@ -353,6 +357,7 @@ class RowsCalibrator(Calibrator):
     """Base of the methods that need nothing but sums over rows: these may be in memory, in batches or on a cluster."""
 
     _order: ClassVar[Literal["C", "F"]] = "F"
+    _log = staticmethod(log_of_many)
 
     def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
         self._fit_rows(ArrayRows(x, y, weight))

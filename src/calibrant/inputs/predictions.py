@@ -6,7 +6,7 @@ here knows a calibration method.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from numbers import Real
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.rows import ROUNDING, complete, examine, find_fault
 from calibrant.inputs.words import CALIBRATOR, Words
-from calibrant.simplex import FLOOR, LOG_FLOOR, log_softmax
+from calibrant.simplex import FLOOR, LOG_FLOOR, log_in_place, log_softmax
 from calibrant.typing import AnyFloatArray, FloatArray
 
 
@@ -180,14 +180,14 @@ def to_log_probabilities(
     first_row: int = 0,
     rounding: float = ROUNDING,
     words: Words = CALIBRATOR,
-    log: bool = True,
+    log: Callable[[FloatArray], FloatArray] | None = log_in_place,
     order: Literal["C", "F"] = "C",
 ) -> FloatArray:
     """Validated log-probabilities (rows × classes) of predictions; `first_row` is what errors count from.
 
     A single column is the probability (or the log-odds) of the second class. The result for a row does not depend on
-    the rows beside it, to the last bit. With ``log=False`` no logarithm is taken of probabilities. `order` is that of
-    the result in memory, which does not change its numbers.
+    the rows beside it, to the last bit, unless it does with `log`, which replaces probabilities by logarithms; with
+    `None` they stay. `order` is that of the result in memory, which does not change its numbers.
     """
     values = np.array(block, dtype=np.float64, order=order)
     if values.ndim == 1:
@@ -198,13 +198,9 @@ def to_log_probabilities(
             values = np.hstack([np.zeros_like(values), values])
         with np.errstate(over="ignore"):  # logits of ±1e308 in one row: the difference is -inf, an impossible class
             x = log_softmax(values)
-    else:
-        x = complete(values, sums=sums, out=values)
-        if not log:
-            return np.maximum(x, FLOOR, out=x)
-        with np.errstate(divide="ignore"):
-            np.log(x, out=x)
-    return np.maximum(x, LOG_FLOOR, out=x)
+        return np.maximum(x, LOG_FLOOR, out=x)
+    x = complete(values, sums=sums, out=values)
+    return np.maximum(x, FLOOR, out=x) if log is None else log(x)
 
 
 def _check(

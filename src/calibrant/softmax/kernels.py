@@ -57,11 +57,27 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _polynomial(builder: Any, x: Any, coefficients: list[float]) -> Any:
-    """Horner's scheme, highest power first."""
-    value = ir.Constant(x.type, coefficients[0])
-    for c in coefficients[1:]:
-        value = builder.fadd(builder.fmul(value, x, flags=_FAST), ir.Constant(x.type, c), flags=_FAST)
-    return value
+    """Estrin's scheme, highest power first: neighbours are joined at once, where Horner's waits for every product."""
+    terms, power = [ir.Constant(x.type, c) for c in reversed(coefficients)], x
+    while True:
+        pairs = zip(terms[::2], terms[1::2])
+        joined = [builder.fadd(builder.fmul(high, power, flags=_FAST), low, flags=_FAST) for low, high in pairs]
+        terms = joined + terms[2 * len(joined) :]
+        if len(terms) == 1:
+            return terms[0]
+        power = builder.fmul(power, power, flags=_FAST)
+
+
+@intrinsic
+def larger(typingctx, x, y):  # type: ignore[no-untyped-def]
+    """The larger of two floats of one type. Python's `max` becomes stores by masks, slow on some processors."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        number = args[0].type
+        kind = ir.FunctionType(number, [number, number])
+        return builder.call(builder.module.declare_intrinsic("llvm.maxnum", [number], kind), args)
+
+    return x(x, x), codegen
 
 
 @intrinsic
@@ -123,6 +139,13 @@ def _chunks(count: int, dtype: Any = np.float64) -> NDArray[Any]:
     return np.empty((count, _CHUNK), dtype=dtype)
 
 
+@jit()
+def take_logs(x, least):  # type: ignore[no-untyped-def]
+    """Overwrite the numbers `x` (n,) by their logarithms, or by `least` where those are less."""
+    for i in range(np.uint64(x.shape[0])):
+        x[i] = larger(log(larger(x[i], 1e-300)), least)
+
+
 def softmax_loss(z: NDArray[Any], y: IntArray, weight: NDArray[Any]) -> float:
     """Overwrite logits `z` (k, n) by probabilities; return the weighted sum of the log losses at labels `y`."""
     return _softmax_loss(z, y, weight, _chunks(3, z.dtype))
@@ -141,7 +164,7 @@ def _softmax_loss(z, y, weight, buffer):  # type: ignore[no-untyped-def]
             total[i] = 0.0
         for j in range(1, k):
             for i in range(m):
-                top[i] = max(top[i], z[j, start + i])
+                top[i] = larger(top[i], z[j, start + i])
         for j in range(k):
             for i in range(m):
                 e = exp(z[j, start + i] - top[i])
@@ -177,13 +200,17 @@ def _apply_curvature(p, d, weight, mean):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def add_own(z, theta, own):  # type: ignore[no-untyped-def]
-    """Add to `z` (k, n) the own-class features (m, k, n) weighed by `theta` (k, m)."""
+def add_features(z, theta, shared, own, first):  # type: ignore[no-untyped-def]
+    """Add to `z` (k, n) shared features (d, n) from `first` on and own-class ones (m, k, n), weighed by `theta`."""
     k, n = z.shape
+    d = shared.shape[0]
     for j in range(k):
-        for m in range(theta.shape[1]):
+        for q in range(first, d):
             for i in range(n):
-                z[j, i] += theta[j, m] * own[m, j, i]
+                z[j, i] += theta[j, q] * shared[q, i]
+        for m in range(own.shape[0]):
+            for i in range(n):
+                z[j, i] += theta[j, d + m] * own[m, j, i]
 
 
 def own_curvature(

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant.rowwise import row_sums
-from calibrant.simplex import log_probabilities, softmax_inplace
+from calibrant.simplex import log_in_place, softmax_inplace
 from calibrant.steps.base import Step, array, number, require
 from calibrant.typing import FloatArray, IntArray
 
@@ -46,7 +46,7 @@ class Log(Step):
     kind: ClassVar[str] = "log"
 
     def apply(self, x: FloatArray) -> FloatArray:
-        return log_probabilities(x, out=x)
+        return log_in_place(x)
 
 
 @dataclass(frozen=True)

@@ -125,22 +125,24 @@ class ArrayProblem(SoftmaxProblem):
             self._buffer = np.empty((self.n_classes, self.n_rows), dtype=self.dtype)
         return self._buffer
 
-    def linear(self, theta: FloatArray, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """``F Θᵀ + G Θ``, shape (k, n): the change of the logits that coefficients `theta` make."""
+    def linear(
+        self, theta: FloatArray, out: NDArray[Any] | None = None, onto: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """``F Θᵀ + G Θ``, shape (k, n): the change of the logits that coefficients `theta` make, added to `onto`."""
         theta = theta.astype(self.dtype, copy=False)
         z = np.empty((self.n_classes, self.n_rows), dtype=self.dtype) if out is None else out
-        free = z[self.first_free :]
-        z[: self.first_free] = 0.0
-        if self.n_shared > 1 or not self.n_own:
-            np.matmul(theta[:, : self.n_shared], self.shared, out=free)
-        elif self.n_shared:
-            np.multiply(theta[:, :1], self.shared[0], out=free)
+        free, by_blas = z[self.first_free :], self.n_shared if self.n_shared > 1 or not self.n_own else 0
+        if by_blas:
+            np.matmul(theta[:, :by_blas], self.shared, out=free)
+            z[: self.first_free] = 0.0
+            if onto is not None:
+                z += onto
         else:
-            free[:] = 0.0
+            z[:] = 0.0 if onto is None else onto
         if self.n_own:
-            from calibrant.softmax.kernels import add_own
+            from calibrant.softmax.kernels import add_features
 
-            add_own(free, theta[:, self.n_shared :], self.own[:, self.first_free :])
+            add_features(free, theta, self.shared, self.own[:, self.first_free :], by_blas)
         return z
 
     def adjoint(self, residual: NDArray[Any]) -> FloatArray:
@@ -159,9 +161,7 @@ class ArrayProblem(SoftmaxProblem):
         """Logits (k, n) at coefficients `theta`."""
         if out is None and not theta.any():
             return self.offset.copy()
-        z = self.linear(theta, out=out)
-        z += self.offset
-        return z
+        return self.linear(theta, out=out, onto=self.offset)
 
     def largest_change(self, theta: FloatArray) -> float:
         """The largest change of a logit that coefficients `theta` make."""

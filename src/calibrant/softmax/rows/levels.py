@@ -63,9 +63,13 @@ class LevelProblem(ArrayProblem):
         target[self.y, np.arange(self.n_rows)] = self.row_weight
         return self.adjoint(target)
 
-    def linear(self, theta: FloatArray, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def linear(
+        self, theta: FloatArray, out: NDArray[Any] | None = None, onto: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
         intercept, slope = np.split(theta, 2, axis=1)
         change = (self.levels @ intercept.T).T + (self.levels @ slope.T).T * self.offset
+        if onto is not None:
+            change += onto
         if out is None:
             return np.ascontiguousarray(change)
         out[:] = change

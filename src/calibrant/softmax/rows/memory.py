@@ -7,12 +7,39 @@ from functools import cached_property
 
 import numpy as np
 
-from calibrant.simplex import mix_log_probabilities
+from calibrant.simplex import LOG_FLOOR, log_in_place, mix_log_probabilities
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.rows.base import FeatureMap, Rows
-from calibrant.steps import Softmax, Steps, run_from_logs
+from calibrant.steps import Log, Softmax, Steps, run_from_logs
 from calibrant.typing import FloatArray, IntArray
+
+#: From so many numbers on a compiled logarithm is worth loading, or compiling: NumPy has none that works on vectors of
+#: float64 on processors without AVX-512.
+_MANY = 1 << 15
+
+
+def log_of_many(p: FloatArray) -> FloatArray:
+    """`calibrant.simplex.log_in_place`, several times faster for many numbers; the last digit may differ.
+
+    Examples
+    --------
+    >>> log_of_many(np.array([[0.5, 0.0]])).round(2)
+    array([[ -0.69, -87.34]])
+    """
+    if p.size < _MANY or not p.flags.forc:
+        return log_in_place(p)
+    from calibrant.softmax.kernels import take_logs
+
+    take_logs(p.ravel(order="K"), LOG_FLOOR)
+    return p
+
+
+class _FusedLog(Log):
+    """Logarithms by `log_of_many`."""
+
+    def apply(self, x: FloatArray) -> FloatArray:
+        return log_of_many(x)
 
 
 class _FusedSoftmax(Softmax):
@@ -23,6 +50,9 @@ class _FusedSoftmax(Softmax):
 
         softmax_loss(x.T, np.zeros(len(x), dtype=np.int64), np.zeros(len(x)))
         return x
+
+
+_FUSED = {Log: _FusedLog, Softmax: _FusedSoftmax}
 
 
 class ArrayRows(Rows):
@@ -56,7 +86,7 @@ class ArrayRows(Rows):
         return np.bincount(self.y, self.weight, minlength=self.n_classes).astype(np.float64)
 
     def mapped(self, steps: Steps) -> ArrayRows:
-        fused = [_FusedSoftmax() if type(step) is Softmax else step for step in steps]
+        fused = [_FUSED[type(step)]() if type(step) in _FUSED else step for step in steps]
         return ArrayRows(run_from_logs(fused, self.x.copy(order="F")), self.y, self.weight)
 
     def problem(self, features: FeatureMap, *, first_free: int = 0) -> ArrayProblem:
