@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
@@ -360,3 +362,25 @@ def test_feather_whose_texts_lie_outside_of_it_is_damaged(tmp_path: Path) -> Non
     path.write_bytes(whole.replace(offsets, wrong))
     with pytest.raises(TableError, match=r"table\.feather is damaged"):
         list(open_table(path).batches())
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "stray", "said"),
+    [
+        (["p_0", "p_1", "p_2"], [0, 1, 2], 77, "no probability column stands for the label '77'"),
+        (["p_cat", "p_dog"], ["cat", "dog"], "zebra", "no probability column stands for the label 'zebra'"),
+        (["score"], [0, 1], 7, r"the label is '7', but a single probability column \('score'\) is for '0', '1' only"),
+    ],
+)
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_label_without_a_column_is_named_with_its_row(
+    columns: list[str], labels: list[Any], stray: Any, said: str, name: str, tmp_path: Path
+) -> None:
+    table = {column: np.full(200, 1 / max(len(columns), 2)) for column in columns}
+    truth = (labels * 100)[:200]
+    truth[151] = stray
+    path, written = tmp_path / name, pa.table({**table, "y": truth})
+    pyarrow.csv.write_csv(written, path) if name == "t.csv" else write(path, written)
+    line = f"{'line 153' if name.endswith('csv') else 'row 152'}: {said}"
+    with pytest.raises(RequestError, match=rf"{re.escape(name)}, {line}"):
+        RowReader(open_table(path), Layout(label="y")).find()

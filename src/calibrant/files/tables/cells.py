@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.files.tables.columns import label_text
 from calibrant.files.tables.numeric import decoded
-from calibrant.files.tables.table import RequestError, TableError
+from calibrant.files.tables.table import RequestError, Table, TableError, UnknownLabelError
 from calibrant.optional import require
 
 
@@ -60,6 +60,16 @@ def label_codes(column: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
     known = np.array([place.get(text, place.get(_whole(text), -1)) for text in texts] or [-1])
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return np.where(codes < 0, -1, known[codes]).astype(np.int64)
+
+
+def located(error: UnknownLabelError, table: Table, column: str) -> UnknownLabelError:
+    """The same error with the first row of the table that has the label in this column."""
+    for batch in table.batches([column], skip_errors=True):
+        found = np.flatnonzero(label_codes(batch.data.column(0), [error.label]) == 0)
+        if len(found):
+            row = table.row_name(int(batch.rows[found[0]]))
+            return UnknownLabelError(error.label, f"{table.name}, {row}: {error}", *error.hints)
+    return error
 
 
 def _whole(text: str) -> str:

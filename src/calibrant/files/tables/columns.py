@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files.tables.numeric import NumberStyle
-from calibrant.files.tables.table import RequestError, list_names
+from calibrant.files.tables.table import RequestError, UnknownLabelError, list_names
 
 #: Names by which a single column is known as the probability of the second of two classes.
 SINGLE_NAMES = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "prediction")
@@ -133,7 +133,7 @@ class _Finder:
     def find(self) -> list[str]:
         if len(self.labels) > 1 and all(label in self.free for label in self.labels):
             return [name for name in self.free if name in self.labels]
-        groups = self._around_labels() or self._stems()
+        groups = self._around_labels() or self._stems(max(2, len(self.labels)))
         if len(groups) > 1:
             groups = [group for group in groups if self._is_distribution(group)] or groups
         if len(groups) > 1:
@@ -144,6 +144,11 @@ class _Finder:
         single = self._single()
         if single:
             return single
+        for group in self._stems(fewest=2):
+            _match(group, self.labels)  # columns of some labels: the error is about those that have none
+        usual = _usual_pair(self.labels)
+        if usual and (single := _Finder(self.free, usual, self.peek, self.as_probabilities)._single()):
+            return single  # of a pair of labels, beside which there are others: likewise
         numbers = self.as_probabilities and _Finder(self.free, self.labels, self.peek, False)._single()
         raise RequestError(
             f"no columns look like probabilities of the labels {list_names(self.labels, 10)}; the columns are "
@@ -171,14 +176,14 @@ class _Finder:
         """All columns with the common part, if they are a distribution: classes without a row have columns too."""
         return wide if len(wide) > len(exact) and self._is_distribution(wide) else exact
 
-    def _stems(self) -> list[list[str]]:
-        """Groups of columns with the same name up to a last number or a last separator."""
+    def _stems(self, fewest: int) -> list[list[str]]:
+        """Groups of so many columns or more with the same name up to a last number or a last separator."""
         stems: dict[str, list[str]] = {}
         for name in self.free:
             match = re.fullmatch(r"(.*?)\d+", name) or re.fullmatch(r"(.+[_.:\- ]).+", name)
             if match:
                 stems.setdefault(match.group(1), []).append(name)
-        groups = [group for group in stems.values() if len(group) >= max(2, len(self.labels))]
+        groups = [group for group in stems.values() if len(group) >= fewest]
         return [group for group in groups if self._is_distribution(group)]
 
     def _single(self) -> list[str]:
@@ -236,6 +241,11 @@ def _name_classes(names: Sequence[str], labels: Sequence[Any], classes: Sequence
     return list(labels), True
 
 
+def _usual_pair(labels: Sequence[str]) -> list[str]:
+    """Labels that say whether an event occurs, among others; none if there are no such."""
+    return next((sorted(pair) for pair in EVENTS if pair <= set(labels)), [])
+
+
 def _speaks_of_an_event(name: str) -> bool:
     return len(parts := re.split(r"[_.:\- ]", name.lower())) > 1 and (
         parts[0] in SINGLE_NAMES or parts[-1] in SINGLE_NAMES
@@ -256,13 +266,20 @@ def _given_classes(names: Sequence[str], texts: dict[str, Any], classes: Sequenc
     known = [texts.get(label_text(label), label) for label in classes]
     missing = sorted(set(texts) - {label_text(label) for label in classes})
     if missing:
-        raise RequestError(f"the label {missing[0]!r} occurs in the data but not among those given", "classes")
+        raise UnknownLabelError(
+            missing[0], f"the label {missing[0]!r} occurs in the data but not among those given", "classes"
+        )
     return known
 
 
 def _single_classes(name: str, texts: dict[str, Any], labels: list[Any]) -> tuple[list[Any], bool]:
     if len(labels) == 1 and set(texts) <= {"0", "1"}:
         return [type(labels[0])(0), type(labels[0])(1)], False
+    if len(labels) > 2 and (usual := _usual_pair(list(texts))):
+        other = next(text for text in texts if text not in usual)
+        raise UnknownLabelError(
+            other, f"the label is {other!r}, but a single probability column ({name!r}) is for {list_names(usual)} only"
+        )
     if len(labels) != 2:
         raise RequestError(
             f"a single probability column ({name!r}) needs two labels, there are {len(labels)}: "
@@ -289,8 +306,8 @@ def _match(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
         best = max(best, sorted(set(texts) & set(rest)), key=len)
     if best:
         missing = next(text for text in texts if text not in best)
-        raise RequestError(
-            f"no probability column stands for the label {missing!r}; they are {list_names(names)}", "classes"
+        raise UnknownLabelError(
+            missing, f"no probability column stands for the label {missing!r}; they are {list_names(names)}", "classes"
         )
     return None
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from calibrant.calibrators.streaming import Reservoir
 from calibrant.files.tables.assumptions import better_order, looks_like_probabilities, measured
-from calibrant.files.tables.cells import label_codes, read_labels, to_text
+from calibrant.files.tables.cells import label_codes, located, read_labels, to_text
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.files.tables.numeric import NumberStyle, to_numbers
-from calibrant.files.tables.table import Batch, RequestError, Table, TableError
+from calibrant.files.tables.table import Batch, RequestError, Table, TableError, UnknownLabelError
 from calibrant.files.tables.votes import Votes, columns_of_votes, vote_labels
 from calibrant.inputs.rows import complete, examine, find_fault
 from calibrant.inputs.soft_labels import repeated_rows
@@ -132,15 +132,20 @@ class RowReader:
         known = labels is not None
         if labels is None:
             labels = self._labels_seen()
-        found = find_columns(
-            self.table.columns,
-            labels,
-            peek=self._peek,
-            probs=self.layout.probs,
-            classes=self.layout.classes,
-            reserved=self.layout.reserved,
-            as_probabilities=not self.layout.logits,
-        )
+        try:
+            found = find_columns(
+                self.table.columns,
+                labels,
+                peek=self._peek,
+                probs=self.layout.probs,
+                classes=self.layout.classes,
+                reserved=self.layout.reserved,
+                as_probabilities=not self.layout.logits,
+            )
+        except UnknownLabelError as error:
+            if known or self.layout.label is None:
+                raise
+            raise located(error, self.table, self.layout.label) from error
         found = replace(found, style=self.style(found.names))
         if self.layout.votes:
             found = replace(found, votes=columns_of_votes(self.layout.votes, self._vote_labels(), found.classes))

@@ -52,6 +52,14 @@ class RequestError(TableError):
     """What was asked for is not there or cannot be told from other things: a file, a column, a label."""
 
 
+class UnknownLabelError(RequestError):
+    """A label that no probability column stands for, as text in `label`."""
+
+    def __init__(self, label: str, message: str, *hints: str) -> None:
+        super().__init__(message, *hints)
+        self.label = label
+
+
 @dataclass(frozen=True)
 class Batch:
     """Rows of a table: an Arrow record batch, and the number of each row in the file, counted from 1."""
