@@ -105,3 +105,26 @@ def test_segments_are_columns_other_than_the_label(table, names, tmp_path):
     done = run("fit", tmp_path / "p.csv", "--label", "truth", "--segments", names, "-o", tmp_path / "cal.json")
     assert done.exit_code == 2
     assert "other than the label" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("levels", [[1, 2, 3], [1e-5, 2.5, 0.0], [True, False, True]])
+def test_levels_are_found_however_a_file_spells_them(table, kind, levels, tmp_path):
+    """Whole numbers stand as 1.0 beside missing values, Booleans as true, and Arrow writes 0.00001."""
+    rng = np.random.default_rng(0)
+    table = table[:400].assign(code=np.array(levels)[rng.integers(0, 3, 400)])
+    p = table[["p_no", "p_yes"]]
+    calibrator = SegmentedCalibrator("ts", strength=1.0, trees=False)
+    calibrator.fit(p, table["truth"], segments=table[["code"]])
+    calibrant.save(calibrator, tmp_path / "cal.json")
+    expected = calibrator.predict_proba(p, segments=table[["code"]])
+    assert np.ptp(expected[:, 1] - calibrator.calibrator_.predict_proba(p)[:, 1]) > 0.01
+    spelled = table["code"].astype(float) if levels[0] is not True else table["code"]
+    if kind == "csv":
+        spelled = spelled.map(str).str.lower()
+        table.assign(code=spelled).to_csv(tmp_path / "p.csv", index=False)
+    else:
+        table.assign(code=spelled).to_parquet(tmp_path / "p.parquet")
+    ok("apply", tmp_path / "cal.json", tmp_path / f"p.{kind}", "-o", tmp_path / f"out.{kind}")
+    found = (pd.read_csv if kind == "csv" else pd.read_parquet)(tmp_path / f"out.{kind}")
+    np.testing.assert_allclose(found["p_yes"], expected[:, 1], atol=1e-12)

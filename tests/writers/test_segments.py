@@ -95,9 +95,9 @@ def test_a_wrong_level_is_noticed():
 def test_python_takes_values_as_calibrant_does():
     scope: dict = {}
     exec(calibrant.export(by_letter(), to="python"), scope)
-    values = [7, 7.0, "7", True, None, float("nan"), "x"]
+    values = [7, 7.0, "7", True, None, float("nan"), "x", "7.0", "true"]
     found = [scope["calibrate"]([0.5, 0.5], {"x": value, "other": 1})[1] for value in values]
-    assert found == pytest.approx([0.75, 0.75, 0.75, 0.9, 0.5, 0.5, 0.5])
+    assert found == pytest.approx([0.75, 0.75, 0.75, 0.9, 0.5, 0.5, 0.5, 0.75, 0.9])
     with pytest.raises(KeyError):
         scope["calibrate"]([0.5, 0.5], {})
 
@@ -107,14 +107,14 @@ def test_javascript_takes_values_as_calibrant_does():
     needs_program("node")
     script = """
 const { calibrate } = require("./map.cjs");
-const values = [7, 7.0, "7", true, null, NaN, "x"];
+const values = [7, 7.0, "7", true, null, NaN, "x", "7.0", "true"];
 const found = values.map((x) => calibrate([0.5, 0.5], { x })[1]);
 try { calibrate([0.5, 0.5], {}); } catch (error) { found.push(error.message); }
 console.log(JSON.stringify(found));
 """
     with workshop({"map.cjs": calibrant.export(by_letter(), to="js"), "run.cjs": script}) as folder:
         *found, message = json.loads(run_program(["node", "run.cjs"], folder))
-    assert found == pytest.approx([0.75, 0.75, 0.75, 0.9, 0.5, 0.5, 0.5])
+    assert found == pytest.approx([0.75, 0.75, 0.75, 0.9, 0.5, 0.5, 0.5, 0.75, 0.9])
     assert message == "segments lacks x"
 
 
@@ -143,13 +143,15 @@ def test_c_finds_levels_by_their_texts():
     calibrator = segmented(0)
     levels = calibrator.segment_columns_["region"].tolist()
     tries = "\n".join(
-        f'    printf("%g ", calibrate_level(0, "{c_source._escaped(text)}"));' for text in [*levels, "nowhere"]
+        f'    printf("%g ", calibrate_level(0, "{c_source._escaped(text)}"));'
+        for text in [*levels, "nowhere", "5.0", "true"]
     )
     main = f'#include "map.c"\nint main(void) {{\n{tries}\n    return 0;\n}}\n'
     with workshop({"map.c": calibrant.export(calibrator, to="c"), "main.c": main}) as folder:
         run_program(["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "main.c", "-o", "levels", "-lm"], folder)
         found = run_program([str(folder / "levels")], folder).split()
-    assert found == [str(place) for place in range(len(levels))] + ["-1"]
+    again = [str(levels.index(level)) for level in ("5", "True")]
+    assert found == [*map(str, range(len(levels))), "-1", *again]
     ends = runtime.Map(["a", "b"], by_letter().steps, segments={"x": ["a\0b"]})
     with pytest.raises(NotSupportedError, match="character 0"):
         c_source.write(ends, [])

@@ -6,6 +6,7 @@ the number itself. Missing values are the empty text, or `MISSING`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,9 +76,30 @@ def segment_numbers(frame: Mapping[str, NDArray[Any]], inputs: SegmentInputs) ->
             values = _numbers(frame[name], name)
             columns.append(np.where(np.isfinite(values), np.clip(values, -LARGEST, LARGEST), MISSING))
         else:
-            place = {text: code for code, text in enumerate(levels)}
+            place = places_of(levels)
             columns.append(np.array([place.get(text, -1) for text in texts_of(frame[name])], dtype=np.float64))
     return np.column_stack(columns)
+
+
+def places_of(levels: Sequence[str]) -> dict[str, int]:
+    """The place of each level, by its text and by how other programs spell that: whole numbers with decimals, Booleans.
+
+    A file with missing values holds 3.0 where another one holds 3.
+
+    Examples
+    --------
+    >>> places_of(["3", "True", "north"])
+    {'3': 0, 'True': 1, 'north': 2, '3.0': 0, 'true': 1}
+    >>> places_of(["3", "3.0"])
+    {'3': 0, '3.0': 1}
+    """
+    place = {text: code for code, text in enumerate(levels)}
+    for code, level in enumerate(levels):
+        if re.fullmatch("-?[0-9]+", level):
+            place.setdefault(f"{level}.0", code)
+        elif level in ("True", "False"):
+            place.setdefault(level.lower(), code)
+    return place
 
 
 def texts_of(column: NDArray[Any]) -> list[str]:

@@ -19,6 +19,7 @@ from calibrant.files.tables.batches import LabelledBatches
 from calibrant.files.tables.rows import Labelled, RowReader, read_all
 from calibrant.files.tables.table import RequestError
 from calibrant.files.tables.writers import atomic_output
+from calibrant.inputs.segments import MISSING_TEXTS
 from calibrant.inputs.sources import NamedColumns
 
 
@@ -97,7 +98,7 @@ def fit_segments(calibrator: Any, reader: RowReader, memory_mb: float) -> tuple[
 def _numbers_if_all_are(cells: NDArray[Any]) -> NDArray[Any]:
     """Texts as numbers if all that are not missing can be read as such."""
     try:
-        return np.array([float(cell) if cell else np.nan for cell in cells])
+        return np.array([np.nan if cell is None or cell in MISSING_TEXTS else float(cell) for cell in cells])
     except ValueError:
         return cells
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs.segments import LARGEST, MISSING
+from calibrant.inputs.segments import LARGEST, MISSING, places_of
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import Call, NotSupportedError
@@ -304,17 +304,19 @@ int main(void) {{
         names = ", ".join(f'"{_escaped(name)}"' for name in self.map.segments)
         tables, lists, counts = "", [], []
         for number, levels in enumerate(self.map.segments.values()):
-            counts.append(str(len(levels or ())))
+            spelled = places_of(levels or ())
+            counts.append(str(len(spelled)))
             lists.append("NULL" if levels is None else f"LEVELS_{number}")
             if levels is None:
                 continue
             if any("\0" in text for text in levels):
                 raise NotSupportedError("A level of the segments holds the character 0, which ends a text in C.")
-            texts = wrapped([f'"{_escaped(text)}"' for text in levels])
-            tables += f"static const char *const LEVELS_{number}[] = {{\n{texts}\n}};\n"
+            entries = wrapped([f'{{"{_escaped(text)}", {place}}}' for text, place in spelled.items()])
+            tables += f"static const level_t LEVELS_{number}[] = {{\n{entries}\n}};\n"
         return f"""#define SEGMENTS {len(counts)}
 const char *const calibrate_segments[SEGMENTS] = {{{names}}};
-{tables}static const char *const *const LEVELS[SEGMENTS] = {{{", ".join(lists)}}};
+typedef struct {{ const char *text; int place; }} level_t;
+{tables}static const level_t *const LEVELS[SEGMENTS] = {{{", ".join(lists)}}};
 static const int COUNTS[SEGMENTS] = {{{", ".join(counts)}}};
 {_LEVEL}"""
 
@@ -338,7 +340,7 @@ _SEGMENTS_IN_WORDS = """
 _LEVEL = """
 double calibrate_level(int segment, const char *text) {
     for (int level = 0; level < COUNTS[segment]; level++)
-        if (!strcmp(LEVELS[segment][level], text)) return level;
+        if (!strcmp(LEVELS[segment][level].text, text)) return LEVELS[segment][level].place;
     return -1.0;
 }"""
 

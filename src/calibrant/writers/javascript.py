@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS
+from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import Call
@@ -233,7 +233,7 @@ if (typeof module !== "undefined") module.exports = {{ {names} }};"""
         for name, levels in self.map.segments.items():
             places = "null"
             if levels is not None:
-                entries = [f"[{_literal(text)}, {place}]" for place, text in enumerate(levels)]
+                entries = [f"[{_literal(text)}, {place}]" for text, place in places_of(levels).items()]
                 places = f"new Map([\n{wrapped(entries, '  ')}\n])"
             columns.append(f"[{_literal(name)}, {places}],\n")
         return f"const SEGMENTS = [\n{''.join(columns)}];\n\n{_NUMBER}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS
+from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import Call
@@ -195,7 +195,7 @@ FLOOR = {FLOOR_TEXT}'''
         for name, levels in self.map.segments.items():
             places = "None"
             if levels is not None:
-                entries = [f"{text!a}: {place}" for place, text in enumerate(levels)]
+                entries = [f"{text!a}: {place}" for text, place in places_of(levels).items()]
                 places = f"{{\n{wrapped(entries)}\n}}"
             columns.append(f"({name!a}, {places}),\n")
         return f"SEGMENTS = [\n{''.join(columns)}]\n{_NUMBER}"

@@ -6,7 +6,6 @@ their leaf. A row that is no prediction (a NULL, a negative number, a sum other 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import singledispatchmethod
 from itertools import combinations
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import steps as s
-from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS
+from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps.branches import TIE
@@ -318,13 +317,13 @@ class QueryWriter(Program):
             column = f"CAST({column} AS {self.dialect.double})"
             within = f"LEAST(GREATEST({column}, {number(-LARGEST)}), {number(LARGEST)})"
             return self.value(f"CASE WHEN ABS({column}) <= {_LARGEST} THEN {within} ELSE {number(MISSING)} END")
-        spelled: dict[str, int] = {}
-        for place, level in enumerate(levels):
-            for text in _spellings(level):
-                if text == level or text not in levels:
-                    spelled.setdefault(check_text(text), place)
+        spelled = places_of(levels)
+        if "" in spelled:
+            spelled = {**dict.fromkeys(MISSING_TEXTS, spelled[""]), **spelled}
         text = f"COALESCE(CAST({column} AS {self.dialect.text}), '')"
-        chosen = "".join(f" WHEN {self.dialect.literal(text)} THEN {number(place)}" for text, place in spelled.items())
+        chosen = "".join(
+            f" WHEN {self.dialect.literal(check_text(text))} THEN {number(place)}" for text, place in spelled.items()
+        )
         return self.value(f"CASE {text}{chosen} ELSE {number(-1.0)} END")
 
     def prepare(self, fitted: Map, given: list[Value]) -> tuple[Row, Value]:
@@ -371,18 +370,3 @@ class QueryWriter(Program):
             present += [" AND ", value, " IS NOT NULL"]
         logs = [self.call("GREATEST", self.op(value, "-", total), number(LOG_FLOOR)) for value in x]
         return [self.call("EXP", value) for value in logs], self.value(*present, " THEN 1 ELSE 0 END")
-
-
-def _spellings(level: str) -> list[str]:
-    """How databases write what Python writes as `level`: whole numbers in double precision, Booleans, missing values.
-
-    Examples
-    --------
-    >>> _spellings("3"), _spellings("True"), _spellings("north")
-    (['3', '3.0'], ['True', 'true'], ['north'])
-    """
-    if not level:
-        return list(MISSING_TEXTS)
-    if re.fullmatch("-?[0-9]+", level):
-        return [level, f"{level}.0"]
-    return [level, level.lower()] if level in ("True", "False") else [level]

@@ -34,11 +34,14 @@ def segment_names(segments: Any, n: int, columns: Columns) -> tuple[list[str], N
     chosen = list(columns) or list(frame)
     names = np.empty((n, len(chosen)), dtype=object)
     for place, name in enumerate(chosen):
-        if name in columns and is_numeric(columns[name]):
-            codes = level_codes(frame, {name: columns[name]})[:, 0]
-            names[:, place] = [level_name(name, columns[name], code) for code in codes.tolist()]
-        else:
-            names[:, place] = [_named(name, text, alone=len(chosen) == 1) for text in texts_of(frame[name])]
+        texts = texts_of(frame[name])
+        if name in columns:
+            codes = level_codes(frame, {name: columns[name]})[:, 0].tolist()
+            if is_numeric(columns[name]):
+                names[:, place] = [level_name(name, columns[name], code) for code in codes]
+                continue
+            texts = [str(columns[name][code]) if code >= 0 else text for code, text in zip(codes, texts)]
+        names[:, place] = [_named(name, text, alone=len(chosen) == 1) for text in texts]
     return chosen, names
 
 

@@ -35,6 +35,14 @@ def to_text(column: Any) -> Any:
     return cast_text(column, pa.string(), refusal)
 
 
+def to_cells(column: Any) -> list[Any]:
+    """Cells of a column of segments as Python objects: floating-point numbers as such, everything else as text."""
+    pa, column = require("pyarrow", extra="cli"), decoded(column)
+    # Arrow writes 0.00001 where Python, whose texts levels are, writes 1e-05.
+    cells = column if pa.types.is_floating(column.type) else to_text(column)
+    return list(cells.to_pylist())
+
+
 def read_labels(column: Any) -> list[Any]:
     """Different labels of an Arrow column, without missing ones."""
     labels = decoded(column).unique().to_pylist()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.calibrators.streaming import Reservoir
 from calibrant.files.tables.assumptions import better_order, looks_like_probabilities, measured
-from calibrant.files.tables.cells import label_codes, located, read_labels, to_text
+from calibrant.files.tables.cells import label_codes, located, read_labels, to_cells, to_text
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.files.tables.numeric import NumberStyle, to_numbers
 from calibrant.files.tables.table import Batch, RequestError, Table, TableError, UnknownLabelError
@@ -73,7 +73,7 @@ class Rows:
     weight: NDArray[np.float64] | None
     group: NDArray[Any] | None
     kept: NDArray[np.bool_] | None
-    #: Cells of the columns of segments as texts, (n, c).
+    #: Cells of the columns of segments as texts or floating-point numbers, (n, c).
     segments: NDArray[Any] | None = None
 
     def take(self, rows: NDArray[Any]) -> Rows:
@@ -255,8 +255,7 @@ class RowReader:
             group = np.array(to_text(batch.data.column(layout.group)).to_pylist(), dtype=object)
         segments = None
         if layout.segments:
-            texts = [to_text(batch.data.column(name)).to_pylist() for name in layout.segments]
-            segments = np.array(texts, dtype=object).T
+            segments = np.array([to_cells(batch.data.column(name)) for name in layout.segments], dtype=object).T
         if not bad.any():
             rows = Rows(batch, values, codes, weight, group, None, segments)
             return rows if votes is None else rows.with_votes(votes.values)
