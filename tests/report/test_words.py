@@ -162,6 +162,50 @@ def test_a_gain_beyond_chance_is_never_called_no_evidence() -> None:
     assert "finds nothing wrong (p = 0.36)" in judged.sentences[-1]
 
 
+def opposite(k: int, n_rows: int = 4000) -> tuple[Forecasts, np.ndarray]:
+    """Predictions of a model that is right in the mean: too sure in the north, not sure enough in the south."""
+    rng = np.random.default_rng(0)
+    q = np.clip(rng.random(n_rows), 0.05, 0.95)
+    north = rng.random(n_rows) < 0.5
+    p = q + np.where(north, 0.1, -0.1) * np.minimum(q, 1 - q) * 2
+    first = (rng.random(n_rows) < q).astype(int)
+    if k == 2:
+        return Forecasts(np.column_stack([1 - p, p]), first, None, np.arange(2)), north
+    # The top of three classes has probability p, of which q is true; the other two share the rest.
+    p, q = 0.4 + p / 2, 0.4 + q / 2
+    y = np.where(rng.random(n_rows) < q, 0, 1 + (rng.random(n_rows) < 0.5))
+    return Forecasts(np.column_stack([p, (1 - p) / 2, (1 - p) / 2]), y, None, np.arange(3)), north
+
+
+@pytest.mark.parametrize(("k", "what"), [(2, "the probability of yes"), (3, "the confidence")])
+def test_segments_that_are_off_are_never_called_no_evidence(k: int, what: str) -> None:
+    data, north = opposite(k)
+    names, group = ["no", "yes", "maybe"][:k], np.where(north, "north", "south").astype(object)
+    found = analyse(data, names, Source("p.csv"), group=group, group_name="region", methods=["ts"])
+    assert found.p_value_before > 0.05
+    assert (found.verdict.tone, found.verdict.headline) == (
+        "fair",
+        "No evidence of miscalibration overall, but 2 of 2 segments are off",
+    )
+    said = next(sentence for sentence in found.verdict.sentences if "segments" in sentence)
+    assert said.startswith(f"In 2 of 2 segments {what} is off beyond chance: ")
+    for name, sign in (("north", 1), ("south", -1)):
+        rows = group == name
+        score, hit = data.proba[rows, 1 if k == 2 else 0], data.y[rows] == (1 if k == 2 else 0)
+        gap = 100 * float(score.mean() - hit.mean())
+        assert f"{name} ({sign * gap:.1f} percentage points too {'high' if sign > 0 else 'low'})" in said
+    assert "--segments region -o" in found.steps[0].command
+
+
+def test_chance_makes_no_segment_off() -> None:
+    rng = np.random.default_rng(1)
+    data = two(0.0, lambda z: z, 1200)
+    found = analyse(data, ["no", "yes"], Source("p.csv"), group=rng.integers(0, 40, 1200), methods=["ts"])
+    assert found.verdict.tone == "good"
+    # Some intervals of forty leave zero out, as they should at this level; the verdict counts how many there are.
+    assert any(row.gap_before.low > 0 or row.gap_before.high < 0 for row in found.group_rows)
+
+
 def test_rows_beyond_what_there_is_to_gain_are_not_promised() -> None:
     gains = (Estimate(value, value / 2, 2 * value, 0.95) for value in (0.05, -0.1, 0.15))
     assert worth_of_rows(Learning(178, *gains), 0.1).endswith(

@@ -86,7 +86,7 @@ def _table(found: Evaluation, level: float | None) -> str:
     lines = ["", aligned(rows)]
     if found.test is not None:
         p = found.test.p_value
-        verdict = "not calibrated" if p < 0.05 else "no evidence of miscalibration"
+        verdict = "not calibrated" if p < 0.05 else "no evidence of miscalibration" + " overall" * bool(found.groups)
         lines += ["", f"Test of calibration: p = {p:.3g}, {verdict}"]
     if found.groups:
         gap = "positive_gap" if "positive_gap" in found.metrics else "confidence_gap"

@@ -15,6 +15,7 @@ import numpy as np
 
 from calibrant import __version__
 from calibrant.calibrators.registry import calibrator_info
+from calibrant.metrics.frequencies import class_frequencies
 from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
@@ -29,7 +30,7 @@ from calibrant.report.evaluation import metrics_in_memory, omnibus_test, split_g
 from calibrant.report.learning import learning
 from calibrant.report.reliability import class_rows, views
 from calibrant.report.whole import GroupSums, Whole, ruled_out
-from calibrant.report.words import class_text, next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
+from calibrant.report.words import ALPHA, class_text, next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
 from calibrant.threads import limited
 
 METRICS = {
@@ -113,7 +114,7 @@ def analyse(
     rows = compare(data, held_out, failed, recommended, level)
     gain = next(row for row in rows if row.name == recommended)
     group_rows, left_out = _group_rows(data, after, group, level, whole)
-    off = group_name if any(row.gap_after.low > 0.0 or row.gap_after.high < 0.0 for row in group_rows) else ""
+    off = group_name if any(row.off_after for row in group_rows) else ""
     was = views(data, level)
     now = views(after, level, beside=was)
     over_confident, impossible = _gap(data, level, top_label=True), ruled_out(data)
@@ -123,7 +124,7 @@ def analyse(
     confidence = metrics["accuracy"].before, over_confident
     # Of the rows that methods are compared on: what they gain is a share of it.
     total = next(row for row in rows if row.name == "none").log_loss
-    judged = verdict(names, found, was.bins, confidence, p_before, total, gain, impossible)
+    judged = verdict(names, found, was.bins, confidence, p_before, total, gain, impossible, group_rows)
     progress("rows needed")
     learned = learning(data, chosen, level)
     if learned is not None and (said := worth_of_rows(learned, total, sampled=whole is not None)):
@@ -235,8 +236,19 @@ def _group_rows(
         sums = every[name].metrics or _segment(first, level)
         gap = "positive_gap" if before.n_classes == 2 else "confidence_gap"
         now = _segment(second, level)
+        off_before, off_after = (_is_off(part, ALPHA / len(every)) for part in (first, second))
         found.append(
-            GroupRow(name, every[name].rows, sums["accuracy"], sums[gap], now[gap], sums["log_loss"], now["log_loss"])
+            GroupRow(
+                name,
+                every[name].rows,
+                sums["accuracy"],
+                sums[gap],
+                now[gap],
+                off_before,
+                off_after,
+                sums["log_loss"],
+                now["log_loss"],
+            )
         )
     return found, len(every) - len(largest)
 
@@ -244,3 +256,13 @@ def _group_rows(
 def _segment(data: Forecasts, level: float) -> dict[str, Estimate]:
     names = ("accuracy", "log_loss", "positive_gap", "confidence_gap")
     return RunningMetrics(names).add(data).result(level)
+
+
+def _is_off(data: Forecasts, alpha: float) -> bool:
+    """Whether the gap is one that calibrated predictions have more rarely than `alpha`.
+
+    The spread is that of labels drawn from the predictions: that of the rows themselves is none if all rows agree.
+    """
+    score, hit = single_view(data, "auto")
+    pair = Forecasts(np.column_stack([1.0 - score, score]), hit.astype(np.intp), data.weight, np.arange(2))
+    return bool(class_frequencies(pair).p_value[1] < alpha)

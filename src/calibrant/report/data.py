@@ -16,6 +16,9 @@ from calibrant.metrics.slope import Miscalibration
 from calibrant.metrics.smooth_curve import SmoothCurve
 from calibrant.typing import AnyFloatArray
 
+#: What is told of each segment, before and after calibration.
+_BY_GROUP = ("gap", "off", "log_loss")
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -109,13 +112,18 @@ class ClassRow:
 
 @dataclass(frozen=True)
 class GroupRow:
-    """One segment: how right, how far predicted from observed (see `positive_gap`, `confidence_gap`), what it loses."""
+    """One segment: how right, how far predicted from observed (see `positive_gap`, `confidence_gap`), what it loses.
+
+    `off_before` and `off_after` tell whether that gap is beyond chance, given how many segments there are.
+    """
 
     name: str
     rows: int
     accuracy: Estimate
     gap_before: Estimate
     gap_after: Estimate
+    off_before: bool
+    off_after: bool
     log_loss_before: Estimate
     log_loss_after: Estimate
 
@@ -232,7 +240,7 @@ class Report:
             },
             "learning": chosen(self.learning, "rows", "full", "half", "added") if self.learning else None,
             "groups": {
-                row.name: chosen(row, "rows", "gap_before", "gap_after", "log_loss_before", "log_loss_after")
+                row.name: chosen(row, "rows", *(f"{name}_{when}" for name in _BY_GROUP for when in ("before", "after")))
                 for row in self.group_rows
             },
             "next": [step.command for step in self.steps if step.command],

@@ -18,7 +18,7 @@ from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.slope import Miscalibration
 from calibrant.numerals import count, excess, number, percent, signed, span
-from calibrant.report.data import Learning, MethodRow, Step, Verdict
+from calibrant.report.data import GroupRow, Learning, MethodRow, Step, Verdict
 from calibrant.simplex import LOSS_FLOOR
 
 #: Significance at which calibration is called into question.
@@ -67,6 +67,7 @@ def verdict(
     log_loss: float,
     gain: MethodRow,
     ruled_out: tuple[int, float] = (0, 0.0),
+    segments: Sequence[GroupRow] = (),
 ) -> Verdict:
     """The verdict on predictions.
 
@@ -88,6 +89,8 @@ def verdict(
         What the recommended method reaches.
     ruled_out : pair of int and float
         Rows whose class had probability zero, and what they add to log loss.
+    segments : sequence of GroupRow
+        The segments that were looked at.
     """
     assert gain.gain_log_loss is not None
     saved = gain.gain_log_loss
@@ -95,8 +98,11 @@ def verdict(
     evident = p_value < ALPHA or (saved.low > 0 and found.parts[kind].p_value < ALPHA)
     binary = len(names) == 2
     sentences = [_positive(names[1], found.frequencies) if binary else _confidence(found.frequencies.total, confidence)]
+    off = [row for row in segments if row.off_before]
+    by_segment = [_segments_off(off, len(segments), names)] if off else []
     if not evident and saved.low > 0:
         sentences += [
+            *by_segment,
             _gain(gain, saved, log_loss),
             f"A test of calibration, however, finds nothing wrong ({p_text(p_value)}).",
         ]
@@ -106,7 +112,12 @@ def verdict(
             f"A test of calibration finds nothing wrong ({p_text(p_value)}). That is no proof: with few rows, small "
             "faults stay hidden."
         )
-        return Verdict("good", NO_EVIDENCE, (*sentences, _gain(gain, saved, log_loss)))
+        sentences += [*by_segment, _gain(gain, saved, log_loss)]
+        if off:
+            are = "is" if len(off) == 1 else "are"
+            headline = f"{NO_EVIDENCE} overall, but {_of(len(off), len(segments))} {are} off"
+            return Verdict("fair", headline, tuple(sentences))
+        return Verdict("good", NO_EVIDENCE, tuple(sentences))
     if ruled_out[0]:
         sentences.append(_ruled_out(*ruled_out, log_loss))
     if not binary:
@@ -122,6 +133,23 @@ def verdict(
         headline = "Rules out classes that occur"
     bad = saved.low > 0 and saved.value >= BAD * log_loss
     return Verdict("bad" if bad else "fair", headline, tuple(sentences))
+
+
+def _of(some: int, every: int) -> str:
+    return f"{some} of {every} segments"
+
+
+def _segments_off(off: Sequence[GroupRow], every: int, names: Sequence[str]) -> str:
+    """The segments whose predictions are off beyond chance, the farthest first."""
+    what = f"the probability of {class_text(names[1])}" if len(names) == 2 else "the confidence"
+    farthest = sorted(off, key=lambda row: -abs(row.gap_before.value))
+    listed = [
+        f"{row.name} ({number(100 * abs(row.gap_before.value), 1)} percentage points too "
+        f"{'high' if row.gap_before.value > 0 else 'low'})"
+        for row in farthest[:MOST_NAMED]
+    ]
+    more = f" and {len(off) - MOST_NAMED} more" if len(off) > MOST_NAMED else ""
+    return f"In {_of(len(off), every)} {what} is off beyond chance: {', '.join(listed)}{more}."
 
 
 def _ruled_out(rows: int, cost: float, log_loss: float) -> str:
@@ -331,21 +359,16 @@ def why_chosen(recommended: str, wanted: str | None, compared: Sequence[str]) ->
 def next_steps(judged: Verdict, recommended: str, arguments: Sequence[str], segments: str = "") -> list[Step]:
     """What to do, with commands that can be pasted into a shell; `segments` names a column whose segments stay off."""
     words = " ".join(shlex.quote(word) for word in arguments) or "PREDICTIONS --label LABEL"
-    fit = f"calibrant fit {words} --method {shlex.quote(recommended)} -o calibrator.json"
-    by_segment = f"calibrant fit {words} --segments {shlex.quote(segments)} -o calibrator.json"
-    corrected = (
-        [Step(f"Correct it in each {segments}: some stay off after calibration", by_segment)] if segments else []
-    )
+    corrected = f" --segments {shlex.quote(segments)}" if segments else ""
+    fit = f"calibrant fit {words} --method {shlex.quote(recommended)}{corrected} -o calibrator.json"
     if judged.tone == "good":
         return [
             Step("Use the probabilities as they are, and look again when the data or the model change:"),
             Step("With other predictions", f"calibrant report {words} -o report.html"),
             Step("Calibration does little here; if you want it anyway", fit),
-            *corrected,
         ]
     return [
-        Step("Learn the calibrator from all these rows", fit),
-        *corrected,
+        Step(_learn(segments), fit),
         Step(
             "Apply it to new predictions of the same model", "calibrant apply calibrator.json NEW.csv -o CALIBRATED.csv"
         ),
@@ -353,17 +376,22 @@ def next_steps(judged: Verdict, recommended: str, arguments: Sequence[str], segm
     ]
 
 
+def _learn(segments: str) -> str:
+    learn = "Learn the calibrator from all these rows"
+    return f"{learn}, corrected in each {segments}: some stay off with one for all" if segments else learn
+
+
 def steps_in_python(recommended: str, segments: str = "") -> list[Step]:
     """What to do, as Python; `segments` names a column whose segments stay off."""
-    fit = f'calibrant.SegmentedCalibrator("{recommended}").fit(p, y, segments=group)'
-    corrected = [Step(f"Correct it in each {segments}: some stay off after calibration", fit)] if segments else []
+    fit, beside = f'calibrant.get_calibrator("{recommended}").fit(p, y)', ""
+    if segments:
+        fit, beside = (
+            f'calibrant.SegmentedCalibrator("{recommended}").fit(p, y, segments=group)',
+            ", segments=group_new",
+        )
     return [
-        Step(
-            "Learn the calibrator from all these rows",
-            f'calibrator = calibrant.get_calibrator("{recommended}").fit(p, y)',
-        ),
-        *corrected,
+        Step(_learn(segments), f"calibrator = {fit}"),
         Step("See what it found", "print(calibrator.summary())"),
-        Step("Apply it to new predictions of the same model", "calibrated = calibrator.predict_proba(p_new)"),
+        Step("Apply it to new predictions of the same model", f"calibrated = calibrator.predict_proba(p_new{beside})"),
         Step("Keep it", 'calibrant.save(calibrator, "calibrator.json")'),
     ]
