@@ -38,8 +38,7 @@ _LEAST_ROWS = 10_000
 _LARGEST = 3 << 22
 #: With fewer rows than this nothing beyond the temperature is learned, ...
 _LEAST_FOR_FOLDS = 15
-#: ... and with fewer than this neither kernel nor trees. Strengths grow with the number of classes: those of two are so
-#: weak that so few rows want ten times as much.
+#: ... and with fewer than this neither kernel nor trees.
 _LEAST_FOR_FLEXIBLE = 200
 
 
@@ -107,8 +106,7 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
     # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.
     plan = Plan(members, max(1, min(n_folds, n)), k <= _TREE_CLASSES, landmarks)
     if k == 2:
-        factors = (STRONGEST, *FACTORS[:-1]) if n < _LEAST_FOR_FLEXIBLE else FACTORS
-        return replace(plan, factors=factors, pool_counts=(1.0 + n / _POOL_ROWS, 2.5))
+        return replace(plan, pool_counts=(1.0 + n / _POOL_ROWS, 2.5))
     if k <= _TREE_CLASSES:
         return replace(plan, pool_counts=(1.0, 2.0 + min(n / _POOL_ROWS, 2.0)))
     return replace(plan, factors=(STRONGEST, *FACTORS, _WEAKEST))
