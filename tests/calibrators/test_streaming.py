@@ -271,7 +271,18 @@ def test_a_label_that_no_column_stands_for_is_named():
             y[7] = 9
         return p, y
 
-    with pytest.raises(ValueError, match=r"last label to appear was 9, in batch 5, which starts at row 2,500\."):
+    place = r"in row 2,507 \(batch 5, which starts at row 2,500\)\."
+    with pytest.raises(ValueError, match=rf"last label to appear was 9, {place}"):
+        fit_with(change)
+
+
+def test_a_label_that_only_a_later_pass_shows_is_a_change():
+    def change(passes, number, p, y):
+        if number == 5 and passes > 1:
+            y[7] = 900  # no kernel may look up its column
+        return p, y
+
+    with pytest.raises(ValueError, match="differs from the first in batch 5"):
         fit_with(change)
 
 

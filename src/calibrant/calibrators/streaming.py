@@ -157,8 +157,8 @@ class Findings:
         self._first: FloatArray | None = None
         self._all_equal = True
 
-    def add(self, facts: Facts, place: str) -> None:
-        """Take in a part, which is at this place."""
+    def add(self, facts: Facts, place: str | Callable[[Any], str]) -> None:
+        """Take in a part, which is at this place, or with a function that tells where in it a label is."""
         self._seen.add(facts.labels, place)
         for label, count in zip(facts.labels.tolist(), facts.counts.tolist(), strict=True):
             self._counts[label] = self._counts.get(label, 0.0) + count
@@ -190,7 +190,7 @@ def survey(reader: BatchReader, memory_mb: float, seed: int, bar: Bar) -> tuple[
     found, reservoir = Findings(), None
     bar.start("first pass", 0)
     for rows in reader.read():
-        found.add(facts_of(rows), reader.place)
+        found.add(facts_of(rows), reader.place_of)
         if reservoir is None:
             reservoir = Reservoir(rows_in_memory(memory_mb, found.n_classes), seed)
         x, labels, weight = rows

@@ -74,26 +74,31 @@ class BatchReader:
         self.names: list[Any] | None = None
         self.categories: NDArray[Any] | None = None
         self._label_type: tuple[str, str] | None = None
-        #: Rows of each batch of the first pass, and a number that tells whether they are the same.
-        self._marks: list[tuple[int, int]] = []
+        #: Rows of each batch of the first pass, and numbers that tell whether its pieces are the same.
+        self._marks: list[tuple[int, list[int]]] = []
         self._passes = 0
         self.place = ""
+        #: The labels handed over last, and their rows in the source.
+        self._handed: tuple[NDArray[Any], Any] = np.empty(0), range(0)
 
     def read(self) -> Iterator[CheckedRows]:
         """All rows that have a weight, in pieces that are no larger than a batch."""
         first_pass, self._passes = self._passes == 0, self._passes + 1
         first_row = number = 0
         for number, batch in enumerate(_started(self._source)):
-            n_rows, mark = 0, 0
+            n_rows, marks, same = 0, [0], True
+            first = self._marks[number][1] if number < len(self._marks) else []
             self.place = f"batch {number}, which starts at row {first_row:,}"
             for rows, n_given in self._checked(batch, number, first_row):
                 n_rows += n_given
-                mark = checksum(rows, mark)
-                if len(rows.labels):
+                marks.append(checksum(rows, marks[-1]))
+                # What the first pass did not see is not handed over: its labels may be none of the classes.
+                same = first_pass or marks == first[: len(marks)]
+                if same and len(rows.labels):
                     yield rows
             if first_pass:
-                self._marks.append((n_rows, mark))
-            elif number >= len(self._marks) or self._marks[number] != (n_rows, mark):
+                self._marks.append((n_rows, marks))
+            elif not same or marks != first:
                 self._raise_changed(number, first_row, n_rows)
             first_row += n_rows
         read = number + 1 if first_row or self._marks else 0
@@ -101,6 +106,11 @@ class BatchReader:
             self._raise_changed(read, first_row, 0)
         if first_row == 0:
             raise ValueError("The source holds no rows: it gave no batch, or only empty ones.")
+
+    def place_of(self, label: Any) -> str:
+        """Where in the rows handed over last a label is first."""
+        labels, rows = self._handed
+        return f"row {rows[int(np.argmax(labels == label))]:,} ({self.place})"
 
     def _checked(self, batch: Any, number: int, first_row: int) -> Iterator[tuple[CheckedRows, int]]:
         """The rows of a batch piece by piece, and how many there are with those that have no weight."""
@@ -138,10 +148,13 @@ class BatchReader:
                 rounding=rounding,
                 words=words,
             )
-            some = slice(start, stop)
+            some: slice = slice(start, stop)
+            numbers: Any = range(first_row + start, first_row + stop)
             if rows is not None:
                 some = slice(*np.searchsorted(rows, [start, stop]).tolist())
                 x = x[rows[some] - start]
+                numbers = first_row + rows[some]
+            self._handed = labels[some], numbers
             yield CheckedRows(x, labels[some], None if weight is None else weight[some]), stop - start
 
     def _check_alike(self, array: NDArray[Any], names: list[Any] | None, labels: NDArray[Any]) -> None:

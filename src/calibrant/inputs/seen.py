@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,15 +31,16 @@ class SeenLabels:
     labels: NDArray[Any]
 
     def __init__(self) -> None:
-        self._places: dict[Any, str] = {}
+        self._known: set[Any] = set()
 
-    def add(self, labels: NDArray[Any], place: str) -> None:
-        """Take in the distinct labels of a part at some place."""
-        new = [label for label in labels.tolist() if label not in self._places]
+    def add(self, labels: NDArray[Any], place: str | Callable[[Any], str]) -> None:
+        """Take in the distinct labels of a part at some place, or with a function that tells where in it a label is."""
+        new = [label for label in labels.tolist() if label not in self._known]
         if not new:
             return
-        self.labels = distinct(np.concatenate([self.labels, labels])) if self._places else labels
-        self._places |= dict.fromkeys(new, place)
+        self.labels = distinct(np.concatenate([self.labels, labels])) if self._known else labels
+        self._known.update(new)
+        self._last = new[-1], place if isinstance(place, str) else place(new[-1])
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -47,5 +48,5 @@ class SeenLabels:
         try:
             yield
         except ValueError as error:
-            label, place = list(self._places.items())[-1]
+            label, place = self._last
             raise ValueError(f"{error} The last label to appear was {label!r}, in {place}.") from None

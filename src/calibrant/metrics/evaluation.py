@@ -134,7 +134,7 @@ def _of_batches(
     if named is None:
         seen = SeenLabels()
         for x, labels, _ in reader.read():
-            seen.add(distinct(labels), reader.place)
+            seen.add(distinct(labels), reader.place_of)
             n_columns = x.shape[1]
         with seen.named():
             named, _ = name_columns(
@@ -142,7 +142,7 @@ def _of_batches(
             )
     for x, labels, weight in reader.read():
         seen = SeenLabels()
-        seen.add(distinct(labels), reader.place)
+        seen.add(distinct(labels), reader.place_of)
         # With the names of columns, and an error about a label that is none of them.
         with seen.named():
             columns, order = name_columns(labels, x.shape[1], classes=named, names=reader.names, words=METRIC)

@@ -110,14 +110,14 @@ class ArrayProblem(SoftmaxProblem):
         return self._label_part
 
     def _label_sums(self) -> FloatArray:
-        k, share = self.n_classes, self._share
-        sums = np.zeros((k, self.shape[1]))
+        # Equal weights come in last, as in the gradient: counts have no rounding, which flat directions would blow up.
+        share, factor = (self._share, 1.0) if self.equal_weight is None else (1.0, self.equal_weight)
+        k, rows, sums = self.n_classes, np.arange(self.n_rows), np.zeros((self.n_classes, self.shape[1]))
         for d, feature in enumerate(self.shared):
             sums[:, d] = np.bincount(self.y, share * feature, minlength=k)
-        rows = np.arange(self.n_rows)
         for m, feature in enumerate(self.own):
             sums[:, self.n_shared + m] = np.bincount(self.y, share * feature[self.y, rows], minlength=k)
-        return sums[self.first_free :]
+        return factor * sums[self.first_free :]
 
     def scratch(self) -> NDArray[Any]:
         """A (k, n) matrix used and overwritten within one call: fresh memory for each would cost more than the sums."""
