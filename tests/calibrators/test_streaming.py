@@ -106,6 +106,19 @@ def test_the_flagship_says_how_many_rows_it_was_fitted_to():
     assert f"It was fitted to {fitted.batches_['rows_used']} rows (a uniform sample of 3,000)." in fitted.summary()
 
 
+@pytest.mark.parametrize("name", ["vs", "ms"])
+def test_steps_that_are_too_long_are_shortened_before_a_pass_is_spent(name):
+    # A class that is hardly ever predicted: its curvature is small where the sample begins, and steps overshoot.
+    rng = np.random.default_rng(3)
+    z = 3 * rng.standard_normal((4000, 4))
+    z[:, 3] -= rng.choice([0, 25], len(z), p=[0.02, 0.98])
+    y = (0.4 * z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    p = np.exp(z - z.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    fitted = get_calibrator(name).fit_batches(in_batches(p, y), memory_mb=LITTLE)
+    assert fitted.batches_["passes"] <= 9  # twelve where every halving is a pass
+
+
 def test_every_row_is_in_the_sample_equally_often_whatever_the_batches():
     counts = np.zeros(60)
     for seed in range(400):

@@ -58,6 +58,8 @@ _AIM = 0.3
 _LAST_CONTRACTION = 0.02
 #: Logits move by no more than this in one step: beyond it the exponentials carry no information.
 _LARGEST_MOVE = 100.0
+#: Steps that gain less need no look at a sample before all rows are asked: they are hardly ever too long.
+_SURE = 1e-4
 #: A step that has to be shortened to less than this was too long because some rows know too little of the curvature.
 _TOO_LONG = 0.25
 
@@ -180,6 +182,8 @@ def _iterate(
         longest = 4.0 * longest if decrement >= STALLED * before and t == longest else 1.0
         # Only a step that promises much can move logits too far; the others are spared the pass that tells.
         t = longest if decrement < 1.0 else min(1.0, _LARGEST_MOVE / max(problem.largest_change(step), 1e-300))
+        if problem.rough is not None and decrement > _SURE:
+            t = _tried_on_some(problem.rough, penalty, theta, t * step, t * slope) * t
         while t > SHORTEST:
             moved = theta + t * step
             trial = problem.at(moved, reuse=spare)
@@ -201,6 +205,24 @@ def _iterate(
         # Where some rows tell the curvature there are so many of them that a point too many is felt.
         point, spare = trial, point if share == 1.0 else None
     return Solution(theta, objective, gap, np.nan if penalty.certifies else decrement, n_iter, converged)
+
+
+def _tried_on_some(sample: SoftmaxProblem, penalty: Ridge, theta: FloatArray, step: FloatArray, slope: float) -> float:
+    """The part of a step that is short enough on a sample of the rows, tilted to the slope that all rows have.
+
+    Where a trial is a pass over rows that are far away, the halving is done at hand; all of the step if the sample
+    finds no part of it good.
+    """
+    point = sample.at(theta)
+    tilt = slope - float(np.sum((point.gradient() + penalty.gradient(theta)) * step))
+    objective = point.loss + penalty.value(theta)
+    t = 1.0
+    while t > SHORTEST:
+        moved = theta + t * step
+        if sample.at(moved).loss + penalty.value(moved) + t * tilt <= objective + ARMIJO * t * slope:
+            return t
+        t /= 2.0
+    return 1.0
 
 
 def _few_parameters(problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, tol: float, max_iter: int) -> Solution:
