@@ -32,6 +32,20 @@ def test_a_file_is_written_and_the_comparison_printed(stored, tmp_path):
     assert json.loads(forced.output)["difference"] <= 1e-12
 
 
+def test_standard_output_is_no_file_of_that_name(stored, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["export", str(stored), "-o", "-", "--to", "python"])
+    assert done.exit_code == 0, done.output
+    scope: dict = {}
+    exec(done.stdout, scope)
+    assert scope["CLASSES"] == ["*/", "</script>"]
+    for words, message in ((["--to", "c", "--json"], "cannot share standard output"), ([], "to=None is no target")):
+        refused = CliRunner().invoke(app, ["export", str(stored), "-o", "-", *words])
+        assert refused.exit_code == 2
+        assert message in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["cal.json"]
+
+
 def test_what_would_run_it_is_named_where_it_is_missing(stored, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     done = CliRunner().invoke(app, ["export", str(stored), "-o", str(tmp_path / "cal.js")])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -54,8 +56,9 @@ def test_batches_states_alarm_page_and_repair(folder):
 
 def test_without_labels_and_late_ones(folder):
     watch = ["watch", folder / "cal.json", folder / "good.parquet", "--state", folder / "state.json", "--json"]
-    found = json.loads(ok(*watch).stdout)
+    found = json.loads(ok(*watch, "--page", folder / "watch.html").stdout)
     assert found["labelled_rows"] == 0
+    assert "nan" not in (folder / "watch.html").read_text()
     assert found["expected"]["accuracy"][1] < found["expected"]["accuracy"][0] < found["expected"]["accuracy"][2]
     late = json.loads(ok(*watch, "--label", "animal", "--observed").stdout)
     assert late["labelled_rows"] == 1000
@@ -72,7 +75,24 @@ def test_mistakes_are_explained(folder):
     changed = run("watch", folder / "cal.json", folder / "good.parquet", "--state", state, "--alpha", "0.1")
     assert changed.exit_code == 2
     assert "it began with" in changed.stderr
+    for flag in ("--state", "--page", "--repair"):
+        for output, message in (
+            ("-", "standard output is for the findings"),
+            (folder, "is a folder, not a regular file"),
+        ):
+            words = ["--state", state, flag, output]
+            refused = run("watch", folder / "cal.json", folder / "good.parquet", *words)
+            assert refused.exit_code == 2
+            assert message in refused.stderr
     state.write_text("{")
     damaged = run("watch", folder / "cal.json", folder / "good.parquet", "--state", state)
     assert damaged.exit_code == 1
     assert "not the state of a monitor" in damaged.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such pipes")
+def test_a_state_that_is_a_pipe_is_not_waited_for(folder):
+    os.mkfifo(folder / "pipe")
+    refused = run("watch", folder / "cal.json", folder / "good.parquet", "--state", folder / "pipe")
+    assert refused.exit_code == 2
+    assert "is a pipe, not a regular file" in refused.stderr

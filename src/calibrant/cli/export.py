@@ -8,7 +8,7 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.mistakes import asked, explained
-from calibrant.cli.printing import print_json
+from calibrant.cli.printing import check_streams, print_json
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -16,7 +16,7 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def export(
     calibrator: options.Calibrator,
-    output: Annotated[str, typer.Option("--output", "-o", help="File to write.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")],
     to: Annotated[
         str | None,
         typer.Option("--to", help="python, js, c, onnx, torch or sql; by default what the file's name ends with."),
@@ -48,12 +48,11 @@ def export(
     in the file. If it is more than rounding there is no file.
     """
     with explained():
-        from pathlib import Path
-
         from calibrant.files.stored.application import load_calibrator
-        from calibrant.files.tables.writers import check_output
-        from calibrant.writers.exporting import check_options, export_with_proof, find_target
+        from calibrant.files.tables.writers import atomic_output, check_output
+        from calibrant.writers.exporting import check_options, export_with_proof, file_of, find_target
 
+        check_streams(as_json, output, "export")
         check_output(output, force=force)
         given = {
             "dtype": "float32" if float32 else None,
@@ -66,10 +65,13 @@ def export(
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         flags = {name: f"--{name}" for name in given} | {"dtype": "--float32"}
         with asked():
-            check_options(find_target(output, to), chosen, flags)
-        done = export_with_proof(load_calibrator(calibrator), output, to=to, **chosen)
-        size = Path(output).stat().st_size
+            to = find_target(output, to)
+            check_options(to, chosen, flags)
+        done = export_with_proof(load_calibrator(calibrator), to=to, **chosen)
+        data = file_of(done)
+        with atomic_output(output, force=force) as stream:
+            stream.write(data)
         if as_json:
-            print_json({"output": output, "to": done.to, "bytes": size, "difference": done.difference})
-        else:
-            typer.echo(f"{output}: {size:,} bytes. {done.proof}")
+            print_json({"output": output, "to": done.to, "bytes": len(data), "difference": done.difference})
+        elif output != "-":
+            typer.echo(f"{output}: {len(data):,} bytes. {done.proof}")

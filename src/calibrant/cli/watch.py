@@ -65,10 +65,12 @@ def watch(
         from calibrant.report.fitting import store
         from calibrant.report.watching import render
 
-        for output in (page, repair):
+        for flag, output in (("--state", state), ("--page", page), ("--repair", repair)):
+            if output == "-":
+                raise CommandError(f"{flag} needs a file: standard output is for the findings")
             if output is not None:
-                # The page of a batch replaces that of the batch before.
-                check_output(output, force=force or output == page)
+                # State and page of a batch replace those of the batch before.
+                check_output(output, force=force or flag != "--repair")
         fitted = load_calibrator(calibrator)
         own = ", ".join(getattr(fitted, "segment_columns_", ()))
         if own and group is not None:

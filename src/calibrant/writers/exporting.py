@@ -145,11 +145,18 @@ def export_with_proof(
     except MissingRuntimeError as error:
         done = Exported(None, to, None, 0, str(error))
     written = module.write(fitted, [done.proof], **options)
+    done = replace(done, written=written)
     if path is not None:
-        data = module.to_bytes(written) if hasattr(module, "to_bytes") else written
         with atomic_stream(path) as file:
-            file.write(data.encode("utf-8") if isinstance(data, str) else data)
-    return replace(done, written=written)
+            file.write(file_of(done))
+    return done
+
+
+def file_of(done: Exported) -> bytes:
+    """What a file holds of something that was exported."""
+    module = import_module(TARGETS[done.to].module)
+    data: str | bytes = module.to_bytes(done.written) if hasattr(module, "to_bytes") else done.written
+    return data.encode("utf-8") if isinstance(data, str) else data
 
 
 def _proven(
