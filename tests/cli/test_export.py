@@ -39,7 +39,7 @@ def test_standard_output_is_no_file_of_that_name(stored, tmp_path, monkeypatch):
     scope: dict = {}
     exec(done.stdout, scope)
     assert scope["CLASSES"] == ["*/", "</script>"]
-    for words, message in ((["--to", "c", "--json"], "cannot share standard output"), ([], "to=None is no target")):
+    for words, message in ((["--to", "c", "--json"], "cannot share standard output"), ([], "--to is not given")):
         refused = CliRunner().invoke(app, ["export", str(stored), "-o", "-", *words])
         assert refused.exit_code == 2
         assert message in refused.stderr
@@ -69,3 +69,22 @@ def test_a_flag_of_another_target_is_named_as_it_was_written(stored, tmp_path, t
     assert done.exit_code == 2
     assert f"{flag.split('=')[0]} is an option of {others}, not of {target}: leave it out." in done.output
     assert not (tmp_path / "cal.out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["cal.xyz"], "--to is not given and the file's name tells no target: take one of python"),
+        (["cal.out", "--to", "perl"], "--to perl is no target"),
+        (["cal.sql", "--dialect", "oracle"], "--dialect oracle is unknown: take one of ansi"),
+        (["cal.sql", "--table", "a.b.c.d"], "--table a.b.c.d is no table"),
+        (["cal.sql", "--columns", "a,b,c"], "--columns a,b,c are 3 names; 2 are needed, one per class"),
+        (["cal.sql", "--columns", "a,A", "--dialect", "duckdb"], "--columns a,A has names of one and the same column"),
+    ],
+)
+def test_values_that_cannot_be_used_are_named_by_their_flag(stored, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["export", str(stored), "-o", *arguments])
+    assert done.exit_code == 2
+    assert f"Error: {message}" in done.stderr
+    assert not (tmp_path / arguments[0]).exists()

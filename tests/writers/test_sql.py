@@ -127,9 +127,9 @@ def test_options_are_checked_and_columns_are_those_of_fit():
     for options, message in (
         ({"dialect": "oracle"}, "dialect='oracle' is unknown: take one of ansi"),
         ({"columns": ["p"] * 2}, "'p' is the name of more than one column"),
-        ({"columns": ["p", "q", "r"]}, "3 names were given; 2 are needed"),
-        ({"table": "a.b.c.d"}, "give a table's name"),
-        ({"keep": ["\0"]}, "cannot be the name of column to keep"),
+        ({"columns": ["p", "q", "r"]}, "are 3 names; 2 are needed"),
+        ({"table": "a.b.c.d"}, "is no table: give its name"),
+        ({"keep": ["\0"]}, "cannot be the name of a column to keep"),
         ({"dtype": "float32"}, "dtype is an option of onnx and torch, not of sql: leave it out"),
     ):
         with pytest.raises(ValueError, match=message):

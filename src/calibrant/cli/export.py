@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import shlex
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.mistakes import asked, explained
+from calibrant.cli.mistakes import CommandError, asked, explained
 from calibrant.cli.printing import check_streams, print_json
+
+if TYPE_CHECKING:
+    from calibrant.writers.options import OptionError
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -51,6 +55,7 @@ def export(
         from calibrant.files.stored.application import load_calibrator
         from calibrant.files.tables.writers import atomic_output, check_output
         from calibrant.writers.exporting import check_options, export_with_proof, file_of, find_target
+        from calibrant.writers.options import OptionError
 
         check_streams(as_json, output, "export")
         check_output(output, force=force)
@@ -63,11 +68,14 @@ def export(
             "suffix": suffix,
         }
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        flags = {name: f"--{name}" for name in given} | {"dtype": "--float32"}
-        with asked():
+        flags = {name: f"--{name}" for name in (*given, "to")} | {"dtype": "--float32"}
+        try:
             to = find_target(output, to)
-            check_options(to, chosen, flags)
-        done = export_with_proof(load_calibrator(calibrator), to=to, **chosen)
+            with asked():
+                check_options(to, chosen, flags)
+            done = export_with_proof(load_calibrator(calibrator), to=to, **chosen)
+        except OptionError as error:
+            raise CommandError(_spelled(error, flags[error.option])) from error
         data = file_of(done)
         with atomic_output(output, force=force) as stream:
             stream.write(data)
@@ -75,3 +83,9 @@ def export(
             print_json({"output": output, "to": done.to, "bytes": len(data), "difference": done.difference})
         elif output != "-":
             typer.echo(f"{output}: {len(data):,} bytes. {done.proof}")
+
+
+def _spelled(error: OptionError, flag: str) -> str:
+    """An error about an option in the words of the command line."""
+    value = ",".join(error.value) if isinstance(error.value, list) else error.value
+    return f"{flag} {'is not given' if value is None else shlex.quote(value)} {error.reason}"

@@ -20,6 +20,7 @@ from calibrant.files.atomic import atomic_stream
 from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
+from calibrant.writers.options import OptionError
 from calibrant.writers.sample import sample_rows, with_segments
 from calibrant.writers.source import Segments, row_by_row
 from calibrant.writers.tools import MissingRuntimeError
@@ -241,7 +242,6 @@ def find_target(path: str | os.PathLike[str] | None, to: str | None) -> str:
         to = next((name for name, target in TARGETS.items() if ending in target.endings), None)
     if to not in TARGETS:
         endings = ", ".join(ending for target in TARGETS.values() for ending in target.endings)
-        raise ValueError(
-            f"to={to!r} is no target: take one of {', '.join(TARGETS)}, or a file whose name ends with {endings}."
-        )
+        what = "and the file's name tells no target" if to is None else "is no target"
+        raise OptionError("to", to, f"{what}: take one of {', '.join(TARGETS)}, or a name that ends with {endings}.")
     return to

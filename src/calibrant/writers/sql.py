@@ -13,6 +13,7 @@ import numpy as np
 from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
+from calibrant.writers.options import OptionError
 from calibrant.writers.source import Segments, row_by_row, title
 from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, get_dialect, new_names
 from calibrant.writers.sql_program import number
@@ -31,7 +32,8 @@ def _names(fitted: Map, columns: Sequence[str] | None) -> list[str]:
             columns = [columns[j] for j in np.argsort(fitted.columns)]
     names = check_names(columns, "column")
     if len(names) != fitted.k and not (len(names) == 1 and fitted.k == 2):
-        raise ValueError(f"columns={names!r}: {len(names)} names were given; {fitted.k} are needed, one per class.")
+        are = "is 1 name" if len(names) == 1 else f"are {len(names)} names"
+        raise OptionError("columns", names, f"{are}; {fitted.k} are needed, one per class.")
     return names
 
 
@@ -72,7 +74,8 @@ def check_table(table: str) -> list[str]:
     """The parts of a table's name: database, schema, table, as far as they are given."""
     parts = table.split(".")
     if not 1 <= len(parts) <= 3:
-        raise ValueError(f"table={table!r}: give a table's name, with its schema and database before it if needed.")
+        reason = "is no table: give its name, with its schema and database before it if needed."
+        raise OptionError("table", table, reason)
     return [name for part in parts for name in check_names([part], "table")]
 
 

@@ -6,8 +6,10 @@ Everything else is the common ground of SQL: CASE, LN, EXP, ABS, GREATEST, LEAST
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+from calibrant.writers.options import OptionError
 
 
 def _doubled(quote: str) -> Callable[[str], str]:
@@ -85,7 +87,7 @@ def get_dialect(name: str) -> Dialect:
     '`a``b`'
     """
     if name not in DIALECTS:
-        raise ValueError(f"dialect={name!r} is unknown: take one of {', '.join(DIALECTS)}.")
+        raise OptionError("dialect", name, f"is unknown: take one of {', '.join(DIALECTS)}.")
     return DIALECTS[name]
 
 
@@ -95,14 +97,14 @@ def check_names(names: Iterable[str], what: str) -> list[str]:
     for name in found:
         if not name or re.search("[\0\ud800-\udfff]", name):
             raise ValueError(
-                f"{name!r} cannot be the name of {what}: it is empty or holds a character that SQL does not allow."
+                f"{name!r} cannot be the name of a {what}: it is empty or holds a character that SQL does not allow."
             )
         if found.count(name) > 1:
             raise ValueError(f"{name!r} is the name of more than one {what}: give them different names.")
     return found
 
 
-def check_apart(names: Iterable[str], dialect: Dialect) -> None:
+def check_apart(names: Sequence[str], dialect: Dialect) -> None:
     """Refuse columns of predictions and segments that are one column of a table.
 
     Examples
@@ -110,16 +112,15 @@ def check_apart(names: Iterable[str], dialect: Dialect) -> None:
     >>> check_apart(["yes", "Yes"], get_dialect("postgres"))
     >>> check_apart(["yes", "Yes"], get_dialect("duckdb"))
     Traceback (most recent call last):
-    ValueError: 'yes' and 'Yes' are the same column in duckdb: give predictions other names by columns=[...].
+    calibrant.writers.options.OptionError: columns=['yes', 'Yes'] has names of one and the same column in duckdb: ...
     """
     seen: dict[str, str] = {}
     for name in names:
         key = name if dialect.cases else name.lower()
         if key in seen:
-            raise ValueError(
-                f"{seen[key]!r} and {name!r} are the same column in {dialect.name or 'SQL'}: give predictions other "
-                "names by columns=[...]."
-            )
+            where = dialect.name or "SQL"
+            reason = f"has names of one and the same column in {where}: {seen[key]!r} and {name!r}. Give other names."
+            raise OptionError("columns", list(names), reason)
         seen[key] = name
 
 
