@@ -78,7 +78,7 @@ def findings(results: pd.DataFrame | list[dict[str, Any]]) -> str:
     ...         for n, ts in ((100, 0.52), (300, 0.4)) for method, loss in (("none", 0.5), ("ts", ts), ("auto", 0.45))]
     >>> print(findings([{**row, "fit_seconds": 0.001} for row in rows]), end="")
     With two classes auto lowers the mean log loss by 0.050 with 100 rows and by
-    0.050 with 300 rows. No other method reaches less with 100 rows; ts does with
+    0.050 with 300 rows. No other method lowers it more with 100 rows; ts does with
     300. With 100 rows 1 of 2 methods makes it worse.
     """
     results, _ = with_baseline(pd.DataFrame(results))
@@ -100,11 +100,11 @@ def _found(rows: pd.DataFrame) -> str:
     first = _listed([str(size) for size in sizes if size not in ahead])
     others = "; ".join(f"{_listed(names)} {'do' if len(names) > 1 else 'does'} with {n}" for n, names in ahead.items())
     if not ahead:
-        text += " No other method reaches less with any number of rows."
+        text += " No other method lowers it more with any number of rows."
     elif first:
-        text += f" No other method reaches less with {first} rows; {others}."
+        text += f" No other method lowers it more with {first} rows; {others}."
     else:
-        text += f" Others reach less: {others}."
+        text += f" Others lower it more: {others}."
     harmful = int((change[few] > 0).sum())
     if harmful:
         text += f" With {few} rows {harmful} of {len(change)} methods {'make' if harmful > 1 else 'makes'} it worse."
