@@ -29,8 +29,9 @@ _HESSIAN_ELEMENTS = 1 << 18
 def row_blocks(x: Tensor) -> Iterator[slice]:
     """Blocks of the rows of a matrix, as large as its device handles best."""
     elements = _BLOCK_ELEMENTS if x.device.type == "cpu" else _DEVICE_ELEMENTS
-    rows = max(_BLOCK_ROWS, elements // max(x.shape[1], 1))
-    return (slice(start, min(start + rows, len(x))) for start in range(0, len(x), rows))
+    n, k = x.shape
+    rows = max(_BLOCK_ROWS, elements // max(k, 1))
+    return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
 
 
 def to_numpy(x: Tensor) -> FloatArray:
@@ -166,23 +167,27 @@ class TorchProblem(SoftmaxProblem):
         loss = torch.zeros((), dtype=self.wide, device=self.offset.device)
         for rows in self.blocks():
             z = self.logits(values, rows) if moves else self.offset[rows]
-            log_p = torch.log_softmax(z, 1)
-            loss -= self.share[rows] @ log_p.gather(1, self.y[rows, None])[:, 0].to(self.wide)
-            torch.exp(log_p, out=p[rows])
+            lead = self._lead(z, rows)
+            torch.softmax(z, 1, out=p[rows])
+            loss += self.share[rows] @ _losses(p[rows], lead).to(self.wide)
         return TorchPoint(self, p, float(loss))
+
+    def _lead(self, z: Tensor, rows: slice) -> Tensor:
+        """By how much the largest of the logits is above that of the label, in these rows."""
+        return z.amax(1).sub_(z.gather(1, self.y[rows, None])[:, 0])
 
     def scaled(self, alpha: float) -> tuple[float, float, float]:
         """Mean log loss at `alpha` > 0 times the offset, and its first two derivatives in `alpha`."""
         sums = torch.zeros(3, dtype=self.wide, device=self.offset.device)
         for rows in self.blocks():
             x, y, share = self.offset[rows], self.y[rows, None], self.share[rows]
-            log_p = torch.log_softmax(alpha * x, 1)
-            loss, label = log_p.gather(1, y)[:, 0].to(self.wide), x.gather(1, y)[:, 0].to(self.wide)
-            p = log_p.exp_()
-            mean = torch.linalg.vecdot(p, x)
-            apart = x - mean[:, None]
-            second = torch.linalg.vecdot(p.mul_(apart), apart).to(self.wide)
-            sums += torch.stack([-(share @ loss), share @ (mean.to(self.wide) - label), share @ second])
+            p = alpha * x
+            lead, label = self._lead(p, rows), x.gather(1, y)[:, 0].to(self.wide)
+            torch.softmax(p, 1, out=p)
+            loss, mean = _losses(p, lead).to(self.wide), torch.linalg.vecdot(p, x).to(self.wide)
+            # Where one probability is near one, its logarithm, the mean, is near zero: little cancels.
+            second = torch.linalg.vecdot(p.mul_(x), x).to(self.wide) - mean**2
+            sums += torch.stack([share @ loss, share @ (mean - label), share @ second])
         loss, slope, bend = sums.tolist()
         return loss, slope, bend
 
@@ -200,6 +205,14 @@ class TorchProblem(SoftmaxProblem):
         for name in ("offset", "shared", "own", "row_weight"):
             setattr(narrow, name, getattr(self, name).to(torch.float32))
         return narrow
+
+
+def _losses(p: Tensor, lead: Tensor) -> Tensor:
+    """Log losses of rows from probabilities and the lead of the largest logit over the label's.
+
+    The largest probability is never tiny, so that no exponentials have to be summed again for their logarithm.
+    """
+    return lead - p.amax(1).log_()
 
 
 class TorchPoint(Point):
@@ -296,12 +309,13 @@ class TorchPoint(Point):
         drawn = np.sort(rng.choice(n, max(1, round(share * n)), replace=False))
         rows = torch.as_tensor(drawn, device=self.p.device)
         weight = None if problem.even_weight is not None else problem.share[rows]
+        p = self.p.index_select(0, rows)  # several times faster on the processor than an index in brackets
         some = TorchProblem(
             problem.y[rows],
-            problem.offset[rows],
-            shared=problem.shared[rows],
-            own=problem.own[:, rows],
+            p,  # the offset, which curvature does not need: it only says how large blocks are
+            shared=problem.shared.index_select(0, rows),
+            own=problem.own.index_select(1, rows),
             weight=weight,
             first_free=problem.first_free,
         )
-        return TorchPoint(some, self.p[rows], np.nan)
+        return TorchPoint(some, p, np.nan)
