@@ -18,6 +18,7 @@ from calibrant.typing import AnyFloatArray
 # Blue and vermilion of Okabe and Ito; the first is also the darker one.
 BLUE = "#0072B2"
 VERMILION = "#D55E00"
+WHITE = "#FFFFFF"
 GREY = "#767676"
 FAINT = "#D5D5D5"
 BARS = "#9AA5AE"
@@ -54,10 +55,14 @@ def shorten(label: Any, length: int = 18) -> str:
     return f"{text[: length - 1 - tail]}…{text[-tail:]}"
 
 
+def shades(*colours: str) -> Any:
+    """A colour map through the given colours."""
+    return require("matplotlib.colors", extra="plots").LinearSegmentedColormap.from_list("shades", colours)
+
+
 def diverging() -> Any:
     """Colours of a correction: orange below zero, white at it, blue above."""
-    colors = require("matplotlib.colors", extra="plots")
-    return colors.LinearSegmentedColormap.from_list("correction", [VERMILION, "#FFFFFF", BLUE])
+    return shades(VERMILION, WHITE, BLUE)
 
 
 def plain(text: str) -> str:

@@ -64,7 +64,9 @@ def win_rates(table: pd.DataFrame, methods: pd.DataFrame, metrics: Mapping[str, 
                 axes.barh(row, one["winrate"], color=look.colour[name], height=0.66, zorder=2)
                 if np.isfinite(one["low"]):
                     low, high = max(float(one["low"]), 0.0), min(float(one["high"]), 1.0)
-                    axes.hlines(row, low, high, color="#222222", linewidth=1.3, zorder=3)
+                    # Dark in a light rim, which is seen on bars of every colour.
+                    for colour, width in (("white", 4.0), ("#222222", 1.3)):
+                        axes.hlines(row, low, high, color=colour, linewidth=width, zorder=3)
             axes.axvline(0.5, color="#666666", linewidth=0.9, linestyle="--", zorder=1)
             axes.set_title(words)
             axes.set_xlim(0.0, 1.0)

@@ -14,6 +14,7 @@ import numpy as np
 
 from calibrant.optional import require
 from calibrant.plots.study.style import Methods, empty_figure, family_legend, family_panels, plain, styled
+from calibrant.plots.style import BLUE, GREY, WHITE, diverging, shades
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,10 +42,10 @@ def draw_curves(table: pd.DataFrame, methods: pd.DataFrame, metric: str, words: 
     """
     look = Methods.from_table(methods)
     table = table[(table["metric"] == metric) & (table["method"] != baseline)]
-    names = look.present(table["method"].tolist())
     if table.empty or table["draw"].nunique() < 2:
         return empty_figure("a curve needs draws of two sizes on the same datasets")
     harm = bool((table["labels"] == "drawn").all())
+    names = _by_mean(table, methods, "change" if harm else "q50", metric)
     sizes = sorted(table["draw"].unique())
     with styled() as figure_class:
         figure, panels = family_panels(figure_class, names, look, baseline)
@@ -81,8 +82,10 @@ def _curve(axes: Any, part: pd.DataFrame, look: Methods, shown: list[str], *, ha
         axes.plot(x, middle, color="#e2e2e2", linewidth=1.0, zorder=1)
         return
     line = {"color": look.colour[name], "marker": look.marker[name], "linewidth": 1.5, "markersize": 4.5}
-    axes.fill_between(x, low, high, color=look.colour[name], alpha=0.12, linewidth=0, zorder=2)
-    axes.plot(x, middle, zorder=3, label=plain(name), **line)
+    # Bands of many methods lie over each other.
+    axes.fill_between(x, low, high, color=look.colour[name], alpha=min(0.12, 0.4 / len(shown)), linewidth=0, zorder=2)
+    # The best, which comes first, lies on top.
+    axes.plot(x, middle, zorder=3 + 1 / (1 + shown.index(name)), label=plain(name), **line)
 
 
 def _value_axis(axes: Any, table: pd.DataFrame, *, harm: bool) -> None:
@@ -107,7 +110,7 @@ def _value_axis(axes: Any, table: pd.DataFrame, *, harm: bool) -> None:
 
 def rank_by_draw(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, str]) -> Any:
     """Draw the ranks of the table `draws`, a panel for each of `metrics`, best mean rank first."""
-    names = _by_mean(table, methods, "rank", next(iter(metrics)), ascending=True)
+    names = _by_mean(table, methods, "rank", next(iter(metrics)))
     if not names:
         return empty_figure("no ranks: at no size did all methods finish a dataset")
     return _shaded(
@@ -117,7 +120,7 @@ def rank_by_draw(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str, 
         value="rank",
         show=lambda value: f"{value:.1f}",
         limits=(1.0, float(len(names))),
-        colours="YlGn_r",
+        colours=shades(BLUE, WHITE),
         title="Average rank by number of calibration rows (1 is best)",
     )
 
@@ -138,7 +141,7 @@ def rows_needed(table: pd.DataFrame, needed: pd.DataFrame, methods: pd.DataFrame
         value="better",
         show=lambda value: f"{value:.0%}" if value < 0.995 else "100%",
         limits=(0.5, 1.0),
-        colours="RdYlGn",
+        colours=diverging(),
         title="How often calibration is better than nothing,\nby number of rows, and rows needed for 95 of 100",
         last=("rows\nneeded", lambda metric, name: _rows_in_words(float(rows.loc[name, metric]), *ends)),
     )
@@ -157,8 +160,8 @@ def rows_to_match(table: pd.DataFrame, methods: pd.DataFrame, metrics: dict[str,
         metrics,
         value="rows",
         show=lambda value: _rows_in_words(value, *ends),
-        limits=(-0.5, 1.0),
-        colours="YlOrRd",
+        limits=(0.0, 1.0),
+        colours=shades(BLUE, WHITE),
         shade="tenfold",
         title=f"Calibration rows needed to gain what {plain(str(table['leader'].iloc[0]))} gains\n"
         "with the number of rows above",
@@ -177,11 +180,12 @@ def _two_digits(value: float) -> int:
     return int(round(value / 10**digits) * 10**digits)
 
 
-def _by_mean(table: pd.DataFrame, methods: pd.DataFrame, value: str, metric: str, *, ascending: bool) -> list[str]:
+def _by_mean(table: pd.DataFrame, methods: pd.DataFrame, value: str, metric: str) -> list[str]:
+    """Methods by the mean of what is drawn of them, the lowest and best first."""
     part = table[table["metric"] == metric].dropna(subset=[value])
     means = part.groupby("method")[value].mean()
     ordered = Methods.from_table(methods).present(means.index.tolist())
-    return sorted(ordered, key=lambda name: float(means[name]), reverse=not ascending)
+    return sorted(ordered, key=lambda name: float(means[name]))
 
 
 def _shaded(
@@ -192,7 +196,7 @@ def _shaded(
     value: str,
     show: Any,
     limits: tuple[float, float],
-    colours: str,
+    colours: Any,
     title: str,
     shade: str | None = None,
     last: tuple[str, Any] | None = None,
@@ -201,7 +205,6 @@ def _shaded(
 
     Cells are coloured by the column `shade` between `limits`, by default the numbers themselves.
     """
-    colormaps = require("matplotlib", extra="plots").colormaps
     sizes = sorted(table["draw"].unique())
     columns = len(sizes) + (last is not None)
     with styled() as figure_class:
@@ -218,11 +221,12 @@ def _shaded(
                 for column in (value, shade or value)
             )
             tints = np.clip((tints - limits[0]) / max(limits[1] - limits[0], 1e-9), 0.0, 1.0)
-            # The middle of the map: numbers stay readable in black on every cell.
-            axes.imshow(tints, cmap=colormaps[colours], vmin=-0.25, vmax=1.25, aspect="auto", alpha=0.75)
+            # Pale: numbers stay readable in black on every cell.
+            axes.imshow(tints, cmap=colours, vmin=0.0, vmax=1.0, aspect="auto", alpha=0.6)
             for i, j in np.ndindex(numbers.shape):
                 if not np.isnan(numbers[i, j]):
-                    axes.text(j, i, show(numbers[i, j]), ha="center", va="center", fontsize=7.5)
+                    look = {"fontsize": 7.5, "color": "black" if np.isfinite(numbers[i, j]) else GREY}
+                    axes.text(j, i, show(numbers[i, j]), ha="center", va="center", **look)
             if last is not None:
                 for i, name in enumerate(names):
                     axes.text(

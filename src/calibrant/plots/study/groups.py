@@ -32,7 +32,9 @@ def rank_by_group(table: pd.DataFrame, methods: pd.DataFrame, what: str, baselin
         Method without calibration, shown for reference.
     """
     look = Methods.from_table(methods)
-    names = look.present(table["method"].tolist())
+    # Best first, and so are the families.
+    means = table.groupby("method")["rank"].mean()
+    names = sorted(look.present(table["method"].tolist()), key=lambda name: float(means[name]))
     if table.empty:
         return empty_figure(f"no groups: the number of {what} is the same on every dataset, or there are no ranks")
     ticker = require("matplotlib.ticker", extra="plots")

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 LINEAR = 0.01
 """Below this share the axis is linear."""
 TICKS = (-1.0, -0.1, -0.01, 0.0, 0.01, 0.1, 1.0)
-AXIS = f"one dot per dataset; left is better; axis linear within ±{LINEAR:.0%}, logarithmic beyond"
+AXIS = (
+    f"one dot per dataset; left is better; axis linear within ±{LINEAR:.0%}, logarithmic beyond;\n"
+    "triangles on the edge lie beyond ±100 %"
+)
 
 
 def best_first(table: pd.DataFrame, metric: str) -> list[str]:
@@ -51,7 +54,7 @@ def relative_change(table: pd.DataFrame, methods: pd.DataFrame, metric: str, wor
         height = 1.4 + row_height(len(names)) * len(names)
         figure = figure_class(figsize=(7.0, height), layout="constrained")
         axes = figure.add_subplot()
-        _panel(axes, table, names, look, metric)
+        _panel(axes, table, names, look, metric, _ends(table, metric))
         axes.set_title(f"Change of test {words}, best median first")
         axes.set_xlabel(f"relative change of test {words}\n({AXIS})")
     return figure
@@ -64,6 +67,7 @@ def relative_change_by_model(table: pd.DataFrame, methods: pd.DataFrame, metric:
     if not names:
         return empty_figure("no method to compare with none")
     models = sorted(set(table["model"].astype(str)))
+    ends = _ends(table, metric)
     with styled() as figure_class:
         rows, columns = grid_shape(len(models), 3 if len(models) > 4 else 2)
         height = rows * (0.75 + 0.8 * row_height(len(names)) * len(names)) + 0.8
@@ -74,7 +78,7 @@ def relative_change_by_model(table: pd.DataFrame, methods: pd.DataFrame, metric:
                 axes.set_visible(False)
                 continue
             part = table[table["model"].astype(str) == models[place]]
-            _panel(axes, part, names, look, metric, labels=place % columns == 0)
+            _panel(axes, part, names, look, metric, ends, labels=place % columns == 0)
             axes.set_title(plain(models[place], 40))
             axes.tick_params(axis="x", labelsize=6.5)
         figure.suptitle(f"Change of test {words} by model, best median first", fontsize=10)
@@ -82,13 +86,28 @@ def relative_change_by_model(table: pd.DataFrame, methods: pd.DataFrame, metric:
     return figure
 
 
+def _ends(table: pd.DataFrame, metric: str) -> tuple[float, float]:
+    """Ends of the axis: no further than there are changes."""
+    values = table[metric].dropna().to_numpy(float)
+    low, high = values.min(initial=-LINEAR), values.max(initial=LINEAR)
+    return max(1.4 * low, -1.12), min(1.4 * high, 1.12)
+
+
 def _panel(
-    axes: Any, table: pd.DataFrame, names: list[str], look: Methods, metric: str, *, labels: bool = True
+    axes: Any,
+    table: pd.DataFrame,
+    names: list[str],
+    look: Methods,
+    metric: str,
+    ends: tuple[float, float],
+    *,
+    labels: bool = True,
 ) -> None:
     method_axis(axes, names, labels=labels)
     axes.set_xscale("symlog", linthresh=LINEAR, linscale=0.6)
-    axes.set_xlim(-1.12, 1.12)
-    axes.set_xticks(TICKS, [f"{tick:+.0%}" if tick else "0" for tick in TICKS])
+    axes.set_xlim(*ends)
+    ticks = [tick for tick in TICKS if ends[0] <= tick <= ends[1]]
+    axes.set_xticks(ticks, [f"{tick:+.0%}" if tick else "0" for tick in ticks])
     axes.xaxis.minorticks_off()
     axes.grid(axis="x")
     axes.axvline(0.0, color="#666666", linewidth=0.9, zorder=1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant.optional import require
 from calibrant.plots.study.style import empty_figure, styled
+from calibrant.plots.style import BLUE, VERMILION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +22,7 @@ SYMBOLS = {
 }
 #: Ticks that a panel has room for.
 MOST_TICKS = 5
-_DOT, _DEFAULT, _BEST = "#1f77b4", "#222222", "#c0392b"
+_DOT, _DEFAULT, _BEST = BLUE, "#222222", VERMILION
 
 
 def search_figure(trials: pd.DataFrame, control: pd.DataFrame) -> Any:
@@ -57,8 +58,9 @@ def search_figure(trials: pd.DataFrame, control: pd.DataFrame) -> Any:
         for axes in grid[: len(names) + 1]:
             axes.set_ylim(low - margin, high + margin)
             axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, 3), useMathText=True)
-        _control(grid[len(names) + 1], control)
-        for axes in grid[len(names) + 2 :]:
+        if not control.empty:
+            _control(grid[len(names) + 1], control)
+        for axes in grid[len(names) + (1 if control.empty else 2) :]:
             axes.set_visible(False)
         for row in shape:
             row[0].set_ylabel("mean Brier improvement")
@@ -109,12 +111,11 @@ def _control(axes: Any, control: pd.DataFrame) -> None:
     axes.set_title("control datasets", fontsize=9)
     x, y = control["default"].to_numpy(float), control["best"].to_numpy(float)
     axes.scatter(x, y, s=16, color=_DOT, alpha=0.7, linewidths=0)
-    if len(x):
-        low, high = min(x.min(), y.min()), max(x.max(), y.max())
-        pad = 0.06 * (high - low) or 1e-6
-        axes.plot([low - pad, high + pad], [low - pad, high + pad], color=_DEFAULT, linewidth=0.8, linestyle="--")
-        axes.set_xlim(low - pad, high + pad)
-        axes.set_ylim(low - pad, high + pad)
+    low, high = min(x.min(), y.min()), max(x.max(), y.max())
+    pad = 0.06 * (high - low) or 1e-6
+    axes.plot([low - pad, high + pad], [low - pad, high + pad], color=_DEFAULT, linewidth=0.8, linestyle="--")
+    axes.set_xlim(low - pad, high + pad)
+    axes.set_ylim(low - pad, high + pad)
     axes.set_xlabel("Brier improvement, defaults")
     axes.set_ylabel("best configuration")
     axes.locator_params(nbins=4)
