@@ -60,7 +60,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "image_srcset": ["2x"],
     # An example must not depend on what an earlier one left behind.
-    "reset_modules": ("matplotlib",),
+    "reset_modules": ("matplotlib", "gallery_style.house_style"),
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("calibrant",),
     "inspect_global_variables": False,

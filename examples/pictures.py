@@ -13,12 +13,16 @@ import matplotlib
 
 matplotlib.use("agg")
 
+import matplotlib.pyplot as plt
+import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from calibrant import LogisticCalibrator, SMSCalibrator
+from calibrant import AutoCalibrator, LogisticCalibrator, SMSCalibrator
+from calibrant.bench.data.embedded import embedded_predictions
+from calibrant.files.predictions.source import select
 from calibrant.plots import (
     BeforeAfterDisplay,
     CalibrationMapDisplay,
@@ -36,6 +40,20 @@ def predictions(load: Any, model: Any, n_train: float) -> tuple[Any, Any, Any, A
     X_cal, X_test, y_cal, y_test = train_test_split(X_rest, y_rest, test_size=0.5, random_state=0, stratify=y_rest)
     model.fit(X, y)
     return model.predict_proba(X_cal), y_cal, model.predict_proba(X_test), y_test
+
+
+def spam() -> BeforeAfterDisplay:
+    """The picture of the first page: a spam filter, calibrated on 1000 mails and tested on 3000."""
+    source = embedded_predictions()
+    data = source.load(*select(source.experiments(), ["spam7"], ["LR"]))
+    p, y = np.vstack([data.probas_cal, data.probas_test]), np.concatenate([data.labels_cal, data.labels_test])
+    calibrator = AutoCalibrator().fit(p[:1000], y[:1000])
+    _, axes = plt.subplots(1, 2, figsize=(5.8, 3.7), layout="compressed")
+    display = BeforeAfterDisplay.from_estimator(calibrator, p[1000:], y[1000:], axes=axes)
+    for ax, title in zip(axes, ("as predicted", "calibrated")):
+        ax.set(title=title, xlabel="predicted probability of spam")
+    axes[0].set_ylabel("share that is spam")
+    return display
 
 
 def main() -> None:
@@ -58,8 +76,9 @@ def main() -> None:
     three = SMSCalibrator(input_smoothing="auto").fit(p_cal, y_cal)
     pictures["map-of-three-classes"] = CalibrationMapDisplay.from_estimator(three)
 
-    for name, display in pictures.items():
-        display.figure_.savefig(folder / f"{name}.png", dpi=90)
+    for name, display in {**pictures, "spam": spam()}.items():
+        # The first page scales its picture down.
+        display.figure_.savefig(folder / f"{name}.png", dpi=144 if name == "spam" else 90)
         print(folder / f"{name}.png")
 
 

@@ -3,7 +3,8 @@ Why the map is quadratic
 ========================
 
 If the log-odds of each class are Gaussian with different spreads, the right map is quadratic in them. Here
-they are those of a spam filter: the spreads differ, and the quadratic map bends.
+they are those of a spam filter: the spreads differ, and the quadratic map bends, while the linear and the affine
+one are nearly the same line.
 """
 
 import matplotlib.pyplot as plt
@@ -26,9 +27,9 @@ for label, name in enumerate(("mail", "spam")):
     left.hist(x[y == label], bins=np.linspace(-6, 8, 50), density=True, alpha=0.6, label=name)
 left.set(xlabel="log-odds", title="Log-odds of each class")
 left.legend()
-for kind, style in {"linear": ":", "affine": "--", "quadratic": "-"}.items():
+for kind, look in {"linear": {"lw": 6, "alpha": 0.4}, "affine": {"ls": "--"}, "quadratic": {}}.items():
     fit = BinaryLogisticCalibrator(kind).fit(p, y)
     q = fit.predict_proba(1 / (1 + np.exp(-grid)))
-    right.plot(grid, np.log(q[:, 1]) - np.log(q[:, 0]), style, label=kind)
+    right.plot(grid, np.log(q[:, 1]) - np.log(q[:, 0]), label=kind, **look)
 right.set(xlabel="log-odds", ylabel="calibrated log-odds", title="Three maps")
 _ = right.legend()

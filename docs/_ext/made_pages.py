@@ -77,8 +77,13 @@ def write_pages(app: Any) -> None:
             path.write_text(text, encoding="utf-8")
 
 
-def _of_scikit_learn(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out what classes inherit from scikit-learn: its documentation describes `get_params` and the like."""
+def _skip(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what classes inherit from scikit-learn, and values of attributes, which the class describes itself.
+
+    scikit-learn's own documentation describes `get_params` and the like.
+    """
+    if name.endswith("_") and not name.startswith("_") and not (callable(obj) or isinstance(obj, property)):
+        return True
     function = getattr(obj, "fget", None) or obj
     return True if str(getattr(function, "__module__", "")).startswith("sklearn") else None
 
@@ -94,7 +99,7 @@ def _trim(app: Any, doctree: nodes.document) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     app.connect("doctree-read", _trim)
-    app.connect("autodoc-skip-member", _of_scikit_learn)
+    app.connect("autodoc-skip-member", _skip)
     # Before Sphinx looks for pages, and autosummary for lists of names.
     write_pages(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -81,7 +81,14 @@ def test_bins_of_one_or_two_rows_are_faint_and_off_the_line() -> None:
     y = np.concatenate([np.arange(50) < 5, [1], np.arange(50) < 44]).astype(int)
     display = ReliabilityDisplay.from_predictions(y, score, n_bins=10)
     assert display.line_.get_xdata().round(6).tolist() == [0.1, 0.9]
-    assert display.ax_.collections[0].get_alpha().tolist() == [1.0, 0.3, 1.0]
+    points = display.ax_.collections[0]
+    assert dict(zip(points.get_offsets()[:, 0].round(6).tolist(), points.get_alpha().tolist())) == {
+        0.1: 1.0,
+        0.5: 0.3,
+        0.9: 1.0,
+    }
+    # The legend shows the first point: one that deserves trust.
+    assert points.get_alpha()[0] == 1.0
 
 
 def test_rare_events_are_magnified() -> None:

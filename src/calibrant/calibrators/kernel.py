@@ -67,7 +67,7 @@ class KernelCalibrator(Calibrator):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators.kernel import KernelCalibrator
+    >>> from calibrant.calibrators import KernelCalibrator
     >>> rng = np.random.default_rng(0)
     >>> P = rng.random(5000)
     >>> calibrator = KernelCalibrator().fit(P, rng.random(5000) < P**2)

@@ -191,8 +191,8 @@ class OneVsRestCalibrator(_Lifted):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators.binary.isotonic import IsotonicCalibrator
-    >>> from calibrant.calibrators.lifting import OneVsRestCalibrator
+    >>> from calibrant.calibrators import IsotonicCalibrator
+    >>> from calibrant import OneVsRestCalibrator
     >>> P = np.random.default_rng(0).dirichlet(np.ones(3), size=200)
     >>> calibrator = OneVsRestCalibrator(IsotonicCalibrator()).fit(P, P.argmax(axis=1))
     >>> calibrator.predict_proba([[0.1, 0.1, 0.8]])
@@ -219,8 +219,8 @@ class OneVsOneCalibrator(_Lifted):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators.binary.isotonic import IsotonicCalibrator
-    >>> from calibrant.calibrators.lifting import OneVsOneCalibrator
+    >>> from calibrant.calibrators import IsotonicCalibrator
+    >>> from calibrant import OneVsOneCalibrator
     >>> P = np.random.default_rng(0).dirichlet(np.ones(3), size=200)
     >>> calibrator = OneVsOneCalibrator(IsotonicCalibrator()).fit(P, P.argmax(axis=1))
     >>> calibrator.predict_proba([[0.1, 0.1, 0.8]])

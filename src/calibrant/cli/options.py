@@ -51,7 +51,7 @@ Input = Annotated[
 ]
 Inputs = Annotated[
     list[str],
-    typer.Argument(metavar="FILE ...", help="One file of predictions, or several to show side by side."),
+    typer.Argument(metavar="FILE", help="One file of predictions, or several to show side by side."),
 ]
 Label = Annotated[
     str | None, typer.Option("--label", "-y", help="Column of the true labels (or an .npy file, if FILE is one).")

@@ -1,8 +1,8 @@
 """Pictures of a fitted calibrator: where it sends probabilities, and which classes its matrix corrects.
 
 Two classes give a curve, three give arrows on the triangle of all probability vectors; the matrix of structured matrix
-scaling minus the identity is a heat map, orange below zero and blue above, with numbers in the cells where they fit. Its
-colours cover what lies off the diagonal: that is where confused classes show.
+scaling minus the identity is a heat map, orange below zero and blue above, with numbers in the cells where they fit.
+Its colours cover what lies off the diagonal: that is where confused classes show.
 """
 
 from __future__ import annotations

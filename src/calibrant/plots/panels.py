@@ -1,6 +1,7 @@
 """Several reliability diagrams in one figure: every class against the rest, and before beside after.
 
-Panels share their axes, so that they can be compared at a glance; each has its own band and histogram.
+Panels share their axes, so that they can be compared at a glance; each has its own band and histogram, all of
+them on one kind of scale.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.views import Kind
 from calibrant.optional import require
 from calibrant.plots.reliability import CLASSWISE, CURVES, Curve, axis_labels, chosen_curve, draw_trace, predict
-from calibrant.plots.style import BLUE, VERMILION, histogram_strip, plain, shorten, square_unit_axes
+from calibrant.plots.style import BLUE, VERMILION, histogram_strip, plain, shorten, square_unit_axes, towering
 from calibrant.plots.traces import Diagram, trace
 
 
-def _panel(ax: Any, table: Diagram, title: str, **look: Any) -> None:
+def _panel(ax: Any, table: Diagram, title: str, *, log: bool, **look: Any) -> None:
     drawn = trace(table)
     draw_trace(ax, drawn, axis=square_unit_axes(ax, drawn.axis), **look)
     ax.set_title(title, fontsize="medium")
-    histogram_strip(ax, table.histogram)
+    histogram_strip(ax, table.histogram, log=log)
 
 
 def error_of(table: CorpCurve | ReliabilityTable) -> float:
@@ -137,17 +138,19 @@ class ClasswiseReliabilityDisplay:
         figure, grid = pyplot.subplots(
             rows,
             columns,
-            figsize=(panel_size * columns + 0.7, (1.22 * panel_size + 0.62) * rows + 0.4),
+            figsize=(panel_size * columns + 0.7, (1.22 * panel_size + 0.4) * rows + 0.5),
             squeeze=False,
-            layout="constrained",
+            layout="compressed",
         )
+        figure.get_layout_engine().set(h_pad=0.1)
         self.figure_ = figure
         self.axes_ = grid.ravel()[:n_panels]
         for spare in grid.ravel()[n_panels:]:
             spare.set_axis_off()
         shared = len({trace(table).axis for table in self.tables.values()}) == 1
+        log = any(towering(table.histogram) for table in self.tables.values())
         for position, (ax, (label, table)) in enumerate(zip(self.axes_, self.tables.items())):
-            _panel(ax, table, f"{plain(shorten(label))}\n{trace(table).note}", markersize=6)
+            _panel(ax, table, f"{plain(shorten(label))}\n{trace(table).note}", log=log, markersize=6)
             ax.tick_params(labelsize="small", labelleft=position % columns == 0 or not shared)
         figure.supxlabel("Predicted probability", fontsize="medium")
         figure.supylabel("Observed frequency", fontsize="medium")
@@ -247,15 +250,16 @@ class BeforeAfterDisplay:
         new = axes is None
         if new:
             pyplot = require("matplotlib.pyplot", extra="plots")
-            _, axes = pyplot.subplots(1, 2, figsize=(7.6, 5.0), layout="constrained")
+            _, axes = pyplot.subplots(1, 2, figsize=(7.6, 4.8), layout="compressed")
         self.axes_ = np.asarray(axes).ravel()
         if len(self.axes_) != 2:
             raise ValueError(f"two axes are needed, got {len(self.axes_)}")
         self.figure_ = self.axes_[0].figure
         x_label, y_label = axis_labels(self.before)
         looks = ({"color": VERMILION, "marker": "s"}, {"color": BLUE, "marker": "o"})
+        log = any(towering(table.histogram) for table in (self.before, self.after))
         for ax, table, title, look in zip(self.axes_, (self.before, self.after), titles, looks):
-            _panel(ax, table, f"{plain(title)}\n{trace(table).note}", **look)
+            _panel(ax, table, f"{plain(title)}\n{trace(table).note}", log=log, **look)
             if not new:
                 ax.set_xlabel(x_label)
         if new:

@@ -82,12 +82,14 @@ def draw_trace(
         place(drawn.x), place(drawn.y), color=color, linestyle=linestyle, linewidth=1.3, zorder=3, label=None
     )
     if pointed:
+        # The largest first: small ones are not hidden, and the legend shows the first.
+        first = np.argsort(-drawn.size, kind="stable")
         markers = ax.scatter(
-            place(drawn.point_x),
-            place(drawn.point_y),
-            s=markersize**2 * (0.25 + 0.75 * drawn.size),
+            place(drawn.point_x)[first],
+            place(drawn.point_y)[first],
+            s=markersize**2 * (0.25 + 0.75 * drawn.size[first]),
             color=color,
-            alpha=np.where(drawn.solid, 1.0, 0.3),
+            alpha=np.where(drawn.solid, 1.0, 0.3)[first],
             marker=marker,
             edgecolor="white",
             linewidth=0.6,

@@ -102,8 +102,14 @@ def square_unit_axes(ax: Any, axis: ScoreAxis = UNIT) -> ScoreAxis:
     return axis
 
 
-def histogram_strip(ax: Any, histogram: AnyFloatArray) -> Any:
-    """Histogram of scores in a strip between the diagram and its abscissa; on a log scale if a few bars tower.
+def towering(histogram: AnyFloatArray) -> bool:
+    """Whether a few bars would hide the others on a linear scale."""
+    occupied = histogram[histogram > 0]
+    return float(occupied.max()) > TOWERING * float(np.median(occupied))
+
+
+def histogram_strip(ax: Any, histogram: AnyFloatArray, *, log: bool | None = None) -> Any:
+    """Histogram of scores in a strip between the diagram and its abscissa; on a log scale by default if bars tower.
 
     The strip lies inside the axes, whose ordinate reaches below zero for it: so any layout of axes will do.
     """
@@ -115,15 +121,15 @@ def histogram_strip(ax: Any, histogram: AnyFloatArray) -> Any:
     strip.set(xlim=(-MARGIN, 1 + MARGIN), xticks=[], facecolor="none", in_layout=False)
     edges = np.linspace(0, 1, len(histogram) + 1)
     strip.bar(edges[:-1], histogram, width=np.diff(edges), align="edge", color=BARS, edgecolor="white", linewidth=0.4)
-    _scale_counts(strip, histogram[histogram > 0])
+    _scale_counts(strip, histogram[histogram > 0], log=towering(histogram) if log is None else log)
     for side in ("top", "right", "bottom"):
         strip.spines[side].set_visible(False)
     return strip
 
 
-def _scale_counts(strip: Any, occupied: AnyFloatArray) -> None:
+def _scale_counts(strip: Any, occupied: AnyFloatArray, *, log: bool) -> None:
     top = float(occupied.max())
-    if top > TOWERING * float(np.median(occupied)):
+    if log:
         strip.set_yscale("log")
         strip.set_ylim(0.5 * float(occupied.min()), 1.3 * top)
         ticks = {10.0 ** np.ceil(np.log10(occupied.min())), 10.0 ** np.floor(np.log10(top))}

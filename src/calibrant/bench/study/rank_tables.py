@@ -70,7 +70,7 @@ def rank_groups(results: pd.DataFrame, ranking: Ranking) -> tuple[list[Table], l
         rows: list[tuple[object, ...]] = []
         if traits[trait].nunique() < 2:
             if len(ranks) and not (binary and trait == "n_classes"):
-                notes.append(f"no ranks by number of {words}: it is the same on every dataset")
+                notes.append(f"no ranks by number of {words}: all datasets have the same")
         else:
             group = equal_mass_groups(traits[trait].to_numpy(float), count)
             # The rank on one dataset is no average: fewer groups, until each has two of them.

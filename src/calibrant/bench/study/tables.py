@@ -213,14 +213,15 @@ def _given_families(results: pd.DataFrame) -> dict[str, str]:
 
 def _gaps(results: pd.DataFrame, losses: pd.DataFrame) -> list[str]:
     missing = losses.isna().sum()
-    told = []
+    told: dict[str, list[str]] = {}
     for method, count in missing[missing > 0].items():
         rows = results[(results["method"] == method) & (results["status"] != "ok")]
         counts = rows["status"].value_counts().to_dict()
         absent = int(count) - len(rows)
-        parts = [f"{number} {status}" for status, number in counts.items()] + ([f"{absent} absent"] if absent else [])
-        told.append(f"{method} {', '.join(parts)}")
-    return [f"not finished, of {len(losses)} experiments: {'; '.join(told)}"] if told else []
+        parts = [f"{number} {status}" for status, number in counts.items()] + ([f"{absent} not run"] if absent else [])
+        told.setdefault(", ".join(parts), []).append(str(method))
+    gaps = "; ".join(f"{', '.join(names)} ({what})" for what, names in told.items())
+    return [f"not on all {len(losses)} experiments: {gaps}"] if told else []
 
 
 def _infinities(losses: dict[str, pd.DataFrame]) -> list[str]:

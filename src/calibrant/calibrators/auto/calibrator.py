@@ -103,7 +103,7 @@ class AutoCalibrator(AdditiveCalibrator):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators.auto.calibrator import AutoCalibrator
+    >>> from calibrant import AutoCalibrator
     >>> rng = np.random.default_rng(0)
     >>> p = rng.dirichlet(np.ones(3), size=500)
     >>> y = [rng.choice(3, p=row) for row in p ** 2 / (p ** 2).sum(axis=1, keepdims=True)]  # an under-confident model

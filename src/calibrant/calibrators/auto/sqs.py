@@ -74,7 +74,7 @@ class SQSCalibrator(AdditiveCalibrator):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators.auto.sqs import SQSCalibrator
+    >>> from calibrant import SQSCalibrator
     >>> rng = np.random.default_rng(0)
     >>> p = rng.dirichlet(np.ones(3), size=300)
     >>> y = [rng.choice(["a", "b", "c"], p=row) for row in p]

@@ -61,7 +61,7 @@ class BBQCalibrator(BinaryMethod):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators.binary.bbq import BBQCalibrator
+    >>> from calibrant.calibrators import BBQCalibrator
     >>> rng = np.random.default_rng(0)
     >>> P = rng.random(1000)
     >>> calibrator = BBQCalibrator().fit(P, rng.random(1000) < P**2)

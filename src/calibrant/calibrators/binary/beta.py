@@ -46,7 +46,7 @@ class BetaCalibrator(LogisticMethod):
 
     Examples
     --------
-    >>> from calibrant.calibrators.binary.beta import BetaCalibrator
+    >>> from calibrant.calibrators import BetaCalibrator
     >>> calibrator = BetaCalibrator().fit([0.1, 0.2, 0.3, 0.6, 0.7, 0.9], [0, 0, 1, 0, 1, 1])
     >>> bool(calibrator.a_ >= 0 and calibrator.b_ >= 0)
     True

@@ -100,7 +100,7 @@ class HistogramCalibrator(BinaryMethod):
 
     Examples
     --------
-    >>> from calibrant.calibrators.binary.binning import HistogramCalibrator
+    >>> from calibrant.calibrators import HistogramCalibrator
     >>> calibrator = HistogramCalibrator(n_bins=2).fit([0.1, 0.2, 0.6, 0.9], [0, 0, 0, 1])
     >>> calibrator.predict_proba([0.5, 0.6])
     array([[1. , 0. ],

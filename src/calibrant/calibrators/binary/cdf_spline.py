@@ -45,7 +45,7 @@ class CDFSplineCalibrator(BinaryMethod):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators.binary.cdf_spline import CDFSplineCalibrator
+    >>> from calibrant.calibrators import CDFSplineCalibrator
     >>> rng = np.random.default_rng(0)
     >>> P = rng.random(5000)
     >>> calibrator = CDFSplineCalibrator().fit(P, rng.random(5000) < P**2)

@@ -34,7 +34,7 @@ class IsotonicCalibrator(BinaryMethod):
 
     Examples
     --------
-    >>> from calibrant.calibrators.binary.isotonic import IsotonicCalibrator
+    >>> from calibrant.calibrators import IsotonicCalibrator
     >>> calibrator = IsotonicCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     >>> calibrator.predict_proba([0.1, 0.5, 0.9])[:, 1]
     array([0. , 0.5, 1. ])
@@ -76,7 +76,7 @@ class CenteredIsotonicCalibrator(IsotonicCalibrator):
 
     Examples
     --------
-    >>> from calibrant.calibrators.binary.isotonic import CenteredIsotonicCalibrator
+    >>> from calibrant.calibrators import CenteredIsotonicCalibrator
     >>> P = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
     >>> calibrator = CenteredIsotonicCalibrator().fit(P, [0, 1, 0, 0, 1, 0, 1, 1])
     >>> calibrator.thresholds_

@@ -39,7 +39,7 @@ class PlattCalibrator(LogisticMethod):
 
     Examples
     --------
-    >>> from calibrant.calibrators.binary.platt import PlattCalibrator
+    >>> from calibrant.calibrators import PlattCalibrator
     >>> calibrator = PlattCalibrator().fit([0.1, 0.2, 0.6, 0.9], [0, 0, 1, 1])
     >>> calibrator.predict_proba([0.1, 0.9])[:, 1].round(2)
     array([0.24, 0.82])

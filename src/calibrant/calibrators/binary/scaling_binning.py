@@ -52,7 +52,7 @@ class ScalingBinningCalibrator(BinaryMethod):
 
     Examples
     --------
-    >>> from calibrant.calibrators.binary.scaling_binning import ScalingBinningCalibrator
+    >>> from calibrant.calibrators import ScalingBinningCalibrator
     >>> calibrator = ScalingBinningCalibrator(n_bins=2).fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     >>> calibrator.predict_proba([0.1, 0.45, 0.55, 0.9])[:, 1].round(3)
     array([0.257, 0.257, 0.743, 0.743])

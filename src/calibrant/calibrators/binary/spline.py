@@ -68,7 +68,7 @@ class SplineCalibrator(BinaryMethod):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators.binary.spline import SplineCalibrator
+    >>> from calibrant.calibrators import SplineCalibrator
     >>> rng = np.random.default_rng(0)
     >>> P = rng.random(5000)
     >>> calibrator = SplineCalibrator().fit(P, rng.random(5000) < P**2)

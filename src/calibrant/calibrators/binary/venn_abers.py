@@ -40,7 +40,7 @@ class VennAbersCalibrator(BinaryMethod):
 
     Examples
     --------
-    >>> from calibrant.calibrators.binary.venn_abers import VennAbersCalibrator
+    >>> from calibrant.calibrators import VennAbersCalibrator
     >>> calibrator = VennAbersCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
     >>> calibrator.predict_interval([0.5])
     array([[0.33333333, 0.66666667]])

@@ -115,7 +115,7 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators.scaling.dirichlet import DirichletCalibrator
+    >>> from calibrant.calibrators import DirichletCalibrator
     >>> rng = np.random.default_rng(0)
     >>> P = rng.dirichlet(np.ones(3), size=500)
     >>> calibrator = DirichletCalibrator().fit(P, [rng.choice(3, p=row) for row in P])
@@ -186,7 +186,7 @@ class DirichletCVCalibrator(_DirichletMap):
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant.calibrators.scaling.dirichlet import DirichletCVCalibrator
+    >>> from calibrant.calibrators import DirichletCVCalibrator
     >>> rng = np.random.default_rng(0)
     >>> P = rng.dirichlet(np.ones(3), size=500)
     >>> calibrator = DirichletCVCalibrator().fit(P, [rng.choice(3, p=row) for row in P])

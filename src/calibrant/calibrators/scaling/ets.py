@@ -50,7 +50,7 @@ class ETSCalibrator(Calibrator):
 
     Examples
     --------
-    >>> from calibrant.calibrators.scaling.ets import ETSCalibrator
+    >>> from calibrant.calibrators import ETSCalibrator
     >>> p = [[0.9, 0.1]] * 4 + [[0.1, 0.9]] * 4  # claims 0.9, is right 3 times in 4
     >>> calibrator = ETSCalibrator().fit(p, [0, 0, 0, 1, 1, 1, 1, 0])
     >>> calibrator.predict_proba([[0.9, 0.1]]).round(6)

@@ -51,7 +51,7 @@ class GuoTemperatureScalingCalibrator(Calibrator):
 
     Examples
     --------
-    >>> from calibrant.calibrators.scaling.guo import GuoTemperatureScalingCalibrator
+    >>> from calibrant.calibrators import GuoTemperatureScalingCalibrator
     >>> p = [[0.9, 0.1]] * 4 + [[0.1, 0.9]] * 4  # claims 0.9, is right 3 times in 4
     >>> calibrator = GuoTemperatureScalingCalibrator().fit(p, [0, 0, 0, 1, 1, 1, 1, 0])
     >>> round(calibrator.temperature_, 3)  # the optimum is 2
