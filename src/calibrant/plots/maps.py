@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant.docs import describe_parameters
 from calibrant.metrics import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
-from calibrant.plots.style import BLUE, GREY, diverging, new_axes, plain, shorten, square_unit_axes
+from calibrant.plots.style import BLUE, GREY, WHITE_ABOVE, diverging, new_axes, plain, shorten, square_unit_axes
 from calibrant.typing import AnyFloatArray
 
 # Corners of the triangle for the first, second and third class.
@@ -236,7 +236,7 @@ class CorrectionMatrixDisplay:
             return
         for (row, column), value in np.ndenumerate(matrix):
             text = f"{value:+.2f}" if abs(value) >= 0.005 else "0"
-            color = "black" if abs(value) < 0.7 * limit else "white"
+            color = "white" if value > WHITE_ABOVE * limit else "black"
             self.ax_.text(column, row, text, ha="center", va="center", fontsize=max(size, LEGIBLE), color=color)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.metrics.intervals import Estimate
 from calibrant.numerals import number, signed
-from calibrant.plots.style import shorten
+from calibrant.plots.style import WHITE_ABOVE, shorten
 from calibrant.plots.svg import AFTER, BEFORE, FAINT, INK, element, figure, line, marker, round_ticks, text
 from calibrant.typing import AnyFloatArray
 
@@ -87,7 +87,7 @@ def correction_matrix(matrix: AnyFloatArray, names: Sequence[str]) -> str:
                 fill = "#{:02x}{:02x}{:02x}".format(*colours[i, j].tolist())
                 x, y = label + j * cell, label + i * cell
                 parts.append(element("rect", x=x, y=y, width=cell, height=cell, fill=fill, stroke="#fff"))
-                ink = "#fff" if abs(float(matrix[i, j])) / limit > 0.6 else "#1f2933"
+                ink = "#fff" if float(matrix[i, j]) / limit > WHITE_ABOVE else "#1f2933"
                 written = number(float(matrix[i, j]), 2)
                 place = {"text_anchor": "middle", "class_": "cell", "style": f"fill:{ink}"}
                 parts.append(text(x + cell / 2, y + cell / 2 + 3.5, written, **place))

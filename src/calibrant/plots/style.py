@@ -22,6 +22,8 @@ WHITE = "#FFFFFF"
 GREY = "#767676"
 FAINT = "#D5D5D5"
 BARS = "#9AA5AE"
+# Share of the darkest blue above which white is the more legible ink; on vermilion, black always is.
+WHITE_ABOVE = 0.7
 # Bars this many times the median one would hide the others on a linear scale.
 TOWERING = 25.0
 # In units of the diagram, whose side is one.

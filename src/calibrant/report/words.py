@@ -130,7 +130,7 @@ def verdict(
     sentences += [f"A test of calibration gives {p_text(p_value)}.", _gain(gain, saved, log_loss)]
     headline = _of_two(kind, names[1], found) if binary else _of_many(kind, names, found, confidence[1])
     if kind == "rest" and ruled_out[1] > saved.value / 2:
-        headline = "Rules out classes that occur"
+        headline = "The predictions rule out classes that occur"
     bad = saved.low > 0 and saved.value >= BAD * log_loss
     return Verdict("bad" if bad else "fair", headline, tuple(sentences))
 
@@ -285,8 +285,11 @@ def _gain(gain: MethodRow, saved: Estimate, before: float) -> str:
     share = f"{percent(saved.level, 0)} interval"
     relative = 100 * saved.value / before if before > 0 else 0.0
     if saved.low > 0:
+        # A gain that is proven must not read "from 0.017 to 0.017".
+        digits = next((d for d in range(3, 6) if number(before, d) != number(gain.log_loss, d)), 6)
+        losses = f"from {number(before, digits)} to {number(gain.log_loss, digits)}"
         return (
-            f"Calibration with {gain.name} lowers log loss from {number(before, 3)} to {number(gain.log_loss, 3)}, "
+            f"Calibration with {gain.name} lowers log loss {losses}, "
             f"by {number(relative, 1)}% ({share} of the difference {span(saved)}), on rows it was not fitted to."
         )
     if saved.high < 0:
