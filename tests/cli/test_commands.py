@@ -15,6 +15,7 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner, Result
 
 import calibrant
@@ -187,6 +188,7 @@ def test_numpy_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [10, 10**9])
 def test_evaluate_in_memory_and_in_chunks(data: Path, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "MEMORY_CELLS", limit)
+    monkeypatch.setattr(evaluation, "SAMPLE_ROWS", 100)
     monkeypatch.setattr(table_csv, "CSV_BLOCK", 4096)
     arguments = ("evaluate", data, "--label", "animal", "--weight", "w", "--group", "site", "--ci", "--json")
     found = json.loads(ok(*arguments).stdout)
@@ -197,10 +199,16 @@ def test_evaluate_in_memory_and_in_chunks(data: Path, limit: int, monkeypatch: p
     assert metric["value"] == pytest.approx(log_loss(codes, matrix(table), sample_weight=weight))
     assert metric["low"] < metric["value"] < metric["high"]
     assert found["in_chunks"] is (limit == 10)
+    assert 0 <= found["calibration_test"]["p_value"] <= 1
+    exact = roc_auc_score(codes, matrix(table), sample_weight=weight, multi_class="ovr", average="macro")
+    assert found["metrics"]["auroc"]["value"] == pytest.approx(exact, abs=1e-9 if limit > 10 else 0.1)
+    assert ("sampled" in found) is (limit == 10)
     north = table["site"].to_numpy() == "north"
     expected = log_loss(codes[north], matrix(table)[north], sample_weight=weight[north])
     assert found["groups"]["north"]["metrics"]["log_loss"]["value"] == pytest.approx(expected)
-    assert "log_loss" in ok(*arguments[:-1]).stdout
+    shown = ok(*arguments[:-1]).stdout
+    assert "log_loss" in shown
+    assert ("auroc and the test: of a uniform sample of 100 rows" in shown) is (limit == 10)
 
 
 def test_standard_input_and_output(tmp_path: Path, stored: Path, data: Path) -> None:

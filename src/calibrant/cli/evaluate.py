@@ -41,7 +41,8 @@ def evaluate(
 
     Log loss, Brier score, accuracy, AUROC, mean over-confidence (for two classes how much too often the second one is
     predicted), expected and smooth calibration error, and a test of whether the probabilities are calibrated. Files
-    of any size are read in chunks; what needs all rows at once (AUROC, the test) is left out for very large ones.
+    of any size are read in chunks; of very large ones, what needs all rows at once (AUROC, the test) is that of a
+    uniform sample.
     """
     with explained("There is no result"):
         from calibrant.report.evaluation import evaluate_table
@@ -69,6 +70,9 @@ def _as_dict(found: Evaluation) -> dict[str, Any]:
         for name, estimate in found.metrics.items()
     }
     result: dict[str, Any] = {"rows": found.rows, "metrics": metrics, "in_chunks": found.in_chunks}
+    names, n_sampled = found.sampled
+    if n_sampled:
+        result["sampled"] = {"rows": n_sampled, "metrics": [*names, "calibration_test"]}
     if found.test is not None:
         result["calibration_test"] = {"p_value": found.test.p_value, "statistic": found.test.statistic}
     if found.groups:
@@ -88,6 +92,11 @@ def _table(found: Evaluation, level: float | None) -> str:
         p = found.test.p_value
         verdict = "not calibrated" if p < 0.05 else "no evidence of miscalibration" + " overall" * bool(found.groups)
         lines += ["", f"Test of calibration: p = {p:.3g}, {verdict}"]
+    names, n_sampled = found.sampled
+    if n_sampled:
+        lines.append(
+            f"{' and '.join([*names, 'the test'])}: of a uniform sample of {n_sampled:,} rows, all else of all"
+        )
     if found.groups:
         gap = "positive_gap" if "positive_gap" in found.metrics else "confidence_gap"
         shown = ("log_loss", "brier", "accuracy", gap, "ece")

@@ -1,17 +1,19 @@
 """Metrics of a table of predictions, overall and by group, in one reading.
 
 Rows are kept up to a size that leaves memory free, and then all metrics and a test of calibration are computed from
-them. A larger table is taken in chunk by chunk, which leaves out what needs all rows at once. Groups always are.
+them. What is a sum is taken in chunk by chunk from larger tables, and from groups; what needs all rows at once is then
+that of a uniform sample.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from calibrant.calibrators.streaming import Reservoir
 from calibrant.files.tables.columns import ProbabilityColumns
 from calibrant.files.tables.rows import Labelled, RowReader, Rows, as_probabilities
 from calibrant.files.tables.table import TableError
@@ -37,7 +39,10 @@ MOST_GROUPS = 1000
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics of a table; values are `Estimate`s, whose intervals are NaN unless asked for."""
+    """Metrics of a table; values are `Estimate`s, whose intervals are NaN unless asked for.
+
+    `sampled` names the metrics that are, as the test is, of a sample of so many rows only; it is empty if none are.
+    """
 
     rows: int
     classes: tuple[Any, ...]
@@ -46,6 +51,7 @@ class Evaluation:
     test: CalibrationTest | None
     in_chunks: bool
     groups: dict[str, Evaluation] = field(default_factory=dict)
+    sampled: tuple[tuple[str, ...], int] = ((), 0)
 
 
 def metric_names(n_classes: int) -> list[str]:
@@ -98,24 +104,22 @@ def evaluate_table(reader: RowReader, *, level: float | None = None, progress: A
         Wraps the iteration over chunks.
     """
     columns = reader.find()
-    kept: list[tuple[Forecasts, Any]] = []
-    running: dict[str | None, RunningMetrics] | None = None
-    cells = 0
+    running: dict[str | None, RunningMetrics] = {}
+    sample = Reservoir(sample_rows(len(columns.classes)), seed=0)
     for part, group in _parts(progress(reader.read(columns)), reader):
-        cells += part.proba.size
-        kept.append((part, group))
-        if cells > MEMORY_CELLS:
-            running = {} if running is None else running
-            for held, held_group in kept:
-                take_in(running, held, held_group)
-            kept = []
-    if cells == 0:
+        take_in(running, part, group)
+        sample.add([part.proba, part.y, *([] if part.weight is None else [part.weight])])
+    if not sample.seen:
         raise TableError(f"{reader.table.name} has no usable rows")
-    if running is not None:
-        for held, held_group in kept:
-            take_in(running, held, held_group)
-        return _from_chunks(running, columns, level)
-    return _from_memory(kept, columns, level)
+    proba, y, *weight = sample.take()
+    data = Forecasts(proba, y, weight[0] if weight else None, np.arange(proba.shape[1]))
+    found, names = _from_sums(running, columns, level), metric_names(data.n_classes)
+    if data.n_rows == sample.seen:
+        return replace(found, metrics=metrics_in_memory(data, level, names), test=omnibus_test(data), in_chunks=False)
+    whole = [name for name in names if name not in found.metrics]
+    metrics = {**metrics_in_memory(data, level, whole), **found.metrics}
+    metrics = {name: metrics[name] for name in names}
+    return replace(found, metrics=metrics, test=omnibus_test(data), sampled=(tuple(whole), data.n_rows))
 
 
 def _parts(chunks: Iterable[Rows], reader: RowReader) -> Iterator[tuple[Forecasts, Any]]:
@@ -164,7 +168,7 @@ def split_groups(group: Any) -> list[tuple[str, Any]]:
     return [(str(name), rows) for name, rows in zip(found, np.split(order, ends[:-1]))]
 
 
-def _from_chunks(
+def _from_sums(
     running: dict[str | None, RunningMetrics], columns: ProbabilityColumns, level: float | None
 ) -> Evaluation:
     whole = running.pop(None)
@@ -176,28 +180,6 @@ def _from_chunks(
 
     return one(
         whole, {str(name): one(part, {}) for name, part in sorted(running.items(), key=lambda item: str(item[0]))}
-    )
-
-
-def _from_memory(kept: list[tuple[Forecasts, Any]], columns: ProbabilityColumns, level: float | None) -> Evaluation:
-    data = joined([part for part, _ in kept])
-    groups: dict[str, Evaluation] = {}
-    if kept[0][1] is not None:
-        running: dict[str | None, RunningMetrics] = {}
-        take_in(running, data, np.concatenate([group for _, group in kept]))
-        groups = _from_chunks(running, columns, level).groups
-    metrics = metrics_in_memory(data, level, metric_names(data.n_classes))
-    return Evaluation(data.n_rows, columns.classes, columns.names, metrics, omnibus_test(data), False, groups)
-
-
-def joined(parts: list[Forecasts]) -> Forecasts:
-    """Chunks of predictions as one."""
-    weights = [part.weight for part in parts if part.weight is not None]
-    return Forecasts(
-        np.concatenate([part.proba for part in parts]),
-        np.concatenate([part.y for part in parts]),
-        np.concatenate(weights) if weights else None,
-        parts[0].classes,
     )
 
 
