@@ -128,7 +128,7 @@ def _iterate(
     """
     rng = np.random.default_rng(0)  # the same rows for the same data: results repeat bit for bit
     share = _curvature_share(problem, penalty)
-    point, spare = problem.at(theta), None
+    point = problem.at(theta)
     objective = point.loss + penalty.value(theta)
     decrement = np.inf
     # Newton starts near the optimum, where curvature changes little: a preconditioner serves until it needs patience.
@@ -186,8 +186,8 @@ def _iterate(
             t = _tried_on_some(problem.rough, penalty, theta, t * step, t * slope) * t
         while t > SHORTEST:
             moved = theta + t * step
-            trial = problem.at(moved, reuse=spare)
-            spare, value = trial, trial.loss + penalty.value(moved)
+            point = problem.at(moved, reuse=point)  # a second matrix of all rows would be felt
+            value = point.loss + penalty.value(moved)
             # Rounding of the loss is forgiven: at the optimum no step decreases it measurably.
             if value <= objective + ARMIJO * t * slope + problem.precision * abs(objective):
                 break
@@ -199,11 +199,10 @@ def _iterate(
             if damping > LARGEST_DAMPING:
                 break
             damping, preconditioner = more_damping(damping), None
+            point = problem.at(theta, reuse=point)
             continue
         damping = less_damping(damping)
         theta, objective = moved, value
-        # Where some rows tell the curvature there are so many of them that a point too many is felt.
-        point, spare = trial, point if share == 1.0 else None
     return Solution(theta, objective, gap, np.nan if penalty.certifies else decrement, n_iter, converged)
 
 
