@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from calibrant.typing import FloatArray, IntArray
 
@@ -58,8 +59,11 @@ class Point(ABC):
     def hessian(self) -> FloatArray:
         """The dense Hessian, for problems with few parameters: square, in the order of ``theta.ravel()``."""
 
-    def rough_hessian(self) -> FloatArray:
-        """The dense Hessian, or an estimate of it where that is cheaper: for a step from far away."""
+    def rough_hessian(self, every: int | None = None, dtype: DTypeLike | None = None) -> FloatArray:
+        """The dense Hessian, or an estimate of it where that is cheaper: for a step from far away.
+
+        It is that of every n-th row (by default of as many as there are parameters to tell), computed in `dtype`.
+        """
         return self.hessian()
 
     def hessian_of(self, coefficients: IntArray) -> FloatArray:

@@ -272,12 +272,11 @@ class ArrayPoint(Point):
     def hessian(self) -> FloatArray:
         return self._hessian_of_rows(1)
 
-    def rough_hessian(self) -> FloatArray:
-        problem = self.problem
-        enough = problem.n_rows >= _ROUGH * _ROWS_PER_PARAMETER * problem.n_parameters
-        return self._hessian_of_rows(_ROUGH if enough else 1)
+    def rough_hessian(self, every: int | None = None, dtype: DTypeLike | None = None) -> FloatArray:
+        enough = self.problem.n_rows >= _ROUGH * _ROWS_PER_PARAMETER * self.problem.n_parameters
+        return self._hessian_of_rows(every or (_ROUGH if enough else 1), dtype)
 
-    def _hessian_of_rows(self, every: int) -> FloatArray:
+    def _hessian_of_rows(self, every: int, dtype: DTypeLike | None = None) -> FloatArray:
         """The dense Hessian, as every n-th row tells.
 
         With ``a_i = p_i ⊗ f_i`` it is ``blockdiag(Σ_i w_i p_ij f_i f_iᵀ) − Σ_i w_i a_i a_iᵀ``: one symmetric
@@ -290,15 +289,16 @@ class ArrayPoint(Point):
         out, blocks = np.zeros((q * r, q * r)), np.zeros((q, r, q))
         n = -(-problem.n_rows // every)
         at_once = min(max(_HESSIAN_ELEMENTS // (r * q), 256), n)
-        buffer = np.empty((q, r, at_once), dtype=problem.dtype)
+        buffer = np.empty((q, r, at_once), dtype=problem.dtype if dtype is None else dtype)
         for start in range(0, n, at_once):
             rows = slice(start * every, (start + at_once) * every, every)
-            p, shared, own = self.p[first:, rows], problem.shared[:, rows], problem.own[:, first:, rows]
+            parts = self.p[first:, rows], problem.shared[:, rows], problem.own[:, first:, rows]
+            p, shared, own = (part.astype(buffer.dtype, copy=False) for part in parts)
             a = buffer[:, :, : p.shape[1]]
             for feature, product in zip((*shared, *own), a, strict=True):
                 np.multiply(p, feature, out=product)
             if problem.equal_weight is None:
-                root = np.sqrt(problem.row_weight[rows])
+                root = np.sqrt(problem.row_weight[rows]).astype(buffer.dtype, copy=False)
                 a *= root
                 shared, own = shared * root, own * root
             flat = a.reshape(q * r, -1)

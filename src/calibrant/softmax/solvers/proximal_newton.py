@@ -22,6 +22,7 @@ from calibrant.softmax.solvers.damped_newton import (
     less_damping,
     more_damping,
 )
+from calibrant.softmax.solvers.dense_groups import DenseGroupModel
 from calibrant.softmax.solvers.fista import FISTA
 from calibrant.softmax.solvers.group_model import GroupModel
 from calibrant.softmax.solvers.solution import Solution, State, evaluate, judge
@@ -31,6 +32,8 @@ _FISTA_STEPS = 2_000
 #: Beyond this many parameters FISTA may have to finish, and `tol=None` means what it means for it.
 _MANY_PARAMETERS = 2000
 
+#: Up to this many parameters a dense Hessian of grouped ones is cheaper than the products of conjugate gradients.
+_DENSE_GROUPS = 128
 #: Coefficients beyond this are no minimiser of a model but an overflow on its way.
 _LARGEST = 1e30
 
@@ -46,7 +49,7 @@ class ProximalNewton(Solver):
     def minimise(
         self, problem: SoftmaxProblem, penalty: Penalty, *, tol: float, max_iter: int, theta: FloatArray | None = None
     ) -> Solution:
-        model = _model(penalty)
+        model = _model(penalty, problem)
         theta = np.zeros(problem.shape) if theta is None else theta
         state = evaluate(problem, penalty, theta, dense=True)
         before, damping, gained, longest = np.inf, 0.0, np.inf, 1.0
@@ -89,10 +92,11 @@ def _continue(
     return rest
 
 
-def _model(penalty: Penalty) -> Any:
+def _model(penalty: Penalty, problem: SoftmaxProblem) -> Any:
     """What minimises the quadratic model; the compiled one is imported when it is needed."""
     if isinstance(penalty, GroupLasso):
-        return GroupModel(penalty)
+        dense = problem.in_memory and problem.n_parameters <= _DENSE_GROUPS
+        return DenseGroupModel(penalty, problem.n_rows) if dense else GroupModel(penalty)
     from calibrant.softmax.solvers.quadratic_models import SeparableModel
 
     return SeparableModel(penalty)
