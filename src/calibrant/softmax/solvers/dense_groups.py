@@ -18,8 +18,8 @@ from calibrant.typing import FloatArray
 _MOST_ROUNDS = 25
 #: The pull is right to this share of the outer error, and at least to this.
 _ACCURACY, _LEAST_ACCURACY = 0.03, 0.03
-#: A pull changes at most by this factor in a round; a group whose pull grows by it may belong at zero.
-_MOST_CHANGE = 10.0
+#: A pull grows at most by this factor in a round, where its group may belong at zero, and shrinks at most by the other.
+_MOST_GROWTH, _MOST_SHRINKING = 10.0, 1e6
 #: What is added to the diagonal, relative to the largest entry: groups may have no strength.
 _JITTER = 1e-13
 #: A gradient that outweighs the penalty by less does so by rounding.
@@ -125,11 +125,11 @@ class DenseGroupModel:
             better = strengths * inverse
         # Where a group is zero no pull suffices: the equation then has a solution below zero only.
         better[better <= 0.0] = np.inf
-        for g in at[better > _MOST_CHANGE * before]:
+        for g in at[better > _MOST_GROWTH * before]:
             without = np.where(self.groups == g, 0.0, x)
             if self._norms(b - hessian @ without)[g] <= self.strengths[g]:
                 x, alive[g] = without, False
-        pull[at] = np.where(alive[at], np.clip(better, before / _MOST_CHANGE, before * _MOST_CHANGE), _FIXED)
+        pull[at] = np.where(alive[at], np.clip(better, before / _MOST_SHRINKING, before * _MOST_GROWTH), _FIXED)
 
 
 def _factor(hessian: FloatArray, added: FloatArray) -> FloatArray:
