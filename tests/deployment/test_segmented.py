@@ -285,3 +285,26 @@ def test_every_kind_of_prediction_says_what_is_missing_or_too_much(method: str) 
         getattr(without, method)(p, segments=frame)
     with pytest.raises(ValueError, match="needs segments="):
         getattr(SegmentedCalibrator(TS).fit(p, y, segments=frame), method)(p)
+
+
+def test_bins_of_numbers_are_those_of_repeated_rows() -> None:
+    p, y, frame = shifted(60, 2)
+    rng = np.random.default_rng(3)
+    weight = rng.integers(1, 9, 60)
+    rows = np.repeat(np.arange(60), weight)
+    segmented = SegmentedCalibrator(get_calibrator("none"), strength=1.0, trees=False)
+    weighted = segmented.fit(p, y, weight, segments=frame).predict_proba(p, segments=frame)
+    edges = segmented.segment_columns_["age"]
+    repeated = segmented.fit(p[rows], y[rows], segments={name: column[rows] for name, column in frame.items()})
+    np.testing.assert_allclose(edges, repeated.segment_columns_["age"], rtol=1e-12)
+    np.testing.assert_allclose(weighted, repeated.predict_proba(p, segments=frame), atol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
+@pytest.mark.parametrize("n", [1, 2, 4, 5])
+def test_few_copies_of_one_row_leave_the_global_map(n: int) -> None:
+    frame = {"region": np.arange(n) % 3}
+    calibrator = SegmentedCalibrator(TS, n_folds=2, classes=[0, 1])
+    calibrator.fit(np.full((n, 2), 0.5), np.arange(n) % 2, segments=frame)
+    assert not calibrator.intercept_.any()
+    assert "too few of them" in calibrator.summary()

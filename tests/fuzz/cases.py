@@ -68,15 +68,23 @@ def make_case(seed: int) -> Case:
     k = 2 if method in BINARY_ONLY else int(rng.choice([2, 2, 3, 3, 4, 5, 8, 20]))
     n = int(rng.choice([2, 3, 5, 8, 14, 30, 60, 120]))
     kind = str(rng.choice(PREDICTIONS))
-    truth = _predictions(rng, n, k, "ordinary")
-    p = _predictions(rng, n, k, kind)
-    codes = _labels(rng, p if rng.random() < 0.7 else truth, kind)
+    truth = draw_predictions(rng, n, k, "ordinary")
+    p = draw_predictions(rng, n, k, kind)
+    codes = draw_labels(rng, p if rng.random() < 0.7 else truth, kind)
     return Case(
-        seed, method, parameters, kind, p, codes, _names(rng, k), _weights(rng, n), _fresh(rng, k, kind, p.dtype)
+        seed,
+        method,
+        parameters,
+        kind,
+        p,
+        codes,
+        draw_names(rng, k),
+        draw_weights(rng, n),
+        _fresh(rng, k, kind, p.dtype),
     )
 
 
-def _predictions(rng: np.random.Generator, n: int, k: int, kind: str) -> np.ndarray:
+def draw_predictions(rng: np.random.Generator, n: int, k: int, kind: str) -> np.ndarray:
     scale = 40.0 if kind == "extreme" else float(rng.choice([0.5, 2.0, 5.0]))
     z = scale * rng.normal(size=(n, k))
     p = np.exp(z - z.max(axis=1, keepdims=True))
@@ -104,7 +112,7 @@ def _predictions(rng: np.random.Generator, n: int, k: int, kind: str) -> np.ndar
     return p.astype(np.float32) if kind == "float32" else p
 
 
-def _labels(rng: np.random.Generator, p: np.ndarray, kind: str) -> np.ndarray:
+def draw_labels(rng: np.random.Generator, p: np.ndarray, kind: str) -> np.ndarray:
     if kind == "right":
         return p.argmax(axis=1)
     if kind == "wrong":
@@ -113,7 +121,7 @@ def _labels(rng: np.random.Generator, p: np.ndarray, kind: str) -> np.ndarray:
     return np.minimum((p.cumsum(axis=1) < draws).sum(axis=1), p.shape[1] - 1)
 
 
-def _names(rng: np.random.Generator, k: int) -> np.ndarray:
+def draw_names(rng: np.random.Generator, k: int) -> np.ndarray:
     kind = str(rng.choice(LABELS))
     if kind == "boolean" and k == 2:
         return np.array([False, True])
@@ -124,7 +132,7 @@ def _names(rng: np.random.Generator, k: int) -> np.ndarray:
     return 1000 * np.arange(k) ** 3 if kind == "far apart" else np.arange(k)
 
 
-def _weights(rng: np.random.Generator, n: int) -> np.ndarray | None:
+def draw_weights(rng: np.random.Generator, n: int) -> np.ndarray | None:
     kind = str(rng.choice(WEIGHTS))
     if kind == "none":
         return None
@@ -143,5 +151,10 @@ def _weights(rng: np.random.Generator, n: int) -> np.ndarray | None:
 def _fresh(rng: np.random.Generator, k: int, kind: str, dtype: Any) -> np.ndarray:
     """Rows to predict: of the same kind, ordinary ones, certain ones and the uniform one."""
     certain = np.eye(k)[[0, k - 1]]
-    rows = [_predictions(rng, 6, k, kind), _predictions(rng, 6, k, "ordinary"), certain, np.full((1, k), 1.0 / k)]
+    rows = [
+        draw_predictions(rng, 6, k, kind),
+        draw_predictions(rng, 6, k, "ordinary"),
+        certain,
+        np.full((1, k), 1.0 / k),
+    ]
     return np.vstack(rows).astype(dtype)

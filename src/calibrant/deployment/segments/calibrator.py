@@ -30,6 +30,7 @@ from calibrant.deployment.segments.trees import question_steps
 from calibrant.folds import stratified_folds
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.segments import LARGEST, read_segments, segment_numbers
+from calibrant.inputs.weights import total_weight
 from calibrant.metrics.recalibration import resolve_calibrator
 from calibrant.simplex import log_probabilities, softmax
 from calibrant.steps import Join, Step, run, run_from_logs
@@ -166,7 +167,7 @@ class SegmentedCalibrator(BySegment):
     ) -> None:
         prototype = resolve_calibrator(self.calibrator)
         self.calibrator_ = fit_columns(prototype, x, y, weight)
-        self.segment_columns_ = learn_columns(frame)
+        self.segment_columns_ = learn_columns(frame, weight)
         numbers = segment_numbers(frame, inputs_of(self.segment_columns_))
         levels = run([Join(level_steps(self.segment_columns_, 0))], numbers).astype(np.int64)
         self.cells_ = np.unique(levels, axis=0) if self.crossed else np.empty((0, levels.shape[1]), dtype=np.int64)
@@ -176,10 +177,12 @@ class SegmentedCalibrator(BySegment):
         self.strength_, self.duality_gap_ = np.inf, 0.0
         for name in ("gain_", "gain_error_", "errors_", "worst_"):
             self.__dict__.pop(name, None)
-        # Columns that are the same in all rows have nothing to tell segments apart by.
-        if not (levels != levels[0]).any() or len(y) < 2 * self.n_folds:
-            return
         fold = stratified_folds(y, int(self.n_folds), int(self.random_state), x, weight)
+        # Columns that are the same in all rows have nothing to tell segments apart by, and few copies of one row, which
+        # share a fold, leave nothing to judge by.
+        few = total_weight(len(y), weight) < 2 * self.n_folds or not fold.any()
+        if few or not (levels != levels[0]).any():
+            return
         z = np.empty_like(x)
         for part in np.unique(fold):
             others, out = fold != part, fold == part

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.bins import quantiles
 from calibrant.inputs.segments import LARGEST, MISSING, segment_numbers, texts_of
 from calibrant.steps import Columns as PickColumns
 from calibrant.steps import Join, Step, StepFunction, run
@@ -27,8 +28,8 @@ APART = 1e-99
 Columns = dict[str, NDArray[Any]]
 
 
-def learn_columns(frame: Mapping[str, NDArray[Any]]) -> Columns:
-    """The levels of each column.
+def learn_columns(frame: Mapping[str, NDArray[Any]], weight: FloatArray | None = None) -> Columns:
+    """The levels of each column; rows count as often as their `weight` says.
 
     Examples
     --------
@@ -36,7 +37,7 @@ def learn_columns(frame: Mapping[str, NDArray[Any]]) -> Columns:
     [1.9, 3.8, 5.7, 7.6, 9.5, 11.4, 13.3, 15.2, 17.1]
     """
     return {
-        name: _edges(column) if _many_numbers(column) else np.unique(np.array(texts_of(column), dtype=str))
+        name: _edges(column, weight) if _many_numbers(column) else np.unique(np.array(texts_of(column), dtype=str))
         for name, column in frame.items()
     }
 
@@ -107,7 +108,8 @@ def _many_numbers(column: NDArray[Any]) -> bool:
     return int(np.isfinite(different).sum()) > BINS
 
 
-def _edges(column: NDArray[Any]) -> FloatArray:
-    finite = np.clip(column[np.isfinite(column)].astype(np.float64), -LARGEST, LARGEST)
-    edges = np.unique(np.quantile(finite, np.arange(1, BINS) / BINS))
+def _edges(column: NDArray[Any], weight: FloatArray | None) -> FloatArray:
+    known = np.isfinite(column)
+    finite = np.clip(column[known].astype(np.float64), -LARGEST, LARGEST)
+    edges = np.unique(quantiles(finite, None if weight is None else weight[known], np.arange(1, BINS) / BINS))
     return edges[np.diff(edges, prepend=-np.inf) > APART]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from calibrant.bins import quantiles
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.steps import Step, Trees
 from calibrant.steps.features import DEEPEST
@@ -183,13 +184,12 @@ def quantile_borders(x: FloatArray, bins: int, weight: FloatArray | None = None)
     """
     borders = np.full((len(x), bins - 1), np.inf)
     n_bins = np.ones(len(x), dtype=np.int64)
-    order, shares = np.argsort(x, axis=1, kind="stable"), np.linspace(0.0, 1.0, bins + 1)[1:-1]
-    all_ordered = np.take_along_axis(x, order, axis=1)
+    all_ordered, shares = np.sort(x, axis=1), np.linspace(0.0, 1.0, bins + 1)[1:-1]
     if weight is None:
-        quantiles = np.quantile(all_ordered, shares, axis=1)
+        places = np.quantile(all_ordered, shares, axis=1).T
     else:
-        quantiles = np.stack([_quantiles(row, weight[o], shares) for row, o in zip(all_ordered, order)], axis=1)
-    for f, (ordered, cuts) in enumerate(zip(all_ordered, quantiles.T, strict=True)):
+        places = np.array([quantiles(row, weight, shares) for row in x])
+    for f, (ordered, cuts) in enumerate(zip(all_ordered, places, strict=True)):
         gaps = np.flatnonzero(np.diff(ordered) > _GAP)
         after = np.searchsorted(ordered[gaps + 1], cuts, side="right")  # the first gap that ends beyond the cut
         gaps = gaps[np.unique(after[after < len(gaps)])]
@@ -197,24 +197,6 @@ def quantile_borders(x: FloatArray, bins: int, weight: FloatArray | None = None)
         borders[f, : len(cuts)] = cuts
         n_bins[f] = len(cuts) + 1
     return borders, n_bins
-
-
-def _quantiles(ordered: FloatArray, weight: FloatArray, shares: FloatArray) -> FloatArray:
-    """Quantiles of ascending values as if each were there as often as its weight says.
-
-    Examples
-    --------
-    >>> _quantiles(np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 1.0]), np.array([0.5, 0.75]))
-    array([2. , 2.5])
-    >>> np.quantile([1.0, 2.0, 2.0, 4.0], [0.5, 0.75])
-    array([2. , 2.5])
-    """
-    ends = np.cumsum(weight)
-    place = shares * max(ends[-1] - 1.0, 0.0)
-    whole = np.floor(place)
-    last = len(ordered) - 1
-    below, above = (ordered[np.minimum(np.searchsorted(ends, at, side="right"), last)] for at in (whole, whole + 1.0))
-    return np.asarray(below + (place - whole) * (above - below))
 
 
 def choose_pairs(n_columns: int, most: int, seed: int) -> IntArray:
