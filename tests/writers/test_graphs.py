@@ -10,9 +10,24 @@ import pytest
 
 import calibrant
 from calibrant import runtime
-from calibrant.steps import Columns, Complement, Line, Linear, Log, Normalize, OneVsRest, Softmax, Trees
+from calibrant.steps import (
+    Clip,
+    Columns,
+    Complement,
+    Line,
+    Linear,
+    Log,
+    LogOdds,
+    Normalize,
+    OneVsRest,
+    Scale,
+    Sigmoid,
+    Softmax,
+    Trees,
+)
 from calibrant.writers.exporting import export_with_proof
 from tests.needs import needs
+from tests.samples import confused
 from tests.steps.maps import CASES, fitted
 from tests.writers.test_source import HOSTILE, boosted
 
@@ -103,6 +118,40 @@ def test_sums_have_the_order_of_the_definition_where_the_last_bit_matters(target
     module = import_module({"onnx": "calibrant.writers.onnx_graph", "torch": "calibrant.writers.torch_module"}[target])
     found = module.run(module.write(map_), map_, rows)
     np.testing.assert_allclose(found, map_.predict_proba(rows), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("common", [0, 1, 2])
+def test_parts_that_are_alike_only_at_first(common):
+    needs("onnx")
+    from calibrant.writers.onnx_graph import write
+
+    second, rng = Columns(np.array([1])), np.random.default_rng(common)
+
+    def line(points):
+        return Line(np.sort(rng.random(points)), np.sort(rng.random(points)), extend=True)
+
+    alike = [[second], [second, line(3)], [second, line(40)]]
+    ends = [[Clip(0.1, 0.8), Complement()], [Complement()], [Scale(0.5, 0.2), Complement()]]
+    if common == 0:
+        alike = [[second], [Columns(np.array([0]))], [LogOdds(), Sigmoid(), second]]
+    if common == 2:
+        alike[0] = [second, line(2)]
+    parts = tuple([*first, *last] for first, last in zip(alike, ends))
+    map_ = runtime.Map(list("abc"), [OneVsRest(parts), Clip(0.0, 1.0), Normalize()])
+    rows = rng.dirichlet(np.ones(3), size=50)
+    np.testing.assert_allclose(predict(write(map_), rows), map_.predict_proba(rows), rtol=0, atol=1e-14)
+    assert predict(write(map_), rows[:0]).shape == (0, 3)
+
+
+def test_a_class_more_is_few_nodes_more():
+    # ONNX Runtime loads a graph in a time that grows with the square of its nodes.
+    nodes = {}
+    for k in (3, 23):
+        p, y = confused(400, k)
+        for name in ("spline", "isotonic", "beta", "platt"):
+            nodes[name, k] = len(calibrant.export(calibrant.get_calibrator(name).fit(p, y), to="onnx").graph.node)
+    for name, most in (("spline", 14), ("isotonic", 14), ("beta", 0), ("platt", 0)):
+        assert nodes[name, 23] - nodes[name, 3] <= 20 * most, name
 
 
 def test_onnx_of_hostile_names_and_reordered_columns():

@@ -16,11 +16,11 @@ from calibrant import steps as s
 from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.optional import require
 from calibrant.runtime import Map
-from calibrant.simplex import LOG_FLOOR
 from calibrant.steps.branches import TIE
 from calibrant.steps.decisions import decides
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import NotSupportedError, check_precision, pieces
+from calibrant.writers.onnx_alongside import leading_steps, run_alongside
 from calibrant.writers.onnx_nodes import IR_VERSION, OPSET, Nodes, code
 from calibrant.writers.source import Segments, facts
 from calibrant.writers.tools import MissingRuntimeError
@@ -50,8 +50,7 @@ class Graph(Nodes):
 
     @step.register
     def _(self, step: s.Log, x: str, width: int) -> str:
-        # The floor comes first: the logarithm of zero would be -inf, which some runtimes handle slowly.
-        return self.op("Max", self.op("Log", self.op("Max", x, self.const(self.floor()))), self.const(LOG_FLOOR))
+        return self.log(x)
 
     @step.register
     def _(self, step: s.Clip, x: str, width: int) -> str:
@@ -103,12 +102,7 @@ class Graph(Nodes):
 
     @step.register
     def _(self, step: s.Sigmoid, x: str, width: int) -> str:
-        small = self.op("Exp", self.op("Neg", self.op("Abs", x)))
-        lesser = self.op("Div", small, self.op("Add", small, self.const(1.0)))
-        greater = self.op("Sub", self.const(1.0), lesser)
-        positive = self.op("GreaterOrEqual", x, self.const(0.0))
-        sides = (self.op("Where", positive, lesser, greater), self.op("Where", positive, greater, lesser))
-        return self.join(*sides)
+        return self.join(*self.sides(x))
 
     @step.register
     def _(self, step: s.Complement, x: str, width: int) -> str:
@@ -177,16 +171,9 @@ class Graph(Nodes):
     @step.register(s.Spline)
     def _(self, step: Any, x: str, width: int) -> str:
         edges, origins, coefficients = pieces(step)
-        piece = self.search(x, edges)
-
-        def of_piece(values: FloatArray) -> str:  # several times faster than Gather
-            return self.op("GatherElements", self.const(values), piece, axis=0)
-
-        t = self.op("Sub", self.flat(x), of_piece(origins))
-        out = of_piece(coefficients[:, -1])
-        for d in range(coefficients.shape[1] - 2, -1, -1):
-            out = self.op("Add", self.op("Mul", out, t), of_piece(coefficients[:, d]))
-        return self.op("Reshape", out, self.index([-1, 1]))
+        flat = self.flat(x)
+        piece = self.op("Cast", self.below(flat, edges), to=7)
+        return self.op("Reshape", self.polynomial(flat, piece, origins, coefficients), self.index([-1, 1]))
 
     @step.register
     def _(self, step: s.Sum, x: str, width: int) -> str:
@@ -221,10 +208,15 @@ class Graph(Nodes):
         others = self.sum(self.op("Where", is_top, self.const(0.0), x))
         rest = self.op("Where", is_top, others, self.op("Sub", self.op("Add", others, largest), x))
         rest = self.op("Max", rest, self.const(self.floor()))
+        columns, alike = [rest, x], leading_steps(step.parts)
+        for level in zip(*(part[:alike] for part in step.parts)):
+            columns = run_alongside(self, level, columns)
+        if all(len(part) == alike for part in step.parts):
+            return columns[1]
         out = []
         for j, part in enumerate(step.parts):
-            two = self.join(self.column(rest, j), self.column(x, j))
-            out.append(self.column(self.run(part, two, 2), 1))
+            own = self.join(*(self.column(matrix, j) for matrix in columns))
+            out.append(self.column(self.run(part[alike:], own, len(columns)), 1))
         return self.join(*out)
 
     @step.register

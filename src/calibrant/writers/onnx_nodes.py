@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.optional import require
-from calibrant.simplex import FLOOR
+from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.typing import FloatArray
 
 OPSET = 17
@@ -119,27 +119,49 @@ class Nodes:
         """The least probability; single precision has no smaller normal number."""
         return FLOOR if self.dtype == np.float64 else float(np.finfo(np.float32).tiny)
 
-    def search(self, x: str, edges: FloatArray) -> str:
-        """How many of ascending `edges` are below each number of a column, as whole numbers without a second axis."""
-        return self.op("Cast", self._below(x, self.flat(x), edges), to=7)
+    def log(self, x: str) -> str:
+        """The logarithm, as the step of this name has it."""
+        # The floor comes first: the logarithm of zero would be -inf, which some runtimes handle slowly.
+        return self.op("Max", self.op("Log", self.op("Max", x, self.const(self.floor()))), self.const(LOG_FLOOR))
+
+    def sides(self, x: str) -> tuple[str, str]:
+        """1 / (1 + exp x) and 1 / (1 + exp(-x))."""
+        small = self.op("Exp", self.op("Neg", self.op("Abs", x)))
+        lesser = self.op("Div", small, self.op("Add", small, self.const(1.0)))
+        greater = self.op("Sub", self.const(1.0), lesser)
+        positive = self.op("GreaterOrEqual", x, self.const(0.0))
+        return self.op("Where", positive, lesser, greater), self.op("Where", positive, greater, lesser)
+
+    def polynomial(self, x: str, piece: str, origins: FloatArray, coefficients: FloatArray) -> str:
+        """The polynomials of each number's piece, of numbers and whole numbers without a second axis."""
+
+        def of_piece(values: FloatArray) -> str:  # several times faster than Gather
+            return self.op("GatherElements", self.const(values), piece, axis=0)
+
+        t = self.op("Sub", x, of_piece(origins))
+        out = of_piece(coefficients[:, -1])
+        for d in range(coefficients.shape[1] - 2, -1, -1):
+            out = self.op("Add", self.op("Mul", out, t), of_piece(coefficients[:, d]))
+        return out
 
     def flat(self, x: str) -> str:
         """A column without its second axis."""
         return self.op("Reshape", x, self.index([-1]))
 
-    def _below(self, x: str, flat: str, edges: FloatArray) -> str:
-        """`search`, as single precision numbers: in which block, and where in that.
+    def below(self, x: str, edges: FloatArray) -> str:
+        """How many of ascending `edges` are below each number, in single precision: in which block, and where in that.
 
-        Of `flat`, the column without its second axis, all rows are compared with one point after the other: programs
-        are fast along the last axis.
+        Of `x`, which has no second axis, all numbers are compared with one point after the other: programs are fast
+        along the last axis.
         """
         if len(edges) <= _AT_ONCE:
-            return self._count(flat, self.const(edges[:, None]), 0)
+            return self._count(x, self.const(edges[:, None]), 0)
         padded = np.full(-(-len(edges) // _BLOCK) * _BLOCK, np.inf)
         padded[: len(edges)] = edges
         blocks = padded.reshape(-1, _BLOCK)
-        block = self._below(x, flat, blocks[:-1, -1])
-        inner = self._count(x, self.op("Gather", self.const(blocks), self.op("Cast", block, to=7), axis=0), 1)
+        block = self.below(x, blocks[:-1, -1])
+        own = self.op("Gather", self.const(blocks), self.op("Cast", block, to=7), axis=0)
+        inner = self._count(self.op("Reshape", x, self.index([-1, 1])), own, 1)
         return self.op("Add", self.op("Mul", block, self.const(float(_BLOCK), np.float32)), inner)
 
     def _count(self, x: str, edges: str, axis: int) -> str:

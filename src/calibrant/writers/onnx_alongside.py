@@ -1,0 +1,112 @@
+"""The maps of one-vs-rest in ONNX, all classes at once.
+
+A part for each class of its own is thousands of nodes for a hundred classes, and ONNX Runtime needs seconds to load
+them: its time grows with their square. Parts are alike up to their numbers, so that a step of all of them is one of
+matrices: each column of the row that a part works on becomes a matrix (n, k) with a column for each class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calibrant import steps as s
+from calibrant.steps.lines import pieces
+from calibrant.typing import FloatArray
+from calibrant.writers.onnx_nodes import Nodes
+
+#: The columns of the rows that parts work on, each of all classes.
+Matrices = list[str]
+
+
+def leading_steps(parts: Sequence[s.Steps]) -> int:
+    """How many steps from the first on are alike in all parts up to their numbers, and of a kind written here."""
+    alike = [len(set(map(_form, level))) == 1 and type(level[0]) in _WRITERS for level in zip(*parts)]
+    return alike.index(False) if False in alike else len(alike)
+
+
+def _form(step: s.Step) -> tuple[Any, ...]:
+    """What steps have in common that can be written as one."""
+    if isinstance(step, s.Columns):
+        return (s.Columns, *step.index.tolist())
+    return (s.Linear, *step.matrix.shape) if isinstance(step, s.Linear) else (type(step),)
+
+
+def run_alongside(graph: Nodes, level: Sequence[Any], x: Matrices) -> Matrices:
+    """One step of every part."""
+    return _WRITERS[type(level[0])](graph, level, x)
+
+
+def _log(graph: Nodes, level: Sequence[s.Log], x: Matrices) -> Matrices:
+    return [graph.log(matrix) for matrix in x]
+
+
+def _clip(graph: Nodes, level: Sequence[s.Clip], x: Matrices) -> Matrices:
+    low, high = (graph.const([getattr(step, name) for step in level]) for name in ("low", "high"))
+    return [graph.op("Min", graph.op("Max", matrix, low), high) for matrix in x]
+
+
+def _scale(graph: Nodes, level: Sequence[s.Scale], x: Matrices) -> Matrices:
+    factor, shift = (
+        np.array([np.broadcast_to(getattr(step, name), len(x)) for step in level]) for name in ("factor", "shift")
+    )
+    return [graph.op("Add", graph.times(matrix, factor[:, c]), graph.const(shift[:, c])) for c, matrix in enumerate(x)]
+
+
+def _columns(graph: Nodes, level: Sequence[s.Columns], x: Matrices) -> Matrices:
+    return [x[int(j)] for j in level[0].index]
+
+
+def _log_odds(graph: Nodes, level: Sequence[s.LogOdds], x: Matrices) -> Matrices:
+    return [graph.op("Sub", x[1], x[0])]
+
+
+def _linear(graph: Nodes, level: Sequence[s.Linear], x: Matrices) -> Matrices:
+    matrix = np.array([step.matrix for step in level])
+    shift = np.array([np.broadcast_to(step.shift, matrix.shape[2]) for step in level])
+    out = []
+    for m in range(matrix.shape[2]):
+        total = graph.const(shift[:, m])
+        for c, column in enumerate(x):
+            total = graph.op("Add", total, graph.times(column, matrix[:, c, m]))
+        out.append(total)
+    return out
+
+
+def _sigmoid(graph: Nodes, level: Sequence[s.Sigmoid], x: Matrices) -> Matrices:
+    return list(graph.sides(x[0]))
+
+
+def _complement(graph: Nodes, level: Sequence[s.Complement], x: Matrices) -> Matrices:
+    return [graph.op("Sub", graph.const(1.0), x[0]), x[0]]
+
+
+def _pieces(graph: Nodes, level: Sequence[Any], x: Matrices) -> Matrices:
+    """Functions given by points: each class has its own, their pieces are numbered through."""
+    found = [pieces(step) for step in level]
+    by_class = graph.op("Transpose", x[0], perm=[1, 0])
+    shape = graph.index([len(level), -1])
+    counts = [graph.below(graph.op("Gather", by_class, graph.index(j), axis=0), found[j][0]) for j in range(len(level))]
+    first = np.cumsum([0, *(len(origins) for _, origins, _ in found[:-1])])
+    place = graph.op("Cast", graph.op("Reshape", graph.op("Concat", *counts, axis=0), shape), to=7)
+    place = graph.flat(graph.op("Add", place, graph.index(first[:, None])))
+    origins: FloatArray = np.concatenate([part for _, part, _ in found])
+    out = graph.polynomial(graph.flat(by_class), place, origins, np.concatenate([part for *_, part in found]))
+    return [graph.op("Transpose", graph.op("Reshape", out, shape), perm=[1, 0])]
+
+
+_WRITERS: dict[type[s.Step], Callable[[Nodes, Sequence[Any], Matrices], Matrices]] = {
+    s.Log: _log,
+    s.Clip: _clip,
+    s.Scale: _scale,
+    s.Columns: _columns,
+    s.LogOdds: _log_odds,
+    s.Linear: _linear,
+    s.Sigmoid: _sigmoid,
+    s.Complement: _complement,
+    s.StepFunction: _pieces,
+    s.Line: _pieces,
+    s.Spline: _pieces,
+}
