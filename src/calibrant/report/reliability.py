@@ -56,17 +56,20 @@ def class_rows(
         for label in worst_classes(was):
             was[label] = corp_curve(first.y, first.proba, label=label, **_given(first, level))
 
-    total = before[1].total
+    observed, total = before[1].observed, before[1].total
 
     def counted(frequencies: ClassFrequencies, column: int) -> Count:
-        # Rows that were calibrated may be a sample of those that were counted.
-        expected = frequencies.expected / frequencies.total * total
-        return Count(*(float(part[column]) for part in (expected, frequencies.ratio, frequencies.p_value)))
+        # Rows that were calibrated may be a sample of those that were counted: how many of its rows have the class is
+        # chance, to which the calibrator is fitted as well.
+        here = float(frequencies.observed[column])
+        rows_for_each = observed[column] / here if here > 0 else total / frequencies.total
+        parts = frequencies.expected * rows_for_each, frequencies.ratio, frequencies.p_value
+        return Count(*(float(part[column]) for part in parts))
 
     return [
         ClassRow(
             name,
-            float(before[1].observed[column]),
+            float(observed[column]),
             total,
             counted(before[1], column),
             counted(after[1], column),

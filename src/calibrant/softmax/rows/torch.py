@@ -167,24 +167,19 @@ class TorchProblem(SoftmaxProblem):
         loss = torch.zeros((), dtype=self.wide, device=self.offset.device)
         for rows in self.blocks():
             z = self.logits(values, rows) if moves else self.offset[rows]
-            lead = self._lead(z, rows)
             torch.softmax(z, 1, out=p[rows])
-            loss += self.share[rows] @ _losses(p[rows], lead).to(self.wide)
+            loss += self.share[rows] @ _losses(z, p[rows], self.y[rows, None]).to(self.wide)
         return TorchPoint(self, p, float(loss))
-
-    def _lead(self, z: Tensor, rows: slice) -> Tensor:
-        """By how much the largest of the logits is above that of the label, in these rows."""
-        return z.amax(1).sub_(z.gather(1, self.y[rows, None])[:, 0])
 
     def scaled(self, alpha: float) -> tuple[float, float, float]:
         """Mean log loss at `alpha` > 0 times the offset, and its first two derivatives in `alpha`."""
         sums = torch.zeros(3, dtype=self.wide, device=self.offset.device)
         for rows in self.blocks():
             x, y, share = self.offset[rows], self.y[rows, None], self.share[rows]
-            p = alpha * x
-            lead, label = self._lead(p, rows), x.gather(1, y)[:, 0].to(self.wide)
-            torch.softmax(p, 1, out=p)
-            loss, mean = _losses(p, lead).to(self.wide), torch.linalg.vecdot(p, x).to(self.wide)
+            z = alpha * x
+            p = torch.softmax(z, 1)
+            loss, label = _losses(z, p, y).to(self.wide), x.gather(1, y)[:, 0].to(self.wide)
+            mean = torch.linalg.vecdot(p, x).to(self.wide)
             # Where one probability is near one, its logarithm, the mean, is near zero: little cancels.
             second = torch.linalg.vecdot(p.mul_(x), x).to(self.wide) - mean**2
             sums += torch.stack([share @ loss, share @ (mean - label), share @ second])
@@ -207,12 +202,12 @@ class TorchProblem(SoftmaxProblem):
         return narrow
 
 
-def _losses(p: Tensor, lead: Tensor) -> Tensor:
-    """Log losses of rows from probabilities and the lead of the largest logit over the label's.
-
-    The largest probability is never tiny, so that no exponentials have to be summed again for their logarithm.
-    """
-    return lead - p.amax(1).log_()
+def _losses(z: Tensor, p: Tensor, y: Tensor) -> Tensor:
+    """Log losses of rows with logits `z`, probabilities `p` and labels `y` (n, 1); no exponential is taken again."""
+    chosen = p.gather(1, y)[:, 0]
+    if bool((chosen < torch.finfo(p.dtype).tiny).any()):  # a label that was ruled out; the largest is never tiny
+        return z.amax(1) - z.gather(1, y)[:, 0] - p.amax(1).log_()
+    return chosen.log_().neg_()
 
 
 class TorchPoint(Point):
