@@ -21,6 +21,18 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
+def class_text(name: object) -> str:
+    """A class in a sentence: one that is called by a number needs a word before it.
+
+    Examples
+    --------
+    >>> class_text("fraud"), class_text(1)
+    ('fraud', 'class 1')
+    """
+    text = str(name)
+    return text if any(letter.isalpha() for letter in text) else f"class {text}"
+
+
 def signed(value: float, digits: int = 4) -> str:
     """A difference for a table.
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.inputs.sources import NamedColumns
-from calibrant.numerals import count, percent
+from calibrant.numerals import class_text, count, percent
 from calibrant.typing import FloatArray
 
 #: Predictions of which the summary says what becomes of them.
@@ -35,8 +35,8 @@ class Summary:
         >>> from calibrant import get_calibrator
         >>> calibrator = get_calibrator("isotonic").fit([0.01, 0.2, 0.7, 0.6, 0.9, 0.99], [0, 1, 0, 1, 1, 0])
         >>> print(calibrator.summary())
-        IsotonicCalibrator, fitted to 6 rows: 3 of 0, 3 of 1.
-        A probability of 1% for 1 becomes 0.0%, 10% becomes 28.4%, 50% becomes 60.0%, 90% becomes 60.0%.
+        IsotonicCalibrator, fitted to 6 rows: 3 of class 0, 3 of class 1.
+        A probability of 1% for class 1 becomes 0.0%, 10% becomes 28.4%, 50% becomes 60.0%, 90% becomes 60.0%.
         """
         check_is_fitted(self, "classes_")
         lines = [_rows(self)]
@@ -54,7 +54,7 @@ def temperature_sentence(calibrator: Any) -> str:
         found = "too extreme" if binary else "over-confident"
     else:
         found = "too timid" if binary else "under-confident"
-    who = f"The probabilities of {calibrator.classes_[1]} were" if binary else "The model was"
+    who = f"The probabilities of {class_text(calibrator.classes_[1])} were" if binary else "The model was"
     text = f"{who} {found} overall (inverse temperature {alpha:.3g}, 1 is right)"
     mixed = float(getattr(calibrator, "input_smoothing_", 0.0))
     if mixed > 0.0:
@@ -69,7 +69,7 @@ def sampled(calibrator: Any) -> str:
 
 
 def _rows(calibrator: Any) -> str:
-    name, labels = type(calibrator).__name__, calibrator.classes_.tolist()
+    name, labels = type(calibrator).__name__, [class_text(label) for label in calibrator.classes_.tolist()]
     counts = getattr(calibrator, "class_counts_", None)
     if counts is None:
         # A calibrator of version 0.1.0 did not count.
@@ -103,7 +103,7 @@ def mapped(calibrator: Any, proba: FloatArray) -> FloatArray:
 
 
 def _effect(calibrator: Any) -> str:
-    labels = calibrator.classes_.tolist()
+    labels = [class_text(label) for label in calibrator.classes_.tolist()]
     k = len(labels)
     if k == 2:
         said = np.array(SHOWN)

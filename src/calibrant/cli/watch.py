@@ -78,7 +78,8 @@ def watch(
         read = partial(read_for, fitted, probs=probs, decimal=decimal, on_error=on_error)
         if Path(state).exists():
             if any(given is not None for given in (alpha, tolerance, reference)):
-                raise CommandError(f"{state} goes on with the --alpha, --tolerance and --reference it began with")
+                began = "the --alpha, --tolerance and --reference it began with"
+                raise CommandError(f"{state} goes on with {began}: leave these options out")
             monitor = load_monitor(state, fitted)
         else:
             then = None if reference is None else read(reference)

@@ -25,7 +25,8 @@ from calibrant.plots.svg import (
     turned,
 )
 
-WIDTH, HEIGHT, LEFT, TOP = 560.0, 200.0, 76.0, 14.0
+# Small enough for a phone to show the letters.
+WIDTH, HEIGHT, LEFT, TOP = 380.0, 180.0, 56.0, 14.0
 
 
 def evidence(records: Sequence[Record], alpha: float) -> str:
@@ -33,7 +34,7 @@ def evidence(records: Sequence[Record], alpha: float) -> str:
     places = np.cumsum([record.labelled for record in records])
     values = [record.log_evidence / math.log(10.0) for record in records]
     limit = -math.log10(alpha)
-    low, high = min(-1.0, *values), max(limit + 0.5, *values)
+    low, high = min(-1.0, *values), max(limit, *values) + 0.5
     ticks = [float(tick) for tick in range(math.ceil(low), math.floor(high) + 1)]
     ticks = ticks[:: max(1, math.ceil(len(ticks) / 6))]
     parts, at = _axes(

@@ -23,6 +23,7 @@ from calibrant.metrics.running import RunningMetrics, Sums
 from calibrant.metrics.slope import Miscalibration, separate
 from calibrant.metrics.sums import summed_mean
 from calibrant.metrics.views import single_view
+from calibrant.numerals import class_text
 from calibrant.report.comparison import choose, compare, cross_validate, default_methods, n_folds, paired_intervals
 from calibrant.report.correction import corrections
 from calibrant.report.data import GroupRow, MetricRow, Parts, Report
@@ -30,7 +31,7 @@ from calibrant.report.evaluation import metrics_in_memory, omnibus_test, split_g
 from calibrant.report.learning import learning
 from calibrant.report.reliability import class_rows, views
 from calibrant.report.whole import GroupSums, Whole, ruled_out
-from calibrant.report.words import ALPHA, class_text, next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
+from calibrant.report.words import ALPHA, next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
 from calibrant.threads import limited
 
 METRICS = {
@@ -186,7 +187,7 @@ def _metric_rows(
     slopes = [part.fitted_slope for part in found]
     rows.insert(3, MetricRow("calibration_slope", "Slope: below 1 too extreme, above too timid", "near 1", *slopes))
     if before.n_classes == 2:
-        title = f"Predicted minus observed share of {names[1]}"
+        title = f"Predicted minus observed share of {class_text(names[1])}"
         gap = _gap(before, level) if whole is None else whole.metrics["positive_gap"]
         rows.insert(3, MetricRow("positive_gap", title, "near 0", gap, _gap(after, level)))
     return rows

@@ -23,6 +23,8 @@ from calibrant.report.side_by_side import compared
 from calibrant.report.words import ALPHA, p_text
 
 TEMPLATES = Path(__file__).parent / "templates"
+#: How numbers and classes are written.
+FILTERS = ("number", "signed", "percent", "span", "count", "excess", "class_text")
 #: Single corrections that are listed.
 LISTED = 8
 
@@ -60,7 +62,7 @@ def fill(template: str, **values: Any) -> str:
     )
     environment.filters.update(
         p=p_text,
-        **{name: getattr(numerals, name) for name in ("number", "signed", "percent", "span", "count", "excess")},
+        **{name: getattr(numerals, name) for name in FILTERS},
     )
     style = as_markup({"style": [(TEMPLATES / "style.css").read_text(encoding="utf-8")]})["style"][0]
     return str(environment.get_template(template).render(style=style, **values))
@@ -68,7 +70,7 @@ def fill(template: str, **values: Any) -> str:
 
 def _figures(report: Report) -> dict[str, list[str]]:
     binary = len(report.classes) == 2
-    kind = f"of {report.classes[1]}" if binary else "of the predicted class"
+    kind = f"of {numerals.class_text(report.classes[1])}" if binary else "of the predicted class"
     before, after = report.reliability_before, report.reliability_after
     worst = sorted(report.class_rows, key=lambda row: -row.curve_before.brier.miscalibration)[:PANELS]
     gains = {row.name: row.gain_log_loss for row in report.methods if row.gain_log_loss is not None}

@@ -17,7 +17,7 @@ from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.slope import Miscalibration
-from calibrant.numerals import count, excess, number, percent, signed, span
+from calibrant.numerals import class_text, count, excess, number, percent, signed, span
 from calibrant.report.data import GroupRow, Learning, MethodRow, Step, Verdict
 from calibrant.simplex import LOSS_FLOOR
 
@@ -45,17 +45,6 @@ def p_text(p: float) -> str:
     ('p = 0.001', 'p = 0.23', 'p < 0.001')
     """
     return f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
-
-
-def class_text(name: str) -> str:
-    """A class in a sentence: one that is called by a number needs a word before it.
-
-    Examples
-    --------
-    >>> class_text("fraud"), class_text("1")
-    ('fraud', 'class 1')
-    """
-    return name if any(letter.isalpha() for letter in name) else f"class {name}"
 
 
 def verdict(

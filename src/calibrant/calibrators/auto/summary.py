@@ -9,7 +9,7 @@ from scipy.special import rel_entr
 
 from calibrant.calibrators.auto.means import classes_off
 from calibrant.calibrators.summary import sampled, temperature_sentence
-from calibrant.numerals import count, excess, percent
+from calibrant.numerals import class_text, count, excess, percent
 
 if TYPE_CHECKING:
     from calibrant.calibrators.auto.calibrator import AutoCalibrator
@@ -66,11 +66,12 @@ def _classes(auto: AutoCalibrator, off: list[int]) -> str:
         ratio = said / seen
     if len(auto.classes_) == 2:
         return (
-            f"The model predicted {percent(said[1])} for {auto.classes_[1]}, and {percent(seen[1])} occurred: "
-            f"{excess(ratio[1])}."
+            f"The model predicted {percent(said[1])} for {class_text(auto.classes_[1])}, and {percent(seen[1])} "
+            f"occurred: {excess(ratio[1])}."
         )
     parts = [
-        f"{auto.classes_[j]} ({percent(said[j])} predicted, {percent(seen[j])} occurred: {excess(ratio[j])})"
+        f"{class_text(auto.classes_[j])} ({percent(said[j])} predicted, {percent(seen[j])} occurred: "
+        f"{excess(ratio[j])})"
         for j in off[:_MOST_CLASSES]
     ]
     return f"Predicted too often or too rarely: {_and_more(parts, len(off))}."
@@ -96,12 +97,14 @@ def _means(auto: AutoCalibrator) -> list[str]:
     factors = auto.input_factors_ * auto.class_factors_
     if len(factors) == 2:
         ratio = factors[1] / factors[0]
-        line = f"The odds of {auto.classes_[1]} were multiplied by {ratio:.3g} so that mean predictions match."
+        line = (
+            f"The odds of {class_text(auto.classes_[1])} were multiplied by {ratio:.3g} so that mean predictions match."
+        )
         return [line] if abs(ratio - 1.0) >= _NOTED else []
     changed = [int(j) for j in np.argsort(-np.abs(np.log(factors))) if abs(factors[j] - 1.0) >= _NOTED]
     if not changed:
         return []
-    parts = [f"{auto.classes_[j]} times {factors[j]:.3g}" for j in changed[:_MOST_CLASSES]]
+    parts = [f"{class_text(auto.classes_[j])} times {factors[j]:.3g}" for j in changed[:_MOST_CLASSES]]
     return [f"Odds were multiplied so that mean predictions match: {_and_more(parts, len(changed))}."]
 
 
