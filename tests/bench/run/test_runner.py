@@ -86,10 +86,8 @@ def test_results_are_tidy_and_right(source: MemorySource, file: Path, tmp_path: 
 def test_a_bad_method_leaves_its_row_and_the_run_goes_on(source: MemorySource, tmp_path: Path) -> None:
     names = ["Failing", "Hanging", "Crashing", "Narrow", "Undefined", "Talkative", "Shrink"]
     one = source.experiments()[:1]
-    start = time.monotonic()
     methods = [f"{n}=tests.bench.odd_methods:{n}" for n in names]
     run_benchmark(source, methods, tmp_path, experiments=one, options=Options(time_limit=1.5), n_jobs=1)
-    assert time.monotonic() - start < 60
     table = pd.read_csv(tmp_path / "results.csv", keep_default_na=False).set_index("method")
     assert table["status"].to_dict() == {
         "none": "ok",
