@@ -142,6 +142,22 @@ def test_stored_and_exported_it_predicts_the_same(tmp_path):
     np.testing.assert_allclose(scope["calibrate"](p[0].tolist()), expected[0], rtol=1e-12)
 
 
+def test_an_estimate_that_may_as_well_be_no_change_is_warned_of():
+    # Predictions that hardly tell the classes apart: estimates are far off, as chance has it, and so are resamples.
+    p = np.random.default_rng(3).dirichlet(np.full(3, 200.0), size=400)
+    calibrator = get_calibrator("none").fit(p, np.arange(400) % 3)
+    seen = 0
+    for seed in range(5):
+        rows = p[np.random.default_rng(seed).integers(0, 400, 200)]
+        with pytest.warns(CalibrationWarning, match="too uncertain to adapt to") as told:
+            adapted = adapt(calibrator, unlabelled=rows)
+        inside = (adapted.interval_[:, 0] <= 1 / 3 + 2e-3) & (adapted.interval_[:, 1] >= 1 / 3 - 2e-3)
+        held = "the intervals hold the frequencies at calibration" in str(told[0].message)
+        assert held == bool(inside.all())
+        seen += held
+    assert seen
+
+
 def test_a_file_with_impossible_shares_is_refused(tmp_path):
     p, y = sharpened(100, 2)
     path = tmp_path / "new.json"

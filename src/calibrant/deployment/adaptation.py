@@ -78,7 +78,7 @@ def adapt(
     Warns
     -----
     CalibrationWarning
-        The estimate is noisier than the change it finds, or the predictions can come from no mixture of the classes.
+        The estimate is too noisy to tell a change from none, or the predictions come from no mixture of the classes.
 
     Examples
     --------
@@ -166,10 +166,12 @@ def _warn(found: SharesEstimate, then: FloatArray, p: FloatArray, rows: tuple[Fl
     # Resamples of a few rows know nothing of others: even with labels, counting n of them costs (k - 1) / 2n.
     noise = max(found.noise, 0.5 * (len(then) - 1) / len(p))
     # The change found holds the noise as well: adapting gains about the change less twice the noise.
-    if noise > max(_NOISE, 0.5 * change):
+    covered = bool(np.all((found.interval[:, 0] <= then) & (then <= found.interval[:, 1])))
+    if noise > _NOISE and (noise > 0.5 * change or covered):
+        held = ", and the intervals hold the frequencies at calibration" if covered else ""
         warnings.warn(
             f"The class frequencies estimated from {len(p)} rows are too uncertain to adapt to: their sampling noise "
-            f"is worth {noise:.3g} nats of log loss, the change that was found {change:.3g}. Collect more rows, "
+            f"is worth {noise:.3g} nats of log loss, the change that was found {change:.3g}{held}. Collect more rows, "
             "or keep the calibrator as it is.",
             CalibrationWarning,
             stacklevel=3,
