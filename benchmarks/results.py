@@ -38,7 +38,7 @@ def main(out: Path) -> None:
     for name in FIGURES:
         # A palette makes a third of the size; this method keeps the colours of thin lines, too.
         with Image.open(out / "report" / "figures" / f"{name}.png") as drawn:
-            few = drawn.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE)
+            few = drawn.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=1)
             few.save(DOCS / "images" / f"results-{name}.png", optimize=True)
     page = DOCS / "results.md"
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
