@@ -200,17 +200,14 @@ def _apply_curvature(p, d, weight, mean):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def add_features(z, theta, shared, own, first):  # type: ignore[no-untyped-def]
-    """Add to `z` (k, n) shared features (d, n) from `first` on and own-class ones (m, k, n), weighed by `theta`."""
+def add_features(z, line, slope, own, theta):  # type: ignore[no-untyped-def]
+    """Add to `z` (k, n) the feature `line` (n,) times `slope` (k,) and own-class features (m, k, n) times `theta`."""
     k, n = z.shape
-    d = shared.shape[0]
     for j in range(k):
-        for q in range(first, d):
-            for i in range(n):
-                z[j, i] += theta[j, q] * shared[q, i]
         for m in range(own.shape[0]):
+            once = slope[j] if m == 0 else slope[j] * 0
             for i in range(n):
-                z[j, i] += theta[j, d + m] * own[m, j, i]
+                z[j, i] += once * line[i] + theta[j, m] * own[m, j, i]
 
 
 def own_curvature(

@@ -129,11 +129,11 @@ class ArrayProblem(SoftmaxProblem):
         self, theta: FloatArray, out: NDArray[Any] | None = None, onto: NDArray[Any] | None = None
     ) -> NDArray[Any]:
         """``F Θᵀ + G Θ``, shape (k, n): the change of the logits that coefficients `theta` make, added to `onto`."""
-        theta = theta.astype(self.dtype, copy=False)
+        theta, d = theta.astype(self.dtype, copy=False), self.n_shared
         z = np.empty((self.n_classes, self.n_rows), dtype=self.dtype) if out is None else out
-        free, by_blas = z[self.first_free :], self.n_shared if self.n_shared > 1 or not self.n_own else 0
-        if by_blas:
-            np.matmul(theta[:, :by_blas], self.shared, out=free)
+        free = z[self.first_free :]
+        if d > 1 or not self.n_own:
+            np.matmul(theta[:, :d], self.shared, out=free)
             z[: self.first_free] = 0.0
             if onto is not None:
                 z += onto
@@ -142,7 +142,9 @@ class ArrayProblem(SoftmaxProblem):
         if self.n_own:
             from calibrant.softmax.kernels import add_features
 
-            add_features(free, theta, self.shared, self.own[:, self.first_free :], by_blas)
+            # The only shared feature goes with the own ones; without it any line of this length will do, times zero.
+            line, slope = (self.shared[0], theta[:, 0]) if d == 1 else (self.row_weight, 0.0 * theta[:, 0])
+            add_features(free, line, np.ascontiguousarray(slope), self.own[:, self.first_free :], theta[:, d:])
         return z
 
     def adjoint(self, residual: NDArray[Any]) -> FloatArray:
@@ -159,9 +161,8 @@ class ArrayProblem(SoftmaxProblem):
 
     def logits(self, theta: FloatArray, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Logits (k, n) at coefficients `theta`."""
-        if out is None and not theta.any():
-            return self.offset.copy()
-        return self.linear(theta, out=out, onto=self.offset)
+        none = out is None and not theta.any()
+        return self.offset.copy() if none else self.linear(theta, out=out, onto=self.offset)
 
     def largest_change(self, theta: FloatArray) -> float:
         """The largest change of a logit that coefficients `theta` make."""
