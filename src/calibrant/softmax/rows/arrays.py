@@ -14,10 +14,8 @@ from numpy.typing import DTypeLike, NDArray
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.typing import FloatArray, IntArray
 
-#: Numbers handled at a time when the dense Hessian is accumulated: they stay in the cache.
-_HESSIAN_ELEMENTS = 1 << 17
-#: The same for moments, whose products with as many features as classes want more rows.
-_MOMENT_ELEMENTS = 1 << 18
+#: Numbers handled at a time when curvature is accumulated: enough for BLAS, few enough for the cache.
+_AT_ONCE = 1 << 18
 #: Every which row a rough Hessian is made of, and how many it takes for each parameter.
 _ROUGH = 4
 _ROWS_PER_PARAMETER = 10
@@ -289,12 +287,13 @@ class ArrayPoint(Point):
         # Feature-major: products of whole (classes, rows) matrices.
         out, blocks = np.zeros((q * r, q * r)), np.zeros((q, r, q))
         n = -(-problem.n_rows // every)
-        at_once = min(max(_HESSIAN_ELEMENTS // (r * q), 256), n)
+        at_once = min(max(_AT_ONCE // (r * q), 256), n)
         buffer = np.empty((q, r, at_once), dtype=problem.dtype if dtype is None else dtype)
+        layout: Any = "C" if every > 1 else "K"  # rows far apart are brought together
         for start in range(0, n, at_once):
             rows = slice(start * every, (start + at_once) * every, every)
             parts = self.p[first:, rows], problem.shared[:, rows], problem.own[:, first:, rows]
-            p, shared, own = (part.astype(buffer.dtype, copy=False) for part in parts)
+            p, shared, own = (part.astype(buffer.dtype, layout, copy=every > 1) for part in parts)
             a = buffer[:, :, : p.shape[1]]
             for feature, product in zip((*shared, *own), a, strict=True):
                 np.multiply(p, feature, out=product)
@@ -320,7 +319,7 @@ class ArrayPoint(Point):
         of_class, feature = np.divmod(coefficients, problem.shape[1])
         column, own = of_class + problem.first_free, feature >= problem.n_shared
         out, blocks = np.zeros((m, m)), np.zeros((m, m))
-        features = np.empty((m, min(max(_HESSIAN_ELEMENTS // m, 256), problem.n_rows)), dtype=problem.dtype)
+        features = np.empty((m, min(max(_AT_ONCE // m, 256), problem.n_rows)), dtype=problem.dtype)
         for start in range(0, problem.n_rows, features.shape[1]):
             rows = slice(start, min(start + features.shape[1], problem.n_rows))
             f = features[:, : rows.stop - start]
@@ -348,7 +347,7 @@ class ArrayPoint(Point):
         r, q = problem.shape
         d = problem.n_shared
         scale, sums, squares = np.zeros(r), np.zeros((r, q)), np.zeros((r, q))
-        at_once = max(_MOMENT_ELEMENTS // problem.n_classes, 256)
+        at_once = max(_AT_ONCE // problem.n_classes, 256)
         for start in range(0, problem.n_rows, at_once):
             rows = slice(start, start + at_once)
             p, shared = self.p[first:, rows], problem.shared[:, rows]

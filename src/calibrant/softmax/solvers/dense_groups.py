@@ -44,7 +44,7 @@ class DenseGroupModel:
         self.members = (self.groups[:, None] == np.arange(len(self.strengths))).astype(np.float64)
         #: How the next Hessians are made: of every n-th row, in which precision.
         self.next = [(_EVERY, np.float32)] if n_rows >= _ROWS_PER_PARAMETER * len(self.groups) else []
-        self.next += [(1, np.float32)]
+        self.next += [(1, np.float32)] * 2
         self.hessian: FloatArray | None = None
         self.before, self.enough = np.inf, 0.0
 
