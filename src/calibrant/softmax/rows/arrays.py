@@ -14,8 +14,8 @@ from numpy.typing import DTypeLike, NDArray
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.typing import FloatArray, IntArray
 
-#: Numbers handled at a time when curvature is accumulated: enough for BLAS, few enough for the cache.
-_AT_ONCE = 1 << 18
+#: Numbers handled at a time when curvature is accumulated: they stay in the cache, and fresh memory is dear.
+_AT_ONCE = 1 << 17
 #: Every which row a rough Hessian is made of, and how many it takes for each parameter.
 _ROUGH = 4
 _ROWS_PER_PARAMETER = 10
@@ -347,7 +347,7 @@ class ArrayPoint(Point):
         r, q = problem.shape
         d = problem.n_shared
         scale, sums, squares = np.zeros(r), np.zeros((r, q)), np.zeros((r, q))
-        at_once = max(_AT_ONCE // problem.n_classes, 256)
+        at_once = max(2 * _AT_ONCE // problem.n_classes, 256)
         for start in range(0, problem.n_rows, at_once):
             rows = slice(start, start + at_once)
             p, shared = self.p[first:, rows], problem.shared[:, rows]
