@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
 from calibrant.softmax.penalties import GroupLasso
 from calibrant.softmax.problem import Point
+from calibrant.softmax.solvers.cholesky import cholesky
 from calibrant.typing import FloatArray
 
 _MOST_ROUNDS = 25
@@ -78,7 +79,9 @@ class DenseGroupModel:
         pull = np.where(alive, self.strengths / np.where(norms > 0.0, norms, 1.0), _FIXED)
         accuracy = min(_LEAST_ACCURACY, _ACCURACY * error) * self.strengths
         for _ in range(_MOST_ROUNDS):
-            factor = _factor(hessian, pull[self.groups])
+            system = hessian.copy()
+            system.flat[:: len(system) + 1] += pull[self.groups]
+            factor = cholesky(system.T, jitter=100.0 * _JITTER * float(diagonal.max()))
             x = dpotrs(factor, b, lower=True)[0] * alive[self.groups]
             norms = self._norms(x)
             if not (alive & (np.abs(norms * pull - self.strengths) > accuracy)).any():
@@ -130,16 +133,3 @@ class DenseGroupModel:
             if self._norms(b - hessian @ without)[g] <= self.strengths[g]:
                 x, alive[g] = without, False
         pull[at] = np.where(alive[at], np.clip(better, before / _MOST_SHRINKING, before * _MOST_GROWTH), _FIXED)
-
-
-def _factor(hessian: FloatArray, added: FloatArray) -> FloatArray:
-    """The Cholesky factor of a Hessian with more on its diagonal; rounding may have left it without one."""
-    system, jitter = hessian.copy(), _JITTER
-    diagonal = np.einsum("ii->i", system)
-    diagonal += added
-    while True:
-        factor, failed = dpotrf(system.T, lower=True, clean=False)
-        if not failed:
-            return np.asarray(factor)
-        jitter *= 100.0
-        diagonal += jitter * float(np.max(np.diagonal(hessian)))

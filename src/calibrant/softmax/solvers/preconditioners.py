@@ -8,9 +8,10 @@ leaving the coupling between classes to the iteration.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
 from calibrant.softmax.problem import ClassMoments
+from calibrant.softmax.solvers.cholesky import cholesky
 from calibrant.typing import FloatArray
 
 #: From this many shared features on, a diagonal and a mean replace the block of each class.
@@ -33,13 +34,9 @@ class Factored:
         self._scale = 1.0 / np.sqrt(np.maximum(diagonal, _TINY))
         hessian *= self._scale
         hessian *= self._scale[:, None]
-        jitter = 1e-14
-        while True:  # directions without curvature (a constant added to all classes) make the matrix singular
-            diagonal += jitter
-            self._factor, failed = dpotrf(hessian, lower=True, clean=False)
-            if not failed:
-                break
-            jitter *= 100.0
+        # Directions without curvature (a constant added to all classes) make the matrix singular.
+        diagonal += 1e-14
+        self._factor = cholesky(hessian, jitter=1e-12)
 
     def solve(self, residual: FloatArray) -> FloatArray:
         solved, _ = dpotrs(self._factor, self._scale * residual.ravel(), lower=True)
