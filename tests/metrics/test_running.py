@@ -213,5 +213,6 @@ def test_errors_of_batches_name_the_batch() -> None:
     y[333] = 7
     batches = [(p[i : i + 100], y[i : i + 100]) for i in range(0, 400, 100)]
     for classes, words in ((None, "y_true holds 4 labels"), (range(3), "y_true holds the label 7")):
-        with pytest.raises(ValueError, match=f"{words}.* appear was 7, in batch 3, which starts at row 300"):
+        where = r"in row 333 \(batch 3, which starts at row 300\)"
+        with pytest.raises(ValueError, match=f"{words}.* appear was 7, {where}"):
             evaluate(lambda: iter(batches), classes=classes)
