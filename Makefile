@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OPTIONAL := peer or torch or export or browser or program or sklearn_suite or slow
 
-.PHONY: demo results test test-optional check docs clean
+.PHONY: demo results test test-optional test-lowest check docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m calibrant.demo
@@ -19,6 +19,11 @@ test: $(VENV)/.test check
 # Slow tests, and those that need Chromium, torch or the packages of the extra `peers`, which .ci/run installs.
 test-optional: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -q -m '($(OPTIONAL)) and not fuzz'
+
+# The command line with the lowest versions that pyproject.toml allows, in an environment of its own (LOWEST, else a
+# temporary one); Python 3.11 or 3.12, which these versions were made for.
+test-lowest:
+	$(PYTHON) tools/test_lowest.py $(if $(LOWEST),--venv $(LOWEST))
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .

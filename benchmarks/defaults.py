@@ -124,11 +124,11 @@ def large() -> dict[str, Any]:
 
 def report() -> dict[str, Any]:
     """What a report computes, on 2000 rows of 26 classes."""
-    from calibrant.metrics.inputs import check_predictions
+    from calibrant.inputs.samples import check_sample
     from calibrant.report.analysis import Source, analyse
 
     p, y = predictions(2000, 26)
-    data = check_predictions(y, p)
+    data = check_sample(y, p)
     found = compare(lambda: analyse(data, range(26), Source("benchmark"), methods=["ts", "sms"]), budget=60.0, repeat=3)
     show("report n=2000 k=26", found)
     return {"report": found}

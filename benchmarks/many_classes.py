@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from calibrant.bench.run.draws import SPLIT, Draw
-from calibrant.bench.run.plan import Options
-from calibrant.bench.run.runner import run_benchmark
+from calibrant.bench.runs.drawn_rows import SPLIT, Draw
+from calibrant.bench.runs.run_plan import Options
+from calibrant.bench.runs.runner import run_benchmark
 from calibrant.bench.study.results import read_results
-from calibrant.files.predictions.opening import open_predictions
+from calibrant.files.prediction_sets.open_set import open_predictions
 
 MANY = 40
 

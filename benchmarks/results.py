@@ -17,9 +17,9 @@ from pathlib import Path
 from PIL import Image
 
 from calibrant import __version__, demo
-from calibrant.bench.study.report import make_report
 from calibrant.bench.study.results import read_results
-from calibrant.bench.study.summary import findings
+from calibrant.bench.study.run_summary import findings
+from calibrant.bench.study.study_report import make_report
 
 DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- benchmarks/results.py writes from here -->", "<!-- to here -->"

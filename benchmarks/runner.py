@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.bench.run.method_spec import native_methods
-from calibrant.bench.run.plan import Options
-from calibrant.bench.run.runner import run_benchmark
-from calibrant.files.predictions.hdf5 import write_hdf5
-from calibrant.files.predictions.opening import open_predictions
-from calibrant.files.predictions.source import MemorySource, Predictions
+from calibrant.bench.building.embedded import embedded_predictions
+from calibrant.bench.runs.method_spec import native_methods
+from calibrant.bench.runs.run_plan import Options
+from calibrant.bench.runs.runner import run_benchmark
+from calibrant.files.prediction_sets.experiments import MemorySource, SplitPredictions
+from calibrant.files.prediction_sets.hdf5 import write_hdf5
+from calibrant.files.prediction_sets.open_set import open_predictions
 
 JOBS = 2
 EXPERIMENTS = 200
@@ -66,7 +66,7 @@ def dask() -> None:
 
     rng = np.random.default_rng(0)
     p, y = rng.dirichlet(np.ones(5), 400), rng.integers(5, size=400)
-    arrays = Predictions.checked(p[:300], y[:300], p[300:], y[300:])
+    arrays = SplitPredictions.checked(p[:300], y[:300], p[300:], y[300:])
     with tempfile.TemporaryDirectory() as folder:
         memory = MemorySource({(f"d{i}", "m", 0): arrays for i in range(EXPERIMENTS)})
         path = Path(folder) / "plan.h5"

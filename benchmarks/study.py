@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 from calibrant.bench.study.figures import draw_figures
-from calibrant.bench.study.report import make_report
 from calibrant.bench.study.results import read_results
-from calibrant.bench.study.tables import build_tables
+from calibrant.bench.study.study_report import make_report
+from calibrant.bench.study.study_tables import build_tables
 
 
 def main(path: str) -> None:

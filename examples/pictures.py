@@ -21,8 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 from calibrant import AutoCalibrator, LogisticCalibrator, SMSCalibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 from calibrant.plots import (
     BeforeAfterDisplay,
     CalibrationMapDisplay,
@@ -44,8 +43,7 @@ def predictions(load: Any, model: Any, n_train: float) -> tuple[Any, Any, Any, A
 
 def spam() -> BeforeAfterDisplay:
     """The picture of the first page: a spam filter, calibrated on 1000 mails and tested on 3000."""
-    source = embedded_predictions()
-    data = source.load(*select(source.experiments(), ["spam7"], ["LR"]))
+    data = load_embedded("spam7", "LR")
     p, y = np.vstack([data.probas_cal, data.probas_test]), np.concatenate([data.labels_cal, data.labels_test])
     calibrator = AutoCalibrator().fit(p[:1000], y[:1000])
     _, axes = plt.subplots(1, 2, figsize=(5.8, 3.7), layout="compressed")

@@ -8,12 +8,10 @@ diagonal, and in bins.
 
 import matplotlib.pyplot as plt
 
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 from calibrant.plots import ReliabilityDisplay
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["health_insurance"], ["RF"]))
+data = load_embedded("health_insurance", "RF")
 p, y = data.probas_cal, data.labels_cal
 
 figure, axes = plt.subplots(2, 2, figsize=(9, 9), layout="constrained")

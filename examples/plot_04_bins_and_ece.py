@@ -10,12 +10,10 @@ worse with every bin.
 import matplotlib.pyplot as plt
 
 from calibrant import AutoCalibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 from calibrant.metrics import expected_calibration_error, smooth_ece
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["credit"], ["RF"]))
+data = load_embedded("credit", "RF")
 p, y = data.probas_cal, data.labels_cal
 
 calibrated = AutoCalibrator().fit(p[:2000], y[:2000]).predict_proba(p[2000:])

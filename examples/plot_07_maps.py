@@ -9,12 +9,10 @@ and smooth curves agree where there are data.
 import matplotlib.pyplot as plt
 
 from calibrant import get_calibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 from calibrant.metrics import calibration_map
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["spam7"], ["RF"]))
+data = load_embedded("spam7", "RF")
 p, y = data.probas_cal, data.labels_cal
 
 figure, ax = plt.subplots(figsize=(6, 6), layout="constrained")

@@ -7,12 +7,10 @@ the triangle of probabilities.
 """
 
 from calibrant import SMSCalibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 from calibrant.plots import CalibrationMapDisplay
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["happiness"], ["LR"]))
+data = load_embedded("happiness", "LR")
 p, y = data.probas_cal, data.labels_cal
 
 _ = CalibrationMapDisplay.from_estimator(SMSCalibrator().fit(p, y))

@@ -7,12 +7,10 @@ shows what the score of each class gains from the evidence for the others.
 """
 
 from calibrant import SMSCalibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 from calibrant.plots import CorrectionMatrixDisplay
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["storms"], ["LR"]))
+data = load_embedded("storms", "LR")
 p, y = data.probas_cal, data.labels_cal
 
 _ = CorrectionMatrixDisplay.from_estimator(SMSCalibrator().fit(p, y))

@@ -10,13 +10,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from calibrant import SMSCalibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 from calibrant.metrics import correction_matrix
 from calibrant.plots import CorrectionMatrixDisplay
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["storms"], ["LR"]))
+data = load_embedded("storms", "LR")
 p, y = data.probas_cal, data.labels_cal
 
 corrections = {

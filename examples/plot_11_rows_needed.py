@@ -10,12 +10,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from calibrant import get_calibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 from calibrant.metrics import log_loss
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["hpc"], ["LR"]))
+data = load_embedded("hpc", "LR")
 p, y = data.probas_cal, data.labels_cal
 
 sizes = [30, 100, 300, 1000, 2000]

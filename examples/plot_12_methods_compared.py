@@ -8,12 +8,10 @@ What each method gains on rows it was not fitted to, with 95% intervals of the d
 import matplotlib.pyplot as plt
 
 from calibrant import get_calibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 from calibrant.metrics import post_hoc_improvement
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["males_occupation"], ["RF"]))
+data = load_embedded("males_occupation", "RF")
 p, y = data.probas_cal, data.labels_cal
 
 names = ["ts", "ets", "svs", "sms", "beta", "isotonic", "logistic", "sqs", "auto"]

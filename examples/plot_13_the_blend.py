@@ -9,11 +9,9 @@ the predictions as they are; with more, the members take over.
 import matplotlib.pyplot as plt
 
 from calibrant import AutoCalibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["diamonds"], ["LR"]))
+data = load_embedded("diamonds", "LR")
 p, y = data.probas_cal, data.labels_cal
 
 sizes = [50, 200, 1000, 3600]

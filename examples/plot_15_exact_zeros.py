@@ -9,12 +9,10 @@ label that was impossible costs a fortune. A learned mixture of the input takes 
 import matplotlib.pyplot as plt
 
 from calibrant import AutoCalibrator, SMSCalibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 from calibrant.metrics import log_loss
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["gss_occupation"], ["RF"]))
+data = load_embedded("gss_occupation", "RF")
 p, y = data.probas_cal, data.labels_cal
 
 print(f"{(p == 0).mean():.0%} of the predictions are exactly zero")

@@ -11,11 +11,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from calibrant import BinaryLogisticCalibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["spam7"], ["LR"]))
+data = load_embedded("spam7", "LR")
 p, y = data.probas_cal, data.labels_cal
 
 inside = (p[:, 1] > 0) & (p[:, 1] < 1)

@@ -9,13 +9,11 @@ labels and corrects the calibrator for it.
 import numpy as np
 
 from calibrant import get_calibrator
-from calibrant.bench.data.embedded import embedded_predictions
+from calibrant.bench import load_embedded
 from calibrant.deployment import adapt
-from calibrant.files.predictions.source import select
 from calibrant.plots import BeforeAfterDisplay
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["heart_deaths"], ["LGBM"]))
+data = load_embedded("heart_deaths", "LGBM")
 p, y = data.probas_cal, data.labels_cal
 
 calibrator = get_calibrator("logistic").fit(p[:1500], y[:1500])

@@ -10,13 +10,11 @@ long one looks.
 import matplotlib.pyplot as plt
 
 from calibrant import CalibrationMonitor, get_calibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["pension"], ["LGBM"]))
+data = load_embedded("pension", "LGBM")
 p, y = data.probas_cal, data.labels_cal
-replaced = source.load(*select(source.experiments(), ["pension"], ["RF"])).probas_cal
+replaced = load_embedded("pension", "RF").probas_cal
 calibrator = get_calibrator("logistic").fit(p[:1000], y[:1000])
 monitor = CalibrationMonitor(calibrator, alpha=0.01)
 rows, evidence = [], []

@@ -9,12 +9,10 @@ Most methods may change which class is the most probable one. Temperature scalin
 import matplotlib.pyplot as plt
 
 from calibrant import AutoCalibrator, get_calibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 from calibrant.metrics import log_loss
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["males_occupation"], ["RF"]))
+data = load_embedded("males_occupation", "RF")
 p, y = data.probas_cal, data.labels_cal
 
 calibrators = {

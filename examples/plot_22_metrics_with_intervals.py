@@ -8,12 +8,10 @@ Numbers from 400 test rows are uncertain. Each metric before and after calibrati
 import matplotlib.pyplot as plt
 
 from calibrant import AutoCalibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 from calibrant.metrics import evaluate
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["hpc"], ["RF"]))
+data = load_embedded("hpc", "RF")
 p, y = data.probas_cal, data.labels_cal
 test = data.probas_test
 calibrated = AutoCalibrator().fit(p, y).predict_proba(test)

@@ -8,12 +8,11 @@ models on the same rows.
 
 import matplotlib.pyplot as plt
 
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import embedded_predictions, select_experiments
 from calibrant.metrics import decompose
 
 source = embedded_predictions()
-experiments = select(source.experiments(), ["storms"])
+experiments = select_experiments(source.experiments(), ["storms"])
 parts = {}
 for experiment in experiments:
     data = source.load(experiment)

@@ -10,11 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from calibrant import SMSCalibrator
-from calibrant.bench.data.embedded import embedded_predictions
-from calibrant.files.predictions.source import select
+from calibrant.bench import load_embedded
 
-source = embedded_predictions()
-data = source.load(*select(source.experiments(), ["diamonds"], ["LR"]))
+data = load_embedded("diamonds", "LR")
 p, y = data.probas_cal, data.labels_cal
 
 tolerances = np.logspace(-1, -10, 10)

@@ -159,7 +159,7 @@ class Witness(Calibrator):
         self.classes = classes
         self.renormalize = renormalize
 
-    def _fit(self, x, y, weight):
+    def _fit(self, sample):
         self.fitted_with_ = in_force()
 
     def _map(self, x):

@@ -28,17 +28,14 @@ import numpy as np
 import pandas as pd
 import calibrant
 from calibrant import calibrators
-from calibrant.bench.run.runner import run_benchmark
-from calibrant.bench.study.results import read_results
-from calibrant.bench.study.tables import build_tables
-from calibrant.files.predictions.source import MemorySource, Predictions
+from calibrant.bench import MemorySource, SplitPredictions, build_tables, read_results, run_benchmark
 
 rng = np.random.default_rng(0)
 
 def predictions():
     p = rng.dirichlet(np.full(3, 0.3), 120)
     y = np.array([rng.choice(3, p=0.5 * row + 0.5 / 3) for row in p])
-    return Predictions.checked(p[:80], y[:80], p[80:], y[80:])
+    return SplitPredictions.checked(p[:80], y[:80], p[80:], y[80:])
 
 sets = {(name, "LR", 0): predictions() for name in ("a", "b", "c")}
 one = next(iter(sets.values()))

@@ -17,10 +17,11 @@ PACKAGE = "calibrant"
 #: The floors of the house, from the ground up. A room may import from floors below and from its own floor, but rooms
 #: that share a floor do not import each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("typing", "optional", "lazy", "moved", "threads", "compiling", "docs", "progress"),
-    ("rowwise", "bins", "numerals", "text_table"),
+    ("typing", "optional", "lazy", "threads", "compiling", "docs", "progress"),
+    ("rowwise", "bins", "numerals", "text_table", "folds", "random_numbers"),
     ("simplex",),
-    ("inputs", "folds", "gaussian", "steps"),
+    ("sample",),
+    ("inputs", "gaussian", "steps"),
     ("softmax", "runtime"),
     ("calibrators",),
     ("classifier",),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calibrant import moved
 from calibrant.lazy import attach
 
 __version__ = "0.2.0.dev0"
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from calibrant.files.tables.batches import open_batches as open_batches
     from calibrant.inputs.labels import CalibrationWarning as CalibrationWarning
     from calibrant.inputs.top_k import TopK as TopK
+    from calibrant.inputs.weights import effective_counts as effective_counts
     from calibrant.report.calibration_report import CalibrationReport as CalibrationReport
     from calibrant.writers.exporting import export as export
     from calibrant.writers.whole_models import register_with_skl2onnx as register_with_skl2onnx
@@ -62,6 +62,7 @@ _HOMES = {
     "bench": ".",
     "calibrator_info": ".calibrators.registry",
     "calibrators": ".",
+    "effective_counts": ".inputs.weights",
     "export": ".writers.exporting",
     "get_calibrator": ".calibrators.registry",
     "list_calibrators": ".calibrators.registry",
@@ -77,5 +78,3 @@ _HOMES = {
 
 __getattr__, __dir__, __all__ = attach(__name__, _HOMES)
 __all__ += ["__version__"]
-
-moved.install()

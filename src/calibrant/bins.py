@@ -75,26 +75,21 @@ def edge_index(score: AnyFloatArray, inner_edges: AnyFloatArray, closed: str = "
     return index.astype(np.intp)
 
 
-def quantile_index(
-    starts: AnyIntArray, n_rows: int, n_bins: int, weight: AnyFloatArray | None = None
-) -> NDArray[np.intp]:
+def quantile_index(starts: AnyIntArray, n_bins: int, counts: AnyFloatArray) -> NDArray[np.intp]:
     """Equal-mass bin of every sorted score: the part of the mass in which its run of equals starts.
 
-    `starts` are the positions at which the runs start, `weight` those of the sorted rows.
+    `starts` are the positions at which the runs start, `counts` those of the sorted rows.
 
     Examples
     --------
-    >>> quantile_index(np.array([0, 1, 4]), 5, 2).tolist()  # the run of three starts in the first half
+    >>> quantile_index(np.array([0, 1, 4]), 2, np.ones(5)).tolist()  # the run of three starts in the first half
     [0, 0, 0, 0, 1]
     """
-    if weight is None:
-        before, total = starts.astype(np.float64), float(n_rows)
-    else:
-        cumulated = np.cumsum(weight)
-        before, total = np.concatenate([[0.0], cumulated[starts[1:] - 1]]), float(cumulated[-1])
+    cumulated = np.cumsum(counts)
+    before, total = np.concatenate([[0.0], cumulated[starts[1:] - 1]]), float(cumulated[-1])
     # The small constant keeps a boundary that is met exactly from being missed by rounding.
     of_run = np.minimum((before * (n_bins / total) + 1e-9).astype(np.intp), n_bins - 1)
-    return np.repeat(of_run, np.diff(np.append(starts, n_rows)))
+    return np.repeat(of_run, np.diff(np.append(starts, len(counts))))
 
 
 def quantiles(score: AnyFloatArray, weight: AnyFloatArray | None, levels: FloatArray) -> FloatArray:
@@ -147,10 +142,7 @@ def sum_by(index: AnyIntArray, values: AnyFloatArray, size: int) -> FloatArray:
 
 
 def bin_sums(
-    index: AnyIntArray, score: AnyFloatArray, hit: AnyFloatArray, weight: AnyFloatArray | None, n_bins: int
+    index: AnyIntArray, score: AnyFloatArray, hit: AnyFloatArray, counts: AnyFloatArray, n_bins: int
 ) -> BinSums:
     """Sums over each bin."""
-    if weight is None:
-        count = np.bincount(index, minlength=n_bins).astype(np.float64)
-        return BinSums(count, sum_by(index, score, n_bins), sum_by(index, hit, n_bins))
-    return BinSums(*(sum_by(index, part, n_bins) for part in (weight, weight * score, weight * hit)))
+    return BinSums(*(sum_by(index, part, n_bins) for part in (counts, counts * score, counts * hit)))

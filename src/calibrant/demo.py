@@ -21,13 +21,13 @@ SIZES = (100, 300, 1000)
 
 def main(out: Path | None = None, jobs: int | None = None, stream: TextIO = sys.stdout) -> Path:
     """Run the demonstration and write its tables to `stream`; returns the result folder."""
-    from calibrant.bench.data.embedded import embedded_predictions
-    from calibrant.bench.run.draws import Draw
-    from calibrant.bench.run.method_spec import native_methods
-    from calibrant.bench.run.plan import Options
-    from calibrant.bench.run.runner import run_benchmark
-    from calibrant.bench.run.store import ResultFolder
-    from calibrant.bench.study.summary import WIDTH, describe, findings
+    from calibrant.bench.building.embedded import embedded_predictions
+    from calibrant.bench.runs.drawn_rows import Draw
+    from calibrant.bench.runs.method_spec import native_methods
+    from calibrant.bench.runs.run_plan import Options
+    from calibrant.bench.runs.runner import run_benchmark
+    from calibrant.bench.runs.store import ResultFolder
+    from calibrant.bench.study.run_summary import WIDTH, describe, findings
 
     source, methods = embedded_predictions(), native_methods()
     experiments = source.experiments()

@@ -36,7 +36,13 @@ n_resamples : int
 random_state : int, Generator or None
     Seed or source of everything random.
 sample_weight : array-like of shape (n,)
-    Non-negative weights; a row of weight zero is left out.
+    How many observations each row counts for: weight 3 equals the row written three times, weight zero a row that is
+    not there. `calibrant.effective_counts` scales importance weights.
+groups : array-like of shape (n,)
+    The group of each row, such as the patient. Rows of one group may depend on each other; groups are independent.
+    Without groups rows are independent.
+blocks : int
+    Instead of `groups`, for rows in the order of time: so many consecutive rows belong together.
 ax : matplotlib Axes
     Where to draw; by default a new figure.
 multiclass : {"ovr", "ovo"}

@@ -1,4 +1,4 @@
-"""The one way rows are dealt to folds: by calibrators that cross-validate inside, and by cross-validated metrics."""
+"""How rows are dealt to folds; `Sample.folds` is what calibrators and metrics call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stratified_folds(
     if x is None:
         leader = group = np.arange(len(y))
     else:
-        leader, group = np.unique(_first_alike(x, weight), return_inverse=True)
+        leader, group = np.unique(first_alike(x, weight), return_inverse=True)
     order = np.random.default_rng(seed).permutation(len(leader))
     order = order[np.argsort(y[leader[order]], kind="stable")]
     folds = np.empty(len(leader), dtype=np.int64)
@@ -41,7 +41,40 @@ def stratified_folds(
     return folds[group]
 
 
-def _first_alike(x: AnyFloatArray, weight: AnyFloatArray | None) -> IntArray:
+def group_folds(
+    y: AnyIntArray,
+    n_folds: int,
+    seed: int | np.random.Generator,
+    groups: AnyIntArray,
+    weight: AnyFloatArray | None = None,
+) -> IntArray:
+    """A fold number for each row such that groups stay together, and folds are alike in labels and size.
+
+    Groups, numbered from 0, are dealt one after the other, the largest first and equal ones in random order, each to
+    the fold that has least of its labels so far.
+
+    Examples
+    --------
+    >>> folds = group_folds(np.array([0, 0, 1, 1]), 2, 0, np.array([0, 1, 1, 0]))
+    >>> sorted(folds[[0, 3]].tolist() + folds[[1, 2]].tolist()), bool(folds[0] == folds[3])
+    ([0, 0, 1, 1], True)
+    """
+    n_groups = int(groups.max()) + 1
+    table = np.zeros((n_groups, int(y.max()) + 1))
+    np.add.at(table, (groups, y), 1.0 if weight is None else weight)
+    of_class = np.maximum(table.sum(axis=0), 1e-300)
+    shuffled = np.random.default_rng(seed).permutation(n_groups)
+    order = shuffled[np.argsort(-table[shuffled].sum(axis=1), kind="stable")]
+    share = table / of_class + (table.sum(axis=1) / table.sum())[:, None]
+    held = np.zeros((n_folds, table.shape[1]))
+    fold = np.empty(n_groups, dtype=np.int64)
+    for group in order:
+        fold[group] = np.argmin(held @ share[group])
+        held[fold[group]] += share[group]
+    return fold[groups]
+
+
+def first_alike(x: AnyFloatArray, weight: AnyFloatArray | None) -> IntArray:
     """For each row the number of the first row that equals it; its own number if too many do."""
     n = len(x)
     whole = np.ascontiguousarray(x).view(np.dtype((np.void, x.dtype.itemsize * x.shape[1]))).ravel()

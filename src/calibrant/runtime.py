@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities
-from calibrant.inputs.segments import SegmentInputs, read_segments, segment_numbers
+from calibrant.inputs.segments import SeenLevels, SegmentInputs, read_segments, segment_numbers
 from calibrant.steps import Steps, check_steps, decode, encode, run, run_from_logs, widest
 from calibrant.typing import FloatArray, IntArray
 
@@ -172,7 +173,12 @@ class Map:
             return None
         if segments is None:
             raise ValueError(f"This map needs segments=, a frame with the columns {', '.join(self.segments)}.")
-        return segment_numbers(read_segments(segments, n), self.segments)
+        frame, seen = read_segments(segments, n), SeenLevels(self.segments)
+        numbers = segment_numbers(frame, self.segments)
+        seen.add(frame, numbers)
+        for note in seen.notes():
+            warnings.warn(note, stacklevel=3)
+        return numbers
 
     def predict(self, X: Any, *, segments: Any = None) -> list[Any]:
         """The most probable label of each row after calibration."""

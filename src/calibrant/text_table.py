@@ -1,8 +1,9 @@
-"""Tables as plain text: aligned columns for a terminal, and cells that a spreadsheet program takes as text."""
+"""Tables and lists as text: aligned columns, cells that a spreadsheet reads as text, lists in messages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 #: What makes a spreadsheet program read a cell as a formula when it comes first.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -60,3 +61,28 @@ def from_cell(cell: str) -> str:
     """The text that `as_cell` made a cell of."""
     rest = cell[1:]
     return rest if cell.startswith("'") and (rest.startswith(_FORMULA) or from_cell(rest) != rest) else cell
+
+
+def list_names(names: Iterable[Any], limit: int = 20, write: Callable[[Any], str] = repr) -> str:
+    """Names for a message, which stays short however many and however long they are.
+
+    Parameters
+    ----------
+    names : iterable
+        Names of columns, labels, or whatever `write` takes.
+    limit : int
+        How many are written out.
+    write : callable
+        Makes text of one.
+
+    Examples
+    --------
+    >>> list_names(["a", "b", "c"], limit=2)
+    "'a', 'b' and 1 more"
+    >>> list_names(["p_cat = cat", "p_dog = dog"], write=str)
+    'p_cat = cat, p_dog = dog'
+    """
+    names = list(names)
+    texts = [write(name) for name in names[:limit]]
+    shown = ", ".join(text if len(text) <= 80 else f"{text[:70]} ... {text[-5:]}" for text in texts)
+    return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax
+from sklearn.exceptions import ConvergenceWarning
 
-from calibrant import TemperatureScalingCalibrator, load, save
+from calibrant import CalibrationWarning, TemperatureScalingCalibrator, get_calibrator, load, save
 from calibrant.calibrators.auto.blend import blend_weights, likelihood_weights, pool_weight
 from calibrant.calibrators.auto.calibrator import AutoCalibrator
 from calibrant.calibrators.auto.means import classes_off, matching_intercepts
-from calibrant.calibrators.auto.plan import make_plan, rows_to_use
+from calibrant.calibrators.auto.plan import make_plan, most_rows
+from calibrant.sample import Sample
 from calibrant.steps import run, run_from_logs
 from calibrant.steps.branches import keep_most_probable
 from tests.samples import curved, mean_log_loss
@@ -90,17 +93,15 @@ def test_means_are_matched_only_where_a_difference_is_proven():
     said = np.array([0.5, 0.3, 0.2])
     q = np.tile(said, (400, 1)).T
     y = np.repeat([0, 1, 2], [200, 80, 120])
-    intercepts = matching_intercepts(np.log(q), y, None, classes_off(said, np.bincount(y) / 400, 400))
+    intercepts = matching_intercepts(Sample(q.T, y), classes_off(said, np.bincount(y) / 400, 400))
     expected = said * np.exp(intercepts)
     expected /= expected.sum()
     np.testing.assert_allclose(expected[1:], [0.2, 0.3], rtol=1e-6)
     np.testing.assert_allclose(classes_off(said, said, 400), [])
     # Weights are counts: two rows of one kind are one row of weight two.
     weight = np.random.default_rng(0).integers(1, 4, 400)
-    one, many = (matching_intercepts(*a) for a in (
-        (np.log(q), y, weight.astype(float), [1, 2]),
-        (np.log(np.repeat(q, weight, axis=1)), np.repeat(y, weight), None, [1, 2]),
-    ))  # fmt: skip
+    weighted, repeated = Sample(q.T, y, weight.astype(float)), Sample(q.T, y).take(np.repeat(np.arange(400), weight))
+    one, many = (matching_intercepts(sample, [1, 2]) for sample in (weighted, repeated))
     np.testing.assert_allclose(one, many, atol=1e-8)
 
 
@@ -112,7 +113,7 @@ def test_means_are_not_matched_to_a_handful_of_rows(positives):
         p, y = p[::-1], 1 - y
     off = classes_off(p, np.bincount(y) / 30, 30)
     assert sorted(off) == [0, 1]
-    np.testing.assert_array_equal(matching_intercepts(np.tile(np.log(p), (30, 1)).T, y, None, off), [0.0, 0.0])
+    np.testing.assert_array_equal(matching_intercepts(Sample(np.tile(p, (30, 1)), y), off), [0.0, 0.0])
 
 
 def test_matched_means_keep_the_most_probable_class_on_request():
@@ -124,8 +125,8 @@ def test_matched_means_keep_the_most_probable_class_on_request():
 
 def test_overwhelming_evidence_leaves_the_original_no_share():
     blended, original = np.full(100, 0.6), np.full(100, 0.6 * np.exp(-0.16))
-    assert pool_weight(blended, original, None, (1.0, 2.0), 15.0) == 0.0
-    assert pool_weight(blended, original, None, (1.0, 2.0), 17.0) > 0.05
+    assert pool_weight(blended, original, np.ones(len(blended)), (1.0, 2.0), 15.0) == 0.0
+    assert pool_weight(blended, original, np.ones(len(blended)), (1.0, 2.0), 17.0) > 0.05
 
 
 def test_trees_on_log_odds_are_stored_and_predict(tmp_path):
@@ -221,7 +222,7 @@ def test_blend_weights_are_the_optimum_another_optimiser_finds():
         z = sum(a * m for a, m in zip(w, members, strict=True))
         return -log_softmax(z, axis=0)[y, np.arange(400)].mean() + 3.0 / 400 * np.sum(w * np.log(w / prior))
 
-    w = blend_weights(members, y, None, prior, 3.0)
+    w = blend_weights(members, Sample(np.zeros((400, 3)), y, logs=True), prior, 3.0)
     assert objective(np.log(w)) <= minimize(objective, np.zeros(3), method="BFGS").fun + 1e-5
     assert w.sum() == pytest.approx(1.0)
 
@@ -233,9 +234,9 @@ def test_pool_weight_is_the_optimum_on_a_grid():
     grid = weight @ np.log((1 - v) * blended[:, None] + v * original[:, None]) + np.log(1 - v) + 2.0 * np.log(v)
     assert pool_weight(blended, original, weight, (1.0, 2.0)) == pytest.approx(v[grid.argmax()], abs=2e-4)
     repeated = [np.repeat(a, weight) for a in (blended, original)]
-    assert pool_weight(*repeated, None, (1.0, 2.0)) == pytest.approx(v[grid.argmax()], abs=2e-4)
-    assert pool_weight(blended, original, None, (1e12, 1e-12)) == 0.0
-    assert pool_weight(blended, original, None, (1e-12, 1e12)) == 1.0
+    assert pool_weight(*repeated, np.ones(len(repeated[0])), (1.0, 2.0)) == pytest.approx(v[grid.argmax()], abs=2e-4)
+    assert pool_weight(blended, original, np.ones(50), (1e12, 1e-12)) == 0.0
+    assert pool_weight(blended, original, np.ones(50), (1e-12, 1e12)) == 1.0
 
 
 def test_likelihood_weights_are_those_of_the_posterior():
@@ -291,9 +292,7 @@ def test_plans_grow_no_faster_than_the_data(k):
     plan = make_plan(5000, k, "full")
     assert all(weight > 0.0 for weight in plan.members.values())
     assert "additive" in plan.members or k > 200
-    rows = rows_to_use(3 * 10**6, k, np.random.RandomState(0))
-    assert rows is not None
-    assert len(rows) * k <= 1e7
+    assert most_rows(k) * k <= 1e7
 
 
 def test_many_classes_are_affordable_and_safe():
@@ -319,11 +318,51 @@ def test_a_vocabulary_needs_no_matrix(tmp_path):
 
 
 def test_a_fit_has_memory_for_its_rows_whatever_the_number_of_classes():
-    rng = np.random.RandomState(0)
-    assert len(rows_to_use(5000, 50_000, rng)) == 251
-    assert len(rows_to_use(10**6, 1000, rng)) == 10_000
+    assert most_rows(50_000) == 251
+    assert most_rows(1000) == 10_000
     p, y = curved(60, 30, 0)
     auto = AutoCalibrator(classes=range(30)).fit(p, y)
     assert "drawn at random" not in auto.summary()
+    auto.fitted_to_ = "6,000 rows"
+    assert auto.summary().splitlines()[-1] == "It was fitted to 60 rows, drawn at random from 6,000 rows."
+    del auto.fitted_to_  # as in a file of version 0.2
     auto.class_counts_ = auto.class_counts_ * 100.0
     assert auto.summary().splitlines()[-1] == "It was fitted to 60 rows, drawn at random from 6,000."
+
+
+@pytest.mark.parametrize("method", ["auto", "auto-fast", "sqs"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_single_row_may_count_for_many(method, k):
+    """Nothing can be held out of one row: the temperature alone is learned, as from repetitions of that row."""
+    p, label = np.full((1, k), 1.0 / k), np.array([0])
+    p[0, 0] += 0.1 * (k - 1)
+    p[0, 1:] -= 0.1
+    for weight in (50.0, 1e4, 1e98):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the gap of 1e98 rows is no small number
+            fitted = get_calibrator(method, classes=np.arange(k)).fit(p, label, sample_weight=[weight])
+        q = fitted.predict_proba(p)
+        assert q[0, 0] >= p[0, 0] - 1e-9
+        np.testing.assert_allclose(q.sum(), 1.0)
+
+
+@pytest.mark.parametrize("method", ["auto", "auto-fast"])
+def test_weights_of_all_magnitudes_leak_no_warning(method):
+    rng = np.random.default_rng(0)
+    for seed in range(4):
+        p = rng.dirichlet(np.ones(2), size=20)
+        y = (rng.random(20) < p[:, 1]).astype(int)
+        weight = 10.0 ** np.random.default_rng(seed).uniform(90, 98, size=20)
+        q = get_calibrator(method, classes=[0, 1]).fit(p, y, sample_weight=weight).predict_proba(p)
+        assert np.isfinite(q).all()
+
+
+def test_a_member_that_vanished_from_the_blend_stays_out():
+    """The gradient points to a member of weight zero, and every other weight underflows."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(2, size=12)
+    right = np.where(np.arange(2)[:, None] == y, 400.0, -400.0)
+    rows = Sample(np.full((12, 2), 0.5), y, 10.0 ** rng.uniform(0, 98, size=12))
+    weights = blend_weights([right, -right], rows, np.array([1.0, 1e-300]), 1.0)
+    np.testing.assert_allclose(weights.sum(), 1.0)

@@ -301,7 +301,7 @@ def test_frames_that_contradict(make):
     with pytest.raises(ValueError, match="more than one column called 'ann'"):
         make().fit(pd.DataFrame(p, columns=["ann", "bob", "ann"]), PEOPLE[y])
     calibrator = make().fit(pd.DataFrame(p, columns=PEOPLE), PEOPLE[y])
-    with pytest.raises(ValueError, match=r"should match those that were passed during fit: X lacks \['eve'\]"):
+    with pytest.raises(ValueError, match=r"should match those that were passed during fit: X lacks 'eve'"):
         calibrator.predict_proba(pd.DataFrame(p, columns=["ann", "bob", "joe"]))
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         calibrator.predict_proba(p)

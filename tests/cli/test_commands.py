@@ -190,7 +190,7 @@ def test_evaluate_in_memory_and_in_chunks(data: Path, limit: int, monkeypatch: p
     monkeypatch.setattr(evaluation, "MEMORY_CELLS", limit)
     monkeypatch.setattr(evaluation, "SAMPLE_ROWS", 100)
     monkeypatch.setattr(table_csv, "CSV_BLOCK", 4096)
-    arguments = ("evaluate", data, "--label", "animal", "--weight", "w", "--group", "site", "--ci", "--json")
+    arguments = ("evaluate", data, "--label", "animal", "--weight", "w", "--segments", "site", "--ci", "--json")
     found = json.loads(ok(*arguments).stdout)
     table = predictions()
     codes = np.array([CLASSES.index(name) for name in table["animal"].to_pylist()])
@@ -205,14 +205,14 @@ def test_evaluate_in_memory_and_in_chunks(data: Path, limit: int, monkeypatch: p
     assert ("sampled" in found) is (limit == 10)
     north = table["site"].to_numpy() == "north"
     expected = log_loss(codes[north], matrix(table)[north], sample_weight=weight[north])
-    assert found["groups"]["north"]["metrics"]["log_loss"]["value"] == pytest.approx(expected)
+    assert found["segments"]["north"]["metrics"]["log_loss"]["value"] == pytest.approx(expected)
     shown = ok(*arguments[:-1]).stdout
     assert "log_loss" in shown
     assert ("auroc and the test: of a uniform sample of 100 rows" in shown) is (limit == 10)
 
 
 def test_standard_input_and_output(tmp_path: Path, stored: Path, data: Path) -> None:
-    command = [sys.executable, "-m", "calibrant.cli"]
+    command = [sys.executable, "-m", "calibrant"]
     applied = subprocess.run(
         [*command, "apply", str(stored), "-", "-o", "-"], input=data.read_bytes(), capture_output=True, check=True
     )
@@ -311,7 +311,7 @@ def test_methods_lists_the_registry() -> None:
 
 def test_report_writes_a_page_and_tells_the_verdict(tmp_path: Path, data: Path) -> None:
     target = tmp_path / "report.html"
-    arguments = ("report", data, "-y", "animal", "--methods", "ts,svs", "--group", "site", "-o", target)
+    arguments = ("report", data, "-y", "animal", "--methods", "ts,svs", "--segments", "site", "-o", target)
     result = ok(*arguments)
     assert "over-confident by" in result.stdout
     page = target.read_text()
@@ -381,10 +381,12 @@ def test_report_on_a_large_file_is_about_a_sample_and_says_so(tmp_path: Path, mo
     table = predictions(2000)
     pyarrow.parquet.write_table(table, tmp_path / "p.parquet")
     page = tmp_path / "r.html"
-    arguments = ("--label", "animal", "--weight", "w", "--group", "site", "-o", page, "--methods", "ts", "--json")
+    arguments = ("--label", "animal", "--weight", "w", "--segments", "site", "-o", page, "--methods", "ts", "--json")
     said = ok("report", tmp_path / "p.parquet", *arguments)
-    assert "a uniform sample of 300 of 2,000 rows" in said.stderr
-    assert "300 rows, 3 classes, weighted, a uniform sample of 2,000" in page.read_text()
+    assert "a uniform sample: 300 rows, 606 observations of 2,000 rows, 4,016 observations" in said.stderr
+    assert (
+        "300 rows, 606 observations, 3 classes, a uniform sample of 2,000 rows, 4,016 observations" in page.read_text()
+    )
 
     # What is a sum is that of all rows, not of the sample.
     found = json.loads(said.stdout)
@@ -400,7 +402,7 @@ def test_report_on_a_large_file_is_about_a_sample_and_says_so(tmp_path: Path, mo
         assert counted[name]["expected_before"] == pytest.approx(expected[column])
         assert counted[name]["expected_after"] == pytest.approx(counted[name]["observed"], rel=0.15)  # of all rows
     north = table["site"].to_numpy() == "north"
-    assert found["groups"]["north"]["rows"] == north.sum()
-    assert found["groups"]["north"]["log_loss_before"]["value"] == pytest.approx(
+    assert found["segments"]["north"]["rows"] == north.sum()
+    assert found["segments"]["north"]["log_loss_before"]["value"] == pytest.approx(
         log_loss(codes[north], matrix(table)[north], sample_weight=weight[north])
     )

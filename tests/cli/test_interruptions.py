@@ -8,9 +8,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import calibrant
 from calibrant.cli import app
 
 ROWS = "p_a,p_b,y\n" + "0.25,0.75,b\n0.5,0.5,a\n0.75,0.25,a\n" * 20
@@ -39,6 +41,44 @@ def test_a_stopped_program_leaves_nothing_behind(tmp_path: Path, number: int, co
     out, err = child.communicate()
     assert (out, err, child.returncode) == ("", f"{word}. Nothing was written.\n", code)
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+#: Words of a command, and the function that is held up while its output is being written.
+HELD_UP = {
+    "apply": (["c.json", "t.csv", "-o", "out.csv"], "calibrant.files.stored.application", "_replaced"),
+    "adapt": (["c.json", "--prior", "a=0.5,b=0.5", "-o", "out.json"], "calibrant.report.fitting", "stored_text"),
+    "export": (["c.json", "-o", "out.py"], "os", "fsync"),
+    "report": (["t.csv", "-y", "y", "-o", "out.html"], "os", "fsync"),
+    "watch": (["c.json", "t.csv", "-y", "y", "--state", "out.json"], "os", "fsync"),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no such signals to a process")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("command", HELD_UP)
+def test_a_signal_while_a_command_writes(tmp_path: Path, command: str, number: int) -> None:
+    """No output, no part of one, no lock; one line and an exit code."""
+    (tmp_path / "t.csv").write_text(ROWS)
+    fitted = calibrant.get_calibrator("ts", classes=np.array(["a", "b"]))
+    calibrant.save(fitted.fit_batches(calibrant.open_batches(tmp_path / "t.csv", "y")), tmp_path / "c.json")
+    words, module, function = HELD_UP[command]
+    program = (
+        f"import sys, time, importlib; sys.argv = ['calibrant', {command!r}, *{words!r}]\n"
+        f"setattr(importlib.import_module({module!r}), {function!r}, lambda *_, **__: time.sleep(600))\n"
+        "from calibrant.cli import main; main()"
+    )
+    before = sorted(path.name for path in tmp_path.iterdir())
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not list(tmp_path.glob("*.part")):
+        assert child.poll() is None, child.communicate()
+        time.sleep(0.02)
+    child.send_signal(number)
+    _, err = child.communicate()
+    assert (err.splitlines()[-1].endswith("Nothing was written."), child.returncode) == (True, 128 + number), err
+    assert "Traceback" not in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
 def test_weights_whose_sum_overflows_are_refused(tmp_path: Path) -> None:

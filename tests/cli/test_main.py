@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import calibrant
 from calibrant.cli import COMMANDS, app
-from calibrant.cli.bench import COMMANDS as BENCH
+from calibrant.cli.bench_group import COMMANDS as BENCH
 
 HEAVY = ("numpy", "scipy", "sklearn", "pandas", "numba", "torch", "matplotlib", "rich")
 
@@ -55,7 +55,17 @@ def test_help_imports_nothing_heavy(words: str) -> None:
     assert out.stdout.strip().splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("module", ["calibrant", "calibrant.cli"])
+@pytest.mark.parametrize("module", ["calibrant"])
 def test_the_package_runs_as_a_module(module: str) -> None:
     shown = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == f"calibrant {calibrant.__version__}"
+
+
+def test_a_planted_module_in_the_working_folder_is_not_run(tmp_path):
+    """`python -m` looks into the working folder first; a file among the data may bear the name of a package."""
+    for name in ("pyarrow", "typer", "numpy"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('planted code ran')")
+    (tmp_path / "t.csv").write_text("p_a,p_b,y\n" + "0.25,0.75,b\n0.5,0.5,a\n0.75,0.25,a\n" * 5)
+    words = ["fit", "t.csv", "-y", "y", "-m", "ts", "-o", "c.json"]
+    done = subprocess.run([sys.executable, "-m", "calibrant", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, (tmp_path / "c.json").exists()) == (0, True), done.stderr

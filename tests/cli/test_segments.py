@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -71,7 +73,7 @@ def test_export_reads_the_columns_of_segments(table, tmp_path):
 
 def test_the_report_says_what_to_do(table, tmp_path):
     table.to_csv(tmp_path / "p.csv", index=False)
-    report = ["--label", "truth", "--group", "region", "-o", tmp_path / "r.html", "--methods", "ts"]
+    report = ["--label", "truth", "--segments", "region", "-o", tmp_path / "r.html", "--methods", "ts"]
     ok("report", tmp_path / "p.csv", *report)
     assert "--segments region" in (tmp_path / "r.html").read_text()
 
@@ -88,9 +90,9 @@ def test_adapt_and_watch_take_the_segments_of_the_calibrator(table, tmp_path):
     np.testing.assert_allclose(found, expected.predict_proba(p, segments=frame)[:, 1], atol=1e-12)
     watch = ["watch", cal, file, "--state", state, "--label", "truth"]
     assert "No alarm" in ok(*watch, "--reference", file).stdout
-    done = run(*watch, "--group", "region")
+    done = run(*watch, "--segments", "region")
     assert done.exit_code == 2
-    assert "leave out --group" in done.stderr
+    assert "leave out --segments" in done.stderr
     table.assign(region=table["region"].map({"north": "west", "west": "north"})).to_csv(file, index=False)
     done = run(*watch, "--repair", tmp_path / "repaired.json")
     assert done.exit_code == 3
@@ -128,3 +130,62 @@ def test_levels_are_found_however_a_file_spells_them(table, kind, levels, tmp_pa
     ok("apply", tmp_path / "cal.json", tmp_path / f"p.{kind}", "-o", tmp_path / f"out.{kind}")
     found = (pd.read_csv if kind == "csv" else pd.read_parquet)(tmp_path / f"out.{kind}")
     np.testing.assert_allclose(found["p_yes"], expected[:, 1], atol=1e-12)
+
+
+DAYS = ["2024-01-31", "2024-02-01", "2024-02-02"]
+
+
+@pytest.mark.parametrize(
+    ("levels", "kind"),
+    [
+        (["0.00", "3.00", "7.50"], "csv"),
+        (["007", "012", "7"], "csv"),
+        (["007", "008", "009"], "csv"),
+        (["1E5", "2E5", "3E5"], "csv"),
+        (DAYS, "csv"),
+        ([f"{day} 00:00:00" for day in DAYS], "csv"),
+        ([True, False, None], "csv"),
+        ([Decimal("0.00"), Decimal("3.00"), Decimal("7.50")], "parquet"),
+        (["007", "008", "7"], "parquet"),
+        (pd.Categorical(["007", "008", "009"]), "parquet"),
+        (pd.Categorical([3, 4, 5]), "parquet"),
+        (np.array([0.1, 0.2, 0.3], dtype=np.float32), "parquet"),
+        (np.array([1, 2, 3], dtype=np.int8), "parquet"),
+        (pd.to_datetime(DAYS), "parquet"),
+        (pd.to_datetime([f"{day} 12:30:00.5" for day in DAYS]), "parquet"),
+        ([date.fromisoformat(day) for day in DAYS], "parquet"),
+    ],
+)
+def test_levels_of_every_type_are_found_in_the_file_they_were_fitted_to(table, levels, kind, tmp_path):
+    """In the rows of the fit, each level has the correction that its own column of indicators gets."""
+    place = np.random.default_rng(0).integers(0, 3, 600)
+    odds = table["p_yes"][:600] / table["p_no"][:600] * np.array([5.0, 1.0, 0.2])[place]
+    truth = np.where(np.random.default_rng(1).random(600) < odds / (1 + odds), "yes", "no")
+    table = table[:600].assign(code=pd.Series(levels).take(place).reset_index(drop=True), truth=truth)
+    file, cal, out = (tmp_path / name for name in (f"p.{kind}", "cal.json", f"out.{kind}"))
+    (table.to_csv if kind == "csv" else table.to_parquet)(file, index=False)
+    ok("fit", file, "--label", "truth", "-m", "ts", "--segments", "code", "-o", cal)
+    done = ok("apply", cal, file, "-o", out)
+    assert "level" not in done.stderr
+    found = (pd.read_csv if kind == "csv" else pd.read_parquet)(out)["p_yes"]
+    p = table[["p_no", "p_yes"]]
+    assert len(calibrant.load(cal).segment_columns_["code"]) == 3
+    plain = SegmentedCalibrator("ts").fit(p, truth, segments={"code": np.array(list("abc"))[place]})
+    expected = plain.predict_proba(p, segments={"code": np.array(list("abc"))[place]})[:, 1]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert np.abs(expected - plain.calibrator_.predict_proba(p)[:, 1]).max() > 0.1
+    stored = calibrant.load(cal).predict_proba(p, segments=table[["code"]])[:, 1]
+    np.testing.assert_allclose(stored, expected, atol=1e-6)
+
+
+def test_apply_says_if_hardly_a_row_has_a_known_level(table, tmp_path):
+    file, cal = tmp_path / "p.csv", tmp_path / "cal.json"
+    table.to_csv(file, index=False)
+    ok("fit", file, "--label", "truth", "-m", "ts", "--segments", "region", "-o", cal)
+    table.assign(region=table["region"].str.upper()).to_csv(file, index=False)
+    done = ok("apply", cal, file, "-o", tmp_path / "out.csv")
+    assert done.stderr.count("None of 3,000 rows has a level of 'region' that fit saw: the global map is used.") == 1
+    assert "Note: " in done.stderr
+    assert "Warning: " not in done.stderr
+    assert "Found: 'WEST', 'NORTH'." in done.stderr or "Found: 'NORTH', 'WEST'." in done.stderr
+    assert "Known: 'north', 'west'." in done.stderr

@@ -65,12 +65,12 @@ def test_whole_votes_equal_repeated_rows_with_labels(table: pd.DataFrame, tmp_pa
 
 def test_evaluate_segments_and_report_take_shares(file: Path, table: pd.DataFrame) -> None:
     given = ("--votes", "share_*", "--probs", "p_*")
-    found = json.loads(ok("evaluate", file, *given, "--group", "site", "--json").stdout)
+    found = json.loads(ok("evaluate", file, *given, "--segments", "site", "--json").stdout)
     p, shares = table[P].to_numpy(), table[[f"share_{name}" for name in CLASSES]].to_numpy()
     loss = metrics.log_loss(shares, p)
     assert found["metrics"]["log_loss"]["value"] == pytest.approx(loss, abs=1e-12)
     first = np.arange(0, 200, 2)
-    assert found["groups"]["a"]["metrics"]["brier"]["value"] == pytest.approx(
+    assert found["segments"]["a"]["metrics"]["brier"]["value"] == pytest.approx(
         metrics.brier(shares[first], p[first]), abs=1e-12
     )
     cal, page = file.with_name("cal.json"), file.with_name("r.html")
@@ -111,7 +111,7 @@ def test_rows_that_cannot_be_used(tmp_path: Path, cells: str, message: str) -> N
     assert done.exit_code == 1
     assert message in done.stderr
     assert "--on-error skip" in done.stderr
-    assert "2 observations" in ok("evaluate", file, "--votes", "n_*", "--on-error", "skip").stdout
+    assert "2 rows, 4 observations" in ok("evaluate", file, "--votes", "n_*", "--on-error", "skip").stdout
 
 
 @pytest.mark.parametrize(

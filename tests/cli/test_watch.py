@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import calibrant
 from calibrant.deployment import CalibrationMonitor
+from calibrant.files.locking import locked
 from tests.cli.test_commands import ok, predictions, run
 
 
@@ -32,10 +34,10 @@ def folder(tmp_path):
 
 def test_batches_states_alarm_page_and_repair(folder):
     watch = ["watch", folder / "cal.json"]
-    state = ["--state", folder / "state.json", "--label", "animal", "--group", "site"]
+    state = ["--state", folder / "state.json", "--label", "animal", "--segments", "site"]
     first = ok(*watch, folder / "good.parquet", *state, "--reference", folder / "cal.parquet")
     assert "No alarm" in first.stdout
-    assert "did not drift" in first.stdout
+    assert "Predictions show no drift" in first.stdout
     outputs = ["--page", folder / "watch.html", "--repair", folder / "new.json"]
     second = run(*watch, folder / "bad.parquet", *state, *outputs)
     assert second.exit_code == 3, second.output + second.stderr
@@ -50,7 +52,7 @@ def test_batches_states_alarm_page_and_repair(folder):
     frame = table.select(list(cal.feature_names_in_)).to_pandas()
     monitor = CalibrationMonitor(cal).update(frame, table["animal"].to_pylist(), table["site"].to_pylist())
     stored = json.loads((folder / "state.json").read_text())
-    assert stored["rows"] == 2000
+    assert stored["labelled"]["rows"] == 2000
     assert stored["history"][0]["log_evidence"] == pytest.approx(monitor.log_evidence_)
 
 
@@ -96,3 +98,34 @@ def test_a_state_that_is_a_pipe_is_not_waited_for(folder):
     refused = run("watch", folder / "cal.json", folder / "good.parquet", "--state", folder / "pipe")
     assert refused.exit_code == 2
     assert "is a pipe, not a regular file" in refused.stderr
+
+
+def test_batches_of_several_processes_all_count(folder):
+    """Twelve batches in four processes at a time, on one state: none is lost."""
+    program = (
+        "import sys; from calibrant.cli import main\n"
+        "for batch in range(3):\n"
+        "    sys.argv = ['calibrant', *sys.argv[1:]]\n"
+        "    try: main()\n"
+        "    except SystemExit as end: assert end.code in (0, None, 3), end.code\n"
+    )
+    words = ["watch", folder / "cal.json", folder / "good.parquet", "--state", folder / "state.json", "-y", "animal"]
+    command = [sys.executable, "-c", program, *map(str, words)]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    stored = json.loads((folder / "state.json").read_text())
+    assert stored["labelled"]["rows"] == 12_000
+    assert not list(folder.glob("*.lock"))
+
+
+def test_a_state_in_use_is_waited_for_and_then_left(folder, monkeypatch):
+    monkeypatch.setattr("calibrant.files.locking.locked.__wrapped__.__defaults__", (0.1, lambda message: None))
+    words = ["watch", folder / "cal.json", folder / "good.parquet", "--state", folder / "state.json", "-y", "animal"]
+    with locked(folder / "state.json"):
+        result = run(*words)
+    assert result.exit_code == 1
+    first, second = result.stderr.splitlines()
+    assert first == f"Note: another process is using {folder / 'state.json'}: waiting for it"
+    assert second.startswith(f"Error: another process is using {folder / 'state.json'}, after a wait of 0.1 seconds")
+    assert not (folder / "state.json").exists()
+    ok(*words)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -110,7 +111,7 @@ def test_shifted_frequencies_are_found_and_log_loss_falls(method):
     assert losses[1] < losses[0] - 0.1
     again = adapt(adapted, unlabelled=p_now, method=method, labelled=labelled)
     np.testing.assert_array_equal(again.prior_, adapted.prior_)
-    assert "2,000 unlabelled rows" in adapted.summary()
+    assert "estimated without labels from 2,000 rows by" in adapted.summary()
 
 
 def test_intervals_cover_as_often_as_they_say():
@@ -121,7 +122,7 @@ def test_intervals_cover_as_often_as_they_say():
         rows = np.random.default_rng(seed).permutation(4000)
         cal = get_calibrator("none").fit(p[rows[:1000]], y[rows[:1000]])
         now = rows[1000:][shifted(p[rows[1000:]], y[rows[1000:]], prior, 300, seed)]
-        low, high = adapt(cal, unlabelled=p[now], level=0.8, n_resamples=60).interval_.T
+        low, high = adapt(cal, unlabelled=p[now], level=0.8).interval_.T
         hits.append((low <= prior) & (prior <= high))
     assert 0.65 < np.mean(hits) < 0.95
 
@@ -129,7 +130,7 @@ def test_intervals_cover_as_often_as_they_say():
 def test_stored_and_exported_it_predicts_the_same(tmp_path):
     p, y = sharpened(300, 3)
     cal = get_calibrator("sms", classes=np.array(["a", "b", "c"])).fit(p, np.array(["a", "b", "c"])[y])
-    adapted = adapt(cal, unlabelled=p[np.argsort(-p[:, 0])[:150]], n_resamples=20)
+    adapted = adapt(cal, unlabelled=p[shifted(p, y, [0.7, 0.2, 0.1], 150)])
     expected = adapted.predict_proba(p)
     calibrant.save(adapted, tmp_path / "new.json")
     loaded = calibrant.load(tmp_path / "new.json")
@@ -278,7 +279,7 @@ def test_a_series_names_its_classes():
 
 def test_a_single_row_is_too_little():
     p, y = sharpened(300, 3)
-    with pytest.warns(CalibrationWarning, match="estimated from 1 rows are too uncertain"):
+    with pytest.warns(CalibrationWarning, match="estimated from 1 row are too uncertain"):
         adapt(get_calibrator("ts").fit(p, y), unlabelled=p[:1])
 
 
@@ -287,8 +288,6 @@ def test_a_single_row_is_too_little():
     [
         ({"level": 2}, "level must lie between 0 and 1, got 2"),
         ({"level": "x"}, "level must lie between 0 and 1, got 'x'"),
-        ({"n_resamples": 0}, "n_resamples=0: a whole number"),
-        ({"n_resamples": 1.5}, "n_resamples=1.5: a whole number"),
         ({"prior": {0: "x", 1: 0.5, 2: 0.2}, "unlabelled": None}, "prior holds something other than numbers"),
         ({"prior": [1e-40, 0.5, 0.5], "unlabelled": None}, "the share 1e-40: shares lie between 0 and 1"),
     ],
@@ -297,3 +296,54 @@ def test_options_that_cannot_be(options, message):
     p, y = sharpened(300, 3)
     with pytest.raises(ValueError, match=message):
         adapt(get_calibrator("ts").fit(p, y), **{"unlabelled": p, **options})
+
+
+def mixture(n, prior, seed, size=1):
+    """Posteriors of two normal classes for equal shares, drawn with the shares `prior`; `size` rows share a class."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(rng.random(n // size) < prior[1], size)
+    return posterior(rng.normal(size=len(y)) + np.where(y, 1.0, -1.0), np.array([0.5, 0.5])), y.astype(int)
+
+
+def test_counts_equal_copies_and_groups_widen():
+    p, y = mixture(600, [0.5, 0.5], 0)
+    cal = get_calibrator("none").fit(p, y)
+    now, _ = mixture(400, [0.8, 0.2], 1)
+    counts = np.random.default_rng(2).integers(0, 4, 400)
+    copies = np.repeat(np.arange(400), counts)
+    for method in ("em", "bbse"):
+        weighted = adapt(cal, unlabelled=now, sample_weight=counts, method=method, labelled={"P": p, "y": y})
+        repeated = adapt(cal, unlabelled=now[copies], method=method, labelled=(p, y))
+        np.testing.assert_allclose(weighted.prior_, repeated.prior_, atol=1e-6)
+        np.testing.assert_allclose(weighted.interval_, repeated.interval_, atol=1e-5)
+    assert f"from {np.count_nonzero(counts)} rows, {counts.sum()} observations by" in weighted.summary()
+    assert "if rows are independent and the calibrator is right" in weighted.summary()
+    together = adapt(cal, unlabelled=np.repeat(now, 10, axis=0), blocks=10)
+    apart = adapt(cal, unlabelled=now)
+    widths = [np.ptp(adapted.interval_, axis=1) for adapted in (together, apart)]
+    np.testing.assert_allclose(*widths, rtol=0.1)
+    assert "4,000 rows in 400 groups" in together.summary()
+    assert "if groups are independent" in together.summary()
+
+
+@pytest.mark.parametrize("size", [1, 10])
+def test_intervals_of_a_rare_class_cover(size):
+    # Far fewer rows of the class than the pull towards the shares at calibration counts for.
+    prior, hits = np.array([0.98, 0.02]), 0
+    cal = get_calibrator("none").fit(*mixture(3000, [0.5, 0.5], 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        for seed in range(100):
+            low, high = adapt(cal, unlabelled=mixture(200, prior, seed + 1, size)[0], blocks=size).interval_[1]
+            hits += low <= 0.02 <= high
+    assert hits >= 88
+
+
+def test_where_nothing_is_known_the_interval_says_so():
+    cal = get_calibrator("none").fit(*mixture(60, [0.5, 0.5], 0))
+    with pytest.warns(CalibrationWarning, match="too uncertain to adapt to"):
+        adapted = adapt(cal, unlabelled=np.full((50, 2), 0.5))
+    np.testing.assert_allclose(adapted.interval_, [[0.0, 1.0], [0.0, 1.0]], atol=1e-6)
+    with pytest.warns(CalibrationWarning, match="estimated from 300 rows in 1 group are too uncertain"):
+        adapted = adapt(cal, unlabelled=mixture(300, [0.5, 0.5], 1)[0], groups=["a"] * 300)
+    assert np.ptp(adapted.interval_, axis=1).min() > 0.9

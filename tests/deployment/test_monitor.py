@@ -5,15 +5,16 @@ import json
 
 import numpy as np
 import pytest
-from scipy.stats import chi2_contingency
+from scipy.stats import hypergeom
 from sklearn.metrics import accuracy_score, log_loss
 
 import calibrant
 from calibrant import CalibrationMonitor, NoCalibrator, SegmentedCalibrator, get_calibrator
 from calibrant.deployment.monitoring.bets import Bets, log_ratios, log_waiting
-from calibrant.deployment.monitoring.label_free import two_sample_p_value
+from calibrant.deployment.monitoring.label_free import two_sample_p_values
 from calibrant.files.stored.encoding import CalibratorFileError
 from calibrant.files.stored.monitoring import load_monitor
+from calibrant.sample import Sample
 from tests.altered import NUMBERS, pick, places
 from tests.samples import draw_labels
 
@@ -46,7 +47,7 @@ def fed(monitor, p, y, size=500, segments=None):
 def test_every_bet_is_fair_or_worse_for_all_truths_within_the_tolerance(k, tolerance):
     rng = np.random.default_rng(0)
     for p in rng.dirichlet(np.full(k, 0.5), size=20):
-        gains = np.exp([log_ratios(p[None], np.array([label]), tolerance) for label in range(k)])
+        gains = np.exp([log_ratios(Sample(p[None], np.array([label])), tolerance) for label in range(k)])
         if tolerance == 0.0:
             np.testing.assert_allclose(p @ gains, 1.0, rtol=1e-9)
         for _ in range(50):
@@ -59,8 +60,8 @@ def test_the_capital_is_that_of_all_beginnings_added_up():
     blocks = [slice(0, 20), slice(20, 45), slice(45, 60)]
     bets = Bets.start(3)
     for block in blocks:
-        bets.update(p[block], y[block], 0.0, block.start)
-    gains = np.array([log_ratios(p[block], y[block]) for block in blocks])
+        bets.update(Sample(p[block], y[block]), 0.0, block.start)
+    gains = np.array([log_ratios(Sample(p[block], y[block])) for block in blocks])
     waiting = np.exp([log_waiting(n) for n in (0, 20, 45, 60)])
     expected = waiting[3] + sum((waiting[b] - waiting[b + 1]) * np.exp(gains[b:].sum(axis=0)) for b in range(3))
     np.testing.assert_allclose(np.exp(bets.log_capital()), expected, rtol=1e-9)
@@ -203,7 +204,7 @@ def test_estimates_without_labels_hold_for_labels_drawn_from_the_probabilities()
     assert monitor.confusion_.sum() == pytest.approx(4000)
     np.testing.assert_allclose(monitor.confusion_.sum(axis=1), np.bincount(p.argmax(axis=1)))
     monitor.update(p, seen[0], observed=True)
-    assert monitor._performance.rows == monitor.rows_ == 4000
+    assert monitor._performance.seen.rows == monitor.rows_ == 4000
 
 
 def test_drift_of_predictions():
@@ -217,8 +218,15 @@ def test_drift_of_predictions():
     assert monitor.drift_.found
     assert monitor.drift_.since == 3000
     assert "Predictions drifted, since about row 3,000" in monitor.summary()
-    counts = np.array([[30.0, 50.0, 20.0], [20.0, 30.0, 50.0]])
-    assert two_sample_p_value(*counts) == pytest.approx(chi2_contingency(counts).pvalue)
+
+
+def test_shares_are_compared_by_the_exact_test():
+    rng = np.random.default_rng(0)
+    for n, m in rng.integers(1, 300, (50, 2)):
+        then, now = rng.integers(0, n + 1), rng.integers(0, m + 1)
+        tails = hypergeom.sf(now - 1, n + m, then + now, m), hypergeom.cdf(now, n + m, then + now, m)
+        found = two_sample_p_values(np.array([then / n]), np.array([now / m]), n, m)[0]
+        assert found == pytest.approx(min(1.0, 2.0 * min(tails)), rel=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from scipy.special import log_softmax
 from sklearn.exceptions import NotFittedError
 
 import calibrant
-from calibrant import SegmentedCalibrator, get_calibrator
+from calibrant import CalibrationWarning, SegmentedCalibrator, get_calibrator
 from calibrant.deployment import AdaptedCalibrator, ChainedCalibrator
 from calibrant.deployment.segments.levels import fit_correction
 from calibrant.metrics import log_loss
+from calibrant.sample import Sample
 from calibrant.softmax.rows.levels import LevelProblem
 
 TS = get_calibrator("ts")
@@ -53,7 +54,7 @@ def test_solution_is_that_of_another_optimiser(k: int) -> None:
         losses = -log_softmax(logits, axis=1)[np.arange(len(y)), y]
         return float(weight @ losses / weight.sum() + strength / weight.sum() * (flat @ flat))
 
-    found = fit_correction(z, y, weight, places, strength, np.zeros((k, 8)), 1e-12)
+    found = fit_correction(Sample(z, y, weight, logs=True), places, strength, np.zeros((k, 8)), 1e-12)
     flat = np.concatenate([found.theta[:, :4].T, found.theta[:, 4:].T]).ravel()
     assert found.objective == pytest.approx(objective(flat), rel=1e-10)
     assert np.abs(approx_fprime(flat, objective)).max() < 1e-6
@@ -65,7 +66,8 @@ def test_intercepts_alone_solve_their_equation() -> None:
     # the penalty says s = b log(1/2). One equation is left, for the difference of the two classes.
     n, m, strength = 400, 300, 5.0
     z, y = np.full((n, 2), np.log(0.5)), (np.arange(n) < m).astype(np.int64)
-    found = fit_correction(z, y, None, np.zeros((n, 1), dtype=np.int64), strength, np.zeros((2, 2)), 1e-14)
+    sample, places = Sample(z, y, logs=True), np.zeros((n, 1), dtype=np.int64)
+    found = fit_correction(sample, places, strength, np.zeros((2, 2)), 1e-14)
     b = found.theta[1, 0]
     np.testing.assert_allclose(found.theta[:, 1], found.theta[:, 0] * np.log(0.5), rtol=1e-5)
     np.testing.assert_allclose(found.theta[0], -found.theta[1], rtol=1e-5)
@@ -192,7 +194,8 @@ def test_trees_are_those_of_their_questions(tmp_path: Any) -> None:
 def test_new_levels_and_missing_values_go_where_they_should() -> None:
     p, y, frame = shifted(3000, 3)
     calibrator = SegmentedCalibrator(TS, strength=3.0).fit(p, y, segments={"region": frame["region"]})
-    unknown = calibrator.predict_proba(p[:50], segments={"region": ["east"] * 50})
+    with pytest.warns(CalibrationWarning, match=r"None of 50 rows has a level of 'region' that fit saw.*'east'"):
+        unknown = calibrator.predict_proba(p[:50], segments={"region": ["east"] * 50})
     np.testing.assert_allclose(unknown, calibrator.calibrator_.predict_proba(p[:50]), rtol=1e-13)
     holes = pd.DataFrame({"region": np.where(frame["region"] == "west", None, frame["region"])})
     again = SegmentedCalibrator(TS, strength=3.0).fit(p, y, segments=holes)

@@ -99,3 +99,20 @@ def test_a_signal_that_became_an_exception_leaves_nothing(tmp_path: Path) -> Non
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 143
     assert list(tmp_path.iterdir()) == []
+
+
+@posix
+def test_links_that_appear_meanwhile_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "victim").write_text("precious")
+    with atomic_stream(tmp_path / "out") as stream:
+        stream.write(b"new")
+        (tmp_path / "out").symlink_to(tmp_path / "victim")  # the place is taken by a link while the file is written
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "out").is_symlink()
+    assert (tmp_path / "out").read_text() == "new"
+    # Even who guesses the name of the unfinished file gains nothing by a link there.
+    monkeypatch.setattr("secrets.token_hex", lambda n: "guessed")
+    (tmp_path / "late.guessed.part").symlink_to(tmp_path / "victim")
+    with pytest.raises(FileExistsError):
+        write_text(tmp_path / "late", "text")
+    assert (tmp_path / "victim").read_text() == "precious"

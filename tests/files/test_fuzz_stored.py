@@ -85,6 +85,11 @@ def check(path: Path, seed: int, folder: Path) -> str:
     for _ in range(int(rng.integers(1, 3))):
         with contextlib.suppress(KeyError, TypeError, ValueError):  # the first change left nothing for the second
             mutate(document["content"], rng)
+    return outcome(document, folder)
+
+
+def outcome(document: Any, folder: Path) -> str:
+    """What happened to a changed document: refused, or valid probabilities."""
     try:
         document["sha256"] = checksum(canonical(document["content"]))
     except ValueError:
@@ -102,6 +107,18 @@ def check(path: Path, seed: int, folder: Path) -> str:
     assert np.all((proba >= 0.0) & (proba <= 1.0 + 1e-12))
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, atol=1e-9)
     return "predicted"
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+@pytest.mark.parametrize("number", [10**30, -(2**63)])
+def test_every_number_may_be_an_integer_of_any_size(path: Path, number: int, tmp_path: Path) -> None:
+    """What loads predicts: each number by itself that is no cell of an array, as an integer beyond 64 bits."""
+    whole = json.loads(path.read_text())
+    for owner, key in places(whole["content"], []):
+        if isinstance(owner, dict) and type(owner[key]) in (int, float):
+            before, owner[key] = owner[key], number
+            outcome(whole, tmp_path)
+            owner[key] = before
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])

@@ -265,7 +265,7 @@ def test_foreign_files(path, text, error):
         "os:system",
         "builtins:eval",
         "sklearn.linear_model:LogisticRegression",
-        "calibrant.cli.__main__:main",
+        "calibrant.__main__:main",
         "calibrant.calibrators.registry:get_calibrator",
         "calibrant.calibrators.base:Calibrator",
         "calibrant.calibrators.scaling.structured:StructuredCalibrator",

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrant.files.predictions.opening import open_predictions
-from calibrant.files.predictions.pickled_arrays import PickledArrayError, read_pickled_arrays
-from calibrant.files.predictions.pickles import _numbers
-from calibrant.files.predictions.source import PredictionFileError
+from calibrant.files.prediction_sets.experiments import PredictionFileError
+from calibrant.files.prediction_sets.open_set import open_predictions
+from calibrant.files.prediction_sets.pickled_arrays import PickledArrayError, read_pickled_arrays
+from calibrant.files.prediction_sets.pickles import _numbers
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 

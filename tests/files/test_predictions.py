@@ -9,34 +9,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrant.files.predictions.opening import open_predictions
-from calibrant.files.predictions.source import (
+from calibrant.files.prediction_sets.experiments import (
     PARTS,
     Experiment,
     MemorySource,
     PredictionFileError,
-    Predictions,
-    select,
+    SplitPredictions,
+    select_experiments,
     with_digest,
 )
+from calibrant.files.prediction_sets.open_set import open_predictions
 from tests.files.conftest import make_predictions
 from tests.needs import needs
 
 pytestmark = pytest.mark.bench
 
 
-def assert_same(a: Predictions, b: Predictions) -> None:
+def assert_same(a: SplitPredictions, b: SplitPredictions) -> None:
     for part in PARTS:
         np.testing.assert_allclose(getattr(a, part), getattr(b, part), atol=2e-7, err_msg=part)
 
 
-def in_memory(prediction_set: dict) -> list[tuple[Experiment, Predictions]]:
+def in_memory(prediction_set: dict) -> list[tuple[Experiment, SplitPredictions]]:
     source = MemorySource(prediction_set)
     return [(e, source.load(e)) for e in source.experiments()]
 
 
 def test_hdf5_round_trip_with_folds_and_index(prediction_set: dict, tmp_path: Path) -> None:
-    from calibrant.files.predictions.hdf5 import write_hdf5
+    from calibrant.files.prediction_sets.hdf5 import write_hdf5
 
     index = write_hdf5(tmp_path / "set.h5", in_memory(prediction_set))
     source = open_predictions(tmp_path / "set.h5")
@@ -69,7 +69,7 @@ def test_hdf5_without_folds_as_published(tmp_path: Path) -> None:
 
 
 def test_index_chooses_and_orders_experiments(prediction_set: dict, tmp_path: Path) -> None:
-    from calibrant.files.predictions.hdf5 import write_hdf5
+    from calibrant.files.prediction_sets.hdf5 import write_hdf5
 
     write_hdf5(tmp_path / "set.h5", in_memory(prediction_set))
     index = tmp_path / "index.csv"
@@ -189,7 +189,7 @@ def test_sizes_are_checked_before_arrays_are_read(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("suffix", [".npz", ".h5", ".parquet"])
 def test_damaged_files_are_named(prediction_set: dict, tmp_path: Path, suffix: str) -> None:
-    from calibrant.files.predictions.hdf5 import write_hdf5
+    from calibrant.files.prediction_sets.hdf5 import write_hdf5
 
     path = tmp_path / f"set{suffix}"
     if suffix == ".h5":
@@ -229,8 +229,8 @@ def test_folds_of_similar_names_stay_apart(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_replaced_file_do_not_count(tmp_path: Path) -> None:
-    from calibrant.bench.run.method_spec import make_spec
-    from calibrant.bench.run.plan import Options, plan, result_row
+    from calibrant.bench.runs.method_spec import make_spec
+    from calibrant.bench.runs.run_plan import Options, plan, result_row
 
     spec, options = make_spec("none"), Options()
 
@@ -250,7 +250,7 @@ def test_rows_of_a_replaced_file_do_not_count(tmp_path: Path) -> None:
 
 
 def test_folder_joins_files_and_refuses_doubles(prediction_set: dict, tmp_path: Path) -> None:
-    from calibrant.files.predictions.hdf5 import write_hdf5
+    from calibrant.files.prediction_sets.hdf5 import write_hdf5
 
     pairs = in_memory(prediction_set)
     write_hdf5(tmp_path / "a.h5", pairs[:2])
@@ -280,14 +280,14 @@ def test_folder_joins_files_and_refuses_doubles(prediction_set: dict, tmp_path: 
 )
 def test_bad_arrays_are_named(arrays: tuple, message: str) -> None:
     with pytest.raises(PredictionFileError, match=message):
-        Predictions.checked(*arrays)
+        SplitPredictions.checked(*arrays)
 
 
 def test_unknown_names_and_files_say_what_there_is(prediction_set: dict, tmp_path: Path) -> None:
     experiments = MemorySource(prediction_set).experiments()
-    assert len(select(experiments, datasets=["iris"], folds=["0"])) == 2
+    assert len(select_experiments(experiments, datasets=["iris"], folds=["0"])) == 2
     with pytest.raises(PredictionFileError, match="no model named SVM; there are LR, RF"):
-        select(experiments, models=["SVM"])
+        select_experiments(experiments, models=["SVM"])
     with pytest.raises(PredictionFileError, match="no such file"):
         open_predictions(tmp_path / "none.h5")
     (tmp_path / "bad.h5").write_text("not HDF5")
@@ -331,7 +331,7 @@ class _Repository:
 
 
 def test_repository_object(prediction_set: dict) -> None:
-    from calibrant.files.predictions.repository import RepositorySource
+    from calibrant.files.prediction_sets.repository import RepositorySource
 
     source = RepositorySource(_Repository(prediction_set))
     assert [str(e) for e in source.experiments()] == ["iris/LR/0", "coins/LR/0"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import cProfile
 import csv
 import gzip
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,13 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+import calibrant
+from calibrant.files.stored.application import apply_to_table, calibrator_columns, load_calibrator
 from calibrant.files.tables import table as tables
 from calibrant.files.tables import text as table_csv
 from calibrant.files.tables.cells import to_text
 from calibrant.files.tables.columns import find_columns
+from calibrant.files.tables.numeric import to_numbers
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.rows import Layout, RowReader, as_probabilities, read_all
 from calibrant.files.tables.table import RequestError, TableError
@@ -320,7 +325,7 @@ def test_a_pattern_never_takes_the_label() -> None:
 )
 def test_columns_that_are_no_text_are_refused_by_name(values: list[Any], tmp_path: Path) -> None:
     column = pa.array(values)
-    with pytest.raises(RequestError, match="holds neither labels nor groups"):
+    with pytest.raises(RequestError, match=r"holds neither labels nor segments nor groups|not UTF-8 text"):
         to_text(column)
     source = write(tmp_path / "table.parquet", pa.table({"p": [0.1, 0.9], "odd": column}))
     target = tmp_path / "out.csv"
@@ -384,3 +389,163 @@ def test_label_without_a_column_is_named_with_its_row(
     line = f"{'line 153' if name.endswith('csv') else 'row 152'}: {said}"
     with pytest.raises(RequestError, match=rf"{re.escape(name)}, {line}"):
         RowReader(open_table(path), Layout(label="y")).find()
+
+
+def many_columns(path: Path, n: int) -> None:
+    """A table with `score` among many columns that look like pairs of classes."""
+    cells = np.random.default_rng(0).integers(2, size=(3, n)).astype(str)
+    lines = [",".join(["score", *(f"c{i}" for i in range(n))])]
+    lines += [",".join([score, *row]) for score, row in zip(("0.25", "0.5", "0.75"), cells)]
+    path.write_text("\n".join(lines))
+
+
+@pytest.fixture
+def of_score(tmp_path: Path) -> Any:
+    (tmp_path / "fit.csv").write_text("score,y\n" + "0.2,0\n0.3,1\n0.6,0\n0.8,1\n" * 5)
+    return calibrant.get_calibrator("ts").fit_batches(calibrant.open_batches(tmp_path / "fit.csv", "y"))
+
+
+def test_a_calibrator_takes_its_own_column_among_thousands(tmp_path: Path, of_score: Any) -> None:
+    assert of_score.feature_names_in_.tolist() == ["score"]
+    calibrant.save(of_score, tmp_path / "cal.json")
+    many_columns(tmp_path / "wide.csv", 3000)
+    fitted, reader = load_calibrator(tmp_path / "cal.json"), RowReader(open_table(tmp_path / "wide.csv"), Layout())
+    done = apply_to_table(fitted, reader, tmp_path / "out.csv")
+    assert (done.columns, done.classes) == (("score",), (0, 1))
+    found = [float(line.split(",")[0]) for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
+    np.testing.assert_allclose(found, of_score.predict_proba([0.25, 0.5, 0.75])[:, 1])
+    # Without that column, others are found, or the message about them is short.
+    many_columns(tmp_path / "other.csv", 3000)
+    (tmp_path / "other.csv").write_text((tmp_path / "other.csv").read_text().replace("score", "age", 1))
+    with pytest.raises(RequestError, match=r"several groups .* 'c\d+0', 'c\d+1'; or .* more groups") as error:
+        calibrator_columns(fitted, RowReader(open_table(tmp_path / "other.csv"), Layout()))
+    assert len(str(error.value)) < 500
+    (tmp_path / "two.csv").write_text("p_0,p_1\n0.25,0.75\n")
+    columns, place = calibrator_columns(fitted, RowReader(open_table(tmp_path / "two.csv"), Layout()))
+    assert (columns.names, place) == (("p_0", "p_1"), [0, 1])
+    np.testing.assert_allclose(of_score.predict_proba([[0.25, 0.75]]), of_score.predict_proba([0.75]))
+
+
+def test_work_grows_with_the_number_of_columns_not_with_its_square(tmp_path: Path, of_score: Any) -> None:
+    """Calls of Python functions, which no other program on the machine changes, for twice the columns."""
+    calls = []
+    for n in (2000, 4000):
+        many_columns(tmp_path / "wide.csv", n)
+        profile = cProfile.Profile()
+        with profile:
+            apply_to_table(of_score, RowReader(open_table(tmp_path / "wide.csv"), Layout()), tmp_path / f"{n}.csv")
+            with pytest.raises(RequestError):
+                find_columns([f"c{i}" for i in range(n)], [0, 1], peek=peek_uniform)
+            named = [f"p_{i}" for i in range(n)]
+            assert find_columns(named, list(range(n)), peek=peek_uniform).names == tuple(named)
+        calls.append(sum(entry.callcount for entry in profile.getstats()))
+    assert calls[1] < 2.2 * calls[0]
+
+
+def test_groups_of_columns_are_looked_at_in_one_reading(tmp_path: Path) -> None:
+    many_columns(tmp_path / "wide.csv", 400)
+    table, readings = open_table(tmp_path / "wide.csv"), []
+    whole = table.batches
+    table.batches = lambda *given, **options: (readings.append(given), whole(*given, **options))[1]  # type: ignore[method-assign]
+    with pytest.raises(RequestError, match="several groups"):
+        RowReader(table, Layout()).find([0, 1])
+    assert len(readings) <= 4
+
+
+@pytest.mark.parametrize("n", [30, 5000])
+def test_messages_about_many_names_are_short(tmp_path: Path, n: int) -> None:
+    columns = [f"column number {i}" for i in range(n)]
+    table = tmp_path / "t.csv"
+    table.write_text(",".join(columns) + "\n" + ",".join(["0.5"] * n) + "\n")
+    requests = [
+        lambda: open_table(table).require(["p"]),
+        lambda: find_columns(columns, ["a", "b"], peek=lambda names: None),
+        lambda: find_columns(columns, ["a", "b"], peek=lambda names: None, probs=["q_*"]),
+        lambda: find_columns(columns, ["a", "b"], peek=peek_uniform, probs=["column*"]),
+        lambda: find_columns(["score"], [f"label {i}" for i in range(n)], peek=peek_uniform),
+        lambda: calibrant.get_calibrator("ts").fit(np.full((30, 31), 1 / 31), [f"{'x' * n}{i}" for i in range(30)]),
+        lambda: calibrant.get_calibrator("ts", classes=list(range(n))).fit([[0.5, 0.5]] * 4, [0, 1, 0, 1]),
+    ]
+    for request in requests:
+        with pytest.raises(ValueError, match=r".") as error:
+            request()
+        assert len(str(error.value)) < 1500, str(error.value)
+
+
+@pytest.mark.parametrize("text", ["0.5_0", "1_0", "٠.٥", "０.５", "0x1p-1", "1e", "--1", "."])
+def test_only_plain_numbers_are_numbers(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.csv").write_text(f"p_a,p_b,y\n0.5,0.5,a\n0.5,{text},b\n0.25,0.75,b\n")
+    reader = RowReader(open_table(tmp_path / "t.csv"), Layout(label="y"))
+    with pytest.raises(TableError, match=rf"t\.csv, line 3: 'p_b' is '{re.escape(text)}', not a number"):
+        read_all(reader)
+
+
+def test_numbers_as_programs_write_them_are_read() -> None:
+    cells = [".5", "1.", "+1e-3", " 2E+5 ", "-inf", "Infinity", "x"]
+    found = to_numbers(pa.array(cells))
+    assert found.values[:6].tolist() == [0.5, 1.0, 0.001, 2e5, -np.inf, np.inf]
+    assert found.unreadable == {6: "x"}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_blanks_around_labels_and_groups_do_not_count(tmp_path: Path, kind: str) -> None:
+    """As around the names of columns; all other cells pass through as they are."""
+    table = pa.table(
+        {
+            "p_0": ["0.75", "0.25"],
+            "p_1": [" 0.25", "0.75 "],
+            "y": [" 0", "1 "],
+            "site": ["a", "\ta"],
+            "note": [" x", "y "],
+        }
+    )
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        path.write_text(
+            "p_0, p_1 , y,site,note\n" + "".join(",".join([*row.values()]) + "\n" for row in table.to_pylist())
+        )
+    elif kind == "jsonl":
+        path.write_text("\n".join(map(json.dumps, table.to_pylist())))
+    else:
+        pa.parquet.write_table(table, path)
+    rows = read_all(RowReader(open_table(path), Layout(label="y", segments=("site",))))
+    assert [str(label) for label in rows.classes] == ["0", "1"]
+    assert rows.codes.tolist() == [0, 1]
+    assert rows.segments is not None
+    assert rows.segments[:, 0].tolist() == ["a", "a"]
+    (batch,) = open_table(path).batches()
+    assert batch.data.column("note").to_pylist() == [" x", "y "]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(3)])
+def test_bytes_are_text_or_refused(tmp_path: Path, of_score: Any, kind: Any) -> None:
+    def write(*cells: bytes) -> Path:
+        columns = {"score": [0.25, 0.75], "y": pa.array([b"no ", b"yes"], kind), "note": pa.array(cells, kind)}
+        pa.parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+        return tmp_path / "t.parquet"
+
+    rows = read_all(RowReader(open_table(write(b"abc", b"xyz")), Layout(label="y")))
+    assert rows.classes == ("no", "yes")
+    for ending in ("jsonl", "xlsx", "csv", "parquet"):
+        out = tmp_path / f"out.{ending}"
+        apply_to_table(of_score, RowReader(open_table(write(b"abc", b"xyz")), Layout()), out)
+        (batch,) = open_table(out).batches()
+        found = batch.data.column("note").to_pylist()
+        assert found == ([b"abc", b"xyz"] if ending == "parquet" else ["abc", "xyz"]), ending
+        if ending == "parquet":
+            continue
+        with pytest.raises(TableError, match=r"the column 'note' of type .* cannot be written as"):
+            apply_to_table(of_score, RowReader(open_table(write(b"\xff\xfe\x00", b"xyz")), Layout()), out, force=True)
+    pa.parquet.write_table(pa.table({"score": [0.25], "y": pa.array([b"\xff\xfe\x00"], kind)}), tmp_path / "t.parquet")
+    with pytest.raises(RequestError, match="bytes that are not UTF-8 text"):
+        read_all(RowReader(open_table(tmp_path / "t.parquet"), Layout(label="y")))
+
+
+def test_deeply_nested_json_names_its_line(tmp_path: Path) -> None:
+    deep = '{"p": ' + "[" * 200_000 + "]" * 200_000 + "}"
+    (tmp_path / "t.jsonl").write_text(f'{{"score": 0.5}}\n{deep}\n{{"score": 0.25}}\n')
+    table = open_table(tmp_path / "t.jsonl")
+    with pytest.raises(TableError, match=r"t\.jsonl, line 2: no valid JSON object"):
+        list(table.batches())
+    (batch,) = table.batches(skip_errors=True)
+    assert batch.rows.tolist() == [1, 3]

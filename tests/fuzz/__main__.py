@@ -7,22 +7,24 @@ import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 
-from tests.fuzz.running import run
+from tests.fuzz.running import KINDS, run
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--only", choices=list(KINDS), help="cases of this kind, one for each seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     last = arguments.first + arguments.cases
     pieces = [range(start, min(start + 200, last)) for start in range(arguments.first, last, 200)]
     start, done, failed = time.monotonic(), 0, 0
     with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")) as pool:
-        for piece, failures in zip(pieces, pool.map(run, pieces), strict=True):
+        for piece, failures in zip(pieces, pool.map(partial(run, only=arguments.only), pieces), strict=True):
             done, failed = done + len(piece), failed + len(failures)
             for failure in failures:
                 print(failure, flush=True)

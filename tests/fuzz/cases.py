@@ -36,6 +36,10 @@ PREDICTIONS = ("ordinary", "extreme", "zeros", "one decimal", "two decimals", "t
                "few distinct", "right", "wrong", "impossible class", "tiny", "dyadic", "float32")  # fmt: skip
 LABELS = ("numbers", "text", "negative", "boolean", "far apart")
 WEIGHTS = ("none", "none", "counts", "zeros", "fractions", "large", "small")
+#: Weights of which a single row is unlike the others: what `--weights` runs.
+SINGLE_ROWS = (
+    "one heavy", "one huge", "one only", "one tiny", "all tiny but one", "fractions below one", "all magnitudes",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,8 @@ class Case:
         return f"seed {self.seed}: {self.method} {self.parameters} on {n} × {k} {self.kind} predictions"
 
 
-def make_case(seed: int) -> Case:
-    """The case of a seed."""
+def make_case(seed: int, weights: tuple[str, ...] = WEIGHTS) -> Case:
+    """The case of a seed, with one of these kinds of weights."""
     rng = np.random.default_rng([7, seed])
     method, parameters = METHODS[seed % len(METHODS)]
     k = 2 if method in BINARY_ONLY else int(rng.choice([2, 2, 3, 3, 4, 5, 8, 20]))
@@ -79,7 +83,7 @@ def make_case(seed: int) -> Case:
         p,
         codes,
         draw_names(rng, k),
-        draw_weights(rng, n),
+        draw_weights(rng, n, weights),
         _fresh(rng, k, kind, p.dtype),
     )
 
@@ -132,10 +136,12 @@ def draw_names(rng: np.random.Generator, k: int) -> np.ndarray:
     return 1000 * np.arange(k) ** 3 if kind == "far apart" else np.arange(k)
 
 
-def draw_weights(rng: np.random.Generator, n: int) -> np.ndarray | None:
-    kind = str(rng.choice(WEIGHTS))
+def draw_weights(rng: np.random.Generator, n: int, kinds: tuple[str, ...] = WEIGHTS) -> np.ndarray | None:
+    kind = str(rng.choice(kinds))
     if kind == "none":
         return None
+    if kind in SINGLE_ROWS:
+        return _unlike_others(rng, n, kind)
     weight = rng.integers(1, 4, size=n).astype(float)
     if kind == "zeros":
         weight[1:][rng.random(n - 1) < 0.3] = 0.0
@@ -145,6 +151,24 @@ def draw_weights(rng: np.random.Generator, n: int) -> np.ndarray | None:
         weight *= 1e6
     elif kind == "small":
         weight *= 1e-6
+    return weight
+
+
+def _unlike_others(rng: np.random.Generator, n: int, kind: str) -> np.ndarray:
+    weight, row = np.ones(n), int(rng.integers(n))
+    if kind == "fractions below one":
+        return rng.random(n) * 10.0 ** -rng.integers(0, 4) + 1e-6
+    if kind == "all magnitudes":
+        return 10.0 ** rng.uniform(-20, 20, size=n)
+    if kind == "all tiny but one":
+        weight[:] = 10.0 ** -float(rng.integers(3, 250))
+    elif kind == "one only":
+        weight[:] = 0.0
+    weight[row] = {
+        "one heavy": float(rng.choice([2.0, 7.5, 50.0, 1000.0])),
+        "one huge": 10.0 ** float(rng.integers(4, 100)),
+        "one tiny": 10.0 ** -float(rng.integers(3, 250)),
+    }.get(kind, 1.0 + 49.0 * rng.random())
     return weight
 
 

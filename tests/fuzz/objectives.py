@@ -44,7 +44,7 @@ class Objective:
         if getattr(cal, "preprocess", None) == "ts":
             s = 1.0 / (self.n + 1.0)
             q = (1.0 - s) * np.exp(log_softmax(cal.inverse_temperature_ * x, axis=1)) + s / k
-            x = np.log(q)
+            x = np.maximum(np.log(q), FLOOR)
         return x
 
     @property

@@ -15,6 +15,18 @@ def test_cases(first: int) -> None:
     assert run(range(first, first + _BATCH)) == []
 
 
+@pytest.mark.parametrize("first", range(0, 200, _BATCH))
+def test_cases_with_a_row_of_unusual_weight(first: int) -> None:
+    assert run(range(first, first + _BATCH), "single rows") == []
+
+
+@pytest.mark.parametrize("seed", [1223, 2129, 2954, 3016, 11281, 20049, 30069, 31463])
+def test_cases_that_once_failed(seed: int) -> None:
+    """A floor under scaled logarithms, weights lost in rounding, a blend of one member, a loss without curvature, a
+    held-out row without a probability."""
+    assert run(range(seed, seed + 1), "single rows") == []
+
+
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(400, 20_400, 1000))
 def test_many_cases(first: int) -> None:

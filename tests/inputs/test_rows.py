@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from calibrant.files.predictions.source import Predictions
+from calibrant.files.prediction_sets.experiments import SplitPredictions
 from calibrant.inputs.predictions import as_matrix, to_log_probabilities, to_probabilities
 from calibrant.inputs.rows import ROUNDING, complete, examine, find_fault
 from calibrant.inputs.words import METRIC, Words
@@ -62,7 +62,7 @@ def test_every_caller_speaks_of_its_own_argument(row: list[float], text: str) ->
     with pytest.raises(ValueError, match=text.format("y_prob")):
         log_loss([0, 1], rows)
     with pytest.raises(ValueError, match=text.format("probas_test in coins.h5")):
-        Predictions.checked([0.5], [1], rows, [0, 1], where="coins.h5")
+        SplitPredictions.checked([0.5], [1], rows, [0, 1], where="coins.h5")
 
 
 def test_metrics_advise_what_they_can_do() -> None:

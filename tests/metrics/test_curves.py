@@ -6,15 +6,20 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
 
 from calibrant.metrics import (
+    Running,
     calibration_belt,
     classwise_corp_curves,
     corp_curve,
+    reliability_table,
     smooth_curve,
     smooth_ece,
 )
+from calibrant.metrics.belt import fit_polynomial
 from calibrant.metrics.corp import BAND_SCORES
+from calibrant.metrics.slope import RIDGE
 from tests.needs import needs
 
 Data = tuple[np.ndarray, np.ndarray]
@@ -183,3 +188,74 @@ def test_belt_as_a_whole_holds_the_truth() -> None:
         kept = belt.score > 1e-4
         held += bool(((belt.low <= belt.score) & (belt.score <= belt.high))[kept].all())
     assert held >= 46  # of 54 expected: the degree is chosen on the same rows, and draws vary
+
+
+def test_copies_in_one_group_are_one_observation() -> None:
+    rng = np.random.default_rng(3)
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(int)
+    many, groups = (np.repeat(y, 10), np.repeat(p, 10)), np.repeat(np.arange(400), 10)
+    alone, copied = reliability_table(y, p), reliability_table(*many, groups=groups)
+    np.testing.assert_allclose([copied.low, copied.high], [alone.low, alone.high], atol=1e-12)
+    first, second = smooth_curve(y, p), smooth_curve(*many, groups=groups)
+    for end in ("low", "high"):
+        expected = np.interp(second.score, first.score, getattr(first, end))
+        np.testing.assert_allclose(getattr(second, end), expected, atol=0.02)
+    widths = [
+        float(np.mean(curve.high - curve.low))
+        for curve in (corp_curve(y, p), corp_curve(*many, groups=groups), corp_curve(*many))
+    ]
+    assert widths[1] == pytest.approx(widths[0], rel=0.25)
+    assert widths[2] < 0.6 * widths[0]
+
+
+def test_bins_of_grouped_rows_hold_the_true_frequency() -> None:
+    # Rows of a group share the label's chance: the interval of independent rows would hold it far too seldom.
+    rng = np.random.default_rng(4)
+    held: dict[bool, list[bool]] = {True: [], False: []}
+    groups, p = np.repeat(np.arange(60), 10), np.full(600, 0.3)
+    for _ in range(150):
+        y = (rng.random(600) < rng.beta(0.6, 1.4, 60)[groups]).astype(int)
+        for grouped in held:
+            table = reliability_table(y, p, classes=[0, 1], groups=groups if grouped else None)
+            held[grouped].append(bool(table.low[0] <= 0.3 <= table.high[0]))
+    assert 0.9 <= np.mean(held[True]) <= 0.99
+    assert np.mean(held[False]) < 0.8
+
+
+def test_a_group_must_come_in_one_part() -> None:
+    running = Running("reliability_table").update([0, 1, 1], [0.2, 0.6, 0.8], groups=["a", "a", "b"])
+    with pytest.raises(ValueError, match="group 'b' is in two parts"):
+        running.update([0, 1], [0.2, 0.6], groups=["b", "c"])
+    parts = Running("reliability_table", n_bins=3)
+    rng = np.random.default_rng(0)
+    p, groups = rng.random(300), np.repeat(np.arange(60), 5)
+    y = (rng.random(300) < p).astype(int)
+    for rows in np.array_split(np.arange(300), 3):
+        parts.update(y[rows], p[rows], groups=groups[rows])
+    whole = reliability_table(y, p, n_bins=3, groups=groups)
+    np.testing.assert_allclose(parts.result().high, whole.high, rtol=1e-12)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 4])
+def test_fits_of_the_belt_are_those_of_scikit_learn(degree: int) -> None:
+    rng = np.random.default_rng(20)
+    x, each = rng.uniform(-1, 1, 300), rng.integers(1, 4, 300).astype(float)
+    hit = (rng.random(300) < 1 / (1 + np.exp(-2 * x - 0.5))).astype(float)
+    model = LogisticRegression(C=1 / RIDGE, fit_intercept=False, solver="newton-cholesky", tol=1e-12, max_iter=200)
+    theirs = model.fit(np.vander(x, degree + 1, increasing=True), hit, sample_weight=each).coef_[0]
+    np.testing.assert_allclose(fit_polynomial(x, hit, each, degree), theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize(("rate", "size"), [(1.0, 1), (0.04, 1), (1.0, 10), (0.04, 10)])
+def test_belts_of_calibrated_scores_are_rejected_no_more_often(rate: float, size: int) -> None:
+    rng = np.random.default_rng(21)
+    groups, rejected, left, runs = np.repeat(np.arange(50), size), 0, 0, 60
+    for _ in range(runs):
+        s = rate * rng.random(50)
+        y = (rng.random(50) < s).astype(int)
+        belt = calibration_belt(y[groups], s[groups], groups=groups, classes=[0, 1])
+        rejected += belt.p_value <= 0.05
+        left += not ((belt.low <= belt.score) & (belt.score <= belt.high)).all()
+    assert left <= rejected
+    assert rejected / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)

@@ -5,7 +5,7 @@ import pytest
 
 from calibrant.metrics import accuracy, brier, log_loss
 from calibrant.metrics.expected import expected_losses
-from calibrant.metrics.random import LabelSampler
+from calibrant.random_numbers import LabelSampler
 
 
 def test_excess_is_the_divergence_and_the_squared_distance():

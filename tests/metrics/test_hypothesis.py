@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from calibrant.metrics import calibration_test
-from calibrant.metrics.random import LabelSampler
+from calibrant.random_numbers import LabelSampler
 
 STATISTICS = ["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score", "omnibus"]
 
@@ -141,3 +141,67 @@ def test_weights_and_certain_predictions() -> None:
         calibration_test(y, p, "hosmer")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="n_resamples"):
         calibration_test(y, p, n_resamples=0)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("kind", ["auto", "class-wise"])
+def test_weights_are_copies_and_votes_are_rows(statistic: str, kind: str) -> None:
+    rng = np.random.default_rng(15)
+    y, p = calibrated(rng, 120, 3)
+    p = p**1.25 / (p**1.25).sum(axis=1, keepdims=True)
+    weight = rng.integers(0, 4, 120)
+    options = {"statistic": statistic, "kind": kind, "n_resamples": 99 if statistic == "smooth_ece" else 399}
+    one = calibration_test(y, p, sample_weight=weight, **options)
+    many = calibration_test(np.repeat(y, weight), np.repeat(p, weight, axis=0), **options)
+    assert one.statistic == pytest.approx(many.statistic, rel=1e-9)
+    assert one.p_value == pytest.approx(many.p_value, abs=5 * np.sqrt(0.5 / (options["n_resamples"] + 1)) / 2)
+    votes = np.zeros((120, 3))
+    votes[np.arange(120), y] = weight
+    assert calibration_test(votes, p, **options).statistic == pytest.approx(many.statistic, rel=1e-9)
+
+
+def test_weights_make_evidence() -> None:
+    rng = np.random.default_rng(16)
+    p = rng.random(150)
+    y = (rng.random(150) < p * 0.87).astype(int)
+    nine = np.full(150, 9)
+    assert calibration_test(y, p, sample_weight=nine).p_value < 0.02
+    assert calibration_test(np.repeat(y, 9), np.repeat(p, 9)).p_value < 0.02
+    # Copies that are known to be copies are no evidence.
+    copies = calibration_test(np.repeat(y, 9), np.repeat(p, 9), blocks=9).p_value
+    assert copies == pytest.approx(calibration_test(y, p).p_value, abs=0.1)
+
+
+@pytest.mark.parametrize("statistic", [name for name in STATISTICS if name != "smooth_ece"])
+@pytest.mark.parametrize("rare", [False, True])
+def test_dependent_groups_are_rejected_no_more_often(statistic: str, rare: bool) -> None:
+    """Ten copies of each row: without groups most samples would be rejected."""
+    rng = np.random.default_rng(17)
+    groups, rejected, runs = np.repeat(np.arange(40), 10), 0, 100
+    for run in range(runs):
+        p = rng.random(40) * (0.02 if rare else 1.0)
+        y = (rng.random(40) < p).astype(int)
+        found = calibration_test(
+            y[groups], p[groups], statistic, groups=groups, n_resamples=59, random_state=run, classes=[0, 1]
+        )
+        rejected += found.p_value <= 0.1
+    assert rejected / runs <= 0.1 + 3 * np.sqrt(0.09 / runs)
+
+
+def test_miscalibration_of_groups_is_found() -> None:
+    rng = np.random.default_rng(18)
+    groups = np.repeat(np.arange(60), 10)
+    risk = rng.random(600)
+    y = (rng.random(600) < risk**2).astype(int)
+    for statistic in ("kuiper", "ece", "score", "omnibus"):
+        assert calibration_test(y, risk, statistic, groups=groups, n_resamples=199).p_value == 0.005
+    by_blocks = calibration_test(y, risk, blocks=10)
+    assert by_blocks == calibration_test(y, risk, groups=groups)
+
+
+def test_groups_of_one_row_are_no_groups() -> None:
+    rng = np.random.default_rng(19)
+    y, p = calibrated(rng, 50, 3)
+    assert calibration_test(y, p, groups=np.arange(50)) == calibration_test(y, p)
+    with pytest.raises(ValueError, match="groups and blocks"):
+        calibration_test(y, p, groups=np.arange(50), blocks=2)

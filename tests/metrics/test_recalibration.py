@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 from calibrant.folds import stratified_folds
+from calibrant.inputs.samples import check_sample
 from calibrant.metrics import (
     brier,
     calibration_loss,
@@ -18,7 +19,6 @@ from calibrant.metrics import (
     post_hoc_improvement,
     refinement_loss,
 )
-from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.lp import dual_direction
 from calibrant.metrics.recalibration import recalibrate
 from tests.needs import needs
@@ -57,7 +57,7 @@ def test_held_out_rows_are_not_seen(multiclass: Data) -> None:
     y, p = multiclass
     cv = StratifiedKFold(3, shuffle=True, random_state=5)
     weight = np.random.default_rng(0).random(len(y))
-    data = check_predictions(y, p, weight)
+    data = check_sample(y, p, weight)
     result = recalibrate(data, ClassFrequencies(), cv).proba
     for train, held_out in cv.split(p, y):
         frequencies = np.bincount(y[train], weights=weight[train]) / weight[train].sum()
@@ -68,7 +68,7 @@ def test_foreign_classifiers_and_rare_classes() -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), size=60)
     y = np.array([0, 1] * 29 + [2, 0])
-    with_two = recalibrate(check_predictions(y, p), LogisticRegression(), cv=5).proba
+    with_two = recalibrate(check_sample(y, p), LogisticRegression(), cv=5).proba
     assert with_two.shape == (60, 3)
     np.testing.assert_allclose(with_two.sum(axis=1), 1)
     assert (with_two[:, 2] == 0).any()

@@ -10,6 +10,8 @@ from scipy.stats import kstest
 from sklearn.linear_model import LogisticRegression
 
 from calibrant.metrics import calibration_loss, calibration_slope, confidence_interval, log_loss, miscalibration
+from calibrant.metrics.slope import RIDGE, LinearRecalibration
+from calibrant.sample import Sample
 from tests.samples import draw_labels, sharpened
 
 
@@ -39,6 +41,54 @@ def test_fits_of_many_classes_are_those_of_another_solver() -> None:
     assert tilt.fun + 1 / n < min(both.fun + 5 / n, shift.fun + 4 / n)
     assert found.means.gain == 0.0
     assert found.slope.gain == pytest.approx(start - tilt.fun - 1 / n, abs=1e-7)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize(("means", "slope"), [(True, True), (True, False), (False, True)])
+def test_fits_are_those_of_scipy(k: int, means: bool, slope: bool) -> None:
+    p, y = sharpened(300, k, 1.6)
+    each = np.random.default_rng(1).integers(1, 4, 300).astype(float)
+    x, identity = np.log(p), np.append(np.zeros(k), 1.0)
+    free = np.append(np.full(k, means), slope)
+
+    def loss(moved: np.ndarray) -> tuple[float, np.ndarray]:
+        theta = identity.copy()
+        theta[free] = moved
+        logs, off = log_softmax(theta[-1] * x + theta[:-1], axis=1), theta - identity
+        residual = each[:, None] * (np.exp(logs) - np.eye(k)[y])
+        gradient = np.append(residual.sum(axis=0), np.sum(residual * x)) + RIDGE * off
+        return -float(each @ logs[np.arange(300), y]) + RIDGE / 2 * float(off @ off), gradient[free]
+
+    theirs = minimize(loss, identity[free], jac=True, method="BFGS", options={"gtol": 1e-10})
+    ours = LinearRecalibration(Sample(p, y, each)).fit(means=means, slope=slope)
+    np.testing.assert_allclose(ours[free], theirs.x, atol=1e-6)
+
+
+def test_the_slope_of_saturated_predictions_is_not_called_off() -> None:
+    """Exact zeros and ones: the likelihood ratio would reject one calibrated sample in seven."""
+    rng = np.random.default_rng(6)
+    rejected, missed, runs = 0, 0, 60
+    for _ in range(runs):
+        p = rng.random(100) ** 4
+        p = np.where(rng.random(100) < 0.5, p, 1 - p)
+        p[p < 0.02], p[p > 0.98] = 0.0, 1.0
+        y = (rng.random(100) < p).astype(int)
+        found = miscalibration(y, p, recalibrated=p, classes=[0, 1])
+        rejected += found.slope.p_value <= 0.05
+        missed += not found.fitted_slope.low <= 1 <= found.fitted_slope.high
+    assert max(rejected, missed) / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
+
+
+def test_copies_in_groups_are_no_evidence() -> None:
+    rng = np.random.default_rng(7)
+    groups, rejected, missed, runs = np.repeat(np.arange(40), 10), np.zeros(3), 0, 40
+    for _ in range(runs):
+        p = rng.uniform(0.05, 0.95, 40)
+        y = (rng.random(40) < p).astype(int)
+        found = miscalibration(y[groups], p[groups], recalibrated=p[groups], groups=groups, classes=[0, 1])
+        rejected += [part.p_value <= 0.05 for part in found.parts.values()]
+        missed += not found.fitted_slope.low <= 1 <= found.fitted_slope.high
+    assert max(*rejected, missed) / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
 
 
 def test_parts_of_means_and_slope_together() -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant.metrics.inputs import Forecasts
+from calibrant.sample import Sample
 from tests import samples
 
 
-def sharpened(n_rows: int, n_classes: int, power: float, seed: int = 0) -> Forecasts:
+def sharpened(n_rows: int, n_classes: int, power: float, seed: int = 0) -> Sample:
     """Labels follow `p`; the predictions are `p**power` normalised, over-confident for a power above one."""
     p, y = samples.sharpened(n_rows, n_classes, power, seed)
-    return Forecasts(p, y, None, np.arange(n_classes))
+    return Sample(p, y, None, classes=np.arange(n_classes))
 
 
 @pytest.fixture(scope="session")
-def overconfident() -> Forecasts:
+def overconfident() -> Sample:
     return sharpened(1500, 4, 2.0)

@@ -7,16 +7,16 @@ import pytest
 
 from calibrant import get_calibrator
 from calibrant.metrics import log_loss
-from calibrant.metrics.inputs import Forecasts
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.comparison import HeldOut, choose, cross_validate, paired_intervals
+from calibrant.sample import Sample
 
 from .conftest import sharpened
 
 SOURCE = Source("data.csv", ("data.csv", "--label", "the label"))
 
 
-def test_overconfidence_is_found_and_mended(overconfident: Forecasts) -> None:
+def test_overconfidence_is_found_and_mended(overconfident: Sample) -> None:
     report = analyse(overconfident, list("abcd"), SOURCE, methods=["ts", "sms"])
     gap = overconfident.proba.max(axis=1).mean() - (overconfident.proba.argmax(axis=1) == overconfident.y).mean()
     assert report.verdict.tone == "bad"
@@ -48,7 +48,7 @@ def test_after_is_never_in_sample() -> None:
     # Isotonic regression on noise looks wonderful where it was fitted, and is bad elsewhere.
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, 300)
-    data = Forecasts(np.column_stack([1 - p, p]), rng.integers(0, 2, 300), None, np.arange(2))
+    data = Sample(np.column_stack([1 - p, p]), rng.integers(0, 2, 300), None, classes=np.arange(2))
     report = analyse(data, ["no", "yes"], SOURCE, methods=["isotonic"])
     in_sample = get_calibrator("isotonic").fit(data.proba, data.y).predict_proba(data.proba)
     after = next(row for row in report.metrics if row.name == "log_loss").after.value
@@ -61,36 +61,37 @@ def test_paired_interval_is_that_of_the_differences() -> None:
     rng = np.random.default_rng(0)
     shared = 5 * rng.standard_normal(2000)
     first, second = shared + 0.1 * rng.standard_normal(2000), shared
-    (found,) = paired_intervals((first - second)[:, None], None, 0.95)
+    (found,) = paired_intervals(
+        (first - second)[:, None], Sample(np.full((2000, 2), 0.5), np.zeros(2000, dtype=int)), 0.95
+    )
     error = 1.96 * (first - second).std() / np.sqrt(2000)
     assert found.high - found.low == pytest.approx(2 * error, rel=0.2)
 
 
-def test_the_default_is_recommended_unless_another_is_clearly_better(overconfident: Forecasts) -> None:
+def test_the_default_is_recommended_unless_another_is_clearly_better(overconfident: Sample) -> None:
     default = "auto"
-    held_out, _ = cross_validate(overconfident, ["none", "ts", default])
-    assert choose(held_out, 0.95) == default
-    assert choose(held_out, 0.95, "ts") == "ts"
-    # With the untouched predictions as the default, calibration is clearly better.
-    assert choose([entry for entry in held_out if entry.name != default], 0.95) == "ts"
+    held_out, _ = cross_validate(overconfident, ["ts", default])
+    assert choose(overconfident, held_out, 0.95) == default
+    assert choose(overconfident, held_out, 0.95, "ts") == "ts"
+    # Without the default, calibration is clearly better than the predictions as they are.
+    assert choose(overconfident, held_out[:1], 0.95) == "ts"
+    assert choose(overconfident, [], 0.95) == "none"
 
 
-def test_what_cannot_be_stored_is_not_recommended(overconfident: Forecasts) -> None:
+def test_what_cannot_be_stored_is_not_recommended(overconfident: Sample) -> None:
     (good,), _ = cross_validate(overconfident, ["ts"])
     trees = HeldOut("lightgbm", good.data, 0.0)
-    none = HeldOut("none", overconfident, 0.0)
-    assert choose([trees, none], 0.95) == "none"
-    assert choose([trees, none], 0.95, "lightgbm") == "lightgbm"
-    assert choose([trees], 0.95) == "lightgbm"
+    assert choose(overconfident, [trees], 0.95) == "none"
+    assert choose(overconfident, [trees], 0.95, "lightgbm") == "lightgbm"
 
 
-def test_weights_count_rows(overconfident: Forecasts) -> None:
-    few = Forecasts(overconfident.proba[:200], overconfident.y[:200], None, overconfident.classes)
+def test_weights_count_rows(overconfident: Sample) -> None:
+    few = Sample(overconfident.proba[:200], overconfident.y[:200], None, classes=overconfident.classes)
     weight = np.ones(200)
     weight[:50] = 3
     rows = np.repeat(np.arange(200), weight.astype(int))
-    weighted = Forecasts(few.proba, few.y, weight, few.classes)
-    repeated = Forecasts(few.proba[rows], few.y[rows], None, few.classes)
+    weighted = Sample(few.proba, few.y, weight, classes=few.classes)
+    repeated = Sample(few.proba[rows], few.y[rows], None, classes=few.classes)
     one, other = (analyse(data, list("abcd"), SOURCE, methods=["ts"]) for data in (weighted, repeated))
     for first, second in zip(one.metrics, other.metrics):
         assert first.before.value == pytest.approx(second.before.value), first.name
@@ -100,17 +101,17 @@ def test_weights_count_rows(overconfident: Forecasts) -> None:
         assert a.before.p_value == pytest.approx(b.before.p_value)
 
 
-def test_groups_tell_where_it_goes_wrong() -> None:
+def test_segments_tell_where_it_goes_wrong() -> None:
     good, bad = sharpened(800, 3, 1.0, seed=1), sharpened(800, 3, 2.5, seed=2)
-    data = Forecasts(np.concatenate([good.proba, bad.proba]), np.concatenate([good.y, bad.y]), None, good.classes)
+    data = Sample(np.concatenate([good.proba, bad.proba]), np.concatenate([good.y, bad.y]), None, classes=good.classes)
     group = np.array(["good"] * 800 + ["bad"] * 800, dtype=object)
-    report = analyse(data, list("abc"), SOURCE, group=group, group_name="site", methods=["ts"])
-    rows = {row.name: row for row in report.group_rows}
+    report = analyse(data, list("abc"), SOURCE, segments=group, segment_name="site", methods=["ts"])
+    rows = {row.name: row for row in report.segment_rows}
     assert rows["good"].gap_before.low < 0 < rows["good"].gap_before.high
     assert rows["bad"].gap_before.low > 0.05
 
 
-def test_a_method_that_fails_is_named_and_the_rest_goes_on(overconfident: Forecasts) -> None:
+def test_a_method_that_fails_is_named_and_the_rest_goes_on(overconfident: Sample) -> None:
     report = analyse(overconfident, list("abcd"), SOURCE, methods=["quadratic", "ts"])
     failed = next(row for row in report.methods if row.name == "quadratic")
     assert failed.message
@@ -121,10 +122,10 @@ def test_a_method_that_fails_is_named_and_the_rest_goes_on(overconfident: Foreca
 def test_few_rows_and_absent_classes_give_a_report(n_rows: int) -> None:
     data = sharpened(n_rows, 6, 1.0)
     report = analyse(data, list("abcdef"), SOURCE, methods=["ts", "sms"])
-    assert report.rows == n_rows
+    assert report.size.rows == n_rows
 
 
-def test_methods_go_by_any_of_their_names(overconfident: Forecasts) -> None:
+def test_methods_go_by_any_of_their_names(overconfident: Sample) -> None:
     report = analyse(overconfident, list("abcd"), SOURCE, methods=["temperature-scaling", "ts"], method="TS")
     assert {row.name for row in report.methods} == {"none", "ts"}
     assert report.recommended == "ts"

@@ -18,18 +18,18 @@ def report() -> CalibrationReport:
     p, y = sharpened(500, 3, 2.0)
     months = np.array(["May", "June"])[np.arange(500) % 2]
     names = np.array(["ant", "bee", "cat"])
-    return CalibrationReport(p, names[y], name="bugs", group=months, group_name="month", methods=["ts"])
+    return CalibrationReport(names[y], p, name="bugs", segments=months, segment_name="month", methods=["ts"])
 
 
 def test_tables_hold_the_numbers(report: CalibrationReport) -> None:
     needs("pandas")
     p, y = sharpened(500, 3, 2.0)
     tables = report.tables
-    assert set(tables) == {"metrics", "methods", "classes", "parts", "groups", "reliability"}
+    assert set(tables) == {"metrics", "methods", "classes", "parts", "segments", "reliability"}
     assert tables["metrics"].loc["log_loss", "before"] == pytest.approx(log_loss(y, p))
     assert tables["classes"].index.tolist() == ["ant", "bee", "cat"]
     assert tables["classes"]["observed"].tolist() == np.bincount(y).tolist()
-    assert tables["groups"]["rows"].tolist() == [250, 250]
+    assert tables["segments"]["rows"].tolist() == [250, 250]
     parts = tables["parts"]
     total = parts["miscalibration"] - parts["discrimination"] + parts["uncertainty"]
     np.testing.assert_allclose(total, parts["score"])
@@ -51,11 +51,11 @@ def test_it_shows_and_saves_itself(report: CalibrationReport, tmp_path: Path) ->
     assert "Side by side" in (tmp_path / "one.html").read_text()
 
 
-def test_rows_without_weight_and_groups_that_do_not_fit() -> None:
+def test_rows_without_weight_and_segments_that_do_not_fit() -> None:
     p, y = sharpened(200, 2, 2.0)
     weight = (np.arange(200) < 150).astype(float)
-    kept = CalibrationReport(p, y, sample_weight=weight, group=np.arange(200) % 2, methods=["ts"])
-    assert kept.contents.rows == 150
-    assert sum(row.rows for row in kept.contents.group_rows) == 150
-    with pytest.raises(ValueError, match="group has 3 rows, y_prob has 200"):
-        CalibrationReport(p, y, group=["a", "b", "c"])
+    kept = CalibrationReport(y, p, sample_weight=weight, segments=np.arange(200) % 2, methods=["ts"])
+    assert kept.contents.size.rows == 150
+    assert sum(row.size.rows for row in kept.contents.segment_rows) == 150
+    with pytest.raises(ValueError, match="segments has 3 rows, y_prob has 200"):
+        CalibrationReport(y, p, segments=["a", "b", "c"])

@@ -30,7 +30,9 @@ def hostile() -> Report:
     data = sharpened(600, 3, 2.0)
     group = np.array([HOSTILE, QUOTED, "ok"] * 200, dtype=object)
     source = Source(HOSTILE, (f"{QUOTED}.csv", "--label", HOSTILE), f"calibrant report {HOSTILE}", rows_skipped=3)
-    return analyse(data, [HOSTILE, QUOTED, "ok"], source, group=group, group_name=QUOTED, methods=["ts", "quadratic"])
+    return analyse(
+        data, [HOSTILE, QUOTED, "ok"], source, segments=group, segment_name=QUOTED, methods=["ts", "quadratic"]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +105,7 @@ def test_all_sections_are_there(hostile: Report, binary: Report) -> None:
         "classes",
         "next",
     ]
-    for report, expected in ((hostile, [*sections, "groups"]), (binary, sections)):
+    for report, expected in ((hostile, [*sections, "segments"]), (binary, sections)):
         ids = {attributes.get("id") for name, attributes in parsed(render(report)).elements if name == "section"}
         assert ids == set(expected)
 

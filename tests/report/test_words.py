@@ -13,29 +13,29 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import AutoCalibrator
-from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.slope import Part
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.data import Learning, MethodRow, Report
 from calibrant.report.page import render
-from calibrant.report.words import MIXED_EVIDENCE, verdict, worth_of_rows
+from calibrant.report.words import MIXED_EVIDENCE, Evidence, verdict, worth_of_rows
+from calibrant.sample import Sample, Size
 
 
-def two(centre: float, predict: Callable[[np.ndarray], np.ndarray], n_rows: int = 2000) -> Forecasts:
+def two(centre: float, predict: Callable[[np.ndarray], np.ndarray], n_rows: int = 2000) -> Sample:
     """Log-odds of the truth are normal around `centre`; the model turns them into others."""
     rng = np.random.default_rng(0)
     z = rng.normal(centre, 1.5, n_rows)
     y = (rng.random(n_rows) < expit(z)).astype(int)
     p = expit(predict(z))
-    return Forecasts(np.column_stack([1 - p, p]), y, None, np.arange(2))
+    return Sample(np.column_stack([1 - p, p]), y, None, classes=np.arange(2))
 
 
-def many(predict: Callable[[np.ndarray], np.ndarray], prior: list[float], n_rows: int = 2000) -> Forecasts:
+def many(predict: Callable[[np.ndarray], np.ndarray], prior: list[float], n_rows: int = 2000) -> Sample:
     rng = np.random.default_rng(0)
     z = 1.5 * rng.standard_normal((n_rows, len(prior))) + np.log(prior)
     y = (softmax(z, axis=1).cumsum(axis=1) > rng.random((n_rows, 1))).argmax(axis=1)
-    return Forecasts(softmax(predict(z), axis=1), y, None, np.arange(len(prior)))
+    return Sample(softmax(predict(z), axis=1), y, None, classes=np.arange(len(prior)))
 
 
 def tilted(slope: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -48,7 +48,7 @@ def tilted(slope: float) -> Callable[[np.ndarray], np.ndarray]:
     return predict
 
 
-def report(data: Forecasts, methods: tuple[str, ...] = ("logistic",)) -> Report:
+def report(data: Sample, methods: tuple[str, ...] = ("logistic",)) -> Report:
     names = ["no", "fraud"] if data.n_classes == 2 else ["ant", "bee", "cat", "dog"]
     return analyse(data, names, Source("data.csv"), methods=methods)
 
@@ -61,23 +61,23 @@ UP = np.array([0.0, 0.0, 0.0, 2.5])
 @pytest.mark.parametrize(
     ("data", "headline", "largest"),
     [
-        (two(-6.0, lambda z: z + 3.5), r"Predicts .* for fraud, 0\.\d+% occurs: \d\d times too many", "means"),
-        (two(-3.0, lambda z: z - 2.5), r"Predicts .* for fraud, .* occurs: \d\.\d times too few", "means"),
-        (two(0.0, lambda z: z + 1.0), r"Predicts 6\d.\d% for fraud, [45]\d.\d% occurs: 3\d% too many", "means"),
-        (two(0.0, lambda z: z - 1.0), r"Predicts 3\d.\d% for fraud, [45]\d.\d% occurs: 3\d% too few", "means"),
+        (two(-6.0, lambda z: z + 3.5), r"Predicts .* for fraud, actually 0\.\d+%: \d\d times too many", "means"),
+        (two(-3.0, lambda z: z - 2.5), r"Predicts .* for fraud, actually .*: \d\.\d times too few", "means"),
+        (two(0.0, lambda z: z + 1.0), r"Predicts 6\d.\d% for fraud, actually [45]\d.\d%: 3\d% too many", "means"),
+        (two(0.0, lambda z: z - 1.0), r"Predicts 3\d.\d% for fraud, actually [45]\d.\d%: 3\d% too few", "means"),
         (two(0.0, lambda z: 2.5 * z), "The probabilities of fraud are too extreme", "slope"),
-        (two(0.0, lambda z: 0.4 * z), "The probabilities of fraud are too timid", "slope"),
+        (two(0.0, lambda z: 0.4 * z), "The probabilities of fraud are too close to the average", "slope"),
         (two(-4.0, tilted(2.2)), "The probabilities of fraud are too extreme", "slope"),
-        (two(-4.0, tilted(0.3)), "The probabilities of fraud are too timid", "slope"),
+        (two(-4.0, tilted(0.3)), "The probabilities of fraud are too close to the average", "slope"),
         (two(0.0, lambda z: -z), "The probabilities of fraud point the wrong way", "slope"),
         (many(lambda z: 2 * z, BALANCED), r"The predictions are over-confident by 1\d\.\d percentage points", "slope"),
         (many(lambda z: z / 2, BALANCED), r"The predictions are under-confident by 1\d\.\d percentage points", "slope"),
-        (many(lambda z: z + UP, BALANCED), r"Predicts .* for dog, 2\d\.\d% occurs: 2\.\d times too many", "means"),
-        (many(lambda z: z - UP, BALANCED), r"Predicts .* for dog, 2\d\.\d% occurs: \d\.\d times too few", "means"),
-        (many(lambda z: z + UP, RARE), r"Predicts .* for dog, \d\.\d% occurs: \d\.\d times too many", "means"),
+        (many(lambda z: z + UP, BALANCED), r"Predicts .* for dog, actually 2\d\.\d%: 2\.\d times too many", "means"),
+        (many(lambda z: z - UP, BALANCED), r"Predicts .* for dog, actually 2\d\.\d%: \d\.\d times too few", "means"),
+        (many(lambda z: z + UP, RARE), r"Predicts .* for dog, actually \d\.\d%: \d\.\d times too many", "means"),
     ],
 )
-def test_headlines(data: Forecasts, headline: str, largest: str) -> None:
+def test_headlines(data: Sample, headline: str, largest: str) -> None:
     found = report(data)
     assert re.fullmatch(headline, found.verdict.headline), found.verdict
     assert found.faults.largest == largest
@@ -85,7 +85,7 @@ def test_headlines(data: Forecasts, headline: str, largest: str) -> None:
 
 
 @pytest.mark.parametrize("data", [two(0.0, lambda z: z), two(-4.0, lambda z: z), many(lambda z: z, RARE)])
-def test_calibrated_predictions(data: Forecasts) -> None:
+def test_calibrated_predictions(data: Sample) -> None:
     found = report(data, ("ts",))
     assert found.verdict.headline == "No evidence of miscalibration"
     assert found.verdict.tone == "good"
@@ -98,7 +98,7 @@ def test_what_is_neither_means_nor_slope() -> None:
     bent = z**3
     # The best shift and slope are in already: only what they cannot mend is left.
     mended = LogisticRegression(C=1e6).fit(bent[:, None], y).predict_proba(bent[:, None])
-    found = report(Forecasts(mended, y, None, np.arange(2)), ("spline",))
+    found = report(Sample(mended, y, None, classes=np.arange(2)), ("spline",))
     assert found.verdict.headline == "The probabilities of fraud are wrong in some ranges"
     assert found.faults.means.p_value > 0.9
     assert found.faults.slope.p_value > 0.9
@@ -128,21 +128,21 @@ def test_classes_are_listed_both_ways() -> None:
 def test_the_flagship_speaks_of_the_positive_class() -> None:
     names = np.array(["a no", "fraud"])
 
-    def summary(data: Forecasts) -> str:
+    def summary(data: Sample) -> str:
         return str(AutoCalibrator(effort="fast").fit(data.proba, names[data.y]).summary())
 
     rare = summary(two(-6.0, lambda z: z + 3.5))
     assert re.match(r"The model predicted .*% for fraud, and 0\.\d+% occurred: \d\d times too many\.", rare)
     assert "confident" not in rare
     assert summary(two(0.0, lambda z: 2.5 * z)).startswith("The probabilities of fraud were too extreme")
-    assert summary(two(0.0, lambda z: 0.4 * z)).startswith("The probabilities of fraud were too timid")
+    assert summary(two(0.0, lambda z: 0.4 * z)).startswith("The probabilities of fraud were too close to the average")
 
 
 def test_a_class_that_was_ruled_out_is_named() -> None:
     data = two(0.0, lambda z: z, 600)
     proba = data.proba.copy()
     proba[0, data.y[0]], proba[0, 1 - data.y[0]] = 0.0, 1.0
-    found = report(Forecasts(proba, data.y, None, np.arange(2)), methods=("ts",))
+    found = report(Sample(proba, data.y, None, classes=np.arange(2)), methods=("ts",))
     assert found.verdict.tone != "good"
     assert found.p_value_before < 0.01
     share = -np.log(1e-15) / 600 / found.metrics[0].before.value
@@ -151,18 +151,17 @@ def test_a_class_that_was_ruled_out_is_named() -> None:
 
 
 def test_a_gain_beyond_chance_is_never_called_no_evidence() -> None:
-    calm, gain = Part(0.0, 0.5), Estimate(0.02, 0.01, 0.03, 0.95)
-    data = two(0.0, lambda z: z)
-    found = report(data)
+    calm, gain = Part(0.0, 0.5, 0.5), Estimate(0.02, 0.01, 0.03, 0.95)
+    found = report(two(0.0, lambda z: z))
     faults = replace(found.faults, means=calm, slope=calm, rest=calm)
     row = MethodRow("auto", "", log_loss=0.5, gain_log_loss=gain)
-    confidence = (gain, gain)
-    judged = verdict(("no", "yes"), faults, found.reliability_before.bins, confidence, 0.36, 0.52, row)
+    table = found.reliability_before.bins
+    judged = verdict(Evidence(("no", "yes"), Size(2000), faults, table, gain, gain, 0.36, 0.52, row, "auto"))
     assert (judged.tone, judged.headline) == ("fair", MIXED_EVIDENCE)
     assert "finds nothing wrong (p = 0.36)" in judged.sentences[-1]
 
 
-def opposite(k: int, n_rows: int = 4000) -> tuple[Forecasts, np.ndarray]:
+def opposite(k: int, n_rows: int = 4000) -> tuple[Sample, np.ndarray]:
     """Predictions of a model that is right in the mean: too sure in the north, not sure enough in the south."""
     rng = np.random.default_rng(0)
     q = np.clip(rng.random(n_rows), 0.05, 0.95)
@@ -170,18 +169,18 @@ def opposite(k: int, n_rows: int = 4000) -> tuple[Forecasts, np.ndarray]:
     p = q + np.where(north, 0.1, -0.1) * np.minimum(q, 1 - q) * 2
     first = (rng.random(n_rows) < q).astype(int)
     if k == 2:
-        return Forecasts(np.column_stack([1 - p, p]), first, None, np.arange(2)), north
+        return Sample(np.column_stack([1 - p, p]), first, None, classes=np.arange(2)), north
     # The top of three classes has probability p, of which q is true; the other two share the rest.
     p, q = 0.4 + p / 2, 0.4 + q / 2
     y = np.where(rng.random(n_rows) < q, 0, 1 + (rng.random(n_rows) < 0.5))
-    return Forecasts(np.column_stack([p, (1 - p) / 2, (1 - p) / 2]), y, None, np.arange(3)), north
+    return Sample(np.column_stack([p, (1 - p) / 2, (1 - p) / 2]), y, None, classes=np.arange(3)), north
 
 
 @pytest.mark.parametrize(("k", "what"), [(2, "the probability of yes"), (3, "the confidence")])
 def test_segments_that_are_off_are_never_called_no_evidence(k: int, what: str) -> None:
     data, north = opposite(k)
     names, group = ["no", "yes", "maybe"][:k], np.where(north, "north", "south").astype(object)
-    found = analyse(data, names, Source("p.csv"), group=group, group_name="region", methods=["ts"])
+    found = analyse(data, names, Source("p.csv"), segments=group, segment_name="region", methods=["ts"])
     assert found.p_value_before > 0.05
     assert (found.verdict.tone, found.verdict.headline) == (
         "fair",
@@ -194,20 +193,21 @@ def test_segments_that_are_off_are_never_called_no_evidence(k: int, what: str) -
         score, hit = data.proba[rows, 1 if k == 2 else 0], data.y[rows] == (1 if k == 2 else 0)
         gap = 100 * float(score.mean() - hit.mean())
         assert f"{name} ({sign * gap:.1f} percentage points too {'high' if sign > 0 else 'low'})" in said
-    assert "--segments region -o" in found.steps[0].command
+    # The predictions are right overall, so that there is nothing to calibrate but the segments.
+    assert "--method none --segments region -o" in found.steps[0].command
 
 
 def test_chance_makes_no_segment_off() -> None:
     rng = np.random.default_rng(1)
     data = two(0.0, lambda z: z, 1200)
-    found = analyse(data, ["no", "yes"], Source("p.csv"), group=rng.integers(0, 40, 1200), methods=["ts"])
+    found = analyse(data, ["no", "yes"], Source("p.csv"), segments=rng.integers(0, 40, 1200), methods=["ts"])
     assert found.verdict.tone == "good"
     # Some intervals of forty leave zero out, as they should at this level; the verdict counts how many there are.
-    assert any(row.gap_before.low > 0 or row.gap_before.high < 0 for row in found.group_rows)
+    assert any(row.gap_before.low > 0 or row.gap_before.high < 0 for row in found.segment_rows)
 
 
 def test_rows_beyond_what_there_is_to_gain_are_not_promised() -> None:
-    gains = (Estimate(value, value / 2, 2 * value, 0.95) for value in (0.05, -0.1, 0.15))
-    assert worth_of_rows(Learning(178, *gains), 0.1).endswith(
+    gains = (Estimate(value, value / 2, 2 * value, 0.95) for value in (-0.1, 0.05, 0.15, 0.15))
+    assert worth_of_rows(Learning(Size(178), 0.8, *gains), 0.1).endswith(
         "half of them would be too few, so more are likely to help."
     )

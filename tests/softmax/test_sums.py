@@ -7,12 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
+from calibrant.sample import Sample
 from calibrant.softmax.penalties import GroupLasso, Lasso, Ridge
 from calibrant.softmax.rows.base import Features
 from calibrant.softmax.rows.batches import BatchRows
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import Block
 from calibrant.softmax.solvers import solve
 from calibrant.steps import Log, Scale, Softmax
 from tests.samples import confused
@@ -45,18 +45,20 @@ def homes(k, weighted, n=700, cache=None, sample=None):
     x, y = x[order], y[order]
     bounds = [0, 150, 151, 151, 400, n]
 
+    everything = Sample(x, y, weight, logs=True)
+
     def read():
         for a, b in itertools.pairwise(bounds):
-            yield Block(x[a:b], y[a:b], None if weight is None else weight[a:b])
+            yield everything.take(slice(a, b))
 
-    rows = ArrayRows(x, y, weight)
+    rows = ArrayRows(everything)
     some = np.arange(0, n, 3) if sample is None else sample
     batches = BatchRows(
         read,
         n_rows=n,
         total_weight=rows.total_weight,
         class_weights=rows.class_weights,
-        sample=ArrayRows(x[some], y[some], None if weight is None else weight[some]),
+        sample=ArrayRows(everything.take(some)),
         cache=cache,
     )
     return rows, batches
@@ -178,7 +180,7 @@ def test_no_file_is_written_where_the_disk_may_not_be_used(tmp_path):
 
 def test_a_file_is_removed_when_reading_fails_while_it_is_written(tmp_path):
     def broken():
-        yield Block(np.zeros((10, 2)), np.zeros(10, dtype=np.int64), None)
+        yield Sample(np.zeros((10, 2)), np.zeros(10, dtype=np.int64), logs=True)
         raise OSError("the network is gone")
 
     cache = RowCache(20, 2, tmp_path)

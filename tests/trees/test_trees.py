@@ -16,6 +16,7 @@ from calibrant.calibrators.auto.trees.ensemble import (
     quantile_borders,
 )
 from calibrant.calibrators.auto.trees.kernels import draw
+from calibrant.sample import Sample
 
 
 def xor_data(n=3000, seed=0):
@@ -109,12 +110,17 @@ def test_compiled_and_plain_sums_agree_to_the_last_bit(n):
     np.testing.assert_array_equal(plain, compiled)
 
 
+def labelled(y):
+    """Labels of which trees ask nothing but what they are."""
+    return Sample(np.zeros((len(y), 1)), y, logs=True)
+
+
 @pytest.mark.parametrize("depth", [2, 4])
 def test_trees_find_an_interaction_and_hold_out_what_they_have_not_seen(depth):
     x, y = xor_data()
     fold = np.arange(len(y)) % 5
     start = [np.zeros((2, len(y)))] * 5
-    fitted = cross_fit_trees(x, start, y, None, fold, BoostingOptions(depth=depth), 0)
+    fitted = cross_fit_trees(x, start, labelled(y), fold, BoostingOptions(depth=depth), 0)
     loss = np.log(np.exp(fitted.held).sum(axis=0)) - fitted.held[y, np.arange(len(y))]
     entropy = -(0.9 * np.log(0.9) + 0.1 * np.log(0.1))
     assert entropy - 0.02 < loss.mean() < entropy + 0.05
@@ -128,7 +134,7 @@ def test_trees_find_an_interaction_and_hold_out_what_they_have_not_seen(depth):
 def test_noise_grows_no_trees_worth_mentioning():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(3, 2000)), rng.integers(3, size=2000)
-    fitted = cross_fit_trees(x, [np.zeros((3, 2000))] * 5, y, None, np.arange(2000) % 5, BoostingOptions(), 0)
+    fitted = cross_fit_trees(x, [np.zeros((3, 2000))] * 5, labelled(y), np.arange(2000) % 5, BoostingOptions(), 0)
     assert fitted.rounds <= 5
 
 
@@ -139,7 +145,7 @@ def test_differences_of_columns_are_asked_and_held_out_logits_are_those_of_the_l
     y = (x[0] > x[1]).astype(np.int64)
     fold = np.arange(2000) % 5
     shallow = {pairs: BoostingOptions(depth=1, rounds=3, pairs=pairs) for pairs in (0, 2)}
-    fitted = {p: cross_fit_trees(x, [np.zeros((2, 2000))] * 5, y, None, fold, o, 0) for p, o in shallow.items()}
+    fitted = {p: cross_fit_trees(x, [np.zeros((2, 2000))] * 5, labelled(y), fold, o, 0) for p, o in shallow.items()}
     assert (fitted[0].layer.subtracted == -1).all()
     hit = {p: (f.held.argmax(axis=0) == y).mean() for p, f in fitted.items()}
     assert hit[2] > 0.97 > 0.9 > hit[0]

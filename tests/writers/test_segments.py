@@ -15,7 +15,7 @@ from calibrant.cli import app
 from calibrant.deployment import adapt
 from calibrant.inputs.segments import texts_of
 from calibrant.steps import Columns, Join, Levels, Log, Softmax, Sum
-from calibrant.writers import c_source, sql
+from calibrant.writers import c_source, javascript, sql
 from calibrant.writers.calls import NotSupportedError
 from calibrant.writers.exporting import ParityError, export_with_proof, prove
 from calibrant.writers.sample import sample_rows, with_segments
@@ -164,7 +164,8 @@ def test_databases_write_numbers_booleans_and_missing_values_in_their_ways():
         ("DOUBLE", ["7", "NULL", "8"], [0.75, 0.5, 0.5]),
         ("INTEGER", ["7", "NULL", "8"], [0.75, 0.5, 0.5]),
         ("BOOLEAN", ["true", "false"], [0.9, 0.5]),
-        ("VARCHAR", ["'True'", "'7'", "''"], [0.9, 0.75, 0.5]),
+        ("VARCHAR", ["'True'", "'7'", "'007'", "'7.00'", "''"], [0.9, 0.75, 0.75, 0.75, 0.5]),
+        ("DECIMAL(10, 2)", ["7.00", "7.01", "NULL"], [0.75, 0.5, 0.5]),
     ):
         base.execute(f"CREATE OR REPLACE TABLE predictions (no DOUBLE, yes DOUBLE, x {kind})")
         for cell in cells:
@@ -174,6 +175,109 @@ def test_databases_write_numbers_booleans_and_missing_values_in_their_ways():
     strange = runtime.Map(["a", "b"], by_letter().steps, segments={"x": ["a\0b"]})
     with pytest.raises(ValueError, match="SQL does not allow"):
         sql.write(strange)
+
+
+#: Levels, a spelling, and the level that it stands for.
+SPELLED = [
+    (["3"], "3.00", "3"),
+    (["3"], "003", "3"),
+    (["007"], "7", "007"),
+    (["007"], "07.0", "007"),
+    (["007", "7"], "07", "7"),
+    (["007", "07"], "7", None),
+    (["0"], "0.00", "0"),
+    (["0"], "-0", "0"),
+    (["0"], ".", None),
+    (["0"], "-", None),
+    (["0", ""], "", ""),
+    (["0"], "", None),
+    (["0.5"], ".50", "0.5"),
+    (["-5"], "-05", "-5"),
+    (["-5"], "0-5", None),
+    (["5", "-5"], "--5", None),
+    (["7"], "7..", None),
+    (["7"], "7.0.0", None),
+    (["70"], "7", None),
+    (["1e-05"], "0.000010", "1e-05"),
+    (["True"], "TRUE", "True"),
+    (["FALSE"], "False", "FALSE"),
+    (["2024-01-31"], "2024-01-31 00:00:00", "2024-01-31"),
+    (["2024-01-31T00:00:00"], "2024-01-31", "2024-01-31T00:00:00"),
+    ([str(2**53 + 1), str(2**53)], f"0{2**53 + 1}.0", str(2**53 + 1)),
+    (["", "5"], "5-", None),
+]
+
+
+def by_level(levels):
+    """A map whose probabilities tell the level of a row."""
+    odds = np.log(2.0 + np.arange(len(levels)))[:, None] * [0.0, 1.0]
+    pick = [Columns(np.array([0, 1])), Log()]
+    steps = [Sum((pick, [Join((pick, [Columns(np.array([2]))])), Levels(odds, np.zeros_like(odds))])), Softmax()]
+    return runtime.Map(["no", "yes"], steps, segments={"x": levels})
+
+
+def in_python(map_, text):
+    scope: dict = {}
+    exec(calibrant.export(map_, to="python"), scope)
+    return scope["calibrate"]([0.5, 0.5], {"x": text})
+
+
+def in_sql(map_, text, dialect="duckdb"):
+    duckdb, sqlglot = needs("duckdb"), needs("sqlglot")
+    query = sqlglot.transpile(sql.write(map_, dialect=dialect), read=DIALECTS[dialect].name, write="duckdb")[0]
+    with duckdb.connect() as base:
+        base.execute("CREATE TABLE predictions (no DOUBLE, yes DOUBLE, x VARCHAR)")
+        base.execute("INSERT INTO predictions VALUES (0.5, 0.5, ?)", [text])
+        return base.execute(query).fetchall()[0]
+
+
+def in_javascript(map_, text):
+    needs_program("node")
+    script = f'console.log(JSON.stringify(require("./map.cjs").calibrate([0.5, 0.5], {{ x: {json.dumps(text)} }})));'
+    with workshop({"map.cjs": javascript.write(map_, []), "run.cjs": script}) as folder:
+        return json.loads(run_program(["node", "run.cjs"], folder))
+
+
+def in_c(map_, text):
+    needs_program("cc")
+    main = f"""#include "map.c"
+int main(void) {{
+    double row[2] = {{0.5, 0.5}}, out[2], segments[1] = {{calibrate_level(0, "{c_source._escaped(text)}")}};
+    calibrate(row, segments, out);
+    printf("%.17g %.17g", out[0], out[1]);
+    return 0;
+}}
+"""
+    with workshop({"map.c": c_source.write(map_, []), "main.c": main}) as folder:
+        run_program(["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "main.c", "-o", "map", "-lm"], folder)
+        return list(map(float, run_program([str(folder / "map")], folder).split()))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda map_, text: map_.predict_proba([0.5], segments={"x": [text]})[0],
+        in_python,
+        pytest.param(in_sql, marks=pytest.mark.export),
+        pytest.param(in_javascript, marks=pytest.mark.program),
+        pytest.param(in_c, marks=pytest.mark.program),
+    ],
+)
+@pytest.mark.parametrize(("levels", "text", "level"), SPELLED)
+def test_every_target_finds_levels_by_one_rule(run, levels, text, level):
+    odds = 1.0 if level is None else 2.0 + levels.index(level)
+    assert run(by_level(levels), text)[1] == pytest.approx(odds / (1.0 + odds), abs=1e-12)
+
+
+@pytest.mark.export
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_database_finds_levels_by_one_rule(dialect):
+    for levels, text, level in SPELLED[::2]:
+        odds = 1.0 if level is None else 2.0 + levels.index(level)
+        assert in_sql(by_level(levels), text, dialect)[1] == pytest.approx(odds / (1.0 + odds), abs=1e-12), (
+            text,
+            levels,
+        )
 
 
 @pytest.mark.export

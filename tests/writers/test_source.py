@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from importlib import import_module
 
 import numpy as np
@@ -15,6 +16,7 @@ from calibrant.writers import c_source, javascript, python_source
 from calibrant.writers.calls import NotSupportedError, pieces
 from calibrant.writers.exporting import TARGETS, ParityError, export_with_proof, prove
 from calibrant.writers.sample import sample_rows
+from calibrant.writers.tools import run_program, workshop
 from tests.needs import needs_program
 from tests.steps.maps import CASES, fitted
 
@@ -101,6 +103,24 @@ def test_python_refuses_what_is_no_prediction_and_takes_a_single_column():
     for row in ([0.5, 0.6], [np.nan, 1.0], [-0.1, 1.1], [0.2, 0.3, 0.5]):
         with pytest.raises(ValueError, match="not probabilities of 2 classes"):
             calibrate(row)
+
+
+@pytest.mark.program
+@pytest.mark.parametrize(
+    ("classes", "written"),
+    [
+        ([2**53 - 1, 1], [2**53 - 1, 1]),
+        ([2**53 + 1, 2**53, -7], [str(2**53 + 1), str(2**53), "-7"]),
+        ([-(2**63), 0], [str(-(2**63)), "0"]),
+        ([False, True], [False, True]),
+    ],
+)
+def test_javascript_keeps_large_whole_numbers_apart(classes, written):
+    needs_program("node")
+    text = javascript.write(runtime.Map(classes, [Log(), Softmax()]), [])
+    script = 'console.log(JSON.stringify(require("./map.cjs").CLASSES));'
+    with workshop({"map.cjs": text, "run.cjs": script}) as folder:
+        assert json.loads(run_program(["node", "run.cjs"], folder)) == written
 
 
 def test_pieces_are_the_spline_and_its_tangents():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -110,6 +112,41 @@ def test_a_single_column_is_the_second_class():
     )
     assert found[2] == (None,)
     assert '"yes_cal"' in calibrant.export(calibrator, to="sql")
+
+
+@pytest.mark.parametrize("method", [info.name for info in calibrant.list_calibrators() if info.stores])
+def test_every_method_reads_a_single_column(method):
+    base = needs("duckdb").connect()
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y, fresh = rng.random(300) < p**1.5, np.concatenate([[0.0, 1.0, 1e-40, 1.0 - 1e-16], rng.random(30)])
+    for kind in ("probabilities", "logits"):
+        with np.errstate(divide="ignore"):
+            x, new = (q if kind == "probabilities" else np.log(q) - np.log1p(-q) for q in (p, fresh))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            calibrator = calibrant.get_calibrator(method, input=kind).fit(x, y)
+        new = new[np.isfinite(new)]
+        query = calibrant.export(calibrator, to="sql", dialect="duckdb", columns=["p"])
+        base.execute("CREATE OR REPLACE TABLE predictions (p DOUBLE)")
+        base.executemany("INSERT INTO predictions VALUES (?)", new[:, None].tolist())
+        found = np.array(base.execute(query).fetchall())[:, 0]
+        np.testing.assert_allclose(found, calibrator.predict_proba(new)[:, 1], rtol=0, atol=1e-12)
+        # The proof has rows of single precision, which do not sum to one: the query sees one of their columns.
+        assert export_with_proof(calibrator, to="sql").difference <= 1e-12
+
+
+@pytest.mark.parametrize("options", [{"columns": ["p.no", "p.yes"]}, {"columns": ["p.yes"]}, {"keep": ["a.b"]}])
+def test_bigquery_has_no_names_with_a_dot(options):
+    needs("sqlglot")
+    calibrator = fitted("ts", 2)[0]
+    with pytest.raises(ValueError, match=r"'.*\..*' cannot be the name of a column.* in bigquery.*another name"):
+        calibrant.export(calibrator, to="sql", dialect="bigquery", **options)
+    by_version = runtime.Map([0, 1], fitted("ts", 2)[0].to_map().steps, segments={"v.1": ["a"]})
+    with pytest.raises(ValueError, match=r"'v\.1' cannot be the name of a column of segments in bigquery"):
+        sql.write(by_version, dialect="bigquery")
+    for dialect in set(DIALECTS) - {"bigquery"}:
+        assert export_with_proof(calibrator, to="sql", dialect=dialect, **options).difference <= 1e-12
 
 
 def test_text_grows_with_the_steps_and_not_with_the_ways_through_them():

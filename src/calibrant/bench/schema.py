@@ -4,9 +4,9 @@ An experiment is one (benchmark, dataset, model, fold); a row is one method on o
 uncalibrated prediction that every change of loss is measured against. A row counts as finished when its status is `ok`
 and its losses are numbers; an infinite loss is a finished result and stays infinite.
 
-Where calibration rows were drawn (see `calibrant.bench.run.draws`), `draw` is the number of rows asked for, and the
-fold names the draw; `labels` says whether labels are those observed or drawn from the predictions, in which case the
-losses are expected ones and an increase is harm.
+Where calibration rows were drawn (see `calibrant.bench.runs.drawn_rows`), `draw` is the number of rows asked for, and
+the fold names the draw; `labels` says whether labels were observed or drawn from the predictions, in which case losses
+are expected ones and an increase is harm.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The base of all calibrators: scikit-learn estimators whose input contract is the same everywhere.
 
-`fit` validates predictions, labels and weights and hands a subclass float64 log-probabilities (rows × classes),
-column numbers and weights; `predict_proba` runs the steps of the fitted map on validated probabilities block by block,
+`fit` validates predictions, labels, weights and groups and hands a subclass a `Sample` of float64 log-probabilities;
+`predict_proba` runs the steps of the fitted map on validated probabilities block by block,
 so that temporaries stay small. A subclass writes `_fit`, `steps` (or `_map`, if its map is no list of steps) and, for
 its fitted attributes to be stored, `_check_state`, and nothing of what is checked here.
 """
@@ -26,18 +26,21 @@ from calibrant.calibrators.kept_steps import KeptSteps, kept_steps
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
-from calibrant.inputs.dense import from_rows, labelled_rows, to_rows
-from calibrant.inputs.labels import encode, name_columns, order_of_names, warn_of_missing_information
-from calibrant.inputs.observations import check_observations, observations
+from calibrant.inputs.dense import from_rows, groups_of_rows, labelled_rows, to_rows
+from calibrant.inputs.groups import check_groups
+from calibrant.inputs.labels import name_columns, order_of_names, warn_of_missing_information
+from calibrant.inputs.observations import check_observations, encoded, observations
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
+from calibrant.sample import Sample
 from calibrant.simplex import log_in_place
 from calibrant.softmax.rows.base import Rows
 from calibrant.softmax.rows.memory import ArrayRows, log_of_many
 from calibrant.steps import Function, Log, Step, run_from_logs
+from calibrant.text_table import list_names
 from calibrant.threads import for_products, limit
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 
 class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimator, ABC):
@@ -81,7 +84,15 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         describe_parameters(cls)
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, axis: int | None = None, ignore_index: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        blocks: int | None = None,
+        axis: int | None = None,
+        ignore_index: Any = None,
     ) -> Calibrator:
         """Learn the calibration map from held-out predictions.
 
@@ -95,9 +106,15 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             as if it were there once for each class with these numbers as weights.
         sample_weight : array-like of shape (n,), default=None
             Counts: weight 2 equals a repeated row, weight 0 an absent one.
+        groups : array-like of shape (n,), default=None
+            The group of each row: rows of a group, such as those of one patient, may depend on each other. Methods that
+            cross-validate keep groups together in their folds, and count a group as one observation where they weigh
+            evidence; all others ignore groups.
+        blocks : int, default=None
+            Instead of groups, for rows in the order of time: so many consecutive rows belong together.
         axis : int, default=None
             The axis of the classes in predictions of any shape, 1 for segmentations (images, classes, height, width).
-            Labels and weights have the shape of the predictions without it; every place is a row.
+            Labels, weights and groups have the shape of the predictions without it; every place is a row.
         ignore_index : label, default=None
             Places with this label are left out, such as 255 in many segmentation data sets.
 
@@ -106,22 +123,23 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         self : the fitted calibrator.
         """
         if axis is not None or ignore_index is not None:
+            groups = groups_of_rows(groups, X, y, axis, ignore_index)
             X, y, sample_weight = labelled_rows(X, y, sample_weight, axis, ignore_index)
         self._check_parameters()
-        if fit_elsewhere(self, X, y, sample_weight):
+        if fit_elsewhere(self, X, y, sample_weight, groups, blocks):
             return self
-        x, codes, weight, _ = self._check_labelled(X, y, sample_weight)
+        sample = self._check_labelled(X, y, sample_weight, groups, blocks)
         with limit():
-            self._fit(x, codes, weight)
+            self._fit(sample)
         return self
 
-    def _check_labelled(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[FloatArray, IntArray, FloatArray | None, IntArray]:
-        """What `_fit` gets of what `fit` was given, and the row of the input that each row comes from."""
+    def _check_labelled(self, X: Any, y: Any, sample_weight: Any, groups: Any, blocks: int | None) -> Sample:
+        """What `_fit` gets of what `fit` was given."""
         array, names = as_matrix(X)
-        rows, labels, weight, categories = observations(y, array.shape, sample_weight, self.classes)
-        check_observations(len(labels), weight)
+        grouped = groups is not None or blocks is not None
+        together = check_groups(groups, blocks, len(array)) if grouped else None
+        rows, labels, counts, categories = observations(y, array.shape, sample_weight, self.classes)
+        check_observations(len(labels), counts)
         x = to_log_probabilities(
             array,
             logits=self.input == "logits",
@@ -130,26 +148,24 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             log=self._log,
             order=self._order,
         )
-        if rows is None:
-            rows = np.arange(len(x))
-        else:
-            x = x[rows]
+        if rows is not None:
+            x, together = x[rows], None if together is None else together[rows]
         self._take_names(labels, x.shape[1], 1 if array.ndim == 1 else array.shape[1], names, categories)
-        if self._column_order is not None:
-            x = np.ascontiguousarray(x[:, self._column_order])
-        codes = encode(labels, self.classes_)
-        self.class_counts_ = np.bincount(codes, weight, minlength=len(self.classes_)).astype(np.float64)
-        self._warn_of_missing_information(x, codes)
-        return x, codes, weight, rows
+        given = Sample(x, labels, counts, together, logs=True, rows=rows)
+        return self._take_sample(encoded(given, self.classes_, self._column_order))
 
-    def fit_log_probabilities(
-        self, x: FloatArray, y: IntArray, weight: FloatArray | None, classes: NDArray[Any]
-    ) -> Calibrator:
+    def _take_sample(self, sample: Sample) -> Sample:
+        """Note how many rows and observations there are, and warn if nothing can be learned from them."""
+        self.class_counts_, self.fitted_to_ = sample.class_counts, str(sample)
+        self._warn_of_missing_information(sample)
+        return sample
+
+    def fit_sample(self, sample: Sample) -> Calibrator:
         """Fit to what another calibrator has validated already: for calibrators made of calibrators."""
         self._check_parameters()
-        self._name_classes(classes)
+        self._name_classes(np.arange(sample.n_classes) if sample.classes is None else sample.classes)
         with limit():
-            self._fit(x, y, weight)
+            self._fit(sample)
         return self
 
     def _take_names(
@@ -162,10 +178,10 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
     ) -> None:
         """Name the classes by all that was given: the labels seen, `n_given` columns and what they are called."""
         self.n_features_in_ = n_given
-        names = None if n_given == 1 else names
         self._set_names(names)
+        # A single column is that of the second class, whatever it is called.
         self.classes_, self._column_order = name_columns(
-            labels, n_classes, classes=self.classes, names=names, categories=categories
+            labels, n_classes, classes=self.classes, names=None if n_given == 1 else names, categories=categories
         )
 
     def _name_classes(self, classes: NDArray[Any]) -> None:
@@ -228,8 +244,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         return top_labels(self.classes_, top)
 
     @abstractmethod
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        """Fit to log-probabilities `x` (n, k), column numbers `y` (n,) and positive weights (`None`: all one)."""
+    def _fit(self, sample: Sample) -> None:
+        """Fit to log-probabilities `sample.x` (n, k), column numbers `sample.y` and what else a sample knows."""
 
     def steps(self) -> list[Step]:
         """What the fitted map does to probabilities, one small thing after the other: see `calibrant.steps`.
@@ -272,7 +288,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
     def _check_state(self, state: StateCheck) -> None:
         """Declare and check what `fit` leaves behind, so that it may come from a file; a subclass adds its own."""
         state.names()
-        state.information("batches_")
+        state.information("batches_", "fitted_to_")
 
     def _check_parameters(self) -> None:
         """scikit-learn's check of the constructor's parameters, of those that are not as the constructor has them."""
@@ -291,14 +307,14 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         if columns == 1:  # always the second class
             return array, None
         if names is None:
-            if hasattr(self, "feature_names_in_"):
+            if hasattr(self, "feature_names_in_") and columns == self.n_features_in_:
                 warnings.warn(
                     f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
                     UserWarning,
                     stacklevel=3,
                 )
             return array, self._column_order
-        if self._column_names is None:
+        if self._column_names is None or columns != self.n_features_in_:
             return array, order_of_names(self.classes_, names)
         return array, self._order_of_fit(names)
 
@@ -328,7 +344,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         absent = [name for name in fitted if name not in names]
         if absent:
             raise ValueError(
-                f"The feature names should match those that were passed during fit: X lacks {absent}, has {names}."
+                f"The feature names should match those that were passed during fit: X lacks "
+                f"{list_names(absent)}, has {list_names(names)}."
             )
         position = np.array([names.index(name) for name in fitted], dtype=np.intp)
         return position if self._column_order is None else position[self._column_order]
@@ -340,8 +357,9 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _warn_of_missing_information(self, x: Any, codes: IntArray) -> None:
+    def _warn_of_missing_information(self, sample: Sample) -> None:
         # The ends alone tell almost always that predictions differ.
+        x, codes = sample.values, sample.y
         all_equal = bool((x[0] == x[-1]).all()) and bool((x == x[0]).all())
         only = self.classes_[codes[0]] if bool(np.all(codes == codes[0])) else None
         warn_of_missing_information(len(x), only, all_equal)
@@ -359,8 +377,8 @@ class RowsCalibrator(Calibrator):
     _order: ClassVar[Literal["C", "F"]] = "F"
     _log = staticmethod(log_of_many)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        self._fit_rows(ArrayRows(x, y, weight))
+    def _fit(self, sample: Sample) -> None:
+        self._fit_rows(ArrayRows(sample))
 
     def fit_rows(self, rows: Rows, classes: NDArray[Any]) -> Calibrator:
         """Fit to what another calibrator has validated already, wherever it is."""

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.calibrators.streaming import Bar, blocks_of, encoded, survey
+from calibrant.calibrators.streaming import Bar, blocks_of, survey
 from calibrant.inputs.batches import BatchReader, predictions_of
+from calibrant.inputs.observations import encoded
 from calibrant.inputs.sources import as_source
 from calibrant.softmax.rows.batches import BatchRows
 from calibrant.softmax.rows.cache import RowCache
@@ -110,13 +111,12 @@ class BatchFitting:
             assert reader.n_columns is not None
             found.describe(cast("Calibrator", self), reader.n_columns, reader.names, reader.categories)
             order = self._column_order
-            sample = ArrayRows(*encoded(drawn, self.classes_, order))
+            sample = encoded(drawn, self.classes_, order)
             self.batches_ = {"rows": found.n_rows, "rows_used": found.n_rows, "passes": 1}
             if sample.n_rows == found.n_rows or not hasattr(self, "_fit_rows"):
                 self.batches_["rows_used"] = sample.n_rows
-                self.class_counts_ = sample.class_weights
-                x = np.asarray(sample.x, order=cast("Calibrator", self)._order)
-                self._fit(x, sample.y, sample.weight)
+                self.class_counts_, self.fitted_to_ = sample.class_counts, str(sample)
+                self._fit(sample.with_values(np.asarray(sample.x, order=cast("Calibrator", self)._order)))
                 return self
             with RowCache(found.n_rows, sample.n_classes, folder, disk_mb) as cache:
                 rows = BatchRows(
@@ -124,7 +124,7 @@ class BatchFitting:
                     n_rows=found.n_rows,
                     total_weight=found.total_weight,
                     class_weights=self.class_counts_,
-                    sample=sample,
+                    sample=ArrayRows(sample),
                     cache=cache,
                     watcher=bar,
                 )

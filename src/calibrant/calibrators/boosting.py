@@ -15,9 +15,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import Calibrator
-from calibrant.folds import stratified_folds
-from calibrant.inputs.weights import total_weight
 from calibrant.optional import require
+from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight, log_probabilities, log_softmax, mix_with_uniform, softmax_inplace
 from calibrant.typing import FloatArray, IntArray
 
@@ -62,21 +61,20 @@ class _BoostedCalibrator(Calibrator):
         self.random_state = random_state
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+    def _fit(self, sample: Sample) -> None:
         self._import()
-        self._smoothing = laplace_weight(total_weight(len(x), weight))
-        w = np.ones(len(y)) if weight is None else weight
-        features, logits = _features(x), self._logits(x)
-        folds = stratified_folds(y, int(self.n_folds), int(self.random_state), x, weight)
+        self._smoothing = laplace_weight(sample.total)
+        y, features, logits = sample.y, _features(sample.x), self._logits(sample.x)
+        folds = sample.folds(int(self.n_folds), int(self.random_state))
         self.models_: list[Any] = []
-        for fold in range(int(self.n_folds)):
+        for fold in range(int(self.n_folds) if sample.groups is None else int(folds.max()) + 1):
             train, test = folds != fold, folds == fold
             informative = len(np.unique(y[train])) > 1 and bool(np.ptp(features[train], axis=0).any())
             if not test.any() or not informative:  # nothing to stop by, or nothing to learn
                 self.models_.append(None)
                 continue
-            parts = [tuple(a[rows] for a in (features, logits, y, w)) for rows in (train, test)]
-            model = self._train(parts[0], parts[1], x.shape[1])
+            parts = [tuple(a[rows] for a in (features, logits, y, sample.each)) for rows in (train, test)]
+            model = self._train(parts[0], parts[1], sample.n_classes)
             boosted = self._boosted(model, parts[1][0], parts[1][1])
             better = _log_loss(boosted, *parts[1][2:]) < _log_loss(parts[1][1], *parts[1][2:])
             self.models_.append(model if better else None)

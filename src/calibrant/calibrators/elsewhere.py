@@ -38,9 +38,16 @@ def is_elsewhere(X: Any) -> bool:
     return type(X) is not np.ndarray and (isinstance(X, TopK) or is_tensor(X) or is_dask(X))
 
 
-def fit_elsewhere(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -> bool:
+def fit_elsewhere(
+    calibrator: Calibrator, X: Any, y: Any, sample_weight: Any, groups: Any = None, blocks: int | None = None
+) -> bool:
     """Fit to predictions that need a way of their own; false if they need none."""
-    sums = hasattr(calibrator, "_fit_rows")
+    sums, grouped = hasattr(calibrator, "_fit_rows"), groups is not None or blocks is not None
+    if grouped and not sums and (isinstance(X, TopK) or is_dask(X)):
+        raise ValueError(
+            f"{type(calibrator).__name__} takes groups and blocks of rows in memory, and X is of type "
+            f"{type(X).__name__}: pass an array, or leave groups and blocks out."
+        )
     if isinstance(X, TopK):
         with warnings.catch_warnings():  # class numbers count from 0 here, also where no row is of class 0
             warnings.filterwarnings("ignore", message=".* lacks the label 0", category=CalibrationWarning)
@@ -53,7 +60,7 @@ def fit_elsewhere(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) ->
         from calibrant.calibrators.partitions import fit_partitions
 
         fit_partitions(calibrator, X, y, sample_weight)
-    elif isinstance(X, np.ndarray) and X.size > LARGE and (sums or calibrator._draws_rows):
+    elif isinstance(X, np.ndarray) and X.size > LARGE and (sums or (calibrator._draws_rows and not grouped)):
         weights = [] if sample_weight is None else [to_numpy(sample_weight, "sample_weight")]
         memory_mb = _MEMORY_MB if sums else _MEMORY_TO_DRAW_FROM
         calibrator.fit_batches((X, to_numpy(y, "y"), *weights), memory_mb=memory_mb)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from calibrant.calibrators.base import Calibrator
+from calibrant.sample import Sample
 from calibrant.steps import Step
-from calibrant.typing import FloatArray, IntArray
 
 
 class NoCalibrator(Calibrator):
@@ -17,7 +17,7 @@ class NoCalibrator(Calibrator):
     array([[0.4, 0.6]])
     """
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+    def _fit(self, sample: Sample) -> None:
         pass
 
     def steps(self) -> list[Step]:

@@ -18,7 +18,7 @@ from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.binary.natural_spline import check_spline, second_derivatives
 from calibrant.calibrators.lifting import positive_probability
 from calibrant.calibrators.state import LARGE, StateCheck
-from calibrant.inputs.weights import total_weight
+from calibrant.sample import Sample
 from calibrant.steps import Clip, Complement, Linear, Log, LogOdds, Normalize, Softmax, Spline, Step, run
 from calibrant.typing import FloatArray, IntArray
 
@@ -97,20 +97,18 @@ class KernelCalibrator(Calibrator):
         self.random_state = random_state
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        n, k = x.shape
+    def _fit(self, sample: Sample) -> None:
+        n, k = sample.n_rows, sample.n_classes
         if k > 2 and n > self.max_rows:
-            chosen = np.sort(np.random.default_rng(self.random_state).choice(n, self.max_rows, replace=False))
-            x, y = x[chosen], y[chosen]
-            weight = None if weight is None else weight[chosen]
-        total = total_weight(len(y), weight)
-        self.bandwidth_ = total ** (-2.0 / (k + 3.0)) if self.bandwidth is None else float(self.bandwidth)
+            chosen = np.random.default_rng(self.random_state).choice(n, self.max_rows, replace=False)
+            sample = sample.take(np.sort(chosen))
+        self.bandwidth_ = sample.total ** (-2.0 / (k + 3.0)) if self.bandwidth is None else float(self.bandwidth)
         if k == 2:
-            self._tabulate(positive_probability(x), y, weight)
+            self._tabulate(positive_probability(sample.x), sample.y, sample.each)
         else:
-            self.rows_ = np.clip(np.exp(x), _EDGE, 1.0 - _EDGE)
-            self.mass_ = np.zeros(x.shape)
-            self.mass_[np.arange(len(y)), y] = 1.0 if weight is None else weight
+            self.rows_ = np.clip(np.exp(sample.x), _EDGE, 1.0 - _EDGE)
+            self.mass_ = np.zeros(self.rows_.shape)
+            self.mass_[np.arange(sample.n_rows), sample.y] = sample.each
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
@@ -129,10 +127,8 @@ class KernelCalibrator(Calibrator):
         clip = Clip(float(np.log(_EDGE)), float(np.log1p(-_EDGE)))
         return [Log(), clip, *_average(self.rows_, self.mass_, self.bandwidth_)]
 
-    def _tabulate(self, p: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        p = np.clip(p, _EDGE, 1.0 - _EDGE)
-        w = np.ones(len(p)) if weight is None else weight
-        rows, mass = _merge(p, y, w)
+    def _tabulate(self, p: FloatArray, y: IntArray, weight: FloatArray) -> None:
+        rows, mass = _merge(np.clip(p, _EDGE, 1.0 - _EDGE), y, weight)
         largest = np.log1p(-_EDGE) - np.log(_EDGE)
         # The kernel is sqrt(h)/2 wide in arcsin(sqrt(p)), and a power of p next to 0 and 1: nodes for both.
         angle = np.linspace(0.0, 0.5 * np.pi, int(np.clip(np.ceil(63.0 / np.sqrt(self.bandwidth_)), 64, _MOST_NODES)))[

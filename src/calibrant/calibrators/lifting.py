@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,9 +20,10 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.identity import NoCalibrator
 from calibrant.calibrators.state import StateCheck
+from calibrant.sample import Sample
 from calibrant.steps import Columns, Normalize, OneVsOne, OneVsRest, Step
 from calibrant.steps.branches import pair, rest
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 
 def log_rest(x: FloatArray) -> FloatArray:
@@ -30,36 +31,38 @@ def log_rest(x: FloatArray) -> FloatArray:
     return np.log(rest(np.exp(x)))
 
 
-def fit_columns(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> Any:
-    """A clone of `prototype` fitted to log-probabilities and column numbers, without validating them again."""
+def fit_columns(prototype: Any, sample: Sample) -> Any:
+    """A clone of `prototype` fitted to validated predictions whose labels are called by their column numbers."""
     estimator = clone(prototype)
     if isinstance(estimator, Calibrator):
-        estimator.fit_log_probabilities(x, y, weight, np.arange(x.shape[1]))
-    elif weight is None:
-        estimator.fit(np.exp(x), y)
+        estimator.fit_sample(replace(sample, classes=None))
+    elif sample.counts is None:
+        estimator.fit(sample.proba, sample.y)
     else:
-        estimator.fit(np.exp(x), y, sample_weight=weight)
+        estimator.fit(sample.proba, sample.y, sample_weight=sample.counts)
     return estimator
 
 
-def fit_one_vs_rest(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> list[Any]:
+def against_rest(sample: Sample, which: Iterable[int]) -> Iterator[Sample]:
+    """Each of the classes `which` against the rest, as samples of two classes."""
+    x, rest = sample.x, log_rest(sample.x)
+    for j in which:
+        two = np.column_stack([rest[:, j], x[:, j]])
+        yield sample.with_values(two, logs=True, y=(sample.y == j).astype(np.int64))
+
+
+def fit_one_vs_rest(prototype: Any, sample: Sample) -> list[Any]:
     """One clone of `prototype` for each class against the rest."""
-    rest = log_rest(x)
-    return [
-        fit_columns(prototype, np.column_stack([rest[:, j], x[:, j]]), (y == j).astype(np.int64), weight)
-        for j in range(x.shape[1])
-    ]
+    return [fit_columns(prototype, two) for two in against_rest(sample, range(sample.n_classes))]
 
 
-def fit_one_vs_one(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArray | None) -> list[Any]:
+def fit_one_vs_one(prototype: Any, sample: Sample) -> list[Any]:
     """One clone of `prototype` for each pair of classes, fitted to the rows of these two."""
     estimators = []
-    for i, j in itertools.combinations(range(x.shape[1]), 2):
-        rows = np.flatnonzero((y == i) | (y == j))
-        two = np.log(pair(np.exp(x[rows]), i, j))
-        pair_weight = None if weight is None else weight[rows]
-        chosen = prototype if rows.size else NoCalibrator()
-        estimators.append(fit_columns(chosen, two, (y[rows] == j).astype(np.int64), pair_weight))
+    for i, j in itertools.combinations(range(sample.n_classes), 2):
+        some = sample.take(np.flatnonzero((sample.y == i) | (sample.y == j)))
+        two = some.with_values(np.log(pair(np.exp(some.x), i, j)), logs=True, y=(some.y == j).astype(np.int64))
+        estimators.append(fit_columns(prototype if two.n_rows else NoCalibrator(), two))
     return estimators
 
 
@@ -67,7 +70,7 @@ def fit_one_vs_one(prototype: Any, x: FloatArray, y: IntArray, weight: FloatArra
 class Lift:
     """A way to lift a binary method: how its calibrators are fitted, how many they are, how they are put together."""
 
-    fit: Callable[[Any, FloatArray, IntArray, FloatArray | None], list[Any]]
+    fit: Callable[[Any, Sample], list[Any]]
     count: Callable[[int], int]
     assembly: Callable[[tuple[list[Step], ...]], Step]
 
@@ -111,12 +114,12 @@ class BinaryMethod(Calibrator):
         self.multiclass = multiclass
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        if x.shape[1] == 2:
+    def _fit(self, sample: Sample) -> None:
+        if sample.n_classes == 2:
             self.__dict__.pop("estimators_", None)
-            self._fit_binary(x, y, weight)
+            self._fit_binary(sample)
         else:
-            self.estimators_ = LIFTS[self.multiclass].fit(self, x, y, weight)
+            self.estimators_ = LIFTS[self.multiclass].fit(self, sample)
 
     def steps(self) -> list[Step]:
         return self._binary_steps() if len(self.classes_) == 2 else LIFTS[self.multiclass].steps(self.estimators_)
@@ -133,8 +136,8 @@ class BinaryMethod(Calibrator):
         """Check what `_fit_binary` leaves behind."""
 
     @abstractmethod
-    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        """Fit to log-probabilities (n, 2) and labels 0 or 1."""
+    def _fit_binary(self, sample: Sample) -> None:
+        """Fit to log-probabilities `sample.x` (n, 2) and labels 0 or 1."""
 
     @abstractmethod
     def _binary_steps(self) -> list[Step]:
@@ -157,12 +160,9 @@ class _Lifted(Calibrator):
         self.calibrator = calibrator
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        single = x.shape[1] == 2
-        fitted = (
-            [fit_columns(self.calibrator, x, y, weight)] if single else self._lift.fit(self.calibrator, x, y, weight)
-        )
-        self.estimators_ = fitted
+    def _fit(self, sample: Sample) -> None:
+        single = sample.n_classes == 2
+        self.estimators_ = [fit_columns(self.calibrator, sample)] if single else self._lift.fit(self.calibrator, sample)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)

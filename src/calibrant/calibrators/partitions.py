@@ -7,20 +7,21 @@ would end up in this process, they are made again in every pass.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import dask
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.calibrators.streaming import Facts, Findings, encoded, facts_of, joined
-from calibrant.inputs.batches import CheckedRows, checksum
-from calibrant.inputs.observations import observations
+from calibrant.calibrators.streaming import Facts, Findings, facts_of
+from calibrant.inputs.batches import checksum
+from calibrant.inputs.observations import encoded, observations
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.inputs.words import CALIBRATOR
+from calibrant.sample import Sample
 from calibrant.softmax.rows.dask import DaskRows
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import Block
+from calibrant.text_table import list_names
 from calibrant.threads import limit
 from calibrant.typing import FloatArray
 
@@ -31,15 +32,6 @@ if TYPE_CHECKING:
 _MOST_NUMBERS, _LEAST_ROWS, _SHARE = 1 << 21, 20_000, 0.02
 #: Numbers of the sample that a method is fitted to which needs its rows at hand.
 _MEMORY_NUMBERS = 1 << 22
-
-
-class Part(NamedTuple):
-    """A checked partition, and what it says of all: names and number of its columns, categories of its labels."""
-
-    rows: CheckedRows
-    n_given: int = 0
-    names: list[Any] | None = None
-    categories: NDArray[Any] | None = None
 
 
 class Partitions:
@@ -58,6 +50,7 @@ class Partitions:
     def __init__(self, X: Any, y: Any, sample_weight: Any, calibrator: Calibrator) -> None:
         check = dask.delayed(_check, pure=False)
         what = (calibrator.input == "logits", calibrator.renormalize, calibrator.classes)
+        # Of each partition its rows, and what it says of all: number and names of columns, categories of labels.
         parts = [check(*piece, number, *what) for number, piece in enumerate(aligned(X, y, sample_weight))]
         if _has_cluster():
             parts = list(dask.persist(*parts))
@@ -79,7 +72,7 @@ class Partitions:
             calibrator.class_counts_,
         )
 
-    def _sample(self, most: int) -> Block:
+    def _sample(self, most: int) -> Sample:
         """A uniform sample of so many rows, or all, drawn where they are."""
         rng = np.random.default_rng(0)
         counts = self._sizes
@@ -88,9 +81,9 @@ class Partitions:
         draw = dask.delayed(_draw, pure=False)
         seeds = rng.integers(2**31, size=len(counts)).tolist()
         drawn = [draw(part, count, s) for part, count, s in zip(self._parts, counts, seeds, strict=True) if count]
-        return encoded(joined(list(dask.compute(*drawn))), self.classes, self.order)
+        return encoded(Sample.joined(list(dask.compute(*drawn))), self.classes, self.order)
 
-    def in_memory(self) -> Block:
+    def in_memory(self) -> Sample:
         """A uniform sample of the rows, all if they are few: for methods that need rows at hand."""
         return self._sample(_MEMORY_NUMBERS // len(self.classes))
 
@@ -112,7 +105,7 @@ class Partitions:
             n_rows=n_rows,
             total_weight=self.found.total_weight,
             class_weights=self.class_weights,
-            sample=ArrayRows(*sample),
+            sample=ArrayRows(sample),
         )
 
 
@@ -123,10 +116,10 @@ def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -
         if hasattr(calibrator, "_fit_rows"):
             calibrator._fit_rows(partitions.rows())
             return
-        drawn = ArrayRows(*partitions.in_memory())
+        drawn = partitions.in_memory()
         calibrator.batches_ = {"rows": partitions.found.n_rows, "rows_used": drawn.n_rows, "passes": 1}
-        calibrator.class_counts_ = drawn.class_weights
-        calibrator._fit(drawn.x, drawn.y, drawn.weight)
+        calibrator.class_counts_, calibrator.fitted_to_ = drawn.class_counts, str(drawn)
+        calibrator._fit(drawn.with_values(np.asfortranarray(drawn.x)))
 
 
 def lazily(predict: Callable[[Any], Any], X: Any, k: int) -> Any:
@@ -203,27 +196,26 @@ def _split(values: Any, sizes: Any, parts: list[Any], name: str) -> list[Any]:
     return pieces
 
 
-def _check(X: Any, y: Any, weight: Any, number: int, logits: bool, renormalize: bool, classes: Any) -> Part:
+def _check(X: Any, y: Any, weight: Any, number: int, logits: bool, renormalize: bool, classes: Any) -> Any:
     """A partition as the input contract wants it."""
     if len(X) == 0:
-        return Part(CheckedRows(np.empty((0, 1)), np.empty(0), None))
+        return Sample(np.empty((0, 1)), np.empty(0, dtype=np.int64), logs=True), 0, None, None
     words = CALIBRATOR._replace(
         predictions=f"X (partition {number})",
         labels=f"y (partition {number})",
         weights=f"sample_weight (partition {number})",
     )
     array, names = as_matrix(X, words)
-    rows, labels, w, categories = observations(y, array.shape, weight, classes, words)
+    rows, labels, counts, categories = observations(y, array.shape, weight, classes, words)
     x = to_log_probabilities(array, logits=logits, renormalize=renormalize, rounding=rounding_of(X), words=words)
     n_given = 1 if array.ndim == 1 else array.shape[1]
-    return Part(CheckedRows(x if rows is None else x[rows], labels, w), n_given, names, categories)
+    return Sample(x if rows is None else x[rows], labels, counts, logs=True), n_given, names, categories
 
 
-def _facts(part: Part) -> tuple[Facts, tuple[Any, ...], int] | None:
+def _facts(part: tuple[Sample, Any, Any, Any]) -> tuple[Facts, tuple[Any, ...], int] | None:
     """What is known of a partition, with a checksum; nothing of an empty one."""
-    if not len(part.rows.labels):
-        return None
-    return facts_of(part.rows), (part.rows.labels.dtype.kind, *part[1:]), checksum(part.rows)
+    sample, *about = part
+    return (facts_of(sample), (sample.y.dtype.kind, *about), checksum(sample)) if sample.n_rows else None
 
 
 def _check_alike(about: tuple[Any, ...], first: tuple[Any, ...], number: int) -> None:
@@ -242,24 +234,28 @@ def _check_alike(about: tuple[Any, ...], first: tuple[Any, ...], number: int) ->
 
 
 def _called(names: list[Any] | None) -> str:
-    return "" if names is None else f" called {names}"
+    return "" if names is None else f" called {list_names(names)}"
 
 
-def _draw(part: Part, count: int, seed: int) -> CheckedRows:
-    x, labels, weight = part.rows
-    rows = np.sort(np.random.default_rng(seed).choice(len(labels), count, replace=False))
-    return CheckedRows(x[rows], labels[rows], None if weight is None else weight[rows])
+def _draw(part: tuple[Sample, Any, Any, Any], count: int, seed: int) -> Sample:
+    sample = part[0]
+    return sample.take(np.sort(np.random.default_rng(seed).choice(sample.n_rows, count, replace=False)))
 
 
 def _encoded(
-    part: Part, classes: NDArray[Any], order: NDArray[np.intp] | None, number: int, known: int | None
-) -> Block:
+    part: tuple[Sample, Any, Any, Any],
+    classes: NDArray[Any],
+    order: NDArray[np.intp] | None,
+    number: int,
+    known: int | None,
+) -> Sample:
     """A partition as fits want it, if it is what it was when it was first made; it may have been made again."""
-    if (checksum(part.rows) if len(part.rows.labels) else None) != known:
+    sample = part[0]
+    if (checksum(sample) if sample.n_rows else None) != known:
         raise ValueError(
             f"Partition {number} holds other rows than when it was made for the first time. It is made again in every "
             "pass, or when a worker is lost: give what it is made of a fixed seed and order, or persist it."
         )
     if known is None:
-        return Block(np.empty((0, len(classes))), np.empty(0, dtype=np.int64), None)
-    return encoded(part.rows, classes, order)
+        return Sample(np.empty((0, len(classes))), np.empty(0, dtype=np.int64), logs=True)
+    return encoded(sample, classes, order)

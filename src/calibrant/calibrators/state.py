@@ -77,8 +77,10 @@ class StateCheck:
     def number(self, name: str, low: float = -LARGE, high: float = LARGE) -> float:
         """A number in this range."""
         value = self._get(name)
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-            raise ValueError(f"{name} should be a number")
+        # NumPy keeps integers beyond 64 bits as objects, with which nothing can be computed.
+        beyond = isinstance(value, int) and abs(value) >= 2**63
+        if beyond or isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise ValueError(f"{name} should be a number{' of at most 64 bits' if beyond else ''}")
         if not low <= value <= high:
             raise ValueError(f"{name} is {float(value):.6g}, expected a number in [{low:g}, {high:g}]")
         return float(value)

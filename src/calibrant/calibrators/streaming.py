@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.batches import BatchReader, CheckedRows
+from calibrant.inputs.batches import BatchReader
 from calibrant.inputs.labels import distinct, encode, warn_of_missing_information
-from calibrant.inputs.observations import check_observations
+from calibrant.inputs.observations import check_observations, encoded, unless_ones
 from calibrant.inputs.seen import SeenLabels
 from calibrant.progress import ProgressBar
-from calibrant.softmax.rows.sums import Block
+from calibrant.sample import Sample, Size
 from calibrant.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -53,6 +53,13 @@ class Reservoir:
     ...     some.add([np.arange(start, start + 10)])
     >>> some.size, some.seen, len(some.take()[0])
     (3, 100, 3)
+
+    Rows of one group are kept or left out together, so that the sample is one of groups:
+
+    >>> some = Reservoir(50, seed=0)
+    >>> some.add([np.arange(100)], groups=np.arange(100) // 10)
+    >>> np.unique(some.take()[0] // 10, return_counts=True)[1].tolist()
+    [10, 10, 10, 10, 10]
     """
 
     def __init__(self, size: int, seed: int) -> None:
@@ -63,10 +70,10 @@ class Reservoir:
         self._threshold = 1.0
         self._held = 0
 
-    def add(self, columns: list[NDArray[Any]]) -> None:
-        """Offer some rows: arrays of the same length."""
+    def add(self, columns: list[NDArray[Any]], groups: NDArray[Any] | None = None) -> None:
+        """Offer some rows: arrays of the same length, with a number for each if groups are to be drawn."""
         n = len(columns[0])
-        keys = self._rng.random(n)
+        keys = self._rng.random(n) if groups is None else _hashed(groups)
         self.seen += n
         chosen = np.flatnonzero(keys < self._threshold)
         if not len(chosen):
@@ -80,7 +87,8 @@ class Reservoir:
     def _thin(self) -> None:
         if self._held > self.size:
             keys = np.concatenate(self._keys)
-            self._threshold = float(np.partition(keys, self.size)[self.size])
+            # One group is kept in any case.
+            self._threshold = max(float(np.partition(keys, self.size)[self.size]), np.nextafter(keys.min(), 1.0))
             kept = [part < self._threshold for part in self._keys]
             self._parts = [[c[keep] for c in part] for part, keep in zip(self._parts, kept, strict=True)]
             self._keys = [part[keep] for part, keep in zip(self._keys, kept, strict=True)]
@@ -92,6 +100,14 @@ class Reservoir:
         """The sample, in the order of the rows."""
         self._thin()
         return self._parts[0]
+
+
+def _hashed(groups: NDArray[Any]) -> FloatArray:
+    """Numbers between 0 and 1 that look random, equal for equal groups (the finaliser of SplitMix64)."""
+    bits = groups.astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return (bits ^ (bits >> np.uint64(31))).astype(np.float64) / 2.0**64
 
 
 class Bar:
@@ -132,11 +148,11 @@ class Facts(NamedTuple):
     all_equal: bool
 
 
-def facts_of(rows: CheckedRows) -> Facts:
-    """The distinct labels of some rows with their weights, the first prediction, and whether all are like it."""
-    seen, first = distinct(rows.labels), rows.x[0].copy()
-    counts = np.bincount(encode(rows.labels, seen), rows.weight, minlength=len(seen)).astype(np.float64)
-    return Facts(len(rows.labels), seen, counts, first, bool(np.all(rows.x == first)))
+def facts_of(sample: Sample) -> Facts:
+    """The distinct labels of some rows with their counts, the first prediction, and whether all are like it."""
+    seen, first = distinct(sample.y), sample.x[0].copy()
+    counts = np.bincount(encode(sample.y, seen), sample.counts, minlength=len(seen)).astype(np.float64)
+    return Facts(sample.n_rows, seen, counts, first, bool(np.all(sample.x == first)))
 
 
 class Findings:
@@ -181,43 +197,30 @@ class Findings:
             calibrator._take_names(labels, self.n_classes, n_given, names, categories)
         classes = calibrator.classes_.tolist()
         calibrator.class_counts_ = np.array([self._counts.get(label, 0.0) for label in classes])
+        weighted = self.total_weight != self.n_rows
+        calibrator.fitted_to_ = str(Size(self.n_rows, self.total_weight if weighted else None))
         only = labels[0] if len(labels) == 1 else None
         warn_of_missing_information(self.n_rows, only, self._all_equal)
 
 
-def survey(reader: BatchReader, memory_mb: float, seed: int, bar: Bar) -> tuple[Findings, CheckedRows]:
+def survey(reader: BatchReader, memory_mb: float, seed: int, bar: Bar) -> tuple[Findings, Sample]:
     """The first pass: what there is, and a uniform sample of it, all rows if they are few."""
     found, reservoir = Findings(), None
     bar.start("first pass", 0)
-    for rows in reader.read():
-        found.add(facts_of(rows), reader.place_of)
+    for part in reader.read():
+        found.add(facts_of(part), reader.place_of)
         if reservoir is None:
             reservoir = Reservoir(rows_in_memory(memory_mb, found.n_classes), seed)
-        x, labels, weight = rows
-        reservoir.add([x, labels, np.ones(len(labels)) if weight is None else weight])
+        reservoir.add([part.x, part.y, part.each])
         bar.move(found.n_rows)
     check_observations(found.n_rows, None)
     assert reservoir is not None
-    return found, joined([CheckedRows(*reservoir.take())])
-
-
-def joined(parts: list[CheckedRows]) -> CheckedRows:
-    """Parts of the rows as one; weights that are all one are `None`."""
-    weights = [np.ones(len(part.labels)) if part.weight is None else part.weight for part in parts]
-    x, labels, weight = (
-        np.concatenate(column) for column in ([p.x for p in parts], [p.labels for p in parts], weights)
-    )
-    return CheckedRows(x, labels, None if bool(np.all(weight == 1.0)) else weight)
-
-
-def encoded(rows: CheckedRows, classes: NDArray[Any], order: NDArray[np.intp] | None) -> Block:
-    """Rows with column numbers for labels and columns in the order of the classes."""
-    x = rows.x if order is None else np.ascontiguousarray(rows.x[:, order])
-    return Block(x, encode(rows.labels, classes), rows.weight)
+    x, labels, counts = reservoir.take()
+    return found, Sample(x, labels, unless_ones(counts), logs=True)
 
 
 def blocks_of(
     reader: BatchReader, classes: NDArray[Any], order: NDArray[np.intp] | None
-) -> Callable[[], Iterator[Block]]:
+) -> Callable[[], Iterator[Sample]]:
     """A function that reads all rows again, as fits want them."""
-    return lambda: (encoded(rows, classes, order) for rows in reader.read())
+    return lambda: (encoded(part, classes, order) for part in reader.read())

@@ -46,16 +46,16 @@ class Summary:
 
 
 def temperature_sentence(calibrator: Any) -> str:
-    """Too extreme or too timid."""
+    """Too extreme or too close to the average."""
     alpha, binary = float(calibrator.inverse_temperature_), len(calibrator.classes_) == 2
     if abs(np.log(alpha)) < 0.05:
-        found = "neither too extreme nor too timid" if binary else "neither over- nor under-confident"
+        found = "neither too extreme nor too close to the average" if binary else "neither over- nor under-confident"
     elif alpha < 1.0:
         found = "too extreme" if binary else "over-confident"
     else:
-        found = "too timid" if binary else "under-confident"
+        found = "too close to the average" if binary else "under-confident"
     who = f"The probabilities of {class_text(calibrator.classes_[1])} were" if binary else "The model was"
-    text = f"{who} {found} overall (inverse temperature {alpha:.3g}, 1 is right)"
+    text = f"{who} {found} overall (inverse temperature {alpha:.3g}; ideal: 1)"
     mixed = float(getattr(calibrator, "input_smoothing_", 0.0))
     if mixed > 0.0:
         text += f"; its extreme probabilities were drawn in by mixing with {mixed:g} of the uniform"
@@ -74,7 +74,9 @@ def _rows(calibrator: Any) -> str:
     if counts is None:
         # A calibrator of version 0.1.0 did not count.
         return f"{name} of {len(labels)} classes."
-    start = f"{name}, fitted to {count(float(counts.sum()))} rows{sampled(calibrator)}"
+    # What version 0.2 stored does not tell rows from observations.
+    size = getattr(calibrator, "fitted_to_", f"{count(float(counts.sum()))} rows")
+    start = f"{name}, fitted to {size}{sampled(calibrator)}"
     if len(labels) <= 5:
         return f"{start}: {', '.join(f'{count(float(n))} of {label}' for n, label in zip(counts, labels))}."
     few, many = int(np.argmin(counts)), int(np.argmax(counts))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from calibrant.inputs.labels import encode
-from calibrant.inputs.observations import check_observations, observations
+from calibrant.inputs.observations import check_observations, encoded, observations
 from calibrant.inputs.tensors import tensor_log_probabilities, widest_dtype
+from calibrant.sample import Sample
 from calibrant.softmax.rows.tensors import TorchRows
 from calibrant.steps import Steps
 from calibrant.steps.torch_modules import predict_from_logs
@@ -24,16 +23,15 @@ if TYPE_CHECKING:
 def fit_tensor(calibrator: RowsCalibrator, X: Tensor, y: Any, sample_weight: Any) -> None:
     """Fit to predictions in a tensor: `Calibrator.fit`, with sums over rows computed on the tensor's device."""
     x = tensor_log_probabilities(X.detach(), logits=calibrator.input == "logits", renormalize=calibrator.renormalize)
-    rows, labels, weight, categories = observations(y, tuple(X.shape), sample_weight, calibrator.classes)
-    check_observations(len(labels), weight)
+    rows, labels, counts, categories = observations(y, tuple(X.shape), sample_weight, calibrator.classes)
+    check_observations(len(labels), counts)
     calibrator._take_names(labels, x.shape[1], 1 if X.ndim == 1 else int(X.shape[1]), categories=categories)
     x = x if rows is None else x[torch.as_tensor(rows, device=x.device)]
     x = x if calibrator._column_order is None else x[:, calibrator._column_order]
-    codes = encode(labels, calibrator.classes_)
-    calibrator._warn_of_missing_information(x, codes)
-    calibrator.class_counts_ = np.bincount(codes, weight, minlength=x.shape[1]).astype(np.float64)
-    counts = None if weight is None else torch.as_tensor(weight).to(x.device, widest_dtype(x.device))
-    calibrator._fit_rows(TorchRows(x, torch.as_tensor(codes, device=x.device), counts))
+    on_device: Any = x  # a tensor, of which a sample asks for nothing but its shape
+    sample = calibrator._take_sample(encoded(Sample(on_device, labels, counts, logs=True), calibrator.classes_, None))
+    weight = None if counts is None else torch.as_tensor(counts).to(x.device, widest_dtype(x.device))
+    calibrator._fit_rows(TorchRows(x, torch.as_tensor(sample.y, device=x.device), weight))
 
 
 @limited

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import LeaveOneOut, check_cv
+from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, check_cv
 from sklearn.svm import LinearSVC
 from sklearn.utils import Bunch, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
@@ -28,8 +28,10 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 from calibrant.calibrators.registry import get_calibrator
 from calibrant.classifier.fold_fitting import fit_calibrator, fit_fold
 from calibrant.classifier.pair import CalibratedPair, log_scores, response_method
+from calibrant.inputs.groups import check_groups
 from calibrant.inputs.labels import CalibrationWarning, check_labels, encode
 from calibrant.inputs.weights import check_sample_weight
+from calibrant.sample import Sample
 from calibrant.typing import FloatArray, IntArray
 
 #: scikit-learn's own methods, which calibrate decision values rather than log-probabilities where there are both.
@@ -48,7 +50,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         A name of `list_calibrators`, or an unfitted calibrator; ``"auto"`` is the best one for most data. As
         in scikit-learn, ``"sigmoid"``, ``"isotonic"`` and ``"temperature"`` prefer decision values to probabilities.
     cv : int, splitter or iterable of (train, test) indices, default=None
-        An integer makes stratified folds, `None` five. Not used for a frozen estimator, unless ``ensemble=True``.
+        An integer makes stratified folds, `None` five, which keep the groups together that `fit` is given. Not used for
+        a frozen estimator, unless ``ensemble=True``.
     ensemble : bool or "auto", default="auto"
         `True` keeps one classifier and one calibrator per fold and averages their probabilities. `False` fits one
         calibrator to the predictions of all folds, and the classifier to all rows. ``"auto"`` is `False` for a frozen
@@ -103,7 +106,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> CalibratedClassifier:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **params: Any
+    ) -> CalibratedClassifier:
         """Fit the classifier on folds and its calibrators on the rest.
 
         Parameters
@@ -114,6 +119,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Labels.
         sample_weight : array-like of shape (n,), default=None
             Counts, for the classifier if it takes them, and for the calibrator.
+        groups : array-like of shape (n,), default=None
+            The group of each row: rows of a group, such as those of one patient, may depend on each other. The folds of
+            an integer `cv` keep groups together, a splitter gets them, and so does the calibrator for its own folds.
         **params : dict
             Further parameters of the classifier's `fit`, or with metadata routing also of the splitter's `split`.
 
@@ -130,7 +138,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X, labels = indexable(X, labels)
         weight = check_sample_weight(sample_weight, len(labels))
         given = None if sample_weight is None else np.ones(len(labels)) if weight is None else weight
-        routed = self._route(given, params)
+        together = check_groups(groups, None, len(labels))
+        routed = self._route(given, groups, params)
         calibrator = self._make_calibrator()
         estimator = self._classifier()
         frozen = isinstance(estimator, FrozenEstimator)
@@ -138,10 +147,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if frozen and self.ensemble is not True:
             pair = self._pair(estimator, calibrator)
             scores = log_scores(estimator, X, self.classes_, decisions=pair.decisions)
-            fit_calibrator(pair, scores, encode(labels, self.classes_), weight)
+            fit_calibrator(pair, Sample(scores, encode(labels, self.classes_), weight, together, logs=True))
             pairs = [pair]
         else:
-            pairs = self._fit_folds(calibrator, X, labels, weight, routed)
+            pairs = self._fit_folds(calibrator, X, labels, weight, together, routed)
         self.estimators_ = [pair.estimator for pair in pairs]
         self.calibrators_ = [pair.calibrators[0] for pair in pairs]
         self._scales = [pair.scale for pair in pairs]
@@ -205,10 +214,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         decisions = isinstance(self.method, str) and self.method in _OF_DECISIONS
         return CalibratedPair(estimator, [] if calibrator is None else [calibrator], self.classes_, decisions, scale)
 
-    def _route(self, sample_weight: FloatArray | None, params: dict[str, Any]) -> Any:
+    def _route(self, sample_weight: FloatArray | None, groups: Any, params: dict[str, Any]) -> Any:
         """What `fit` of the classifier and `split` of the splitter get, whether metadata routing is on or off."""
         if _routing():
-            return process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return process_routing(self, "fit", sample_weight=sample_weight, groups=groups, **params)
         to_fit = dict(params)
         estimator = self._classifier()
         if sample_weight is not None:
@@ -220,24 +229,47 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                     CalibrationWarning,
                     stacklevel=4,
                 )
-        return Bunch(estimator=Bunch(fit=to_fit), splitter=Bunch(split={}))
+        to_split = {} if groups is None else {"groups": groups}
+        return Bunch(estimator=Bunch(fit=to_fit), splitter=Bunch(split=to_split))
+
+    def _splits(
+        self, X: Any, labels: NDArray[Any], groups: IntArray | None, params: dict[str, Any]
+    ) -> tuple[Any, list[tuple[IntArray, IntArray]]]:
+        """The splitter, and the rows of the two parts of each fold."""
+        splitter, rows = check_cv(self.cv, labels, classifier=True), np.arange(len(labels))
+        if self.cv is None or isinstance(self.cv, Integral):  # the splitter is ours, and so are its groups
+            params = {}
+        if groups is not None and (self.cv is None or isinstance(self.cv, Integral)):
+            n_splits = min(splitter.get_n_splits(), len(np.unique(groups)))
+            splitter, params = StratifiedGroupKFold(n_splits), {"groups": groups}
+        try:
+            return splitter, [(rows[train], rows[test]) for train, test in splitter.split(X, labels, **params)]
+        except (TypeError, ValueError) as error:
+            if "groups" in params or "groups" not in str(error):
+                raise
+            raise ValueError(
+                f"{type(splitter).__name__} deals groups of rows, and none were given: fit(X, y, groups=...) takes the "
+                "group of each row."
+            ) from error
 
     def _fit_folds(
-        self, calibrator: Any, X: Any, labels: NDArray[Any], weight: FloatArray | None, routed: Any
+        self,
+        calibrator: Any,
+        X: Any,
+        labels: NDArray[Any],
+        weight: FloatArray | None,
+        groups: IntArray | None,
+        routed: Any,
     ) -> list[CalibratedPair]:
         codes = encode(labels, self.classes_)
-        splitter = check_cv(self.cv, labels, classifier=True)
-        splits = [
-            (np.arange(len(labels))[train], np.arange(len(labels))[test])
-            for train, test in splitter.split(X, labels, **routed.splitter.split)
-        ]
+        splitter, splits = self._splits(X, labels, groups, routed.splitter.split)
         if self.ensemble:
             _check_calibration_parts(splitter, splits)
         tests = self._calibration_rows(codes, splits)
         folds = Parallel(n_jobs=self.n_jobs)(
             delayed(fit_fold)(
                 self._pair(clone(self._classifier()), clone(calibrator) if self.ensemble else None),
-                (X, labels, codes, weight),
+                (X, labels, codes, weight, groups),
                 train,
                 test,
                 routed.estimator.fit,
@@ -253,7 +285,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         share = None if share is None else share / counts[rows]
         everything = _check_method_params(X, routed.estimator.fit)
         pair = self._pair(clone(self._classifier()).fit(X, labels, **everything), calibrator)
-        fit_calibrator(pair, np.concatenate([scores for _, scores in folds]), codes[rows], share)
+        scores = np.concatenate([scores for _, scores in folds])
+        together = None if groups is None else groups[rows]
+        fit_calibrator(pair, Sample(scores, codes[rows], share, together, logs=True))
         return [pair]
 
     def _calibration_rows(self, codes: IntArray, splits: Sequence[tuple[IntArray, IntArray]]) -> list[IntArray]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
 from calibrant.classifier.pair import CalibratedPair, log_scores, score_scale
+from calibrant.sample import Sample
 from calibrant.simplex import LOG_FLOOR, log_softmax, softmax
 from calibrant.typing import FloatArray, IntArray
 
@@ -31,54 +31,50 @@ def fit_fold(
 
     A pair that has a calibrator has it fitted to these scores, too.
     """
-    X, labels, codes, weight = data
+    X, labels, codes, weight, groups = data
     X_train, y_train = _safe_split(pair.estimator, X, labels, train)
     pair.estimator.fit(X_train, y_train, **_check_method_params(X, params, indices=train))
     X_test, _ = _safe_split(pair.estimator, X, labels, test, train)
     scores = log_scores(pair.estimator, X_test, pair.classes, decisions=pair.decisions)
     if pair.calibrators:
-        fit_calibrator(pair, scores, codes[test], None if weight is None else weight[test])
+        counts, together = (None if part is None else part[test] for part in (weight, groups))
+        fit_calibrator(pair, Sample(scores, codes[test], counts, together, logs=True))
     return pair, scores
 
 
-def fit_calibrator(pair: CalibratedPair, scores: FloatArray, codes: IntArray, weight: FloatArray | None) -> None:
+def fit_calibrator(pair: CalibratedPair, sample: Sample) -> None:
     """Fit the calibrator of a pair to scores; one from elsewhere gets probabilities and column numbers."""
-    pair.scale = score_scale(pair.estimator, scores, weight, decisions=pair.decisions)
+    pair.scale = score_scale(pair.estimator, sample.x, sample.counts, decisions=pair.decisions)
     # Matrix products round equal rows differently in the last digits, and trees split where they find a difference.
     with np.errstate(over="ignore", invalid="ignore"):  # what is not a number stays so, and the calibrator says it
-        scores = np.maximum(log_softmax(scores / pair.scale), LOG_FLOOR)
+        scores = np.maximum(log_softmax(sample.x / pair.scale), LOG_FLOOR)
     np.round(scores, _DIGITS, out=scores)
-    rows, weight = canonical_rows(scores, codes, weight)
-    scores, codes = scores[rows], codes[rows]
+    sample = canonical(sample.with_values(scores))
     (calibrator,) = pair.calibrators
     known = calibrator.get_params(deep=False)
     settings = {"input": "logits", "classes": pair.classes}
     calibrator.set_params(**{name: value for name, value in settings.items() if name in known})
-    X = scores if "input" in known else softmax(scores)
-    y = pair.classes[codes] if "classes" in known else codes
-    if weight is None:
-        calibrator.fit(X, y)
-    else:
-        calibrator.fit(X, y, sample_weight=weight)
+    X = sample.x if "input" in known else softmax(sample.x)
+    y = pair.classes[sample.y] if "classes" in known else sample.y
+    beside: dict[str, Any] = {"sample_weight": sample.counts}
+    if has_fit_parameter(calibrator, "groups"):
+        beside["groups"] = sample.groups
+    calibrator.fit(X, y, **{name: values for name, values in beside.items() if values is not None})
 
 
-def canonical_rows(
-    scores: FloatArray, codes: IntArray, weight: FloatArray | None
-) -> tuple[NDArray[np.intp], FloatArray | None]:
-    """Row numbers in an order that depends on the rows' content only, with repetitions for whole weights.
+def canonical(sample: Sample) -> Sample:
+    """The rows in an order that depends on their content only, with repetitions for whole counts.
 
     Examples
     --------
-    >>> canonical_rows(np.array([[0.0, 3.0], [2.0, 1.0]]), np.array([1, 0]), np.array([2.0, 1.0]))
-    (array([1, 0, 0]), None)
+    >>> canonical(Sample(np.array([[0.0, 3.0], [2.0, 1.0]]), np.array([1, 0]), np.array([2.0, 1.0]), logs=True)).y
+    array([0, 1, 1])
     """
-    direction = np.random.default_rng(0).random(scores.shape[1])
+    direction = np.random.default_rng(0).random(sample.n_classes)
     # Not a matrix product, whose rounding depends on the place of a row.
-    key = (np.clip(scores, -1e3, 1e3) * direction).sum(axis=1)
-    rows = np.lexsort((key, codes))
-    if weight is None:
-        return rows, None
-    total = weight.sum()
-    if total <= max(_MOST_ROWS, _MOST_TIMES * len(rows)) and bool(np.all(weight == np.floor(weight))):
-        return np.repeat(rows, weight[rows].astype(np.int64)), None
-    return rows, weight[rows]
+    key = (np.clip(sample.x, -1e3, 1e3) * direction).sum(axis=1)
+    ordered = sample.take(np.lexsort((key, sample.y)))
+    counts = ordered.each
+    if sample.total > max(_MOST_ROWS, _MOST_TIMES * sample.n_rows) or bool(np.any(counts != np.floor(counts))):
+        return ordered
+    return ordered.take(np.repeat(np.arange(sample.n_rows), counts.astype(np.int64))).with_counts(None)

@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("calibrant.cli.export:app", "Write a calibrator in another language, and prove it the same."),
     "evaluate": ("calibrant.cli.evaluate:app", "Metrics of predictions with labels."),
     "methods": ("calibrant.cli.methods:app", "List the calibration methods."),
-    "bench": ("calibrant.cli.bench:app", "Build prediction sets, run methods on them, study the results."),
+    "bench": ("calibrant.cli.bench_group:app", "Build prediction sets, run methods on them, study the results."),
 }
 
 app = typer.Typer(

@@ -28,7 +28,9 @@ def evaluate(
     probs: options.Probs = None,
     classes: options.Classes = None,
     weight: options.Weight = None,
-    group: options.Group = None,
+    segments: options.Segments = None,
+    group_by: options.GroupBy = None,
+    blocks: options.Blocks = None,
     logits: options.Logits = False,
     renormalize: options.Renormalize = False,
     decimal: options.Decimal = None,
@@ -49,15 +51,26 @@ def evaluate(
 
         check_truth(label, votes)
         with reading(
-            file, label, weight, group, probs, classes, logits, renormalize, decimal, on_error, votes=votes
+            file,
+            label,
+            weight,
+            segments,
+            probs,
+            classes,
+            logits,
+            renormalize,
+            decimal,
+            on_error,
+            votes,
+            group_by,
+            blocks,
         ) as reader:
             progress = progress_over(reader.table, "evaluate")
             found = evaluate_table(reader, level=level if ci else None, progress=progress)
         if as_json:
             print_json({"file": file, **_as_dict(found), "rows_skipped": reader.skipped.count})
         else:
-            what = "observations" if votes else "rows"
-            typer.echo(f"{file}: {found.rows:,} {what}, {len(found.classes)} classes")
+            typer.echo(f"{file}: {found.size}, {len(found.classes)} classes")
             typer.echo(class_columns(found.columns, found.classes))
             typer.echo(_table(found, level if ci else None))
 
@@ -69,20 +82,22 @@ def _as_dict(found: Evaluation) -> dict[str, Any]:
         else {"value": estimate.value, "low": estimate.low, "high": estimate.high, "level": estimate.level}
         for name, estimate in found.metrics.items()
     }
-    result: dict[str, Any] = {"rows": found.rows, "metrics": metrics, "in_chunks": found.in_chunks}
-    names, n_sampled = found.sampled
-    if n_sampled:
-        result["sampled"] = {"rows": n_sampled, "metrics": [*names, "calibration_test"]}
+    result: dict[str, Any] = {**found.size.to_dict(), "metrics": metrics, "in_chunks": found.in_chunks}
+    names, sampled = found.sampled
+    if sampled is not None:
+        result["sampled"] = {**sampled.to_dict(), "metrics": [*names, "calibration_test"]}
     if found.test is not None:
         result["calibration_test"] = {"p_value": found.test.p_value, "statistic": found.test.statistic}
-    if found.groups:
-        result["groups"] = {name: _as_dict(part) for name, part in found.groups.items()}
+    if found.segments:
+        result["segments"] = {name: _as_dict(part) for name, part in found.segments.items()}
     else:
         result.update(classes=list(found.classes), columns=list(found.columns))
     return result
 
 
 def _table(found: Evaluation, level: float | None) -> str:
+    from calibrant.report.data import condition
+
     rows = [["", "value", *([] if level is None else [f"{100 * level:g}% interval"])]]
     for name, estimate in found.metrics.items():
         interval = [] if level is None else [f"{_number(estimate.low)} to {_number(estimate.high)}"]
@@ -90,20 +105,24 @@ def _table(found: Evaluation, level: float | None) -> str:
     lines = ["", aligned(rows)]
     if found.test is not None:
         p = found.test.p_value
-        verdict = "not calibrated" if p < 0.05 else "no evidence of miscalibration" + " overall" * bool(found.groups)
+        verdict = "not calibrated" if p < 0.05 else "no evidence of miscalibration" + " overall" * bool(found.segments)
         lines += ["", f"Test of calibration: p = {p:.3g}, {verdict}"]
-    names, n_sampled = found.sampled
-    if n_sampled:
         lines.append(
-            f"{' and '.join([*names, 'the test'])}: of a uniform sample of {n_sampled:,} rows, all else of all"
+            f"{'The test holds' if level is None else 'The test and the intervals hold'} {condition(found.size)}"
         )
-    if found.groups:
+    names, sampled = found.sampled
+    if sampled is not None:
+        lines.append(
+            f"{' and '.join([*names, 'the test'])}: of a uniform sample of {sampled}, all else of all"
+            + (", intervals as wide as those of the sample" if sampled.groups and level is not None else "")
+        )
+    if found.segments:
         gap = "positive_gap" if "positive_gap" in found.metrics else "confidence_gap"
         shown = ("log_loss", "brier", "accuracy", gap, "ece")
-        head = ["group", "rows", *shown]
+        head = ["segment", "rows", *shown]
         body = [
-            [name, f"{part.rows:,}", *(_number(part.metrics[metric].value) for metric in shown)]
-            for name, part in found.groups.items()
+            [name, f"{part.size.rows:,}", *(_number(part.metrics[metric].value) for metric in shown)]
+            for name, part in found.segments.items()
         ]
         lines += ["", aligned([head, *body])]
     return "\n".join(lines)

@@ -32,6 +32,8 @@ def fit(
         str | None,
         typer.Option("--segments", help="Columns by which to correct the calibrator, as in region,device."),
     ] = None,
+    group_by: options.GroupBy = None,
+    blocks: options.Blocks = None,
     logits: options.Logits = False,
     renormalize: options.Renormalize = False,
     decimal: options.Decimal = None,
@@ -44,8 +46,9 @@ def fit(
 
     Files of any size are read in batches. Methods that need only sums over rows take all of them in a few passes; the
     others take a uniform sample, as many rows as the memory allows. With --segments the calibrator is corrected in each
-    segment as far as its rows can tell, and `calibrant apply` reads the same columns. With --votes a row counts once
-    for each class, with its votes as weights.
+    segment as far as its rows can tell, and `calibrant apply` reads the same columns. With --group-by rows of one group
+    stay together wherever a method cross-validates. With --votes a row counts once for each class, with its votes as
+    weights.
 
     The rows must not be those the model was trained on. `calibrant methods` lists the methods.
     """
@@ -53,7 +56,7 @@ def fit(
         from calibrant.files.tables.batches import LabelledBatches
         from calibrant.files.tables.rows import Labelled
         from calibrant.files.tables.writers import check_output
-        from calibrant.report.fitting import fit_segments, fit_table, make_calibrator, store
+        from calibrant.report.fitting import fit_in_memory, fit_table, make_calibrator, store
 
         check_truth(label, votes)
         check_streams(as_json, output, "calibrator")
@@ -64,12 +67,24 @@ def fit(
         with asked():
             calibrator, name = make_calibrator(method, parameter or (), logits=logits, renormalize=renormalize)
         with reading(
-            file, label, weight, None, probs, classes, logits, renormalize, decimal, on_error, segments, votes
+            file,
+            label,
+            weight,
+            segments,
+            probs,
+            classes,
+            logits,
+            renormalize,
+            decimal,
+            on_error,
+            votes,
+            group_by,
+            blocks,
         ) as reader:
             start = time.perf_counter()
             table: Labelled | LabelledBatches
-            if segments is not None:
-                fitted, table = fit_segments(calibrator, reader, memory)
+            if columns is not None or reader.layout.grouped:
+                fitted, table = fit_in_memory(calibrator, reader, memory)
             else:
                 table = LabelledBatches(reader)
                 fitted = fit_table(calibrator, table, memory)

@@ -34,6 +34,10 @@ HINTS = {
 }
 
 
+#: No message is longer, whatever stands in the file that it is about.
+LONGEST_MESSAGE = 3000
+
+
 class CommandError(ValueError):
     """A mistake in the command itself."""
 
@@ -50,7 +54,10 @@ def with_hints(message: object, hints: Sequence[str] = ()) -> str:
     >>> with_hints("old.csv exists already", ["force"])
     'old.csv exists already. --force overwrites it.'
     """
-    sentences = [str(message), *(HINTS[hint] for hint in hints)]
+    text = str(message)
+    if len(text) > LONGEST_MESSAGE:
+        text = f"{text[: LONGEST_MESSAGE - 500]} ... {text[-495:]}"
+    sentences = [text, *(HINTS[hint] for hint in hints)]
     return sentences[0] if len(sentences) == 1 else ". ".join(text.rstrip(".") for text in sentences) + "."
 
 
@@ -117,6 +124,6 @@ def _once() -> Any:
     def show(message: Any, *_: Any, **__: Any) -> None:
         if str(message) not in shown:
             shown.add(str(message))
-            typer.echo(f"Warning: {message}", err=True)
+            typer.echo(f"Warning: {with_hints(message)}", err=True)
 
     return show

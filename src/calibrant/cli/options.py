@@ -78,7 +78,19 @@ Classes = Annotated[
 Weight = Annotated[
     str | None, typer.Option("--weight", help="Column of weights: how many observations a row counts for.")
 ]
-Group = Annotated[str | None, typer.Option("--group", help="Column of segments to evaluate one by one.")]
+Segments = Annotated[
+    str | None, typer.Option("--segments", help="Column of segments, such as a region, to be judged one by one.")
+]
+GroupBy = Annotated[
+    str | None,
+    typer.Option(
+        "--group-by", help="Column that tells which rows belong together, such as a patient: groups are independent."
+    ),
+]
+Blocks = Annotated[
+    int | None,
+    typer.Option("--blocks", help="Instead of --group-by, for rows in time: so many consecutive ones.", min=1),
+]
 Logits = Annotated[bool, typer.Option("--logits", help="The columns hold logits, not probabilities.")]
 Decimal = Annotated[
     str | None,

@@ -10,6 +10,7 @@ import typer
 
 from calibrant.cli.mistakes import CommandError
 from calibrant.files.json_values import plain
+from calibrant.text_table import list_names
 
 
 def print_json(value: Any) -> None:
@@ -17,8 +18,8 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
-def class_columns(names: Sequence[str], classes: Sequence[Any], limit: int = 12) -> str:
-    """Which column stands for which class, shortened in the middle if there are many.
+def class_columns(names: Sequence[str], classes: Sequence[Any]) -> str:
+    """Which column stands for which class, shortened if there are many.
 
     Examples
     --------
@@ -29,10 +30,7 @@ def class_columns(names: Sequence[str], classes: Sequence[Any], limit: int = 12)
     """
     if len(names) == 1:
         return f"Columns: {names[0]} = {classes[-1]} (the other class is {classes[0]})"
-    pairs = [f"{name} = {label}" for name, label in zip(names, classes)]
-    if len(pairs) > limit:
-        pairs = [*pairs[: limit - 2], "...", pairs[-1]]
-    return f"Columns: {', '.join(pairs)}"
+    return f"Columns: {list_names((f'{name} = {label}' for name, label in zip(names, classes)), 12, str)}"
 
 
 def check_streams(as_json: bool, output: str, what: str) -> None:

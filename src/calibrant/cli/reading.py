@@ -27,33 +27,38 @@ def reading(
     file: str,
     label: str | None = None,
     weight: str | None = None,
-    group: str | None = None,
+    segments: str | None = None,
     probs: Sequence[str] | None = None,
     classes: str | None = None,
     logits: bool = False,
     renormalize: bool = False,
     decimal: str | None = None,
     on_error: OnError = OnError.stop,
-    segments: str | None = None,
     votes: Sequence[str] | None = None,
+    group_by: str | None = None,
+    blocks: int | None = None,
 ) -> Iterator[RowReader]:
     """A reader of the rows in a file; at the end it says what was assumed about them and how many were left out."""
     from calibrant.files.tables.opening import opened_table
     from calibrant.files.tables.rows import Layout, RowReader
 
-    with opened_table(file, [label, weight, group]) as (table, (label, weight, group)):
+    if group_by is not None and blocks is not None:
+        raise CommandError("--group-by and --blocks say the same thing in two ways: give one of them")
+    names = split_names(segments) or []
+    with opened_table(file, [label, weight, group_by, *names]) as (table, (label, weight, group_by, *columns)):
         labels = split_names(classes)
         layout = Layout(
             label=label,
             probs=tuple(probs or ()),
             weight=weight,
-            group=group,
             classes=None if labels is None else tuple(labels),
             logits=logits,
             renormalize=renormalize,
             decimal=decimal,
-            segments=tuple(split_names(segments) or ()),
+            segments=tuple(name for name in columns if name is not None),
             votes=tuple(votes or ()),
+            groups=group_by,
+            blocks=blocks,
         )
         reader = RowReader(table, layout, skip_errors=on_error is OnError.skip)
         yield reader
@@ -68,12 +73,15 @@ def read_for(
     calibrator: Any,
     file: str,
     label: str | None = None,
-    group: str | None = None,
+    weight: str | None = None,
+    segments: str | None = None,
     probs: Sequence[str] | None = None,
     decimal: str | None = None,
     on_error: OnError = OnError.stop,
+    group_by: str | None = None,
+    blocks: int | None = None,
 ) -> Predictions:
-    """All rows of a file as predictions that a fitted calibrator takes, with labels and groups if columns are named.
+    """All rows of a file as predictions that a fitted calibrator takes, with labels and more if columns are named.
 
     A calibrator that takes segments gets the columns that it was fitted with.
     """
@@ -82,11 +90,14 @@ def read_for(
     with reading(
         file,
         label,
-        group=group,
-        probs=probs,
+        weight,
+        segments,
+        probs,
         logits=calibrator.input == "logits",
         renormalize=calibrator.renormalize,
         decimal=decimal,
         on_error=on_error,
+        group_by=group_by,
+        blocks=blocks,
     ) as reader:
         return read_predictions(calibrator, reader)

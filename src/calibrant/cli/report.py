@@ -17,6 +17,7 @@ from calibrant.cli.progress import progress_over
 from calibrant.cli.reading import check_truth, reading
 from calibrant.numerals import signed
 from calibrant.progress import ProgressBar
+from calibrant.text_table import list_names
 
 if TYPE_CHECKING:
     from calibrant.report.data import Report
@@ -33,7 +34,9 @@ def report(
     probs: options.Probs = None,
     classes: options.Classes = None,
     weight: options.Weight = None,
-    group: options.Group = None,
+    segments: options.Segments = None,
+    group_by: options.GroupBy = None,
+    blocks: options.Blocks = None,
     logits: options.Logits = False,
     renormalize: options.Renormalize = False,
     decimal: options.Decimal = None,
@@ -58,11 +61,12 @@ def report(
     """
     with explained():
         from calibrant.calibrators.registry import get_calibrator
-        from calibrant.files.tables.rows import as_probabilities, read_all
+        from calibrant.files.tables.rows import read_all
         from calibrant.files.tables.writers import atomic_output, check_output
-        from calibrant.report.analysis import Source, analyse
+        from calibrant.report.analysis import analyse
         from calibrant.report.comparison import default_methods
-        from calibrant.report.evaluation import as_predictions, sample_rows
+        from calibrant.report.data import Source
+        from calibrant.report.evaluation import as_sample, sample_rows, split_segments
         from calibrant.report.page import render
         from calibrant.report.side_by_side import compared
         from calibrant.report.whole import WholeRows
@@ -79,29 +83,42 @@ def report(
         found: list[Report] = []
         for file in files:
             with reading(
-                file, label, weight, group, probs, classes, logits, renormalize, decimal, on_error, votes=votes
+                file,
+                label,
+                weight,
+                segments,
+                probs,
+                classes,
+                logits,
+                renormalize,
+                decimal,
+                on_error,
+                votes,
+                group_by,
+                blocks,
             ) as reader:
                 every = WholeRows(reader.layout, level, progress_over(reader.table, "read"))
                 rows = read_all(reader, sample_rows, through=every.watching)
-            sampled = rows.n_usable > len(rows.codes)
-            if sampled:
-                sizes = f"{len(rows.codes):,} of {rows.n_usable:,} rows"
+            data, parts = as_sample(rows, reader.layout)
+            whole = None
+            if rows.n_usable > len(rows.codes):
+                whole = every.result(data, {} if parts is None else dict(split_segments(parts)))
                 typer.echo(
-                    f"Note: what is fitted, tested or drawn as a curve is of a uniform sample of {sizes}; metrics "
-                    "before calibration, classes and segments are counted on all",
+                    f"Note: what is fitted, tested or drawn as a curve is of a uniform sample: {data.size} of "
+                    f"{whole.size}; metrics before calibration, classes and segments are counted on all",
                     err=True,
                 )
             if found and tuple(map(str, rows.classes)) != found[0].classes:
                 raise CommandError(
-                    f"{files[0]} has the classes {', '.join(found[0].classes)}, {file} has "
-                    f"{', '.join(map(str, rows.classes))}; give --classes in the order of the columns"
+                    f"{files[0]} has the classes {list_names(found[0].classes, write=str)}, {file} has "
+                    f"{list_names(rows.classes, write=str)}; give --classes in the order of the columns"
                 )
-            data, segments = as_predictions(as_probabilities(rows.values, reader.layout), rows)
-            words = [file, *_given("--label", label), *_repeated("--votes", votes)]
-            words += [*_given("--classes", classes), *_given("--weight", weight), *_repeated("--probs", probs)]
-            words += ["--logits"] * logits + ["--renormalize"] * renormalize + _given("--decimal", decimal)
-            words += ["--on-error", "skip"] * (reader.skipped.count > 0)
-            command = shlex.join(["calibrant", "report", *words, *_given("--group", group), "-o", output])
+            check = [*_given("--label", label), *_repeated("--votes", votes), *_given("--classes", classes)]
+            check += [*_given("--weight", weight), *_repeated("--probs", probs)]
+            check += [*_given("--group-by", group_by), *_given("--blocks", blocks)]
+            words = [file, *check, *["--logits"] * logits, *["--renormalize"] * renormalize]
+            words += [*_given("--decimal", decimal)] + ["--on-error", "skip"] * (reader.skipped.count > 0)
+            command = shlex.join(["calibrant", "report", *words, *_given("--segments", segments), "-o", output])
             name = title or ("standard input" if file == "-" else Path(file).name)
             total = len(wanted or default_methods(data.n_classes)) + 2
             with ProgressBar(total, "report") as bar:
@@ -110,14 +127,14 @@ def report(
                     analyse(
                         data,
                         rows.classes,
-                        Source(name, tuple(words), command, reader.skipped.count),
-                        group=segments,
-                        group_name=group or "",
+                        Source(name, tuple(words), command, reader.skipped.count, check=tuple(check)),
+                        segments=parts,
+                        segment_name=segments or "",
                         methods=wanted,
                         method=method,
                         level=level,
                         progress=partial(_advance, bar, done, total),
-                        whole=every.result() if sampled else None,
+                        whole=whole,
                     )
                 )
         with atomic_output(output, force=force) as stream:
@@ -146,5 +163,5 @@ def _repeated(option: str, values: Sequence[str] | None) -> list[str]:
     return [word for value in values or () for word in (option, value)]
 
 
-def _given(option: str, value: str | None) -> list[str]:
-    return [] if value is None else [option, value]
+def _given(option: str, value: str | int | None) -> list[str]:
+    return [] if value is None else [option, str(value)]

@@ -27,7 +27,10 @@ def watch(
     label: Annotated[
         str | None, typer.Option("--label", "-y", help="Column of the true labels; leave out if they are unknown.")
     ] = None,
-    group: options.Group = None,
+    weight: options.Weight = None,
+    segments: options.Segments = None,
+    group_by: options.GroupBy = None,
+    blocks: options.Blocks = None,
     observed: Annotated[
         bool, typer.Option("--observed", help="The rows were watched before without labels, which came late.")
     ] = False,
@@ -59,6 +62,7 @@ def watch(
     """
     with explained():
         from calibrant.deployment import CalibrationMonitor
+        from calibrant.files.locking import locked
         from calibrant.files.stored.application import load_calibrator
         from calibrant.files.stored.monitoring import load_monitor, save_monitor
         from calibrant.files.tables.writers import atomic_output, check_output
@@ -73,36 +77,39 @@ def watch(
                 check_output(output, force=force or flag != "--repair")
         fitted = load_calibrator(calibrator)
         own = ", ".join(getattr(fitted, "segment_columns_", ()))
-        if own and group is not None:
-            raise CommandError(f"the calibrator has segments by {own}, which are watched: leave out --group")
+        if own and segments is not None:
+            raise CommandError(f"the calibrator has segments by {own}, which are watched: leave out --segments")
         read = partial(read_for, fitted, probs=probs, decimal=decimal, on_error=on_error)
-        if Path(state).exists():
-            if any(given is not None for given in (alpha, tolerance, reference)):
-                began = "the --alpha, --tolerance and --reference it began with"
-                raise CommandError(f"{state} goes on with {began}: leave these options out")
-            monitor = load_monitor(state, fitted)
-        else:
-            then = None if reference is None else read(reference)
-            with asked():
-                monitor = CalibrationMonitor(
-                    fitted,
-                    0.01 if alpha is None else alpha,
-                    0.0 if tolerance is None else tolerance,
-                    None if then is None else (then.values, then.segments),
-                )
-        batch = read(file, label, group)
-        if batch.labels is None:
-            monitor.observe(batch.values, batch.segments)
-        else:
-            segments = batch.group if batch.segments is None else batch.segments
-            monitor.update(batch.values, batch.labels, segments, observed=observed)
-        repaired = monitor.repair() if page is not None or repair is not None else None
-        if page is not None:
-            with atomic_output(page, force=True) as stream:
-                stream.write(render(monitor, Path(calibrator).name, repaired).encode())
-        if repair is not None and repaired is not None:
-            store(repaired.calibrator, repair, force=force)
-        save_monitor(monitor, state)
+        batch = read(file, label, weight, segments, group_by=group_by, blocks=blocks)
+        # Another process with this state waits until this batch is in it.
+        with locked(state, on_wait=lambda message: typer.echo(f"Note: {message}", err=True)):
+            if Path(state).exists():
+                if any(given is not None for given in (alpha, tolerance, reference)):
+                    began = "the --alpha, --tolerance and --reference it began with"
+                    raise CommandError(f"{state} goes on with {began}: leave these options out")
+                monitor = load_monitor(state, fitted)
+            else:
+                then = None if reference is None else read(reference)
+                with asked():
+                    monitor = CalibrationMonitor(
+                        fitted,
+                        0.01 if alpha is None else alpha,
+                        0.0 if tolerance is None else tolerance,
+                        None if then is None else (then.values, then.segments),
+                    )
+            if batch.labels is None:
+                monitor.observe(batch.values, batch.segments)
+            else:
+                more = {"sample_weight": batch.weight, "groups": batch.groups}
+                given = {name: value for name, value in more.items() if value is not None}
+                monitor.update(batch.values, batch.labels, batch.segments, observed=observed, **given)
+            repaired = monitor.repair() if page is not None or repair is not None else None
+            if page is not None:
+                with atomic_output(page, force=True) as stream:
+                    stream.write(render(monitor, Path(calibrator).name, repaired).encode())
+            if repair is not None and repaired is not None:
+                store(repaired.calibrator, repair, force=force)
+            save_monitor(monitor, state)
         if as_json:
             print_json(_as_dict(monitor, repaired))
         else:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from copy import copy
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.classifier import CalibratedClassifier
 from calibrant.deployment.adapted import METHODS, AdaptedCalibrator, shares_of
-from calibrant.deployment.inputs import calibrated, check_calibrator, class_shares, column_codes
-from calibrant.deployment.prior_estimation import SharesEstimate, beyond_prior, estimate_shares, soft_confusion
+from calibrant.deployment.inputs import batch, check_calibrator, class_shares
+from calibrant.deployment.prior_estimation import EXACT, SharesEstimate, beyond_prior, estimate_shares, soft_confusion
 from calibrant.inputs.labels import CalibrationWarning
-from calibrant.metrics.inputs import check_level
+from calibrant.metrics.tabular import check_level
+from calibrant.sample import Sample
 from calibrant.threads import limit
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 #: Log loss lost to sampling noise that is worth a warning, in nats.
 _NOISE = 0.005
@@ -32,12 +33,13 @@ def adapt(
     prior: Any = None,
     unlabelled: Any = None,
     method: str = "em",
-    labelled: tuple[Any, ...] | None = None,
+    labelled: tuple[Any, ...] | Mapping[str, Any] | None = None,
     source: Any = None,
     level: float = 0.95,
-    n_resamples: int = 200,
-    random_state: int | np.random.Generator | None = 0,
     segments: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    blocks: int | None = None,
 ) -> Any:
     """Adapt a fitted calibrator to new class frequencies, known or estimated from predictions without labels.
 
@@ -55,20 +57,24 @@ def adapt(
     method : {"em", "bbse"}, default="em"
         Maximum likelihood, or inverting the confusion of `labelled` rows: less precise, but right for predictions
         that are not calibrated, too.
-    labelled : tuple (P, y) or (P, y, segments), default=None
+    labelled : tuple (P, y) or (P, y, segments), or mapping, default=None
         Predictions and labels from the time of calibration. ``"bbse"`` needs them; with them it is checked whether
-        `unlabelled` can come from a mixture of the same classes at all.
+        `unlabelled` can come from a mixture of the same classes at all. With counts or groups a mapping with the keys
+        ``P``, ``y``, and those of ``segments``, ``sample_weight``, ``groups`` and ``blocks`` that there are.
     source : dict or array-like of shape (k,), default=None
         The shares of the classes at calibration; by default those of `labelled`, else those the calibrator was fitted
         to.
     level : float, default=0.95
-        Confidence level of the interval of the estimate.
-    n_resamples : int, default=200
-        Number of bootstrap resamples.
-    random_state : int, Generator or None, default=0
-        Seed of the resamples.
+        Confidence level of the interval of each share, if rows are independent, or groups are, and the calibrator is
+        right: what its own error adds is not known.
     segments : data frame or mapping of columns, default=None
         The segments of the unlabelled rows, for a calibrator that takes segments.
+    sample_weight : array-like of shape (n,), default=None
+        Counts of the unlabelled rows: weight 3 equals three copies of a row.
+    groups : array-like of shape (n,), default=None
+        Unlabelled rows of one group may depend on each other in any way: intervals are as wide as that makes them.
+    blocks : int, default=None
+        Instead of groups: so many consecutive rows belong together.
 
     Returns
     -------
@@ -101,32 +107,31 @@ def adapt(
     if method == "bbse" and prior is None and labelled is None:
         raise ValueError("method='bbse' needs labelled=(P, y): predictions and labels from the time of calibration.")
     check_level(level)
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, Integral) or n_resamples < 1:
-        raise ValueError(f"n_resamples={n_resamples!r}: a whole number of at least 1 is needed.")
     classes, rows = target.classes_, None
     if labelled is not None:
-        if not isinstance(labelled, tuple) or len(labelled) not in (2, 3):
-            raise ValueError("labelled should be a tuple (P, y), or (P, y, segments) for a calibrator with segments.")
-        p_then = calibrated(target, labelled[0], *labelled[2:])
-        rows = p_then, column_codes(labelled[1], len(p_then), classes)
+        if isinstance(labelled, tuple) and len(labelled) in (2, 3):
+            labelled = dict(zip(("P", "y", "segments"), labelled))
+        if not isinstance(labelled, Mapping):
+            raise ValueError(
+                "labelled should be a tuple (P, y), or (P, y, segments) for a calibrator with segments, or a mapping."
+            )
+        rows = batch(target, **labelled)
     counts = _source_counts(calibrator, parts, source, rows)
     then, now, found = shares_of(counts, classes), None, None
     if unlabelled is None:
         shares = class_shares(prior, classes)
     else:
-        now = calibrated(target, unlabelled, segments)
+        now = batch(target, unlabelled, None, segments, sample_weight=sample_weight, groups=groups, blocks=blocks)
         with limit():
-            found = estimate_shares(
-                now, counts, rows, method=method, level=level, n_resamples=n_resamples, random_state=random_state
-            )
+            found = estimate_shares(now, counts, rows, method=method, level=level)
         shares = found.shares
     for part in parts:
         part.set_shares(then, shares)
         if rows is not None:
-            part.confusion_ = soft_confusion(*rows)
+            part.confusion_ = soft_confusion(rows.proba, rows.y, rows.counts)
         if now is not None and found is not None:
-            part.method_, part.interval_ = method, found.interval
-            part.level_, part.n_unlabelled_ = float(level), len(now)
+            part.method_, part.interval_, part.level_ = method, found.interval, float(level)
+            part.n_unlabelled_, part.unlabelled_ = now.n_rows, str(now)
     if now is not None and found is not None:
         _warn(found, then, now, rows)
     return target
@@ -143,14 +148,12 @@ def _unchanged(calibrator: Any) -> tuple[Any, list[AdaptedCalibrator]]:
     return classifier, classifier.calibrators_
 
 
-def _source_counts(
-    calibrator: Any, parts: list[AdaptedCalibrator], source: Any, rows: tuple[FloatArray, IntArray] | None
-) -> FloatArray:
+def _source_counts(calibrator: Any, parts: list[AdaptedCalibrator], source: Any, rows: Sample | None) -> FloatArray:
     """How often each class occurred at calibration; shares that were given count as known exactly."""
     if source is not None:
-        return 1e9 * class_shares(source, calibrator.classes_, "source")
+        return EXACT * class_shares(source, calibrator.classes_, "source")
     if rows is not None:
-        return np.bincount(rows[1], minlength=len(calibrator.classes_)).astype(np.float64)
+        return rows.class_counts
     for part in parts:
         if not hasattr(part, "class_counts_"):
             raise ValueError(
@@ -161,22 +164,22 @@ def _source_counts(
     return np.asarray(np.sum([part.class_counts_ for part in parts], axis=0))
 
 
-def _warn(found: SharesEstimate, then: FloatArray, p: FloatArray, rows: tuple[FloatArray, IntArray] | None) -> None:
+def _warn(found: SharesEstimate, then: FloatArray, now: Sample, rows: Sample | None) -> None:
     change = float(rel_entr(found.shares, then).sum())
-    # Resamples of a few rows know nothing of others: even with labels, counting n of them costs (k - 1) / 2n.
-    noise = max(found.noise, 0.5 * (len(then) - 1) / len(p))
+    # Even with labels, counting n rows costs (k - 1) / 2n.
+    noise = max(found.noise, 0.5 * (len(then) - 1) / now.units)
     # The change found holds the noise as well: adapting gains about the change less twice the noise.
     covered = bool(np.all((found.interval[:, 0] <= then) & (then <= found.interval[:, 1])))
     if noise > _NOISE and (noise > 0.5 * change or covered):
         held = ", and the intervals hold the frequencies at calibration" if covered else ""
         warnings.warn(
-            f"The class frequencies estimated from {len(p)} rows are too uncertain to adapt to: their sampling noise "
+            f"The class frequencies estimated from {now} are too uncertain to adapt to: their sampling noise "
             f"is worth {noise:.3g} nats of log loss, the change that was found {change:.3g}{held}. Collect more rows, "
             "or keep the calibrator as it is.",
             CalibrationWarning,
             stacklevel=3,
         )
-    z = 0.0 if rows is None else beyond_prior(p, rows, found.shares, _SURE)
+    z = 0.0 if rows is None else beyond_prior(now, rows, found.shares, _SURE)
     if z:
         warnings.warn(
             f"These predictions can come from no mixture of the classes seen at calibration ({z:.1f} standard errors "

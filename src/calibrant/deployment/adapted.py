@@ -19,8 +19,9 @@ from calibrant.deployment.after import AfterCalibrator
 from calibrant.deployment.inputs import SMALLEST_SHARE, class_shares, take_columns
 from calibrant.metrics.recalibration import resolve_calibrator
 from calibrant.numerals import percent
+from calibrant.sample import Sample, Size
 from calibrant.steps import Normalize, Scale, Step
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 METHODS = {"em": "maximum likelihood", "bbse": "inverting the confusion of labelled rows"}
 
@@ -98,9 +99,9 @@ class AdaptedCalibrator(AfterCalibrator):
         self.source_prior_, self.prior_ = source, prior
         self.prior = dict(zip(self.classes_.tolist(), self.prior_.tolist()))
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+    def _fit(self, sample: Sample) -> None:
         self._forget()
-        counts = np.bincount(y, weight, minlength=x.shape[1]).astype(np.float64)
+        counts = sample.class_counts
         if self.prior is None:
             self.source_prior_ = (counts + 1.0) / (counts + 1.0).sum()  # whatever it is, nothing changes
             self.prior_ = self.source_prior_
@@ -108,10 +109,10 @@ class AdaptedCalibrator(AfterCalibrator):
             self.source_prior_ = shares_of(counts, self.classes_)
             self.prior_ = class_shares(self.prior, self.classes_)
         self.method_ = "given"
-        self.calibrator_ = fit_columns(resolve_calibrator(self.calibrator), x, y, weight)
+        self.calibrator_ = fit_columns(resolve_calibrator(self.calibrator), sample)
 
     def _forget(self) -> None:
-        for name in ("interval_", "level_", "n_unlabelled_", "confusion_"):
+        for name in ("interval_", "level_", "n_unlabelled_", "unlabelled_", "confusion_"):
             self.__dict__.pop(name, None)
 
     @property
@@ -138,9 +139,11 @@ class AdaptedCalibrator(AfterCalibrator):
         if self.method_ == "given":
             lines = ["Adapted to the class frequencies given:"]
         else:
+            seen = getattr(self, "unlabelled_", str(Size(self.n_unlabelled_)))
             lines = [
-                f"Adapted to class frequencies estimated from {self.n_unlabelled_:,} unlabelled rows by "
-                f"{METHODS[self.method_]}, with {percent(self.level_, 0)} intervals:"
+                f"Adapted to class frequencies estimated without labels from {seen} by {METHODS[self.method_]}, with "
+                f"{percent(self.level_, 0)} intervals, if {'groups' if 'group' in seen else 'rows'} are independent "
+                "and the calibrator is right:"
             ]
         change = np.abs(np.log(self.prior_ / self.source_prior_))
         shown = np.argsort(-change, kind="stable")[:_MOST_CLASSES]
@@ -158,7 +161,7 @@ class AdaptedCalibrator(AfterCalibrator):
         state.calibrator("calibrator_", state.k, segments=True)
         for name in ("prior_", "source_prior_"):
             state.array(name, state.k, low=SMALLEST_SHARE, high=1.0)
-        state.information("interval_", "level_", "n_unlabelled_", "confusion_", "method_")
+        state.information("interval_", "level_", "n_unlabelled_", "unlabelled_", "confusion_", "method_")
 
 
 def shares_of(counts: FloatArray, classes: Any) -> FloatArray:

@@ -13,9 +13,9 @@ from calibrant.calibrators.lifting import fit_columns
 from calibrant.calibrators.state import StateCheck
 from calibrant.deployment.after import AfterCalibrator
 from calibrant.deployment.inputs import take_columns
+from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities
 from calibrant.steps import Step, run_from_logs
-from calibrant.typing import FloatArray, IntArray
 
 
 class ChainedCalibrator(AfterCalibrator):
@@ -69,10 +69,10 @@ class ChainedCalibrator(AfterCalibrator):
         chain.first_, chain.second_ = first, second
         return chain
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        self.first_ = fit_columns(self.first, x, y, weight)
-        between = log_probabilities(run_from_logs(steps_of(self.first_), np.array(x)))
-        self.second_ = fit_columns(self.second, between, y, weight)
+    def _fit(self, sample: Sample) -> None:
+        self.first_ = fit_columns(self.first, sample)
+        between = log_probabilities(run_from_logs(steps_of(self.first_), np.array(sample.x)))
+        self.second_ = fit_columns(self.second, sample.with_values(between, logs=True))
 
     @property
     def _first(self) -> Calibrator:

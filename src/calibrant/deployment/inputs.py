@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.base import Calibrator
+from calibrant.inputs.groups import check_groups
 from calibrant.inputs.labels import check_labels, encode
 from calibrant.inputs.predictions import to_numpy
+from calibrant.inputs.weights import check_sample_weight
+from calibrant.sample import Sample
+from calibrant.text_table import list_names
 from calibrant.typing import FloatArray, IntArray
 
 #: Shares of classes may miss one by so much: three decimals of a few classes.
@@ -45,6 +49,28 @@ def calibrated(calibrator: Calibrator, P: Any, segments: Any = None) -> FloatArr
     return to_numpy(calibrator.predict_proba(P, **beside)).astype(np.float64, copy=False)
 
 
+def batch(
+    calibrator: Any,
+    P: Any,
+    y: Any = None,
+    segments: Any = None,
+    *,
+    sample_weight: Any = None,
+    groups: Any = None,
+    blocks: int | None = None,
+) -> Sample:
+    """Calibrated predictions with their labels, counts and groups; rows that count for nothing are left out.
+
+    Without labels every row has that of the first column. `rows` are those of the input.
+    """
+    p = calibrated(calibrator, P, segments)
+    codes = np.zeros(len(p), dtype=np.int64) if y is None else column_codes(y, len(p), calibrator.classes_)
+    counts = check_sample_weight(sample_weight, len(p))
+    together = check_groups(groups, blocks, len(p))
+    data = Sample(p, codes, counts, together, calibrator.classes_, rows=np.arange(len(p)))
+    return data if counts is None or counts.all() else data.take(counts > 0.0)
+
+
 def identity(calibrator: Any) -> dict[str, Any]:
     """What predictions of a calibrator depend on, in terms of JSON."""
     content: dict[str, Any] = calibrator.to_map().to_json()
@@ -63,7 +89,9 @@ def column_codes(y: Any, n: int, classes: NDArray[Any]) -> IntArray:
     known = classes.tolist()
     unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in known]
     if unknown:
-        raise ValueError(f"y holds the label {unknown[0]!r}, which the calibrator does not know: it knows {known}.")
+        raise ValueError(
+            f"y holds the label {unknown[0]!r}, which the calibrator does not know: it knows {list_names(known)}."
+        )
     return encode(labels.astype(classes.dtype) if labels.dtype.kind in "iuf" else labels, classes)
 
 
@@ -81,7 +109,7 @@ def class_shares(shares: Any, classes: NDArray[Any], name: str = "prior") -> Flo
     if isinstance(shares, Mapping):
         unknown = [label for label in shares if label not in labels]
         if unknown:
-            raise ValueError(f"{name} names the class {unknown[0]!r}, which is none of {labels}.")
+            raise ValueError(f"{name} names the class {unknown[0]!r}, which is none of {list_names(labels)}.")
         absent = [label for label in labels if label not in shares]
         if absent:
             raise ValueError(f"{name} lacks the class {absent[0]!r}: name the share of each class.")

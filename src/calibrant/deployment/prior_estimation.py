@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import nnls
-from scipy.special import ndtri, rel_entr
+from scipy.special import kl_div, ndtri
 
-from calibrant.metrics.random import generator
-from calibrant.typing import FloatArray, IntArray
+from calibrant.sample import Sample
+from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 
-#: Most rows that a resample is made of; more are stood for by a part of them with larger counts.
-_MOST_RESAMPLED = 20_000
-#: Nats in total that an estimate, and one from a resample, may fall short of the maximum; chance alone costs k / 2.
-_SLACK, _RESAMPLE_SLACK = 1e-4, 1e-2
+#: Nats in total that an estimate may fall short of the maximum; chance alone costs k / 2.
+_SLACK = 1e-4
+#: The number of rows that shares which are known exactly stand for.
+EXACT = 1e9
 _MOST_STEPS = 2000
 
 
@@ -35,9 +35,9 @@ class SharesEstimate:
     shares : ndarray of shape (k,)
         The estimate.
     interval : ndarray of shape (k, 2)
-        Percentiles of the resamples.
+        Confidence interval of each.
     noise : float
-        Mean divergence of the resamples from the estimate, in nats: what its sampling error costs in log loss.
+        What its sampling error costs in log loss, in nats.
     """
 
     shares: FloatArray
@@ -48,15 +48,13 @@ class SharesEstimate:
 def em_shares(
     p: FloatArray,
     source: FloatArray,
-    counts: FloatArray | None = None,
-    start: FloatArray | None = None,
-    slack: float = _SLACK,
+    counts: AnyFloatArray | None = None,
 ) -> FloatArray:
     """Shares q that maximise ``Σ_i c_i log Σ_j q_j p_ij / s_j + k Σ_j s_j log q_j``.
 
     The last sum is worth k rows and keeps shares away from zero, where errors cost most. Steps of expectation
     maximisation, extrapolated (SQUAREM, Varadhan & Roland, 2008) where that does not lose likelihood. The largest
-    ratio of a step's result to q bounds the distance to the maximum; at the bound `slack`, in nats in total, it ends.
+    ratio of a step's result to q bounds the distance to the maximum; at a small bound, in nats in total, it ends.
 
     Examples
     --------
@@ -74,10 +72,10 @@ def em_shares(
         value = float(counts @ np.log(density) + expected @ np.log(q))
         return value, q * ((counts / density) @ ratio) / total + expected / total
 
-    q = source if start is None else start
+    q = source
     value, after = evaluate(q)
     for _ in range(_MOST_STEPS):
-        if total * (float(np.max(after / q)) - 1.0) <= slack:
+        if total * (float(np.max(after / q)) - 1.0) <= _SLACK:
             break
         value_after, twice = evaluate(after)
         first, second = after - q, twice - 2.0 * after + q
@@ -92,7 +90,7 @@ def em_shares(
     return after
 
 
-def soft_confusion(p: FloatArray, y: IntArray, counts: FloatArray | None = None) -> FloatArray:
+def soft_confusion(p: AnyFloatArray, y: AnyIntArray, counts: AnyFloatArray | None = None) -> FloatArray:
     """Mean of ``p_i [y = j]`` over rows, (k, k): column j sums to the share of class j.
 
     Examples
@@ -106,7 +104,7 @@ def soft_confusion(p: FloatArray, y: IntArray, counts: FloatArray | None = None)
     return np.column_stack([(counts * (y == j)) @ p for j in range(k)]) / counts.sum()
 
 
-def bbse_shares(confusion: FloatArray, mean: FloatArray, n_labelled: int, n_unlabelled: int) -> FloatArray:
+def bbse_shares(confusion: FloatArray, mean: FloatArray, n_labelled: float, n_unlabelled: float) -> FloatArray:
     """Shares q = w s of the classes whose `confusion` (see `soft_confusion`) explains the `mean` prediction of today.
 
     The ratios w minimise ``Σ_i (C w - m)_i² / m_i + λ Σ_j (w_j - 1)²`` over w ≥ 0, where λ is the sampling variance of
@@ -131,70 +129,119 @@ def bbse_shares(confusion: FloatArray, mean: FloatArray, n_labelled: int, n_unla
 
 
 def estimate_shares(
-    p: FloatArray,
+    data: Sample,
     source_counts: FloatArray,
-    labelled: tuple[FloatArray, IntArray] | None = None,
+    labelled: Sample | None = None,
     *,
     method: str,
     level: float,
-    n_resamples: int,
-    random_state: int | np.random.Generator | None,
 ) -> SharesEstimate:
-    """The estimate with its bootstrap interval, from calibrated probabilities `p` (n, k) of unlabelled rows.
+    """The estimate with its interval, from calibrated probabilities of unlabelled rows.
 
-    Resamples draw the unlabelled rows and what stands for the calibration data: its counts of classes
-    (`source_counts`) or the labelled rows with their calibrated probabilities. The map is kept as it is.
+    Without the pull towards s and the bounds 0 and 1, an estimate is the mean over rows of some ``h(p)`` that has the
+    mean ``e_j`` over rows of class j: ``q + N r / (q · r)`` with ``r_j = p_j / s_j`` and ``N`` the inverse, on vectors
+    that sum to zero, of the mean of ``r r' / (q · r)²`` (one Newton step of maximum likelihood), or ``B⁻¹ p`` with the
+    mean predictions of the classes in the columns of B. If the share of class j is t, ``h_j`` has the variance
+    ``t v_j + (1 - t) v_other + t (1 - t)`` for its variances v within classes: the interval holds those t from which
+    the mean of h is no further than that allows, which is Wilson's where classes are told apart without error. Added is
+    the sampling variance of what stands for the calibration data: its counts of classes (`source_counts`) or the
+    labelled rows. A group counts as one observation, which is right for any dependence within it and cautious where
+    that is weak. The map is taken to be right.
     """
-    rng = generator(random_state)
-    n, source = len(p), source_counts / source_counts.sum()
-    part = p if n <= _MOST_RESAMPLED else p[np.sort(rng.choice(n, _MOST_RESAMPLED, replace=False))]
-    even = np.full(len(part), 1.0 / len(part))
+    p, each, n = np.asarray(data.proba, dtype=np.float64), data.each, data.total
+    source = source_counts / source_counts.sum()
     if method == "em":
-        shares = em_shares(p, source)
-        center = shares if part is p else em_shares(part, source, n * even, shares)
-
-        def resample() -> FloatArray:
-            counts = rng.multinomial(n, even).astype(np.float64)
-            drawn = np.maximum(rng.multinomial(int(source_counts.sum()), source), 0.5)
-            return em_shares(part, drawn / drawn.sum(), counts, center, _RESAMPLE_SLACK)
+        shares = em_shares(p, source, data.counts)
+        ratio = p / source
+        ratio /= (ratio @ shares)[:, None]
+        inverse = _inverse_of_sum_zero((each[:, None] * ratio).T @ ratio / n)
+        h = shares + ratio @ inverse
+        # N is made of the rows themselves: what a row misses of its own pull on it, as in the jackknife (HC3).
+        kept = np.maximum(1.0 - np.einsum("ij,ij->i", ratio @ inverse, ratio) / n, 0.1)
+        # A relative error ε of s moves q by (diag(q) - q q' - N) ε.
+        moved = np.diag(shares) - np.outer(shares, shares) - inverse
+        known = (moved / source_counts).T
+        known = known if labelled is None else known[labelled.y]
     else:
         assert labelled is not None
-        p_labelled, y = labelled
-        m = len(y)
-        shares = bbse_shares(soft_confusion(p_labelled, y), p.mean(axis=0), m, n)
-        center = shares if part is p else bbse_shares(soft_confusion(p_labelled, y), part.mean(axis=0), m, n)
+        then = np.asarray(labelled.proba, dtype=np.float64)
+        confusion = soft_confusion(then, labelled.y, labelled.counts)
+        shares = bbse_shares(confusion, each @ p / n, labelled.total, n)
+        inverse = _inverse(confusion / confusion.sum(axis=0)).T
+        h, kept = p @ inverse, np.ones(len(p))
+        known = (shares / labelled.class_counts)[labelled.y, None] * (np.eye(p.shape[1])[labelled.y] - then @ inverse)
+    from_source = _variance(known, labelled) if labelled is not None else source_counts @ known**2
+    mean = each @ h / n
+    # Moments about the means that h has over the class, 1, and over others, 0: of two classes both intervals agree.
+    of_class = _posterior(p, shares / source)
+    weights = each[:, None] * of_class, each[:, None] * (1.0 - of_class)
+    own, other = 1.0 + _spread(h, weights[0], kept), _spread(h, weights[1], kept)
+    z, units = float(ndtri(0.5 + 0.5 * level)), data.units
+    # Those t with (mean - t)² ≤ z² (variance(t) / units + variance of the source).
+    a = 1.0 + z**2 / units
+    b = mean + 0.5 * z**2 * (own - other) / units
+    c = mean**2 - z**2 * (other / units + from_source)
+    half = np.sqrt(np.maximum(b**2 - a * c, 0.0))
+    low, high = np.clip([(b - half) / a, (b + half) / a], 0.0, 1.0)
+    interval = np.column_stack([np.minimum(low, shares), np.maximum(high, shares)])
+    # One standard error to both sides: about half of the squared error over the share, where that is small.
+    error = 0.5 * (interval[:, 1] - interval[:, 0]) / z
+    off = np.array([np.maximum(shares - error, 0.0), shares + error])
+    return SharesEstimate(shares, interval, float(0.5 * kl_div(off, shares).sum()))
 
-        def resample() -> FloatArray:
-            counts = rng.multinomial(n, even)
-            drawn = rng.multinomial(m, np.full(m, 1.0 / m)).astype(np.float64)
-            return bbse_shares(soft_confusion(p_labelled, y, drawn), counts @ part / n, m, n)
 
-    replicates = np.array([resample() for _ in range(n_resamples)]) - center + shares
-    tail = 0.5 * (1.0 - level)
-    interval = np.clip(np.quantile(replicates, [tail, 1.0 - tail], axis=0).T, 0.0, 1.0)
-    positive = np.maximum(replicates, 1e-12)
-    noise = float(rel_entr(positive / positive.sum(axis=1, keepdims=True), shares).sum(axis=1).mean())
-    return SharesEstimate(shares, interval, noise)
+def _inverse(matrix: FloatArray) -> FloatArray:
+    """The inverse; of a singular matrix one of a matrix nearby, large where nothing is known."""
+    try:
+        return np.linalg.inv(matrix + 1e-12 * np.trace(matrix) * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return np.linalg.inv(matrix + 1e-6 * np.trace(matrix) * np.eye(len(matrix)))
 
 
-def beyond_prior(p: FloatArray, labelled: tuple[FloatArray, IntArray], shares: FloatArray, level: float) -> float:
+def _inverse_of_sum_zero(matrix: FloatArray) -> FloatArray:
+    """The inverse on vectors that sum to zero: shares move along these."""
+    k = len(matrix)
+    basis = np.linalg.qr(np.eye(k)[:, 1:] - 1.0 / k)[0]
+    return np.asarray(basis @ _inverse(basis.T @ matrix @ basis) @ basis.T)
+
+
+def _posterior(p: FloatArray, ratio: FloatArray) -> FloatArray:
+    q = p * ratio
+    return np.asarray(q / q.sum(axis=1, keepdims=True))
+
+
+def _spread(h: FloatArray, weight: FloatArray, kept: FloatArray) -> FloatArray:
+    """Variance of each column about its own weighted mean; `kept` is the part of a row's deviation that is seen."""
+    total = np.maximum(weight.sum(axis=0), 1e-300)
+    off = (h - (weight * h).sum(axis=0) / total) / kept[:, None]
+    return np.asarray((weight * off**2).sum(axis=0) / total)
+
+
+def _variance(influence: FloatArray, data: Sample) -> FloatArray:
+    """Variance of a sum over observations, from what one observation of each row adds to it."""
+    if data.groups is None:
+        return np.asarray(data.each @ influence**2)
+    sums = data.group_sums(data.each[:, None] * influence)
+    return np.asarray((sums**2).sum(axis=0) * data.n_groups / max(data.n_groups - 1, 1))
+
+
+def beyond_prior(data: Sample, labelled: Sample, shares: FloatArray, level: float) -> float:
     """How far the predictions are from any mixture of the classes: the largest standardised difference, less 0.
 
     The labelled rows, weighted by ``q_y / s_y``, should look as the unlabelled ones do. Compared are the means of
     ``p_j²`` for each class and of the largest probability; the result is 0 if chance explains all of them at `level`,
     with Bonferroni's correction, else the largest in standard errors.
     """
-    p_labelled, y = labelled
-    source = np.bincount(y, minlength=p.shape[1]) / len(y)
-    weight = (shares / np.maximum(source, 1e-300))[y]
-    weight *= len(y) / weight.sum()
+    ratio = (shares * labelled.total / np.maximum(labelled.class_counts, 1e-300))[labelled.y]
+    ratio *= labelled.total / (labelled.each @ ratio)
 
-    def features(rows: FloatArray) -> FloatArray:
-        return np.column_stack([rows**2, rows.max(axis=1)])
+    def features(rows: Sample) -> FloatArray:
+        return np.column_stack([rows.proba**2, rows.confidence])
 
-    then, now = features(p_labelled), features(p)
-    expected = weight @ then / len(y)
-    variance = (weight**2 @ (then - expected) ** 2) / len(y) ** 2 + now.var(axis=0) / len(now)
-    z = np.abs(now.mean(axis=0) - expected) / np.sqrt(np.maximum(variance, 1e-30))
+    then, now = features(labelled), features(data)
+    expected, mean = (labelled.each * ratio) @ then / labelled.total, data.each @ now / data.total
+    variance = _variance(ratio[:, None] * (then - expected) / labelled.total, labelled)
+    variance += _variance((now - mean) / data.total, data)
+    z = np.abs(mean - expected) / np.sqrt(np.maximum(variance, 1e-30))
     limit = -ndtri(0.5 * (1.0 - level) / len(z))
     return float(z.max()) if z.max() > limit else 0.0

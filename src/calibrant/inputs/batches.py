@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +18,11 @@ from calibrant.inputs.observations import observations
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.inputs.sources import Source
 from calibrant.inputs.words import CALIBRATOR, Words
-from calibrant.typing import FloatArray
+from calibrant.sample import Sample
+from calibrant.text_table import list_names
 
 #: Numbers of predictions that are checked at a time.
 _ELEMENTS = 1 << 20
-
-
-class CheckedRows(NamedTuple):
-    """Some rows of a batch: log-probabilities (m, columns), labels as they are, positive weights (`None`: all one)."""
-
-    x: FloatArray
-    labels: NDArray[Any]
-    weight: FloatArray | None
 
 
 class BatchReader:
@@ -81,21 +74,21 @@ class BatchReader:
         #: The labels handed over last, and their rows in the source.
         self._handed: tuple[NDArray[Any], Any] = np.empty(0), range(0)
 
-    def read(self) -> Iterator[CheckedRows]:
-        """All rows that have a weight, in pieces that are no larger than a batch."""
+    def read(self) -> Iterator[Sample]:
+        """All rows that have a weight, with labels as given, in pieces that are no larger than a batch."""
         first_pass, self._passes = self._passes == 0, self._passes + 1
         first_row = number = 0
         for number, batch in enumerate(_started(self._source)):
             n_rows, marks, same = 0, [0], True
             first = self._marks[number][1] if number < len(self._marks) else []
             self.place = f"batch {number}, which starts at row {first_row:,}"
-            for rows, n_given in self._checked(batch, number, first_row):
+            for piece, n_given in self._checked(batch, number, first_row):
                 n_rows += n_given
-                marks.append(checksum(rows, marks[-1]))
+                marks.append(checksum(piece, marks[-1]))
                 # What the first pass did not see is not handed over: its labels may be none of the classes.
                 same = first_pass or marks == first[: len(marks)]
-                if same and len(rows.labels):
-                    yield rows
+                if same and piece.n_rows:
+                    yield piece
             if first_pass:
                 self._marks.append((n_rows, marks))
             elif not same or marks != first:
@@ -112,7 +105,7 @@ class BatchReader:
         labels, rows = self._handed
         return f"row {rows[int(np.argmax(labels == label))]:,} ({self.place})"
 
-    def _checked(self, batch: Any, number: int, first_row: int) -> Iterator[tuple[CheckedRows, int]]:
+    def _checked(self, batch: Any, number: int, first_row: int) -> Iterator[tuple[Sample, int]]:
         """The rows of a batch piece by piece, and how many there are with those that have no weight."""
         if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
             raise TypeError(
@@ -155,19 +148,20 @@ class BatchReader:
                 x = x[rows[some] - start]
                 numbers = first_row + rows[some]
             self._handed = labels[some], numbers
-            yield CheckedRows(x, labels[some], None if weight is None else weight[some]), stop - start
+            yield Sample(x, labels[some], None if weight is None else weight[some], logs=True), stop - start
 
     def _check_alike(self, array: NDArray[Any], names: list[Any] | None, labels: NDArray[Any]) -> None:
         columns = 1 if array.ndim == 1 else array.shape[1]
         kind = "integers" if labels.dtype.kind in "iu" else labels.dtype.name.rstrip("0123456789") or "texts"
         if self.n_columns is None or self._label_type is None:
-            self.n_columns, self.names = columns, None if columns == 1 else names
+            self.n_columns, self.names = columns, names
             self._label_type = kind, labels.dtype.kind
             return
         if columns != self.n_columns:
             raise ValueError(f"The predictions have {columns} columns, those of the batches before {self.n_columns}.")
         if columns > 1 and names != self.names:
-            raise ValueError(f"The columns are called {names}, those of the batches before {self.names}.")
+            now, before = list_names(names or ()), list_names(self.names or ())
+            raise ValueError(f"The columns are called {now}, those of the batches before {before}.")
         if kind != self._label_type[0]:
             raise ValueError(f"The labels are {kind}, those of the batches before {self._label_type[0]}.")
 
@@ -194,18 +188,18 @@ def _started(source: Source) -> Iterator[Any]:
     return batches
 
 
-def checksum(rows: CheckedRows, before: int = 0) -> int:
-    """A number that changes with any prediction, label or weight, and with their order; the same in every process.
+def checksum(sample: Sample, before: int = 0) -> int:
+    """A number that changes with any prediction, label or count, and with their order; the same in every process.
 
     Examples
     --------
     >>> p, y = np.array([[0.5, 0.5], [0.1, 0.9]]), np.array(["a", "b"])
-    >>> checksum(CheckedRows(p, y, None)) == checksum(CheckedRows(p.copy(), y.copy(), None))
+    >>> checksum(Sample(p, y)) == checksum(Sample(p.copy(), y.copy()))
     True
-    >>> checksum(CheckedRows(p, y, None)) == checksum(CheckedRows(p[:, ::-1], y, None))
+    >>> checksum(Sample(p, y)) == checksum(Sample(p[:, ::-1], y))
     False
     """
-    for part in rows:
+    for part in (sample.values, sample.y, sample.counts):
         if part is not None and part.size:
             if part.dtype.kind == "O":
                 before = zlib.crc32("\0".join(map(repr, part.tolist())).encode(), before)

@@ -86,6 +86,24 @@ def labelled_rows(
     return _some(X, kept), labels[kept], weight
 
 
+def groups_of_rows(groups: Any, X: Any, y: Any, axis: int | None, ignore_index: Any, words: Words = CALIBRATOR) -> Any:
+    """The groups of the rows that `labelled_rows` makes, from an array with the shape of the labels; `None` for none.
+
+    Examples
+    --------
+    >>> X, y = np.full((1, 2, 1, 3), 0.5), np.array([[[0, 1, 255]]])
+    >>> groups_of_rows(np.array([[["a", "b", "b"]]]), X, y, axis=1, ignore_index=255).tolist()
+    ['a', 'b']
+    """
+    if groups is None:
+        return None
+    if axis is not None:
+        places = list(np.shape(X))
+        del places[axis]
+        groups, y = _flat(groups, places, "groups"), _flat(y, places, words.labels)
+    return groups if ignore_index is None else to_numpy(groups, "groups")[to_numpy(y, words.labels) != ignore_index]
+
+
 def _flat(values: Any, places: list[int], name: str) -> Any:
     array = values if is_tensor(values) or is_dask(values) else to_numpy(values, name)
     if list(array.shape) != places:

@@ -18,6 +18,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from calibrant.inputs.predictions import to_numpy
 from calibrant.inputs.words import CALIBRATOR, Words
+from calibrant.text_table import list_names
 
 
 class CalibrationWarning(UserWarning):
@@ -45,6 +46,14 @@ def warn_of_missing_information(n: int, only_label: Any, all_equal: bool) -> Non
     else:
         return
     warnings.warn(message, CalibrationWarning, stacklevel=4)
+
+
+def is_matrix(y: Any) -> bool:
+    """Whether labels are a matrix with more than one column."""
+    if isinstance(y, (list, tuple)):
+        return len(y) > 0 and isinstance(y[0], (list, tuple, np.ndarray)) and len(y[0]) > 1 and np.ndim(y) == 2
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    return len(shape) == 2 and shape[1] > 1
 
 
 def check_labels(
@@ -215,7 +224,7 @@ def name_columns(
         named = {label for label in _plain(columns) if not _is_missing(label)} if columns.ndim == 1 else ()
         if columns.shape != (n_columns,) or len(named) != n_columns:
             raise ValueError(
-                f"classes={classes!r} must name each of the {n_columns} columns of {words.predictions} once."
+                f"classes={classes!r:.200} must name each of the {n_columns} columns of {words.predictions} once."
             )
         _check_known(seen, columns, words)
         return columns, None if names is None else order_of_names(columns, names)
@@ -312,7 +321,7 @@ def _classes_from_labels(seen: NDArray[Any], n_columns: int, words: Words) -> ND
                 stacklevel=5,
             )
         return np.arange(n_columns).astype(seen.dtype)
-    known = ", ".join(repr(label) for label in _plain(seen)[:10])
+    known = list_names(_plain(seen), 10)
     if seen.dtype.kind in "iu" and seen[-1] >= n_columns:
         hint = f"no column stands for the label {seen.tolist()[-1]!r}"
     else:

@@ -6,33 +6,18 @@ wherever its rows are.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.labels import check_labels
-from calibrant.inputs.soft_labels import is_matrix, repeated_rows
+from calibrant.inputs.labels import check_labels, encode, is_matrix
+from calibrant.inputs.soft_labels import repeated_rows
 from calibrant.inputs.weights import check_counts, check_total_weight, row_weights
 from calibrant.inputs.words import CALIBRATOR, Words
+from calibrant.sample import Sample
 from calibrant.typing import FloatArray, IntArray
-
-
-class Observations(NamedTuple):
-    """What was observed of some rows.
-
-    Attributes
-    ----------
-    rows : the row of each observation, in ascending order; `None`: every row is one.
-    labels : their labels.
-    weight : their positive weights; `None`: all one.
-    categories : the categories of the labels, if these are categorical.
-    """
-
-    rows: IntArray | None
-    labels: NDArray[Any]
-    weight: FloatArray | None
-    categories: NDArray[Any] | None = None
 
 
 def observations(
@@ -43,8 +28,11 @@ def observations(
     words: Words = CALIBRATOR,
     *,
     first_row: int = 0,
-) -> Observations:
-    """The observations that labels `y` and weights make of predictions of this shape; errors count from `first_row`.
+) -> tuple[IntArray | None, NDArray[Any], FloatArray | None, NDArray[Any] | None]:
+    """What labels `y` and weights say of predictions of this shape; errors count rows from `first_row`.
+
+    Returns the row of each observation in ascending order (`None`: every row is one), its label, its positive count
+    (`None`: all one), and the categories of the labels, if these are categorical.
 
     Examples
     --------
@@ -56,24 +44,37 @@ def observations(
     n = shape[0]
     if is_matrix(y):
         k = shape[1] if len(shape) == 2 and shape[1] > 1 else 2
-        rows, labels, weight = repeated_rows(y, n, k, sample_weight, classes, words, first_row=first_row)
-        return Observations(rows, labels, _unless_ones(weight))
+        rows, labels, counts = repeated_rows(y, n, k, sample_weight, classes, words, first_row=first_row)
+        return rows, labels, unless_ones(counts), None
     labels, categories = check_labels(y, n, words, first_row=first_row)
     if sample_weight is None:
-        return Observations(None, labels, None, categories)
-    weight = row_weights(sample_weight, n, first_row, words.weights)
-    if weight.all():
-        return Observations(None, labels, _unless_ones(weight), categories)
-    rows = np.flatnonzero(weight)
-    return Observations(rows, labels[rows], _unless_ones(weight[rows]), categories)
+        return None, labels, None, categories
+    counts = row_weights(sample_weight, n, first_row, words.weights)
+    if counts.all():
+        return None, labels, unless_ones(counts), categories
+    rows = np.flatnonzero(counts)
+    return rows, labels[rows], unless_ones(counts[rows]), categories
 
 
-def check_observations(n: int, weight: FloatArray | None) -> None:
-    """Raise an error if there are none, or if their weights cannot be computed with; warn if these are no counts."""
-    total = check_total_weight(np.zeros(1) if n == 0 else np.ones(1) if weight is None else weight)
-    if weight is not None:
-        check_counts(total, n)
+def check_observations(n: int, counts: FloatArray | None) -> None:
+    """Raise an error if there are none, or if their counts cannot be computed with; warn if these are shares."""
+    if n == 0 or counts is not None:
+        check_counts(check_total_weight(np.zeros(1) if n == 0 or counts is None else counts), n)
 
 
-def _unless_ones(weight: FloatArray) -> FloatArray | None:
-    return None if bool(np.all(weight == 1.0)) else weight
+def encoded(sample: Sample, classes: NDArray[Any], order: NDArray[np.intp] | None) -> Sample:
+    """A sample with labels as given, with column numbers instead, and its columns in the order of `classes`.
+
+    Examples
+    --------
+    >>> given = Sample(np.array([[0.2, 0.8], [0.6, 0.4]]), np.array(["b", "a"]))
+    >>> encoded(given, np.array(["a", "b"]), None).y.tolist()
+    [1, 0]
+    """
+    values = sample.values if order is None else np.ascontiguousarray(sample.values[:, order])
+    return replace(sample, values=values, y=encode(sample.y, classes), classes=classes)
+
+
+def unless_ones(counts: FloatArray) -> FloatArray | None:
+    """Counts of rows; `None` if all are one."""
+    return None if bool(np.all(counts == 1.0)) else counts

@@ -1,25 +1,43 @@
 """What tells the segment of a row, as numbers: columns of frames, mappings or arrays, one number for each row.
 
-Of a column with levels it is the place of the row's text among them, -1 for another text; of a column of numbers it is
+Of a column with levels it is the place of the row's level among them, -1 for another one; of a column of numbers it is
 the number itself. Missing values are the empty text, or `MISSING`.
+
+Levels are texts, and every value has one (`texts_of`): numbers have no zeros that say nothing (3, 2.5), whatever type
+they come in, Booleans are True and False, midnight is its date, and texts are as they are. A value belongs to the level
+of the same text; if there is none, to the only level that spells the same number, Boolean or date (`places_of`). So 7
+and 7.00 find the level "007" of codes, and "007" the level 7 of numbers, while "007" and "7" are two levels where fit
+saw both.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs.predictions import to_numpy
+from calibrant.text_table import list_names
 from calibrant.typing import FloatArray
 
 #: How missing values are written, all of which become the empty text.
 MISSING_TEXTS = ("", "None", "nan", "NaN", "NaT", "<NA>")
 #: What stands for a missing number, and the largest size of one that is not missing.
 MISSING, LARGEST = -1e100, 1e99
+
+#: How other programs spell a Boolean, and midnight of a date.
+_BOOLEANS = (("True", "true", "TRUE"), ("False", "false", "FALSE"))
+_MIDNIGHTS = ("", " 00:00:00", "T00:00:00", " 00:00:00.000")
+#: Of so many rows at least this share should have a known level, or there is a warning.
+_ROWS, _SHARE = 20, 0.1
+#: Levels that a warning names.
+_NAMED = 5
 
 #: The columns that a map needs, by name: levels, or None for numbers.
 SegmentInputs = Mapping[str, "Sequence[str] | None"]
@@ -40,11 +58,11 @@ def read_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
         twice = [text for text in texts if texts.count(text) > 1]
         if twice:
             raise ValueError(f"segments has several columns of the name {twice[0]!r}: give each a name of its own.")
-        found = {text: to_numpy(segments[name], "segments") for text, name in zip(texts, names)}
+        found = {text: _column(segments[name]) for text, name in zip(texts, names)}
     else:
-        array = to_numpy(segments, "segments")
+        array = _column(segments)
         if array.ndim == 2:
-            found = {str(number): column for number, column in enumerate(array.T)}
+            found = {str(number): _numbers_of_objects(column) for number, column in enumerate(array.T)}
         else:
             found = {str(getattr(segments, "name", None) or "segment"): array}
     if not found:
@@ -58,6 +76,31 @@ def read_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
     return found
 
 
+def _column(values: Any) -> NDArray[Any]:
+    """One column, or several; categories are texts, as they are levels and no numbers."""
+    array = to_numpy(values, "segments")
+    if str(getattr(values, "dtype", "")) == "category":
+        return np.array(texts_of(array), dtype=object)
+    return _numbers_of_objects(array) if array.ndim == 1 else array
+
+
+def _numbers_of_objects(array: NDArray[Any]) -> NDArray[Any]:
+    """Decimal and other numbers that NumPy holds as objects, missing ones among them, in double precision."""
+    if array.dtype.kind != "O":
+        return array
+    numbers = np.empty(len(array))
+    for row, value in enumerate(array.tolist()):
+        if isinstance(value, (int, float, Decimal, np.integer, np.floating)) and not isinstance(value, bool):
+            numbers[row] = float(_text(value) or np.nan)  # single precision by its own digits
+            if not isinstance(value, float) and abs(numbers[row]) > 2.0**53:
+                return array
+        elif not _text(value) and not isinstance(value, str):
+            numbers[row] = np.nan
+        else:
+            return array
+    return array if np.isnan(numbers).all() else numbers
+
+
 def segment_numbers(frame: Mapping[str, NDArray[Any]], inputs: SegmentInputs) -> FloatArray:
     """The numbers (n, columns) of what `read_segments` gives.
 
@@ -69,57 +112,175 @@ def segment_numbers(frame: Mapping[str, NDArray[Any]], inputs: SegmentInputs) ->
     """
     absent = [name for name in inputs if name not in frame]
     if absent:
-        raise ValueError(f"segments lacks the column {absent[0]!r}: it has {list(frame)}, fit saw {list(inputs)}.")
+        raise ValueError(
+            f"segments lacks the column {absent[0]!r}: it has {list_names(frame)}, fit saw {list_names(inputs)}."
+        )
     columns = []
     for name, levels in inputs.items():
         if levels is None:
             values = _numbers(frame[name], name)
             columns.append(np.where(np.isfinite(values), np.clip(values, -LARGEST, LARGEST), MISSING))
         else:
-            place = places_of(levels)
-            columns.append(np.array([place.get(text, -1) for text in texts_of(frame[name])], dtype=np.float64))
+            texts, place = texts_of(frame[name]), places_of(levels)
+            known = {text: place.get(text, place.get(plain_number(text) or text, -1)) for text in set(texts)}
+            columns.append(np.array([known[text] for text in texts], dtype=np.float64))
     return np.column_stack(columns)
 
 
 def places_of(levels: Sequence[str]) -> dict[str, int]:
-    """The place of each level, by its text and by how other programs spell that: whole numbers with decimals, Booleans.
+    """The place of each level, by its text and by how other programs spell it: as a number, a Boolean or a date.
 
-    A file with missing values holds 3.0 where another one holds 3.
+    What is no key itself has the place of its `plain_number`, if that is one. A spelling of several levels, none of
+    which is spelled so, is left out.
 
     Examples
     --------
-    >>> places_of(["3", "True", "north"])
-    {'3': 0, 'True': 1, 'north': 2, '3.0': 0, 'true': 1}
-    >>> places_of(["3", "3.0"])
-    {'3': 0, '3.0': 1}
+    >>> places_of(["007", "3.00", "True", "north"])
+    {'007': 0, '3.00': 1, 'True': 2, 'north': 3, '7': 0, '3': 1, 'true': 2, 'TRUE': 2}
+    >>> places_of(["007", "7", "08", "8.0"])
+    {'007': 0, '7': 1, '08': 2, '8.0': 3}
     """
     place = {text: code for code, text in enumerate(levels)}
+    spelled: dict[str, set[int]] = {}
     for code, level in enumerate(levels):
-        if re.fullmatch("-?[0-9]+", level):
-            place.setdefault(f"{level}.0", code)
-        elif level in ("True", "False"):
-            place.setdefault(level.lower(), code)
+        for text in _spellings(level):
+            spelled.setdefault(text, set()).add(code)
+    for text, codes in spelled.items():
+        if len(codes) == 1:
+            place.setdefault(text, codes.pop())
     return place
 
 
+def _spellings(level: str) -> Iterable[str]:
+    """Other spellings of a level."""
+    if re.fullmatch(r"-?[0-9.]+e[-+]?[0-9]+", level):  # as Python writes small and large numbers
+        level = format(Decimal(level), "f")
+    if number := plain_number(level):
+        return (number,)
+    if date := re.fullmatch(rf"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})({'|'.join(map(re.escape, _MIDNIGHTS))})", level):
+        return [date[1] + midnight for midnight in _MIDNIGHTS]
+    return next((texts for texts in _BOOLEANS if level in texts), ())
+
+
+def plain_number(text: str) -> str:
+    """A number without an exponent and without zeros that say nothing; the empty text if it is none.
+
+    Examples
+    --------
+    >>> [plain_number(text) for text in ("007", "3.00", "-0.50", ".5", "-0", "1e5", "1-2", "")]
+    ['7', '3', '-0.5', '0.5', '0', '', '', '']
+    """
+    whole, _, part = text.removeprefix("-").partition(".")
+    if not (text.isascii() and (whole + part).isdigit()):
+        return ""
+    whole, part = whole.lstrip("0"), part.rstrip("0")
+    sign = "-" if text.startswith("-") and whole + part else ""
+    return f"{sign}{whole or '0'}{'.' if part else ''}{part}"
+
+
 def texts_of(column: NDArray[Any]) -> list[str]:
-    """The values of a column as texts, whole numbers without decimals and the empty text for what is missing.
+    """The values of a column as texts, numbers without zeros that say nothing and the empty text for what is missing.
 
     Zero characters at the end are left out, as NumPy's own texts leave them out: levels are found again in any array.
 
     Examples
     --------
-    >>> texts_of(np.array([1.0, np.nan, 2.5]))
-    ['1', '', '2.5']
+    >>> texts_of(np.array([1.0, np.nan, 2.5])), texts_of(np.array([0.1], dtype=np.float32))
+    (['1', '', '2.5'], ['0.1'])
+    >>> texts_of(np.array([Decimal("3.00"), True, "3.00"], dtype=object))
+    ['3', 'True', '3.00']
     """
+    if column.dtype.kind in "mM":  # of nanoseconds NumPy makes whole numbers
+        column = column.astype(f"{column.dtype.kind}8[us]")
+    if column.dtype.kind == "f" and column.dtype.itemsize < 8:
+        return [_text(value) for value in column]
     return [_text(value) for value in column.tolist()]
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():  # whole numbers beside missing ones
-        return str(int(value))
-    text = str(value).rstrip("\0")
+    if isinstance(value, str):
+        text = value.rstrip("\0")
+    elif isinstance(value, datetime):
+        text = str(value).removesuffix(_MIDNIGHTS[1])
+    else:
+        if isinstance(value, np.floating):  # by its own digits: single precision has no 0.1, but writes it so
+            value = float(str(value))
+        elif isinstance(value, Decimal):
+            whole = value.is_finite() and abs(value) < 1e30 and value == value.to_integral_value()
+            value = int(value) if whole else np.nan if value.is_nan() else float(value)
+        text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     return "" if text in MISSING_TEXTS else text
+
+
+def numbers_if_all_are(cells: NDArray[Any], few: int) -> NDArray[Any]:
+    """Cells of a file as numbers if all that are not missing are such; codes with a zero in front stay texts.
+
+    So do numbers in another spelling, as 1E5, if there are no more than `few`: levels are found by that spelling.
+
+    Examples
+    --------
+    >>> numbers_if_all_are(np.array(["3.00", ""], dtype=object), 10)
+    array([ 3., nan])
+    >>> numbers_if_all_are(np.array(["007", "7"], dtype=object), 10)
+    array(['007', '7'], dtype=object)
+    """
+    texts = texts_of(cells)
+    try:
+        numbers = np.array([float(text or np.nan) for text in texts])
+    except ValueError:
+        return cells
+    odd = any(isinstance(cell, str) and text and not plain_number(text) for cell, text in zip(cells.tolist(), texts))
+    if any(re.match("-?0[0-9]", text) for text in texts) or (odd and len(np.unique(numbers)) <= few):
+        return cells
+    return numbers
+
+
+@dataclass
+class SeenLevels:
+    """How many rows have levels that `fit` saw, and some of the other levels: counted in one batch after the other.
+
+    Examples
+    --------
+    >>> seen = SeenLevels({"region": ["north", "south"]})
+    >>> seen.add({"region": np.array(["N", "S"] * 50)})
+    >>> print(*seen.notes())
+    None of 100 rows has a level of 'region' that fit saw: the global map is used. Found: 'N', 'S'. Known: 'north',
+    'south'.
+    """
+
+    inputs: SegmentInputs
+    rows: int = 0
+    known: dict[str, int] = field(default_factory=dict)
+    others: dict[str, dict[str, None]] = field(default_factory=dict)
+
+    def add(self, frame: Mapping[str, NDArray[Any]], numbers: FloatArray | None = None) -> None:
+        """Count the rows of a frame, whose `segment_numbers` may be known already."""
+        numbers = segment_numbers(frame, self.inputs) if numbers is None else numbers
+        self.rows += len(numbers)
+        for (name, levels), column in zip(self.inputs.items(), numbers.T):
+            if levels is not None:
+                unknown = column < 0.0
+                self.known[name] = self.known.get(name, 0) + int((~unknown).sum())
+                others = self.others.setdefault(name, {})
+                if len(others) <= _NAMED and unknown.any():
+                    others.update(dict.fromkeys(texts_of(frame[name][unknown][:1000])))
+
+    def notes(self) -> list[str]:
+        """A sentence about each column of which hardly a row has a known level."""
+        return [
+            (f"Only {known:,}" if known else "None")
+            + f" of {self.rows:,} rows {'have' if known > 1 else 'has'} a level of "
+            f"{name!r} that fit saw: the global map is used{' for the others' if known else ''}. "
+            f"Found: {_some(self.others[name])}. Known: {_some(self.inputs[name] or ())}."
+            for name, known in self.known.items()
+            if self.rows >= _ROWS and known < _SHARE * self.rows
+        ]
+
+
+def _some(levels: Iterable[str]) -> str:
+    """A few levels by name."""
+    every = [repr(level if len(level) <= 40 else f"{level[:37]}...") if level else "missing" for level in levels]
+    return ", ".join(every[:_NAMED]) + (" and others" if len(every) > _NAMED else "")
 
 
 def _numbers(column: NDArray[Any], name: str) -> FloatArray:

@@ -6,7 +6,7 @@ five observations, probabilities as one.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,22 +15,6 @@ from calibrant.inputs.predictions import to_numpy
 from calibrant.inputs.weights import row_weights
 from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.typing import FloatArray, IntArray
-
-
-class RepeatedRows(NamedTuple):
-    """Which row each observation is of, its label, and its weight."""
-
-    rows: IntArray
-    labels: NDArray[Any]
-    weight: FloatArray
-
-
-def is_matrix(y: Any) -> bool:
-    """Whether labels are a matrix with more than one column."""
-    if isinstance(y, (list, tuple)):
-        return len(y) > 0 and isinstance(y[0], (list, tuple, np.ndarray)) and len(y[0]) > 1 and np.ndim(y) == 2
-    shape: tuple[int, ...] = getattr(y, "shape", ())
-    return len(shape) == 2 and shape[1] > 1
 
 
 def repeated_rows(
@@ -42,17 +26,16 @@ def repeated_rows(
     words: Words = CALIBRATOR,
     *,
     first_row: int = 0,
-) -> RepeatedRows:
-    """Rows repeated once for each class with a positive number in the matrix `y` (n, k).
+) -> tuple[IntArray, NDArray[Any], FloatArray]:
+    """The row, the label and the count of each entry of the matrix `y` (n, k) that is positive.
 
     Columns are those of the predictions, in their order; they are named by `classes`, by the columns of a data frame
     `y`, or by their numbers. Errors count rows from `first_row`.
 
     Examples
     --------
-    >>> repeated = repeated_rows([[3, 1, 0], [0, 0, 1]], 2, 3)
-    >>> repeated.rows.tolist(), repeated.labels.tolist(), repeated.weight.tolist()
-    ([0, 0, 1], [0, 1, 2], [3.0, 1.0, 1.0])
+    >>> [part.tolist() for part in repeated_rows([[3, 1, 0], [0, 0, 1]], 2, 3)]
+    [[0, 0, 1], [0, 1, 2], [3.0, 1.0, 1.0]]
     """
     name = words.labels
     votes = to_numpy(y, name)
@@ -79,4 +62,4 @@ def repeated_rows(
     if classes is None:
         classes = list(y.columns) if hasattr(y, "columns") else range(k)
     rows, columns = np.nonzero(votes)
-    return RepeatedRows(rows, np.asarray(list(classes))[columns], votes[rows, columns])
+    return rows, np.asarray(list(classes))[columns], votes[rows, columns]

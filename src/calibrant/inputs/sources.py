@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs.predictions import is_tensor
+from calibrant.text_table import list_names
 
 #: Returns a fresh iterator of batches.
 Source = Callable[[], Iterator[Any]]
@@ -102,9 +103,11 @@ def _arrow_source(data: Any, label: str | None, weight: str | None) -> Source:
     names = list(data.schema.names)
     for given, what in ((label, "label"), (weight, "weight")):
         if given is not None and given not in names:
-            raise ValueError(f"{what}={given!r} is not among the columns {names}.")
+            raise ValueError(f"{what}={given!r} is not among the columns {list_names(names)}.")
     if label is None:
-        raise ValueError(f"Name the column of the labels, as in label={names[-1]!r}; the columns are {names}.")
+        raise ValueError(
+            f"Name the column of the labels, as in label={names[-1]!r}; the columns are {list_names(names)}."
+        )
     columns = [name for name in names if name not in (label, weight)]
     size = "batch_size" if type(data).__name__.endswith("Dataset") else "max_chunksize"
 

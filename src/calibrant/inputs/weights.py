@@ -81,6 +81,32 @@ def check_total_weight(weight: FloatArray) -> float:
     return total
 
 
-def total_weight(n: int, weight: FloatArray | None) -> float:
-    """The number of observations: rows, or the sum of their weights."""
-    return float(n) if weight is None else float(weight.sum())
+def effective_counts(weights: Any) -> FloatArray:
+    """Importance weights scaled to counts: they sum to the effective number of observations, ``(Σw)² / Σw²``.
+
+    Weights of this package count observations. Importance weights, such as inverse probabilities of being sampled, say
+    something else: only their ratios matter, and uneven ones carry less information than there are rows. Scaled by
+    this function they keep their ratios, and intervals and tests are about as wide and as cautious as they should be.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n,)
+        Importance weights, finite and not negative.
+
+    Returns
+    -------
+    counts : ndarray of shape (n,)
+        To be given as `sample_weight`.
+
+    Examples
+    --------
+    >>> from calibrant import effective_counts
+    >>> effective_counts([10.0, 10.0, 20.0]).round(3)
+    array([0.667, 0.667, 1.333])
+    """
+    w = row_weights(weights, len(weights), name="weights")
+    largest = float(w.max(initial=0.0))
+    if largest <= 0.0:
+        raise ValueError("All weights are zero: no row is left.")
+    w = w / largest
+    return np.asarray(w * (w.sum() / (w @ w)))

@@ -18,11 +18,12 @@ from calibrant.metrics.decomposition import (
 )
 from calibrant.metrics.evaluation import evaluate
 from calibrant.metrics.frequencies import ClassFrequencies, calibration_in_the_large, positive_gap
-from calibrant.metrics.hypothesis import CalibrationTest, calibration_test
+from calibrant.metrics.hypothesis import calibration_test
 from calibrant.metrics.intervals import Estimate, confidence_interval, list_metrics
 from calibrant.metrics.losses import accuracy, brier, confidence_gap, log_loss
 from calibrant.metrics.lp import lp_calibration_error
 from calibrant.metrics.maps import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
+from calibrant.metrics.null import CalibrationTest
 from calibrant.metrics.ranking import auroc
 from calibrant.metrics.reliability import ReliabilityTable, classwise_reliability_tables, reliability_table
 from calibrant.metrics.running import Running, RunningMetrics

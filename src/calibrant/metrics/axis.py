@@ -59,10 +59,9 @@ class ScoreAxis(NamedTuple):
         parts = {1: 5, 2: 4, 5: 5}[leading] if most >= 6 else 2
         return [round(float(tick), 6) for tick in np.linspace(self.low, self.high, parts + 1)]
 
-    def histogram(self, score: AnyFloatArray, weight: AnyFloatArray | None, n_bins: int) -> FloatArray:
-        """Weight of the scores in bins that are equally wide on this axis."""
-        index = uniform_index(self.place(score), n_bins)
-        return sum_by(index, np.ones(len(score)) if weight is None else weight, n_bins)
+    def histogram(self, score: AnyFloatArray, counts: AnyFloatArray, n_bins: int) -> FloatArray:
+        """Number of the scores in bins that are equally wide on this axis."""
+        return sum_by(uniform_index(self.place(score), n_bins), counts, n_bins)
 
 
 def fitting_axis(score: AnyFloatArray, frequency: AnyFloatArray, weight: AnyFloatArray) -> ScoreAxis:

@@ -24,15 +24,15 @@ from calibrant.bins import (
     uniform_edges,
     uniform_index,
 )
-from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic, scalar
-from calibrant.metrics.sums import Summed
+from calibrant.metrics.sums import Summed, cell_spread
 from calibrant.metrics.views import Kind, View, sort_view, view_statistic
-from calibrant.typing import AnyFloatArray, FloatArray
+from calibrant.sample import Sample
+from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 
 
 class Binner:
-    """Sums over the bins of one view for any weights, with the work that weights do not change done once."""
+    """Sums over the bins of one view for any counts, with the work that counts do not change done once."""
 
     def __init__(self, view: View, n_bins: int, strategy: str) -> None:
         check_bins(n_bins, strategy)
@@ -44,26 +44,29 @@ class Binner:
         else:
             self._ordered = sort_view(view)
 
-    def sums(self, weight: AnyFloatArray | None) -> BinSums:
+    def index(self, counts: AnyFloatArray) -> AnyIntArray:
+        """The bin of every row."""
         if self.strategy == "uniform":
-            return bin_sums(self._index, self.view.score, self.view.hit, weight, self.n_bins)
-        ordered = self._ordered
-        moved = None if weight is None else weight[ordered.order]
-        index = quantile_index(ordered.starts, len(ordered.score), self.n_bins, moved)
-        return bin_sums(index, ordered.score, ordered.hit, moved, self.n_bins)
+            return self._index
+        index = np.empty(len(counts), dtype=np.intp)
+        index[self._ordered.order] = self._sorted_index(counts)
+        return index
 
-    def spread(self, weight: AnyFloatArray | None) -> FloatArray:
-        """`Σ w² (hit - score)²` over equal-width bins."""
-        difference = self.view.hit - self.view.score
-        return sum_by(self._index, (difference if weight is None else weight * difference) ** 2, self.n_bins)
+    def _sorted_index(self, counts: AnyFloatArray) -> AnyIntArray:
+        return quantile_index(self._ordered.starts, self.n_bins, counts[self._ordered.order])
 
-    def edges(self, weight: AnyFloatArray | None) -> AnyFloatArray:
+    def sums(self, counts: AnyFloatArray) -> BinSums:
+        return bin_sums(self.index(counts), self.view.score, self.view.hit, counts, self.n_bins)
+
+    def spread(self, data: Sample) -> FloatArray:
+        """How far sums of `hit - score` over equal-width bins move."""
+        return cell_spread(data, self.view.hit - self.view.score, lambda x: sum_by(self._index, x, self.n_bins))
+
+    def edges(self, counts: AnyFloatArray) -> AnyFloatArray:
         """Ends of all equal-width bins, or of the occupied equal-mass bins, which part half-way between scores."""
         if self.strategy == "uniform":
             return uniform_edges(self.n_bins)
-        ordered, score = self._ordered, self._ordered.score
-        moved = None if weight is None else weight[ordered.order]
-        last = np.flatnonzero(np.diff(quantile_index(ordered.starts, len(score), self.n_bins, moved)))
+        score, last = self._ordered.score, np.flatnonzero(np.diff(self._sorted_index(counts)))
         return np.concatenate([[0.0], (score[last] + score[last + 1]) / 2, [1.0]])
 
 
@@ -127,7 +130,7 @@ def maximum_error(sums: BinSums) -> float:
 
 def _over_bins(
     error: Callable[[BinSums], float],
-    data: Forecasts,
+    data: Sample,
     kind: str,
     n_bins: int,
     strategy: str,
@@ -136,8 +139,8 @@ def _over_bins(
     def of_view(view: View) -> Statistic:
         binner = Binner(view, n_bins, strategy)
         if strategy != "uniform":  # which bin a row is in depends on all rows
-            return lambda weight: error(binner.sums(weight))
-        return Summed(BinError(error), lambda weight: np.stack(binner.sums(weight)), binner.spread)
+            return lambda counts: error(binner.sums(counts))
+        return Summed(BinError(error), lambda counts: np.stack(binner.sums(counts)), binner.spread)
 
     return view_statistic(data, kind, of_view, combine)
 
@@ -148,14 +151,12 @@ def _root_mean_square(values: AnyFloatArray) -> float:
 
 @scalar("ece", upper=1.0, plug_in_bias=True, of_sums=True)
 def expected_calibration_error(
-    data: Forecasts, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform", debias: bool = False
+    data: Sample, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform", debias: bool = False
 ) -> Statistic:
     """Expected calibration error (ECE): mean distance between score and frequency over bins of scores.
 
     Parameters
     ----------
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; debiasing reads them as counts.
     debias : bool, default=False
         Subtract what chance contributes (Kumar, Liang and Ma 2019, with the expectation in closed form); not below 0.
 
@@ -170,14 +171,12 @@ def expected_calibration_error(
 
 @scalar("rms_calibration_error", upper=1.0, plug_in_bias=True, of_sums=True)
 def rms_calibration_error(
-    data: Forecasts, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform", debias: bool = False
+    data: Sample, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform", debias: bool = False
 ) -> Statistic:
     """Root mean square calibration error over bins of scores; class-wise, also over the classes.
 
     Parameters
     ----------
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; debiasing reads them as counts.
     debias : bool, default=False
         Subtract the sampling variance of each bin (Kumar, Liang and Ma 2019); not below 0.
 
@@ -192,7 +191,7 @@ def rms_calibration_error(
 
 @scalar("maximum_calibration_error", upper=1.0, plug_in_bias=True, of_sums=True)
 def maximum_calibration_error(
-    data: Forecasts, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform"
+    data: Sample, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform"
 ) -> Statistic:
     """Largest distance between score and frequency in any bin of scores; class-wise, over all classes.
 

@@ -20,15 +20,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
+from calibrant.bins import sum_by
 from calibrant.calibrators.binary.binning import Grouped, group_scores
 from calibrant.calibrators.binary.isotonic import isotonic_steps
 from calibrant.metrics.axis import ScoreAxis, fitting_axis
-from calibrant.metrics.inputs import Forecasts, check_level
-from calibrant.metrics.random import generator
 from calibrant.metrics.reliability import HISTOGRAM_BINS
 from calibrant.metrics.scalars import public
-from calibrant.metrics.tabular import Tabular
+from calibrant.metrics.tabular import Tabular, check_level
 from calibrant.metrics.views import Kind, Shown, View, class_view, shown_view
+from calibrant.random_numbers import generator
+from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import AnyFloatArray, FloatArray
 
@@ -146,21 +147,29 @@ def _parts(grouped: Grouped, fitted: AnyFloatArray) -> tuple[ScoreParts, ScorePa
     return brier, log_loss
 
 
-def _merged(grouped: Grouped, fitted: AnyFloatArray) -> tuple[Grouped, FloatArray]:
-    """At most `BAND_SCORES` groups of neighbouring scores with about equal numbers of distinct ones, and their fit."""
+def _merged(grouped: Grouped, fitted: AnyFloatArray) -> tuple[FloatArray, Grouped, FloatArray]:
+    """At most `BAND_SCORES` cells of neighbouring scores: the first score of each, what they hold, and their fit."""
     starts = np.unique(np.linspace(0, len(fitted), min(len(fitted), BAND_SCORES), endpoint=False).astype(np.intp))
     weight = np.add.reduceat(grouped.weight, starts)
     score = np.add.reduceat(grouped.weight * grouped.score, starts) / weight
     positive = np.add.reduceat(grouped.positive, starts)
-    return Grouped(score, weight, positive), np.add.reduceat(grouped.weight * fitted, starts) / weight
+    cells = Grouped(score, weight, positive)
+    return grouped.score[starts], cells, np.add.reduceat(grouped.weight * fitted, starts) / weight
 
 
 def _band(
-    grouped: Grouped, fitted: AnyFloatArray, band: str, level: float, n_resamples: int, random_state: Any
+    data: Sample,
+    view: View,
+    grouped: Grouped,
+    fitted: AnyFloatArray,
+    band: str,
+    level: float,
+    n_resamples: int,
+    random_state: Any,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     if not n_resamples:
         return np.empty(0), np.empty(0), np.empty(0)
-    cells, fitted = _merged(grouped, fitted)
+    starts, cells, fitted = _merged(grouped, fitted)
     chance = np.clip(cells.score if band == "consistency" else fitted, 0.0, 1.0)
     # Weights are counts; a broken one is drawn like the next whole number of rows that share it.
     trials = np.ceil(cells.weight - 1e-9)
@@ -172,29 +181,40 @@ def _band(
     at = np.unique(np.concatenate([dense.astype(np.intp), np.minimum(across, n_cells - 1)]))
     rng = generator(random_state)
     curves = np.empty((n_resamples, len(at)))
+    # How much the rows of a group depend on each other is not known: their residuals keep or change sign together.
+    cell = np.searchsorted(starts, view.score, side="right") - 1
+    residual = data.each * (view.hit - fitted[cell])
     for row in range(n_resamples):
-        drawn = rng.binomial(trials.astype(np.int64), chance) * share
+        if data.groups is None:
+            drawn = rng.binomial(trials.astype(np.int64), chance) * share
+        else:
+            drawn = chance * cells.weight + sum_by(cell, residual * data.draw_signs(rng), n_cells)
         curves[row] = isotonic_steps(Grouped(cells.score, cells.weight, drawn))[0][at]
     low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return cells.score[at], low, high
+    return cells.score[at], np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 def _prepare(
-    shown: Shown, level: float, band: str, n_resamples: int, random_state: Any, axis: ScoreAxis | None = None
-) -> Callable[[AnyFloatArray | None], CorpCurve]:
+    data: Sample,
+    shown: Shown,
+    level: float,
+    band: str,
+    n_resamples: int,
+    random_state: Any,
+    axis: ScoreAxis | None = None,
+) -> Callable[[AnyFloatArray], CorpCurve]:
     check_level(level)
     if band not in ("consistency", "confidence"):
         raise ValueError(f"band must be 'consistency' or 'confidence', got {band!r}")
     if n_resamples < 0:
         raise ValueError(f"n_resamples must not be negative, got {n_resamples}")
 
-    def curve(weight: AnyFloatArray | None) -> CorpCurve:
+    def curve(counts: AnyFloatArray) -> CorpCurve:
         view: View = shown.view
-        counted = None if weight is None else weight.astype(np.float64)
-        grouped = group_scores(view.score.astype(np.float64), view.hit.astype(np.int64), counted)
+        grouped = group_scores(view.score.astype(np.float64), view.hit.astype(np.int64), counts.astype(np.float64))
         fitted, starts = isotonic_steps(grouped)
         ends = np.append(starts[1:], len(fitted)) - 1
-        at, low, high = _band(grouped, fitted, band, level, n_resamples, random_state)
+        at, low, high = _band(data, view, grouped, fitted, band, level, n_resamples, random_state)
         brier, log_loss = _parts(grouped, fitted)
         # The predicted class is never rare.
         fitting = ScoreAxis() if shown.label is None else fitting_axis(grouped.score, fitted, grouped.weight)
@@ -210,7 +230,7 @@ def _prepare(
             brier=brier,
             log_loss=log_loss,
             axis=show,
-            histogram=show.histogram(view.score, weight, HISTOGRAM_BINS),
+            histogram=show.histogram(view.score, counts, HISTOGRAM_BINS),
             kind=shown.kind,
             label=shown.label,
             level=level,
@@ -222,7 +242,7 @@ def _prepare(
 
 @public
 def corp_curve(
-    data: Forecasts,
+    data: Sample,
     *,
     kind: Kind = "auto",
     label: Any = None,
@@ -231,13 +251,11 @@ def corp_curve(
     n_resamples: int = 200,
     random_state: int | np.random.Generator | None = 0,
     axis: ScoreAxis | None = None,
-) -> Callable[[AnyFloatArray | None], CorpCurve]:
+) -> Callable[[AnyFloatArray], CorpCurve]:
     """Isotonic reliability curve with a band, and the parts of Brier score and log loss.
 
     Parameters
     ----------
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights, read as counts.
     kind : {"auto", "binary", "top-label"}, default="auto"
         Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
         top-label for more. For every class at once see `classwise_corp_curves`.
@@ -271,24 +289,22 @@ def corp_curve(
     >>> [round(part, 3) for part in curve.brier]
     [0.185, 0.06, 0.125, 0.25]
     """
-    return _prepare(shown_view(data, kind, label), level, band, n_resamples, random_state, axis)
+    return _prepare(data, shown_view(data, kind, label), level, band, n_resamples, random_state, axis)
 
 
 @public
 def classwise_corp_curves(
-    data: Forecasts,
+    data: Sample,
     *,
     level: float = 0.95,
     band: Band = "consistency",
     n_resamples: int = 200,
     random_state: int | np.random.Generator | None = 0,
-) -> Callable[[AnyFloatArray | None], dict[Any, CorpCurve]]:
+) -> Callable[[AnyFloatArray], dict[Any, CorpCurve]]:
     """Isotonic reliability curve of every class against the rest, by label.
 
     Parameters
     ----------
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights, read as counts.
     band : {"consistency", "confidence"}, default="consistency"
         Where the curve of calibrated predictions would lie, or how far this curve can be trusted.
     n_resamples : int, default=200
@@ -302,8 +318,8 @@ def classwise_corp_curves(
     (['a', 'b', 'c'], [0.0, 1.0])
     """
 
-    def curves(weight: AnyFloatArray | None) -> dict[Any, CorpCurve]:
-        shown = (Shown(class_view(data, i), "class-wise", label) for i, label in enumerate(data.classes.tolist()))
-        return {one.label: _prepare(one, level, band, n_resamples, random_state)(weight) for one in shown}
+    def curves(counts: AnyFloatArray) -> dict[Any, CorpCurve]:
+        shown = (Shown(class_view(data, i), "class-wise", label) for i, label in enumerate(data.names))
+        return {one.label: _prepare(data, one, level, band, n_resamples, random_state)(counts) for one in shown}
 
     return curves

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import Kind, View, sort_view, view_statistic
+from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray
 
 
@@ -21,12 +21,8 @@ def _prepare(view: View, *, kuiper: bool) -> Statistic:
     # Between equal scores the order is arbitrary: the path is read only where a run of equals ends.
     ends = np.append(ordered.starts[1:], len(excess)) - 1
 
-    def deviation(weight: AnyFloatArray | None) -> float:
-        if weight is None:
-            path = np.cumsum(excess)[ends] / len(excess)
-        else:
-            path = np.cumsum(weight[ordered.order] * excess)[ends] / weight.sum()
-        return excursion(path, kuiper=kuiper)
+    def deviation(counts: AnyFloatArray) -> float:
+        return excursion(np.cumsum(counts[ordered.order] * excess)[ends] / counts.sum(), kuiper=kuiper)
 
     return deviation
 
@@ -38,7 +34,7 @@ def excursion(path: AnyFloatArray, *, kuiper: bool) -> float:
 
 
 @scalar("kolmogorov_smirnov", upper=1.0, plug_in_bias=True)
-def kolmogorov_smirnov(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
+def kolmogorov_smirnov(data: Sample, *, kind: Kind = "auto") -> Statistic:
     """Kolmogorov-Smirnov calibration error: largest cumulated difference of outcomes and scores.
 
     Examples
@@ -51,7 +47,7 @@ def kolmogorov_smirnov(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
 
 
 @scalar("kuiper", upper=1.0, plug_in_bias=True)
-def kuiper(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
+def kuiper(data: Sample, *, kind: Kind = "auto") -> Statistic:
     """Kuiper calibration error: range of the cumulated difference of outcomes and scores.
 
     Examples

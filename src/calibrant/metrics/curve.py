@@ -15,8 +15,8 @@ from calibrant.bins import Strategy, bin_sums, check_bins, edge_index, quantiles
 from calibrant.docs import describe_parameters
 from calibrant.inputs.labels import check_labels, distinct
 from calibrant.inputs.predictions import as_matrix
+from calibrant.inputs.samples import check_sample
 from calibrant.inputs.words import METRIC
-from calibrant.metrics.inputs import check_predictions
 from calibrant.metrics.views import class_view, column_of, single_view
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray
@@ -56,7 +56,7 @@ def calibration_curve(
     check_bins(n_bins, strategy)
     array, _ = as_matrix(y_prob, METRIC)
     if array.ndim == 2 and array.shape[1] > 1:
-        data = check_predictions(y_true, y_prob)
+        data = check_sample(y_true, y_prob)
         view = single_view(data, "auto") if pos_label is None else class_view(data, column_of(data, pos_label))
     else:
         labels, _ = check_labels(y_true, len(array), METRIC)
@@ -68,11 +68,11 @@ def calibration_curve(
             )
         positive = _check_pos_label_consistency(pos_label, labels)
         # As probabilities of the classes 0 and 1 they are checked like all others.
-        view = single_view(check_predictions((labels == positive).astype(np.int64), array, classes=[0, 1]), "binary")
+        view = single_view(check_sample((labels == positive).astype(np.int64), array, classes=[0, 1]), "binary")
     if strategy == "uniform":
         index = uniform_index(view.score, n_bins)
     else:
         index = edge_index(view.score, quantiles(view.score, None, uniform_edges(n_bins))[1:-1])
-    sums = bin_sums(index, view.score, view.hit, None, n_bins)
+    sums = bin_sums(index, view.score, view.hit, np.ones(len(index)), n_bins)
     full = sums.weight > 0
     return sums.hit[full] / sums.weight[full], sums.score[full] / sums.weight[full]

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.docs import describe_parameters
-from calibrant.metrics.inputs import Forecasts, check_predictions
+from calibrant.inputs.samples import check_sample
 from calibrant.metrics.intervals import Estimate, bootstrap, interval
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
+from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray
 
@@ -59,6 +60,8 @@ def decompose(
     n_resamples: int = 1000,
     random_state: int | None = 0,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    blocks: int | None = None,
     classes: Sequence[Any] | None = None,
 ) -> Decomposition:
     """Split log loss or Brier score into calibration and refinement by cross-validated recalibration.
@@ -85,21 +88,20 @@ def decompose(
     >>> 0.015 < timid.calibration < 0.026  # (p - 0.25 - p/2)² is 1/48 on average
     True
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     before = row_losses(data, loss)
     after = row_losses(recalibrate(data, calibrator, cv, random_state), loss)
     rows = (before, before - after, after)
     statistics = [mean_statistic(row) for row in rows]
-    values = [statistic(data.weight) for statistic in statistics]
+    values = [statistic(data.each) for statistic in statistics]
     if level is None:
         return Decomposition(*values)
-    replicates = bootstrap(statistics, data.weight, data.n_rows, n_resamples=n_resamples, random_state=random_state)
-    return Decomposition(*(interval(values[i], replicates[:, i], level=level) for i in range(3)))
+    return Decomposition(*_intervals(statistics, data, level, n_resamples, random_state))
 
 
-@scalar("calibration_loss", lower=-np.inf)
+@scalar("calibration_loss", lower=-np.inf, grouped=True)
 def calibration_loss(
-    data: Forecasts, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
+    data: Sample, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
 ) -> Statistic:
     """Part of a loss that cross-validated recalibration takes away: the `calibration` of `decompose`.
 
@@ -114,9 +116,9 @@ def calibration_loss(
     return mean_statistic(row_losses(data, loss) - row_losses(after, loss))
 
 
-@scalar("refinement_loss")
+@scalar("refinement_loss", grouped=True)
 def refinement_loss(
-    data: Forecasts, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
+    data: Sample, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
 ) -> Statistic:
     """Part of a loss that cross-validated recalibration leaves: the `refinement` of `decompose`.
 
@@ -143,6 +145,8 @@ def post_hoc_improvement(
     n_resamples: int = 1000,
     random_state: int | None = 0,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    blocks: int | None = None,
     classes: Sequence[Any] | None = None,
 ) -> float | Estimate:
     """How much lower a loss is after calibration than before, on the same rows; positive is better.
@@ -169,19 +173,28 @@ def post_hoc_improvement(
     >>> round(post_hoc_improvement([0, 1, 1], [0.1, 0.1, 0.9], [0.2, 0.4, 0.8], "brier"), 3)
     0.13
     """
-    first = check_predictions(y_true, before, sample_weight, classes)
-    second = check_predictions(y_true, after, sample_weight, classes)
+    first = check_sample(y_true, before, sample_weight, classes, groups=groups, blocks=blocks)
+    second = check_sample(y_true, after, sample_weight, classes)
     if first.proba.shape != second.proba.shape:
         raise ValueError(f"before has {first.n_classes} classes and after {second.n_classes}")
     was, now = row_losses(first, loss), row_losses(second, loss)
     statistic = _improvement(was, now, relative)
-    value = statistic(first.weight)
+    value = statistic(first.each)
     if level is None:
         return value
-    replicates = bootstrap([statistic], first.weight, len(was), n_resamples=n_resamples, random_state=random_state)
-    return interval(value, replicates[:, 0], level=level)
+    return _intervals([statistic], first, level, n_resamples, random_state)[0]
+
+
+def _intervals(
+    statistics: Sequence[Statistic], data: Sample, level: float, n_resamples: int, random_state: int | None
+) -> list[Estimate]:
+    found = bootstrap(lambda _: statistics, data, n_resamples=n_resamples, random_state=random_state, unseen=False)
+    return [
+        interval(statistic(data.each), replicates, level=level, units=data.units)
+        for statistic, replicates in zip(statistics, found.T)
+    ]
 
 
 def _improvement(was: AnyFloatArray, now: AnyFloatArray, relative: bool) -> Statistic:
     gain, base = mean_statistic(was - now), mean_statistic(was)
-    return (lambda weight: gain(weight) / base(weight)) if relative else gain
+    return (lambda counts: gain(counts) / base(counts)) if relative else gain

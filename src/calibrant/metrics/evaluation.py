@@ -12,15 +12,16 @@ from numpy.typing import ArrayLike
 from calibrant.docs import describe_parameters
 from calibrant.inputs.batches import BatchReader
 from calibrant.inputs.dense import labelled_rows
-from calibrant.inputs.labels import distinct, encode, name_columns
+from calibrant.inputs.labels import distinct, name_columns
+from calibrant.inputs.observations import encoded
 from calibrant.inputs.predictions import is_dask
+from calibrant.inputs.samples import check_sample
 from calibrant.inputs.seen import SeenLabels
 from calibrant.inputs.sources import Source, as_source
 from calibrant.inputs.top_k import TopK
 from calibrant.inputs.words import METRIC
-from calibrant.metrics.inputs import Forecasts, check_predictions
-from calibrant.metrics.intervals import DEFAULT_METRICS, bootstrap, interval, resolve_method
-from calibrant.metrics.running import RunningMetrics
+from calibrant.metrics.intervals import DEFAULT_METRICS, estimates
+from calibrant.metrics.running import RunningMetrics, dense_groups
 from calibrant.metrics.scalars import Scalar, find_scalar
 from calibrant.threads import limited
 
@@ -36,6 +37,8 @@ def evaluate(
     n_resamples: int = 1000,
     random_state: int | np.random.Generator | None = 0,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    blocks: int | None = None,
     classes: Sequence[Any] | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     axis: int | None = None,
@@ -83,6 +86,9 @@ def evaluate(
     >>> {name: round(value, 3) for name, value in scores.items()}
     {'log_loss': 0.28, 'accuracy': 1.0}
     """
+    grouped = groups is not None or blocks is not None
+    if grouped and (y_prob is None or isinstance(y_prob, TopK) or is_dask(y_prob)):
+        raise ValueError("groups and blocks are for arrays; rows in parts have them in RunningMetrics.update")
     if isinstance(y_prob, TopK):
         source: Source = partial(y_prob.batches, y_true, sample_weight)
         return _of_batches(BatchReader(source, words=METRIC), metrics, classes, options, level)
@@ -91,6 +97,7 @@ def evaluate(
         reader = BatchReader(source, classes=classes, axis=axis, ignore_index=ignore_index, words=METRIC)
         return _of_batches(reader, metrics, classes, options, level)
     if axis is not None or ignore_index is not None:
+        groups = dense_groups(y_prob, y_true, groups, blocks, axis, ignore_index)
         y_prob, y_true, sample_weight = labelled_rows(y_prob, y_true, sample_weight, axis, ignore_index, METRIC)
     if is_dask(y_prob):
         from calibrant.metrics.partitions import evaluate_partitions
@@ -102,23 +109,11 @@ def evaluate(
     unused = set(options) - set(metrics)
     if unused:
         raise ValueError(f"options are given for {sorted(unused)}, which are not among the metrics asked for")
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
-    statistics = [entry.prepare(data, **options.get(entry.name, {})) for entry in entries]
-    values = [statistic(data.weight) for statistic in statistics]
+    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
+    wanted = [(entry, options.get(entry.name, {})) for entry in entries]
     if level is None:
-        return {entry.name: value for entry, value in zip(entries, values)}
-    replicates = bootstrap(statistics, data.weight, data.n_rows, n_resamples=n_resamples, random_state=random_state)
-    return {
-        entry.name: interval(
-            value,
-            replicates[:, column],
-            level=level,
-            method=resolve_method("auto", entry),
-            lower=entry.lower,
-            upper=entry.upper,
-        )
-        for column, (entry, value) in enumerate(zip(entries, values))
-    }
+        return {entry.name: entry.prepare(data, **given)(data.each) for entry, given in wanted}
+    return dict(zip(metrics, estimates(wanted, data, level, n_resamples, random_state)))
 
 
 def _of_batches(
@@ -133,21 +128,20 @@ def _of_batches(
     named: Any = classes
     if named is None:
         seen = SeenLabels()
-        for x, labels, _ in reader.read():
-            seen.add(distinct(labels), reader.place_of)
-            n_columns = x.shape[1]
+        for part in reader.read():
+            seen.add(distinct(part.y), reader.place_of)
+            n_columns = part.n_classes
         with seen.named():
             named, _ = name_columns(
                 seen.labels, n_columns, names=reader.names, categories=reader.categories, words=METRIC
             )
-    for x, labels, weight in reader.read():
+    for part in reader.read():
         seen = SeenLabels()
-        seen.add(distinct(labels), reader.place_of)
+        seen.add(distinct(part.y), reader.place_of)
         # With the names of columns, and an error about a label that is none of them.
         with seen.named():
-            columns, order = name_columns(labels, x.shape[1], classes=named, names=reader.names, words=METRIC)
-        proba = np.exp(x if order is None else np.ascontiguousarray(x[:, order]))
-        running.add(Forecasts(proba, encode(labels, columns), weight, columns))
+            columns, order = name_columns(part.y, part.n_classes, classes=named, names=reader.names, words=METRIC)
+        running.add(encoded(part, columns, order))
     return running.result(level)
 
 

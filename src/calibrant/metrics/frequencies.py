@@ -1,8 +1,10 @@
 """Calibration in the large: how often each class is predicted, and how often it occurs.
 
-With weights `w_i` the expected count of class `j` is `Σ w_i p_ij`, the observed one `Σ w_i 1[y_i = j]`. Their ratio is
-what a reader of rare classes wants to know ("17 times too many"); its interval comes from Wilson's interval of the
-observed share, which is honest for a handful of cases and for none.
+The expected count of class `j` is the sum of its probabilities over all observations, the observed one the number of
+observations with this label. Their ratio is what a reader of rare classes wants to know ("17 times too many"). Its
+interval comes from Wilson's interval of the observed share, which is honest for a handful of cases and for none. A
+share of `n` equal coins has variance `q (1 - q) / n`; predictions that tell rows apart leave less to chance and groups
+that depend on each other more, so `n` is divided by what of that variance is left, and by the design effect.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import erfc
 
-from calibrant.metrics.inputs import Forecasts
+from calibrant.metrics.counts import N_BINS, binned_coins, count_p_values, design_effects
 from calibrant.metrics.reliability import wilson_interval
 from calibrant.metrics.scalars import Statistic, scalar, table
 from calibrant.metrics.sums import Summed, no_spread, summed_mean
 from calibrant.metrics.tabular import Tabular
+from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray
 
 
@@ -33,13 +35,15 @@ class ClassFrequencies(Tabular):
     expected : ndarray of shape (k,)
         Sum of the predicted probabilities.
     observed : ndarray of shape (k,)
-        Number of rows with this label, or their total weight.
+        Number of observations with this label.
     ratio : ndarray of shape (k,)
         Expected over observed: 2 means predicted twice as often as it occurs; infinite if it never occurs.
     low, high : ndarray of shape (k,)
         Interval of the ratio at `level`.
     p_value : ndarray of shape (k,)
-        Probability of a difference this large if the predictions were calibrated (normal approximation).
+        Probability of a difference this large if the predictions were calibrated and rows (or groups, if given) are
+        independent: twice the smaller tail of the sum of coins, exact up to 1 % of itself. A count takes few values,
+        so for rare classes the test rejects less often than its level says.
     level : float
         Confidence level of the interval.
 
@@ -66,7 +70,7 @@ class ClassFrequencies(Tabular):
 
     @property
     def total(self) -> float:
-        """Number of rows, or their total weight."""
+        """Number of observations."""
         return float(self.observed.sum())
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,53 +81,48 @@ class ClassFrequencies(Tabular):
 
 @dataclass(frozen=True)
 class FrequencyTable:
-    """The table from `Σ w p`, `Σ w 1[y = j]` and `Σ w p²` of every class."""
+    """The table from sums over rows: for every class its count, `Σ c p 1[y = j]`, and the coins in their bins."""
 
     labels: tuple[Any, ...]
     level: float
 
-    def value(self, sums: FloatArray) -> ClassFrequencies:
-        expected, observed, squares = sums
-        total = float(observed.sum())
-        low, high = wilson_interval(observed / total, np.full(len(observed), total), self.level)
-        # If the predictions are calibrated, a count is a sum of independent coins. Weights count rows: no square.
-        spread = np.sqrt(np.maximum(expected - squares, 0.0))
-        difference = np.abs(observed - expected)
+    def value(self, sums: FloatArray, effect: AnyFloatArray | float = 1.0) -> ClassFrequencies:
+        observed, hit = sums[:, 0], sums[:, 1]
+        coins = sums[:, 2:].reshape(-1, 2, N_BINS)
+        expected, total = coins[:, 1].sum(axis=1), float(observed.sum())
+        share = expected / total
+        # Coins in a bin are alike: their squares are those of the bin's mean.
+        squares = np.sum(coins[:, 1] ** 2 / np.maximum(coins[:, 0], 1e-300), axis=1)
+        spread = np.maximum(expected - squares, observed - 2 * hit + squares)
         with np.errstate(divide="ignore", invalid="ignore"):
-            # Certain predictions leave no room for chance: a difference is impossible, none is what was expected.
-            z = np.where(difference <= 1e-9 * total, 0.0, difference / spread)
+            left = np.nan_to_num(spread / (total * share * (1 - share)), nan=1.0, posinf=1.0)
+            low, high = wilson_interval(observed / total, total / (np.clip(left, 1e-6, 1.0) * effect), self.level)
             ratios = [expected / count for count in (observed, high * total, low * total)]
         ratio, smallest, largest = (np.where(np.isnan(part), 1.0, part) for part in ratios)
-        p_value = erfc(z / np.sqrt(2))
+        p_value = count_p_values(coins, observed)
+        if np.any(np.asarray(effect) > 1):
+            p_value = np.maximum(p_value, count_p_values(coins, observed, effect))
         return ClassFrequencies(self.labels, expected, observed, ratio, smallest, largest, p_value, self.level)
 
 
-def _summed_frequencies(data: Forecasts, level: float) -> Summed:
-    def sums(weight: AnyFloatArray | None) -> FloatArray:
-        weight = np.ones(data.n_rows) if weight is None else weight
-        expected = weight @ data.proba.astype(np.float64, copy=False)
-        observed = np.bincount(data.y, weights=weight, minlength=data.n_classes)
-        return np.stack([expected, observed, weight @ np.square(data.proba, dtype=np.float64)])
-
-    return Summed(FrequencyTable(tuple(data.classes.tolist()), level), sums, no_spread)
+def _frequency_sums(data: Sample, each: AnyFloatArray) -> FloatArray:
+    observed = np.bincount(data.y, weights=each, minlength=data.n_classes)
+    hit = np.bincount(data.y, weights=each * data.true_proba, minlength=data.n_classes)
+    coins = binned_coins(data.proba, each).reshape(data.n_classes, -1)
+    return np.column_stack([observed, hit, coins])
 
 
-def class_frequencies(data: Forecasts, level: float = 0.95) -> ClassFrequencies:
-    """The table of validated predictions."""
-    found: ClassFrequencies = _summed_frequencies(data, level)(data.weight)
-    return found
+def class_frequencies(data: Sample, level: float = 0.95) -> ClassFrequencies:
+    """The table of validated predictions; p-values and intervals hold if rows, or groups, are independent."""
+    form = FrequencyTable(tuple(data.names), level)
+    return form.value(_frequency_sums(data, data.each), design_effects(data))
 
 
 @table
-def calibration_in_the_large(
-    data: Forecasts, *, level: float = 0.95
-) -> Callable[[AnyFloatArray | None], ClassFrequencies]:
+def calibration_in_the_large(data: Sample, *, level: float = 0.95) -> Callable[[AnyFloatArray], ClassFrequencies]:
     """Expected and observed count of every class.
 
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights, read as counts.
+    P-values and intervals hold if rows are independent, or groups if `groups` or `blocks` are given.
 
     Returns
     -------
@@ -137,11 +136,14 @@ def calibration_in_the_large(
     >>> table.expected.round(1).tolist(), table.observed.tolist(), table.ratio.round(2).tolist()
     ([80.0, 20.0], [95.0, 5.0], [0.84, 4.0])
     """
-    return _summed_frequencies(data, level)
+    if data.groups is not None:
+        return lambda weight: class_frequencies(data.with_counts(weight), level)
+    form = FrequencyTable(tuple(data.names), level)
+    return Summed(form, lambda weight: _frequency_sums(data, weight), no_spread)
 
 
 @scalar("positive_gap", lower=-1.0, upper=1.0, of_sums=True)
-def positive_gap(data: Forecasts, *, positive: Any = None) -> Statistic:
+def positive_gap(data: Sample, *, positive: Any = None) -> Statistic:
     """Mean predicted probability of one class minus its frequency: positive if it is predicted too often.
 
     Parameters
@@ -155,7 +157,7 @@ def positive_gap(data: Forecasts, *, positive: Any = None) -> Statistic:
     >>> round(positive_gap([0, 0, 0, 1], [0.6, 0.5, 0.4, 0.5]), 3)
     0.25
     """
-    labels = data.classes.tolist()
+    labels = data.names
     if positive is not None and positive not in labels:
         raise ValueError(f"positive={positive!r} is none of the classes {labels}")
     column = len(labels) - 1 if positive is None else labels.index(positive)

@@ -1,163 +1,107 @@
-"""Testing the hypothesis that the predicted probabilities are calibrated.
+"""Testing the hypothesis that the predicted probabilities are calibrated: the statistics, as functions of residuals.
 
-Under the hypothesis the labels are draws from the predictions, so the distribution of any statistic is known: draw
-labels many times and count how often the statistic is at least as large as observed. The p-value
-`(1 + #{T* ≥ T}) / (1 + B)` is valid for every sample size, with no asymptotics.
+`calibrant.metrics.null` knows how they are distributed under the hypothesis.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from functools import partial
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.bins import bin_sums, quantile_index, uniform_index
+from calibrant.bins import check_bins, quantile_index, sum_by, uniform_index
 from calibrant.docs import describe_parameters
-from calibrant.metrics.binned import expected_error
+from calibrant.inputs.samples import check_sample
 from calibrant.metrics.cumulative import excursion
-from calibrant.metrics.inputs import Forecasts, check_predictions
-from calibrant.metrics.random import LabelSampler, generator
+from calibrant.metrics.null import (
+    CalibrationTest,
+    ClassResiduals,
+    Residuals,
+    ScoreResiduals,
+    ViewResiduals,
+    null_p_value,
+)
 from calibrant.metrics.smooth import Grid, smooth_error
 from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view, sort_view
+from calibrant.random_numbers import generator
+from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray, AnyIntArray
+from calibrant.typing import AnyFloatArray
 
 TestStatistic = Literal["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score", "omnibus"]
-# A statistic of the outcomes of one view (1 where the event happened), everything else fixed.
-OfHits = Callable[[AnyFloatArray], float]
+# A statistic of the residuals of one view, of all classes, or of their scores.
+OfResiduals = Callable[[AnyFloatArray], float]
+#: Statistics of all classes at once.
+OF_LABELS = ("temperature", "score", "omnibus")
 
 
-class CalibrationTest(NamedTuple):
-    """Result of a test of calibration.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import calibration_test
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
-    >>> found = calibration_test(y, p, n_resamples=99)
-    >>> found.name, found.p_value
-    ('kuiper', 0.01)
-    """
-
-    statistic: float
-    p_value: float
-    name: str
-    kind: str
-    n_resamples: int
-
-
-def _kuiper_of_hits(view: View, share: AnyFloatArray, *, kuiper: bool) -> OfHits:
+def _of_path(data: Sample, view: View, *, kuiper: bool) -> OfResiduals:
     ordered = sort_view(view)
-    moved = share[ordered.order]
-    expected = np.cumsum(moved * ordered.score)
-    ends = np.append(ordered.starts[1:], len(moved)) - 1
-
-    def statistic(hit: AnyFloatArray) -> float:
-        path = (np.cumsum(moved * hit[ordered.order]) - expected)[ends]
-        return excursion(path, kuiper=kuiper)
-
-    return statistic
+    ends = np.append(ordered.starts[1:], data.n_rows) - 1
+    return lambda rows: excursion(np.cumsum(rows[ordered.order])[ends] / data.total, kuiper=kuiper)
 
 
-def _ece_of_hits(view: View, share: AnyFloatArray, *, n_bins: int, strategy: str) -> OfHits:
+def _of_bins(data: Sample, view: View, n_bins: int, strategy: str) -> OfResiduals:
+    check_bins(n_bins, strategy)
     if strategy == "uniform":
         index = uniform_index(view.score, n_bins)
     else:
         ordered = sort_view(view)
-        index = np.empty(len(view.score), dtype=np.intp)
-        index[ordered.order] = quantile_index(ordered.starts, len(index), n_bins, share[ordered.order])
-    return lambda hit: expected_error(bin_sums(index, view.score, hit, share, n_bins))
+        index = np.empty(data.n_rows, dtype=np.intp)
+        index[ordered.order] = quantile_index(ordered.starts, n_bins, data.each[ordered.order])
+    return lambda rows: float(np.abs(sum_by(index, rows, n_bins)).sum() / data.total)
 
 
-def _smooth_of_hits(view: View, share: AnyFloatArray) -> OfHits:
-    grid = Grid(view.score)
-    expected = grid.sums(share * view.score)
-    return lambda hit: smooth_error(grid.sums(share * hit) - expected)
-
-
-def _of_hits(name: str, view: View, share: AnyFloatArray, n_bins: int, strategy: str) -> OfHits:
+def _of_view(name: str, data: Sample, view: View, n_bins: int, strategy: str) -> OfResiduals:
     if name in ("kuiper", "kolmogorov_smirnov"):
-        return _kuiper_of_hits(view, share, kuiper=name == "kuiper")
+        return _of_path(data, view, kuiper=name == "kuiper")
     if name == "ece":
-        return _ece_of_hits(view, share, n_bins=n_bins, strategy=strategy)
+        return _of_bins(data, view, n_bins, strategy)
     if name == "smooth_ece":
-        return _smooth_of_hits(view, share)
+        grid = Grid(view.score)
+        return lambda rows: smooth_error(grid.sums(rows) / data.total)
     raise ValueError(f"statistic must be one of {', '.join(map(repr, get_args(TestStatistic)))}, got {name!r}")
 
 
-def _log_scores(data: Forecasts) -> tuple[AnyFloatArray, AnyFloatArray, Callable[[AnyIntArray], AnyFloatArray]]:
-    """`p`, `x = log p` less its expectation `Σ_j p_ij x_ij`, and the entries of the latter that labels choose."""
-    proba = data.proba.astype(np.float64, copy=False)
-    x = np.log(np.maximum(proba, LOSS_FLOOR))
-    x -= np.sum(proba * x, axis=1)[:, None]
-    start, flat = np.arange(len(x)) * data.n_classes, x.ravel()
-    return proba, x, lambda y: flat[start + y]
+def _of_scores(name: str, residuals: ScoreResiduals) -> OfResiduals:
+    """Statistics of the scores `g` of class intercepts and temperature, with their covariance `V`.
 
+    "temperature" is the squared standard score of the last, "score" is `g' V⁺ g`; for two classes the latter is the
+    test of Cox's recalibration intercept and slope. "omnibus" is the larger of both, each in standard deviations above
+    its mean (of χ² variables): with hundreds of classes the sum over their frequencies varies so much that a wrong
+    temperature does not show in it.
+    """
+    covariance = residuals.covariance()
+    variance, freedom = float(covariance[-1, -1]), len(covariance) - 1
+    inverse = np.linalg.pinv(covariance, rcond=1e-10, hermitian=True) if name != "temperature" else covariance
 
-def _temperature_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIntArray], float]:
-    """Squared standard score of `Σ_i w_i (x_i,y_i - Σ_j p_ij x_ij)` with `x = log p`: is the temperature one?"""
-    proba, x, chosen = _log_scores(data)
-    variance = float(share**2 @ np.sum(proba * x**2, axis=1))
-
-    def statistic(y: AnyIntArray) -> float:
-        score = float(share @ chosen(y))
+    def temperature(scores: AnyFloatArray) -> float:
+        last = float(scores[-1])
         # Predictions that are certain leave no room for chance.
-        return score**2 / variance if variance > 0 else (0.0 if score == 0 else np.inf)
+        return last**2 / variance if variance > 0 else (0.0 if last == 0 else np.inf)
 
-    return statistic
+    def score(scores: AnyFloatArray) -> float:
+        return float(scores @ inverse @ scores)
 
+    def omnibus(scores: AnyFloatArray) -> float:
+        return max((temperature(scores) - 1) / 2**0.5, (score(scores) - freedom) / (2 * freedom) ** 0.5)
 
-def _score_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIntArray], float]:
-    """Score test of class intercepts and a temperature, `g' V⁺ g`, with the exact null covariance `V`.
-
-    `g` has an entry `Σ_i w_i (1[y_i = j] - p_ij)` for each class and `Σ_i w_i (x_i,y_i - Σ_j p_ij x_ij)` for the
-    temperature, with `x = log p`. For two classes this is the test of Cox's recalibration intercept and slope.
-    """
-    proba, x, chosen = _log_scores(data)
-    squared = share**2
-    size = data.n_classes
-    covariance = np.empty((size + 1, size + 1))
-    covariance[:size, :size] = np.diag(squared @ proba) - proba.T @ (squared[:, None] * proba)
-    covariance[size, :size] = covariance[:size, size] = squared @ (proba * x)
-    covariance[size, size] = squared @ np.sum(proba * x**2, axis=1)
-    inverse = np.linalg.pinv(covariance, rcond=1e-10, hermitian=True)
-    expected = share @ proba
-
-    def statistic(y: AnyIntArray) -> float:
-        score = np.empty(size + 1)
-        score[:size] = np.bincount(y, weights=share, minlength=size) - expected
-        score[size] = share @ chosen(y)
-        return float(score @ inverse @ score)
-
-    return statistic
+    return {"temperature": temperature, "score": score, "omnibus": omnibus}[name]
 
 
-def _omnibus_of_labels(data: Forecasts, share: AnyFloatArray) -> Callable[[AnyIntArray], float]:
-    """The larger of the two above, each measured in standard deviations above its mean (of χ² variables).
-
-    With hundreds of classes the sum over their frequencies varies so much that a wrong temperature does not show in it.
-    Infinite if a class occurs that the predictions had ruled out: no draw from them can do that, and among predictions
-    that are else too timid a few such rows would make the temperature look right.
-    """
-    temperature, score = _temperature_of_labels(data, share), _score_of_labels(data, share)
-    freedom, rows = data.n_classes, np.arange(data.n_rows)
-
-    def statistic(y: AnyIntArray) -> float:
-        if (share[data.proba[rows, y] < LOSS_FLOOR] > 0).any():
-            return np.inf
-        return max((temperature(y) - 1) / 2**0.5, (score(y) - freedom) / (2 * freedom) ** 0.5)
-
-    return statistic
-
-
-#: Statistics of all classes at once.
-OF_LABELS = {"temperature": _temperature_of_labels, "score": _score_of_labels, "omnibus": _omnibus_of_labels}
+def label_test(data: Sample, name: str, n_resamples: int, rng: np.random.Generator) -> CalibrationTest:
+    """The test of a sample with a statistic of all classes."""
+    residuals = ScoreResiduals(data, np.log(np.maximum(np.asarray(data.proba, dtype=np.float64), LOSS_FLOOR)))
+    # No draw can be of a class that the predictions rule out, and among predictions that are else too timid a few
+    # such rows would make the temperature look right.
+    impossible = name == "omnibus" and bool((data.true_proba < LOSS_FLOOR).any())
+    observed = np.inf if impossible else None
+    found = null_p_value(residuals, _of_scores(name, residuals), n_resamples, rng, observed=observed)
+    return CalibrationTest(*found, name, "all classes", n_resamples)
 
 
 @limited
@@ -173,14 +117,18 @@ def calibration_test(
     n_bins: int = 15,
     strategy: Literal["uniform", "quantile"] = "quantile",
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    blocks: int | None = None,
     classes: Sequence[Any] | None = None,
 ) -> CalibrationTest:
     """Test the hypothesis that these probabilities are calibrated.
 
+    If rows are independent, the p-value is valid for every number of rows. If only groups are independent, it is the
+    larger of two: that of independent labels (with few groups, of labels that depend on each other as much as they
+    can), and that of random signs of the groups' residuals.
+
     Parameters
     ----------
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights. Rows are independent observations; weights say how much each counts in the statistic.
     statistic : {"kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score", "omnibus"}
         What to test with, by default "kuiper". The first four look at the scores of `kind`; Kuiper finds any deviation
         and needs no setting. The last three look at all classes at once: "temperature" for over- or under-confidence
@@ -188,7 +136,7 @@ def calibration_test(
         many classes with few rows each, the frequencies drown the temperature), "omnibus" for whichever of both
         is farther off; `kind` is not used by these.
     n_resamples : int, default=999
-        Number of draws of labels; the smallest possible p-value is `1 / (n_resamples + 1)`.
+        Number of draws of labels, and with groups of signs; the smallest possible p-value is `1 / (n_resamples + 1)`.
     n_bins : int, default=15
         Number of bins of "ece".
 
@@ -210,38 +158,21 @@ def calibration_test(
     """
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be positive, got {n_resamples}")
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     rng = generator(random_state)
-    share = np.full(data.n_rows, 1 / data.n_rows) if data.weight is None else data.weight / data.weight.sum()
     if statistic in OF_LABELS:
-        resolved = "all classes"
-        observed, drawn = _simulate_labels(data, OF_LABELS[statistic](data, share), n_resamples, rng)
-    elif resolve_kind(data, kind) == "class-wise":
-        resolved = "class-wise"
-        each = [
-            _of_hits(statistic, class_view(data, column), share, n_bins, strategy) for column in range(data.n_classes)
-        ]
-
-        def mean_over_classes(y: AnyIntArray) -> float:
-            return float(np.mean([of_hits((y == column).astype(np.float64)) for column, of_hits in enumerate(each)]))
-
-        observed, drawn = _simulate_labels(data, mean_over_classes, n_resamples, rng)
+        return label_test(data, statistic, n_resamples, rng)
+    resolved = resolve_kind(data, kind)
+    of_view = partial(_of_view, statistic, data, n_bins=n_bins, strategy=strategy)
+    residuals: Residuals
+    value: OfResiduals
+    if resolved == "class-wise":
+        each = [of_view(class_view(data, column)) for column in range(data.n_classes)]
+        residuals = ClassResiduals(data)
+        value = lambda rows: float(np.mean([of_class(column) for of_class, column in zip(each, rows.T)]))  # noqa: E731
     else:
-        resolved = resolve_kind(data, kind)
         view = single_view(data, resolved)
-        of_hits = _of_hits(statistic, view, share, n_bins, strategy)
-        observed = of_hits(view.hit)
-        drawn = np.array(
-            [of_hits((rng.random(data.n_rows) < view.score).astype(np.float64)) for _ in range(n_resamples)]
-        )
-    # Statistics of few rows take few values: rounding must not turn equal ones into smaller ones.
-    exceeding = int(np.count_nonzero(drawn >= observed - 1e-12 * max(1.0, abs(observed))))
-    return CalibrationTest(observed, (1 + exceeding) / (1 + n_resamples), statistic, resolved, n_resamples)
-
-
-def _simulate_labels(
-    data: Forecasts, statistic: Callable[[AnyIntArray], float], n_resamples: int, rng: np.random.Generator
-) -> tuple[float, AnyFloatArray]:
-    sampler = LabelSampler(data.proba)
-    drawn = np.array([statistic(sampler.draw(rng)) for _ in range(n_resamples)])
-    return statistic(data.y), drawn
+        value, residuals = of_view(view), ViewResiduals(data, view)
+    cells = n_bins if statistic == "ece" else 1
+    found = null_p_value(residuals, value, n_resamples, rng, cells=cells)
+    return CalibrationTest(*found, statistic, resolved, n_resamples)

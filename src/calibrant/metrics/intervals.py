@@ -1,31 +1,44 @@
 """Bootstrap confidence intervals for every scalar metric, and many metrics at once.
 
-Rows are drawn with replacement; a drawn row counts as often as it was drawn. Means use percentile intervals. Distances
-such as ECE are too large in a sample and larger still in a resample of it. The excess is about the same on the scale
-of squares (`b = E θ*² - θ² ≈ E θ² - τ²`, exactly so for sums of squares): their lower end is the percentile with the
-excess of sample and resample taken off, `√(q_low² - 2b)`, or 0 if that is negative. The upper end, `θ + q_high - q_50`,
-leaves the sample's own excess in, which is on the safe side.
+Every observation, or every group, is weighed at random (the Bayesian bootstrap). A sample of few rows may lack what
+matters most, such as the one positive in a hundred that costs as much as all others: resamples of losses, shares and
+AUROC hold half an observation of what was not seen, too (`Sample.with_unseen`). Means use percentile intervals,
+stretched like Student's where observations or groups are few.
+
+Distances such as ECE are too large in a sample and larger still in a resample of it. The excess is about the same on
+the scale of squares (`b = E θ*² - θ² ≈ E θ² - τ²`, exactly so for sums of squares): their lower end is the percentile
+with the excess of sample and resample taken off, `√(q_low² - 2b)`, or 0 if that is negative. The upper end,
+`θ + q_high - q_50`, leaves the sample's own excess in, which is on the safe side. Replicates of binned and smooth
+errors come from normal moves of their cells (`calibrant.metrics.sums.moved_values`), which also move a cell of one row.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri, stdtrit
 
 from calibrant.docs import describe_parameters
+from calibrant.inputs.labels import CalibrationWarning
 from calibrant.inputs.predictions import as_matrix
-from calibrant.metrics.inputs import check_level, check_predictions
-from calibrant.metrics.random import generator
+from calibrant.inputs.samples import check_sample
 from calibrant.metrics.scalars import SCALARS, Scalar, Statistic, find_scalar
+from calibrant.metrics.sums import Distance, Summed, moved_values
+from calibrant.metrics.tabular import check_level
+from calibrant.random_numbers import generator
+from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray
 
 Method = Literal["auto", "percentile", "basic", "corrected"]
 METHODS = ("percentile", "basic", "corrected")
+#: Independent observations that an interval needs.
+FEWEST_UNITS = 2
 DEFAULT_METRICS = ("log_loss", "brier", "accuracy", "auroc", "ece", "smooth_ece", "kuiper")
 
 
@@ -57,33 +70,34 @@ class Estimate:
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
-def resample_weights(weight: AnyFloatArray | None, n_rows: int, rng: np.random.Generator) -> AnyFloatArray:
-    """Weights of a resample: how often each row was drawn, times its own weight."""
-    counts = np.bincount(rng.integers(0, n_rows, n_rows), minlength=n_rows).astype(np.float64)
-    if weight is None:
-        return counts
-    drawn = counts * weight
-    # All weight may sit on rows that were not drawn; such a resample says nothing, draw again.
-    return drawn if drawn.any() else resample_weights(weight, n_rows, rng)
-
-
 def bootstrap(
-    statistics: Sequence[Statistic],
-    weight: AnyFloatArray | None,
-    n_rows: int,
+    prepare: Callable[[Sample], Sequence[Statistic]],
+    data: Sample,
     *,
     n_resamples: int,
     random_state: int | np.random.Generator | None,
+    unseen: bool = True,
 ) -> AnyFloatArray:
-    """Replicates of several statistics on the same resamples, one row per resample."""
-    if n_resamples < 2:
-        raise ValueError(f"n_resamples must be at least 2, got {n_resamples}")
+    """Replicates of several statistics on the same resamples, one row per resample.
+
+    The resamples hold outcomes that may not have been seen (`Sample.with_unseen`), unless there are to be none.
+    """
+    _check_resamples(n_resamples)
     rng = generator(random_state)
+    # Rows of a group are neither independent nor all alike: an unseen one is put half-way between.
+    size = np.sqrt(data.total / data.units)
+    whole, shapes = data.with_unseen() if unseen else (data, np.empty(0))
+    statistics = prepare(whole)
     replicates = np.empty((n_resamples, len(statistics)))
     for row in range(n_resamples):
-        drawn = resample_weights(weight, n_rows, rng)
+        drawn = np.concatenate([data.resampled_counts(rng), size * rng.standard_gamma(shapes)])
         replicates[row] = [statistic(drawn) for statistic in statistics]
     return replicates
+
+
+def _check_resamples(n_resamples: int) -> None:
+    if n_resamples < 2:
+        raise ValueError(f"n_resamples must be at least 2, got {n_resamples}")
 
 
 def interval(
@@ -94,13 +108,17 @@ def interval(
     method: str = "percentile",
     lower: float = -np.inf,
     upper: float = np.inf,
+    units: float = np.inf,
 ) -> Estimate:
-    """Interval from bootstrap replicates, cut to the possible range; the value always lies inside."""
+    """Interval from bootstrap replicates, cut to the possible range; the value always lies inside.
+
+    With few independent observations (`units`) it is stretched as Student's t stretches intervals of means.
+    """
     check_level(level)
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     known = replicates[~np.isnan(replicates)]
-    if not len(known):
+    if np.isnan(value) or not len(known):
         return Estimate(value, float("nan"), float("nan"), level)
     low, high = (float(q) for q in np.quantile(known, [(1 - level) / 2, (1 + level) / 2]))
     if method == "basic":
@@ -109,8 +127,37 @@ def interval(
         excess = max(float(np.mean(known**2)) - value**2, 0.0)
         low = float(np.sqrt(max(low**2 - 2 * excess, 0.0)))
         high = value + high - float(np.median(known))
+    stretch = student_stretch(level, units)
+    low, high = value - stretch * (value - low), value + stretch * (high - value)
     low, high = min(max(low, lower), value), max(min(high, upper), value)
     return Estimate(value, low, high, level)
+
+
+def too_few(units: float) -> bool:
+    """Whether there are too few independent observations for an interval, about which a warning is given."""
+    if units >= FEWEST_UNITS:
+        return False
+    warnings.warn(
+        f"no interval: the rows are worth {units:.3g} independent observations (rows with their counts, or groups), "
+        f"and an interval needs at least {FEWEST_UNITS}",
+        CalibrationWarning,
+        stacklevel=3,
+    )
+    return True
+
+
+def student_stretch(level: float, units: float) -> float:
+    """How much longer the interval of a mean of so many observations is than a resampling of them tells.
+
+    Examples
+    --------
+    >>> round(student_stretch(0.95, 5), 2), round(student_stretch(0.95, 1e6), 4)
+    (1.73, 1.0)
+    """
+    if np.isinf(units):
+        return 1.0
+    freedom = max(units - 1.0, 1.0)
+    return float(stdtrit(freedom, (1 + level) / 2) / ndtri((1 + level) / 2) * np.sqrt(1 + 2 / freedom))
 
 
 def resolve_method(method: str, entry: Scalar | None) -> str:
@@ -132,6 +179,8 @@ def confidence_interval(
     method: Method = "auto",
     random_state: int | np.random.Generator | None = 0,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    blocks: int | None = None,
     classes: Sequence[Any] | None = None,
     **options: Any,
 ) -> Estimate:
@@ -140,10 +189,8 @@ def confidence_interval(
     Parameters
     ----------
     metric : str or callable
-        Name or function of a metric of this package, or any `f(y_true, y_prob)` that returns a number (and takes
-        `sample_weight=` when weights are given).
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights. Rows are resampled, each carrying its weight.
+        Name or function of a metric of this package, or any `f(y_true, y_prob, sample_weight=...)` that returns a
+        number.
     method : {"auto", "percentile", "basic", "corrected"}, default="auto"
         Percentiles of the replicates, those reflected about the estimate ("basic"), or corrected for the bias of
         distances. "auto" is "corrected" for calibration errors, which are biased upwards, and "percentile" otherwise.
@@ -168,38 +215,76 @@ def confidence_interval(
     >>> estimate.low < estimate.value < estimate.high
     True
     """
+    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     entry = find_scalar(metric)
-    resolved = resolve_method(method, entry)
     if entry is None:
         if not callable(metric):
             raise TypeError(f"metric must be a name or a function, got {metric!r}")
-        n_rows, statistic = _prepare_foreign(metric, y_true, y_prob, sample_weight, options)
-        weight, bounds = None, (-np.inf, np.inf)
-    else:
-        data = check_predictions(y_true, y_prob, sample_weight, classes)
-        statistic = entry.prepare(data, **options)
-        n_rows, weight, bounds = data.n_rows, data.weight, (entry.lower, entry.upper)
-    replicates = bootstrap([statistic], weight, n_rows, n_resamples=n_resamples, random_state=random_state)[:, 0]
-    return interval(statistic(weight), replicates, level=level, method=resolved, lower=bounds[0], upper=bounds[1])
+        foreign = _foreign(metric, data, y_true, y_prob, options)
+        found = bootstrap(lambda _: [foreign], data, n_resamples=n_resamples, random_state=random_state, unseen=False)
+        kind = "percentile" if method == "auto" else method
+        return interval(foreign(data.each), found[:, 0], level=level, method=kind, units=data.units)
+    return estimates([(entry, options)], data, level, n_resamples, random_state, method)[0]
 
 
-def _prepare_foreign(
-    metric: Callable[..., float],
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    sample_weight: ArrayLike | None,
-    options: Mapping[str, Any],
-) -> tuple[int, Statistic]:
-    """A function of the user's: rows are repeated as often as they were drawn, and weights handed on if given."""
-    y, proba = np.asarray(y_true), as_matrix(y_prob)[0]
-    given = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+def estimates(
+    metrics: Sequence[tuple[Scalar, Mapping[str, Any]]],
+    data: Sample,
+    level: float,
+    n_resamples: int,
+    random_state: int | np.random.Generator | None,
+    method: str = "auto",
+) -> list[Estimate]:
+    """Metrics with their options, each with an interval, all from the same resamples."""
+    check_level(level)
+    _check_resamples(n_resamples)
+    statistics = [entry.prepare(data, **options) for entry, options in metrics]
+    values = [statistic(data.each) for statistic in statistics]
+    if too_few(data.units):
+        return [Estimate(value, float("nan"), float("nan"), level) for value in values]
+    found: dict[int, AnyFloatArray] = {}
+    for number, statistic in enumerate(statistics):
+        if metrics[number][0].plug_in_bias and isinstance(statistic, Summed):
+            found[number] = moved_values(
+                cast(Distance, statistic.form),
+                statistic.sums(data.each),
+                statistic.named_spread(data),
+                generator(random_state),
+                n_resamples,
+            )
+    for unseen in (False, True):
+        some = [i for i, (entry, _) in enumerate(metrics) if i not in found and entry.may_miss == unseen]
+        if some:
 
-    def statistic(counts: AnyFloatArray | None) -> float:
-        drawn = slice(None) if counts is None else np.repeat(np.arange(len(y)), counts.astype(np.intp))
-        extra = {} if given is None else {"sample_weight": given[drawn]}
-        return float(metric(y[drawn], proba[drawn], **extra, **options))
+            def prepare(sample: Sample, some: Sequence[int] = some) -> list[Statistic]:
+                if sample is data:
+                    return [statistics[i] for i in some]
+                return [metrics[i][0].prepare(sample, **metrics[i][1]) for i in some]
 
-    return len(y), statistic
+            drawn = bootstrap(prepare, data, n_resamples=n_resamples, random_state=random_state, unseen=unseen)
+            found.update(zip(some, drawn.T))
+    return [
+        interval(
+            value,
+            found[i],
+            level=level,
+            method=resolve_method(method, entry),
+            lower=entry.lower,
+            upper=entry.upper,
+            units=entry.units(data),
+        )
+        for i, ((entry, _), value) in enumerate(zip(metrics, values))
+    ]
+
+
+def _foreign(
+    metric: Callable[..., float], data: Sample, y_true: ArrayLike, y_prob: ArrayLike, options: Mapping[str, Any]
+) -> Statistic:
+    """A function of the user's as a function of counts, which it takes as `sample_weight`."""
+    rows = slice(None) if data.rows is None else data.rows
+    y, proba = np.asarray(y_true)[rows], as_matrix(y_prob)[0][rows]
+
+    return lambda counts: float(metric(y, proba, sample_weight=counts, **options))
 
 
 def list_metrics() -> dict[str, str]:

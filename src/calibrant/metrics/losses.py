@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic, scalar
-from calibrant.metrics.sums import summed_mean
+from calibrant.metrics.sums import Frequency, summed_mean
+from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import AnyFloatArray
 
@@ -20,7 +20,7 @@ from calibrant.typing import AnyFloatArray
 BLOCK_ENTRIES = 1 << 20
 
 
-def log_loss_rows(data: Forecasts, *, floor: float = LOSS_FLOOR) -> AnyFloatArray:
+def log_loss_rows(data: Sample, *, floor: float = LOSS_FLOOR) -> AnyFloatArray:
     """`-log max(p_y, floor)` of every row."""
     if not 0 <= floor < 1:
         raise ValueError(f"floor must lie in [0, 1), got {floor}")
@@ -28,14 +28,27 @@ def log_loss_rows(data: Forecasts, *, floor: float = LOSS_FLOOR) -> AnyFloatArra
         return -np.log(np.maximum(data.true_proba, floor))
 
 
-def brier_rows(data: Forecasts, *, scale_by_half: bool | Literal["auto"] = "auto") -> AnyFloatArray:
+def brier_factor(n_classes: int, scale_by_half: bool | Literal["auto"] = "auto") -> float:
+    """What `Σ_j (p_j - 1[y = j])²` is multiplied by: 1/2 for two classes, where it is then `(p - y)²`, else 1.
+
+    Everything in this package that is called Brier score has this factor.
+
+    Examples
+    --------
+    >>> brier_factor(2), brier_factor(3), brier_factor(3, True)
+    (0.5, 1.0, 0.5)
+    """
+    half = n_classes == 2 if scale_by_half == "auto" else bool(scale_by_half)
+    return 0.5 if half else 1.0
+
+
+def brier_rows(data: Sample, *, scale_by_half: bool | Literal["auto"] = "auto") -> AnyFloatArray:
     """`Σ_j (p_j - 1[y = j])²` of every row, halved for two classes (or as told)."""
-    half = data.n_classes == 2 if scale_by_half == "auto" else bool(scale_by_half)
     if data.n_classes == 2:
         rows = 2 * (1 - data.true_proba) ** 2
     else:
         rows = np.maximum(_sum_of_squares(data.proba) - 2 * data.true_proba + 1, 0.0)
-    return rows / 2 if half else rows
+    return brier_factor(data.n_classes, scale_by_half) * rows
 
 
 def _sum_of_squares(proba: AnyFloatArray) -> AnyFloatArray:
@@ -49,12 +62,12 @@ def _sum_of_squares(proba: AnyFloatArray) -> AnyFloatArray:
     return squares
 
 
-def accuracy_rows(data: Forecasts) -> AnyFloatArray:
+def accuracy_rows(data: Sample) -> AnyFloatArray:
     """1 where the most probable class was observed, else 0."""
     return (data.top == data.y).astype(np.float64)
 
 
-def row_losses(data: Forecasts, loss: str, **options: Any) -> AnyFloatArray:
+def row_losses(data: Sample, loss: str, **options: Any) -> AnyFloatArray:
     """One loss per row, by the name of the loss."""
     if loss == "log_loss":
         return log_loss_rows(data, **options)
@@ -64,7 +77,7 @@ def row_losses(data: Forecasts, loss: str, **options: Any) -> AnyFloatArray:
 
 
 @scalar("log_loss", of_sums=True)
-def log_loss(data: Forecasts, *, floor: float = LOSS_FLOOR) -> Statistic:
+def log_loss(data: Sample, *, floor: float = LOSS_FLOOR) -> Statistic:
     """Mean negative log-probability of the observed class.
 
     Parameters
@@ -85,7 +98,7 @@ def log_loss(data: Forecasts, *, floor: float = LOSS_FLOOR) -> Statistic:
 
 
 @scalar("brier", upper=2.0, of_sums=True)
-def brier(data: Forecasts, *, scale_by_half: bool | Literal["auto"] = "auto") -> Statistic:
+def brier(data: Sample, *, scale_by_half: bool | Literal["auto"] = "auto") -> Statistic:
     """Brier score: mean squared distance between the probabilities and the outcome.
 
     Parameters
@@ -104,7 +117,7 @@ def brier(data: Forecasts, *, scale_by_half: bool | Literal["auto"] = "auto") ->
 
 
 @scalar("accuracy", upper=1.0, greater_is_better=True, of_sums=True)
-def accuracy(data: Forecasts) -> Statistic:
+def accuracy(data: Sample) -> Statistic:
     """Share of rows whose most probable class was observed; the first column wins ties.
 
     Examples
@@ -113,11 +126,11 @@ def accuracy(data: Forecasts) -> Statistic:
     >>> accuracy([0, 1, 1], [0.2, 0.6, 0.4])
     0.6666666666666666
     """
-    return summed_mean(accuracy_rows(data))
+    return summed_mean(accuracy_rows(data), Frequency)
 
 
 @scalar("confidence_gap", lower=-1.0, upper=1.0, of_sums=True)
-def confidence_gap(data: Forecasts) -> Statistic:
+def confidence_gap(data: Sample) -> Statistic:
     """Mean confidence minus accuracy: positive for over-confident predictions, negative for timid ones.
 
     Examples

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
 from calibrant.metrics.views import Kind, resolve_kind
+from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray
 
 
@@ -35,9 +35,9 @@ def dual_direction(difference: AnyFloatArray, norm: float) -> AnyFloatArray:
     return np.sign(difference) * (scaled / np.where(length > 0, length, 1.0)) ** (norm - 1)
 
 
-@scalar("lp_calibration_error", lower=-np.inf)
+@scalar("lp_calibration_error", lower=-np.inf, grouped=True)
 def lp_calibration_error(
-    data: Forecasts,
+    data: Sample,
     *,
     norm: float = 1.0,
     kind: Kind = "auto",

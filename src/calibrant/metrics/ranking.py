@@ -12,9 +12,10 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.metrics.inputs import Forecasts
+from calibrant.bins import sum_by
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.metrics.views import View, class_view, sort_view
+from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray
 
 Average = Literal["macro", "weighted"]
@@ -29,10 +30,10 @@ def _prepare_one(view: View) -> Statistic:
     start, stop = ordered.starts[run], np.append(ordered.starts, n_rows)[run + 1]
     rows = ordered.order[positive]
 
-    def area(weight: AnyFloatArray | None) -> float:
+    def area(counts: AnyFloatArray) -> float:
         below = np.zeros(n_rows + 1)
-        np.cumsum(np.ones(n_rows) if weight is None else weight[ordered.order], out=below[1:])
-        own = np.ones(len(rows)) if weight is None else weight[rows]
+        np.cumsum(counts[ordered.order], out=below[1:])
+        own = counts[rows]
         total = float(own.sum())
         pairs = total * (float(below[-1]) - total)
         if pairs <= 0:
@@ -42,8 +43,8 @@ def _prepare_one(view: View) -> Statistic:
     return area
 
 
-@scalar("auroc", upper=1.0, greater_is_better=True)
-def auroc(data: Forecasts, *, average: Average = "macro") -> Statistic:
+@scalar("auroc", upper=1.0, greater_is_better=True, by_class=True)
+def auroc(data: Sample, *, average: Average = "macro") -> Statistic:
     """Area under the ROC curve, one-vs-rest averaged over classes.
 
     Classes that do not occur have no curve and are left out of the average; with a single class observed the result
@@ -65,12 +66,12 @@ def auroc(data: Forecasts, *, average: Average = "macro") -> Statistic:
     columns = [1] if data.n_classes == 2 else range(data.n_classes)
     areas = [_prepare_one(class_view(data, column)) for column in columns]
 
-    def mean_area(weight: AnyFloatArray | None) -> float:
-        values = np.array([area(weight) for area in areas])
+    def mean_area(counts: AnyFloatArray) -> float:
+        values = np.array([area(counts) for area in areas])
         if average == "macro" or len(values) == 1:
             share = np.ones(len(values))
         else:
-            share = np.bincount(data.y, weights=weight, minlength=data.n_classes).astype(np.float64)
+            share = sum_by(data.y, counts, data.n_classes)
         # A class that never or always occurs has no curve.
         known = np.isfinite(values)
         return float(values[known] @ share[known] / share[known].sum()) if known.any() else float("nan")

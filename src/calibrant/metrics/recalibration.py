@@ -6,6 +6,7 @@ predictions as they were is fair. The decomposition of losses and the Lp errors 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,9 +14,8 @@ import numpy as np
 from sklearn.base import clone
 
 from calibrant.calibrators.registry import get_calibrator
-from calibrant.folds import stratified_folds
-from calibrant.metrics.inputs import Forecasts
-from calibrant.metrics.random import generator
+from calibrant.random_numbers import generator
+from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, AnyIntArray
 
 Split = tuple[AnyIntArray, AnyIntArray]
@@ -37,23 +37,23 @@ def resolve_calibrator(calibrator: Any) -> Any:
     return calibrator
 
 
-def splits(data: Forecasts, cv: Any, random_state: int | None) -> Iterator[Split]:
+def splits(data: Sample, cv: Any, random_state: int | None) -> Iterator[Split]:
     """Training and held-out rows from a number of folds, a scikit-learn splitter or an iterable of pairs."""
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         if not 2 <= cv <= data.n_rows:
             raise ValueError(f"cv must lie between 2 and the number of rows ({data.n_rows}), got {cv}")
-        fold = stratified_folds(data.y, int(cv), generator(random_state), data.proba, data.weight)
+        fold = data.folds(int(cv), generator(random_state))
         for number in range(int(cv)):
             yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
     elif hasattr(cv, "split"):
-        yield from cv.split(data.proba, data.y)
+        yield from cv.split(data.proba, data.y, data.groups)
     elif isinstance(cv, Iterable):
         yield from cv
     else:
         raise ValueError(f"cv must be a number of folds, a splitter or an iterable of splits, got {cv!r}")
 
 
-def recalibrate(data: Forecasts, calibrator: Any = None, cv: Any = 5, random_state: int | None = 0) -> Forecasts:
+def recalibrate(data: Sample, calibrator: Any = None, cv: Any = 5, random_state: int | None = 0) -> Sample:
     """The same rows with cross-validated recalibrated probabilities."""
     prototype = resolve_calibrator(calibrator)
     recalibrated = np.full(data.proba.shape, np.nan)
@@ -63,18 +63,20 @@ def recalibrate(data: Forecasts, calibrator: Any = None, cv: Any = 5, random_sta
     missed = np.isnan(recalibrated).any(axis=1)
     if missed.any():
         raise ValueError(f"cv never holds out row {int(np.argmax(missed))}: every row must be held out once")
-    return Forecasts(recalibrated, data.y, data.weight, data.classes)
+    return data.with_values(recalibrated, logs=False)
 
 
-def fit_clone(prototype: Any, data: Forecasts) -> Any:
+def fit_clone(prototype: Any, data: Sample) -> Any:
     """A copy of a calibrator, fitted to all rows."""
     calibrator = clone(prototype)
     # Labels are column numbers here; saying so lets a fold lack a class.
     if hasattr(calibrator, "get_params") and "classes" in calibrator.get_params(deep=False):
         calibrator.set_params(classes=np.arange(data.n_classes))
-    if data.weight is None:
-        return calibrator.fit(data.proba, data.y)
-    return calibrator.fit(data.proba, data.y, sample_weight=data.weight)
+    given = {"sample_weight": data.counts, "groups": data.groups}
+    # A calibrator of someone else's may not know of groups.
+    known = inspect.signature(calibrator.fit).parameters
+    given = {name: value for name, value in given.items() if value is not None and (name != "groups" or name in known)}
+    return calibrator.fit(data.proba, data.y, **given)
 
 
 def _aligned(calibrator: Any, proba: AnyFloatArray, n_classes: int) -> AnyFloatArray:

@@ -16,11 +16,11 @@ from scipy.special import ndtri
 
 from calibrant.bins import BinSums, Strategy, sum_by, uniform_edges, uniform_index
 from calibrant.metrics.binned import Binner, expected_error
-from calibrant.metrics.inputs import Forecasts, check_level
 from calibrant.metrics.scalars import table
 from calibrant.metrics.sums import Summed, no_spread
-from calibrant.metrics.tabular import ScoredCurve
+from calibrant.metrics.tabular import ScoredCurve, check_level
 from calibrant.metrics.views import Kind, View, class_view, shown_view
+from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray
 
 HISTOGRAM_BINS = 25
@@ -97,6 +97,25 @@ def wilson_interval(
     return np.clip(centre - half, 0, frequency), np.clip(centre + half, frequency, 1)
 
 
+#: With fewer groups than this in a bin, nothing is assumed of how much their rows depend on each other.
+FEWEST_GROUPS = 10
+
+
+def independent_trials(frequency: AnyFloatArray, count: AnyFloatArray, products: AnyFloatArray) -> AnyFloatArray:
+    """How many independent trials `count` observations of groups are worth.
+
+    That is `n = f (1 - f) / V` with the variance `V = Σ_g (H_g - f N_g)² / N²` of the frequency over groups, between
+    `N² / Σ N_g²` (rows of a group are all alike) and `N`. `products` are `Σ N_g²`, `Σ N_g H_g` and `Σ H_g²` over
+    groups; where there are none, over observations, and the number is `N`.
+    """
+    alike = count**2 / products[0]
+    variance = products[2] - 2 * frequency * products[1] + frequency**2 * products[0]
+    inflated = variance * alike / np.maximum(alike - 1, 1e-9)
+    found = frequency * (1 - frequency) * count**2 / np.maximum(inflated, 1e-300)
+    few = (alike < FEWEST_GROUPS) | (frequency <= 0) | (frequency >= 1)
+    return np.where(few, alike, np.clip(found, alike, count))
+
+
 @dataclass(frozen=True)
 class TableOptions:
     """What a table shows besides its sums."""
@@ -107,7 +126,9 @@ class TableOptions:
     kind: str
     label: Any
 
-    def table(self, sums: BinSums, edges: AnyFloatArray, histogram: AnyFloatArray) -> ReliabilityTable:
+    def table(
+        self, sums: BinSums, products: AnyFloatArray, edges: AnyFloatArray, histogram: AnyFloatArray
+    ) -> ReliabilityTable:
         """The occupied bins; equal-mass bins all are."""
         full = sums.weight > 0
         lower, upper = edges[:-1], edges[1:]
@@ -115,7 +136,7 @@ class TableOptions:
             lower, upper = lower[full], upper[full]
         count = sums.weight[full]
         frequency = np.clip(sums.hit[full] / count, 0, 1)
-        low, high = wilson_interval(frequency, count, self.level)
+        low, high = wilson_interval(frequency, independent_trials(frequency, count, products[:, full]), self.level)
         return ReliabilityTable(
             lower=lower,
             upper=upper,
@@ -131,9 +152,10 @@ class TableOptions:
         )
 
     def value(self, sums: FloatArray) -> ReliabilityTable:
-        """The table from sums over equal-width bins (weights, scores, hits), followed by the histogram."""
-        bins, histogram = np.split(sums, [3 * self.n_bins])
-        return self.table(BinSums(*bins.reshape(3, -1)), uniform_edges(self.n_bins), histogram)
+        """The table from sums over equal-width bins (counts, scores, hits, products), followed by the histogram."""
+        bins, histogram = np.split(sums, [6 * self.n_bins])
+        bins = bins.reshape(6, -1)
+        return self.table(BinSums(*bins[:3]), bins[3:], uniform_edges(self.n_bins), histogram)
 
 
 @dataclass(frozen=True)
@@ -146,41 +168,44 @@ class TablesByLabel:
         return {options.label: options.value(part) for options, part in zip(self.tables, sums)}
 
 
-def _prepare_table(view: View, options: TableOptions) -> Callable[[AnyFloatArray | None], ReliabilityTable]:
+def _prepare_table(data: Sample, view: View, options: TableOptions) -> Callable[[AnyFloatArray], ReliabilityTable]:
     binner = Binner(view, options.n_bins, options.strategy)
+
+    def products(counts: AnyFloatArray) -> FloatArray:
+        index, counted, one = binner.index(counts), data.with_counts(counts), np.ones(len(counts))
+        pairs = ((one, one), (one, view.hit), (view.hit, view.hit))
+        return np.stack([counted.group_products(index, left, right, binner.n_bins) for left, right in pairs])
+
     if options.strategy != "uniform":
-        return lambda weight: options.table(
-            binner.sums(weight), binner.edges(weight), score_histogram(view.score, weight)
+        return lambda counts: options.table(
+            binner.sums(counts), products(counts), binner.edges(counts), score_histogram(view.score, counts)
         )
 
-    def sums(weight: AnyFloatArray | None) -> FloatArray:
-        return np.concatenate([*binner.sums(weight), score_histogram(view.score, weight)])
+    def sums(counts: AnyFloatArray) -> FloatArray:
+        return np.concatenate([*binner.sums(counts), *products(counts), score_histogram(view.score, counts)])
 
     return Summed(options, sums, no_spread)
 
 
-def score_histogram(score: AnyFloatArray, weight: AnyFloatArray | None) -> FloatArray:
+def score_histogram(score: AnyFloatArray, counts: AnyFloatArray) -> FloatArray:
     """Weight of the scores in `HISTOGRAM_BINS` bins of equal width."""
-    index = uniform_index(score, HISTOGRAM_BINS)
-    return sum_by(index, np.ones(len(score)) if weight is None else weight, HISTOGRAM_BINS)
+    return sum_by(uniform_index(score, HISTOGRAM_BINS), counts, HISTOGRAM_BINS)
 
 
 @table
 def reliability_table(
-    data: Forecasts,
+    data: Sample,
     *,
     kind: Kind = "auto",
     label: Any = None,
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     level: float = 0.95,
-) -> Callable[[AnyFloatArray | None], ReliabilityTable]:
+) -> Callable[[AnyFloatArray], ReliabilityTable]:
     """Score and observed frequency in bins of the score.
 
     Parameters
     ----------
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; the intervals read them as counts.
     kind : {"auto", "binary", "top-label"}, default="auto"
         Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
         top-label for more. For every class at once see `classwise_reliability_tables`.
@@ -195,23 +220,21 @@ def reliability_table(
     ([0.15, 0.8], [0.0, 1.0])
     """
     shown = shown_view(data, kind, label)
-    return _prepare_table(shown.view, TableOptions(n_bins, strategy, level, shown.kind, shown.label))
+    return _prepare_table(data, shown.view, TableOptions(n_bins, strategy, level, shown.kind, shown.label))
 
 
 @table
 def classwise_reliability_tables(
-    data: Forecasts,
+    data: Sample,
     *,
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     level: float = 0.95,
-) -> Callable[[AnyFloatArray | None], dict[Any, ReliabilityTable]]:
+) -> Callable[[AnyFloatArray], dict[Any, ReliabilityTable]]:
     """Reliability table of every class against the rest, by label.
 
     Parameters
     ----------
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights; the intervals read them as counts.
 
     Examples
     --------
@@ -220,16 +243,16 @@ def classwise_reliability_tables(
     >>> list(tables), len(tables["a"])
     (['a', 'b', 'c'], 3)
     """
-    labels = data.classes.tolist()
+    labels = data.names
     options = tuple(TableOptions(n_bins, strategy, level, "class-wise", label) for label in labels)
 
-    def prepared(column: int) -> Callable[[AnyFloatArray | None], ReliabilityTable]:
-        return _prepare_table(class_view(data, column), options[column])
+    def prepared(column: int) -> Callable[[AnyFloatArray], ReliabilityTable]:
+        return _prepare_table(data, class_view(data, column), options[column])
 
     if strategy != "uniform":
-        return lambda weight: {label: prepared(column)(weight) for column, label in enumerate(labels)}
+        return lambda counts: {label: prepared(column)(counts) for column, label in enumerate(labels)}
 
-    def sums(weight: AnyFloatArray | None) -> FloatArray:
-        return np.stack([cast(Summed, prepared(column)).sums(weight) for column in range(len(labels))])
+    def sums(counts: AnyFloatArray) -> FloatArray:
+        return np.stack([cast(Summed, prepared(column)).sums(counts) for column in range(len(labels))])
 
     return Summed(TablesByLabel(options), sums, no_spread)

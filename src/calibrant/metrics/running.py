@@ -2,9 +2,13 @@
 
 A metric that is a function of sums over rows (see `calibrant.metrics.sums`) is taken in part by part: sums of parts are
 added, and the value is computed from them as it is from one table. Intervals come from sums as well. Means have their
-standard error. Calibration errors move with `Σ w (hit - score)` over cells of the score: resampling rows with
-replacement moves such a sum like a normal variable of variance `Σ w² (hit - score)²` once cells are full, so replicates
-of the errors are drawn from the sums.
+standard error and Student's t, shares Wilson's interval. Calibration errors move with `Σ c (hit - score)` over cells of
+the score: resampling rows with replacement moves such a sum like a normal variable of variance `Σ c (hit - score)²`
+once cells are full, so replicates of the errors are drawn from the sums. With groups the replicates are drawn part by
+part (see `cell_spread`).
+
+Few rows may lack the outcomes that matter most, which sums cannot tell: the rows of a mean are kept while they are few,
+and their interval is that of `evaluate`.
 """
 
 from __future__ import annotations
@@ -15,68 +19,87 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from calibrant.inputs.dense import labelled_rows
+from calibrant.inputs.samples import check_sample
 from calibrant.inputs.words import METRIC
-from calibrant.metrics.inputs import Forecasts, check_predictions
-from calibrant.metrics.intervals import DEFAULT_METRICS, Estimate, interval
-from calibrant.metrics.random import generator
+from calibrant.metrics.intervals import DEFAULT_METRICS, Estimate, estimates, interval, too_few
+from calibrant.metrics.reliability import independent_trials, wilson_interval
 from calibrant.metrics.scalars import SCALARS, TABLES, find_scalar
-from calibrant.metrics.sums import Distance, Form, Mean, Summed
+from calibrant.metrics.sums import Distance, Form, Frequency, Mean, Summed, moved_values
+from calibrant.random_numbers import generator
+from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import FloatArray
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-REPLICATES = 200
+
+#: Numbers (rows × classes) that are kept, so that intervals of few rows are those of `evaluate`.
+KEPT_ENTRIES = 40_000
+RESAMPLES = 1000
 
 
 class Sums:
     """Sums of a metric over the rows taken in so far, and the form that makes them its value."""
 
     def __init__(self) -> None:
-        self._form: Form | None = None
-        self._sums: FloatArray = np.zeros(0)
-        self._spread: FloatArray = np.zeros(0)
+        self.form: Form | None = None
+        #: Sums of the value; what they vary by; and replicates of how far groups move them.
+        self._sums: dict[str, FloatArray] = {}
 
-    def add(self, statistic: Summed, weight: Any) -> None:
+    def add(self, statistic: Summed, data: Sample) -> None:
         """Take in the rows of a prepared statistic."""
-        self._add(statistic.form, statistic.sums(weight), statistic.spread(weight))
+        self._add(statistic.form, {"value": statistic.sums(data.each), **statistic.named_spread(data)})
 
     def merge(self, other: Sums) -> None:
         """Take in what another has taken in."""
-        if other._form is not None:
-            self._add(other._form, other._sums, other._spread)
+        if other.form is not None:
+            self._add(other.form, other._sums)
 
-    def _add(self, form: Form, sums: FloatArray, spread: FloatArray) -> None:
-        if self._form is None:
-            self._form, self._sums, self._spread = form, sums.copy(), spread.copy()
-        else:
-            self._sums += sums
-            self._spread += spread
+    def _add(self, form: Form, sums: Mapping[str, FloatArray]) -> None:
+        self.form = form
+        for name, part in sums.items():
+            self._sums[name] = self._sums[name] + part if name in self._sums else part
 
     def value(self) -> Any:
         """The metric of all rows."""
-        if self._form is None:
+        if self.form is None:
             raise ValueError("no row was taken in: call update first")
-        return self._form.value(self._sums)
+        return self.form.value(self._sums["value"])
 
-    def estimate(self, level: float) -> Estimate:
-        """The metric of all rows with its interval."""
-        value = self.value()
-        if isinstance(self._form, Mean):
-            half = float(ndtri((1 + level) / 2)) * self._form.deviation(self._sums, self._spread)
-            return Estimate(value, value - half, value + half, level)
+    def estimate(self, level: float, lower: float = -np.inf, upper: float = np.inf) -> Estimate:
+        """The metric of all rows with its interval, inside the range of possible values."""
+        value, sums = self.value(), self._sums["value"]
+        if isinstance(self.form, Mean):
+            spread = self._sums["variance"]
+            units = float(sums[0] ** 2 / spread[0])
+            if too_few(units):
+                return Estimate(value, float("nan"), float("nan"), level)
+            if isinstance(self.form, Frequency):
+                trials = independent_trials(sums[1:] / sums[0], sums[:1], spread[:, None])
+                low, high = (float(end[0]) for end in wilson_interval(sums[1:] / sums[0], trials, level))
+            else:
+                freedom = units - 1
+                half = float(stdtrit(freedom, (1 + level) / 2)) * self.form.deviation(sums, spread)
+                half *= float(np.sqrt(units / freedom))
+                low, high = value - half, value + half
+            return Estimate(value, max(low, lower), min(high, upper), level)
         if not isinstance(value, float):
             raise ValueError("a table holds its own intervals: give level= as an option of the metric, not of result")
-        form, rng, deviation = cast(Distance, self._form), generator(0), np.sqrt(self._spread)
-        moved = [
-            form.value(form.moved(self._sums, rng.standard_normal(deviation.shape) * deviation))
-            for _ in range(REPLICATES)
-        ]
-        return interval(value, np.array(moved), level=level, method="corrected", lower=0.0, upper=1.0)
+        moved = moved_values(cast(Distance, self.form), sums, self._sums, generator(0))
+        return interval(value, moved, level=level, method="corrected", lower=0.0, upper=1.0)
+
+
+def dense_groups(y_prob: Any, y_true: Any, groups: Any, blocks: int | None, axis: int | None, ignored: Any) -> Any:
+    """Groups of dense outputs as one per row, in the order of `labelled_rows`."""
+    if blocks is not None:
+        raise ValueError("blocks are consecutive rows; for dense outputs give groups in the shape of the labels")
+    if groups is not None and np.shape(groups) != np.shape(y_true):
+        raise ValueError(f"groups has shape {np.shape(groups)}, expected that of the labels, {np.shape(y_true)}")
+    return labelled_rows(y_prob, y_true, groups, axis, ignored, METRIC, may_be_empty=True)[2]
 
 
 class TakesRows(ABC):
@@ -84,6 +107,8 @@ class TakesRows(ABC):
 
     #: The label of every column, once it is known.
     classes: Any
+    #: The groups of the last part.
+    _last_groups: frozenset[str] = frozenset()
 
     @limited
     def update(
@@ -92,22 +117,37 @@ class TakesRows(ABC):
         y_prob: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
+        groups: Any = None,
+        blocks: int | None = None,
         axis: int | None = None,
         ignore_index: Any = None,
     ) -> Self:
-        """Validate more rows and take them in; the arguments are those of `evaluate`."""
+        """Validate more rows and take them in; the arguments are those of `evaluate`.
+
+        All rows of a group must come in one part, else they would count as several independent groups. A group that
+        is met again in the next part is an error.
+        """
+        if groups is not None:
+            here = frozenset(np.unique(np.asarray(groups).astype(str)).tolist())
+            again = here & self._last_groups
+            if again:
+                raise ValueError(
+                    f"group {min(again)!r} is in two parts: all rows of a group must be taken in by one update"
+                )
+            self._last_groups = here
         if axis is not None or ignore_index is not None:
+            groups = dense_groups(y_prob, y_true, groups, blocks, axis, ignore_index)
             y_prob, y_true, sample_weight = labelled_rows(
                 y_prob, y_true, sample_weight, axis, ignore_index, METRIC, may_be_empty=True
             )
         if len(cast(Any, y_true)):
-            data = check_predictions(y_true, y_prob, sample_weight, self.classes)
+            data = check_sample(y_true, y_prob, sample_weight, self.classes, groups=groups, blocks=blocks)
             self.classes = data.classes
             self.add(data)
         return self
 
     @abstractmethod
-    def add(self, data: Forecasts) -> Self:
+    def add(self, data: Sample) -> Self:
         """Take in more rows that have been validated."""
 
     @abstractmethod
@@ -161,18 +201,28 @@ class Running(TakesRows):
         self.options = options
         self.rows = 0
         self._sums = Sums()
+        self._kept: list[Sample] = []
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
         return f"Running({self.metric!r}{options}) of {self.rows} rows"
 
     @limited
-    def add(self, data: Forecasts) -> Running:
+    def add(self, data: Sample) -> Running:
         """Take in more rows that have been validated."""
         if data.n_rows:
-            self._sums.add(_prepare(self.metric, data, self.options), data.weight)
+            self._sums.add(_prepare(self.metric, data, self.options), data)
             self.rows += data.n_rows
+            self._keep([data])
         return self
+
+    def _keep(self, parts: list[Sample]) -> None:
+        """Keep few rows of a mean: their interval has to allow for what they lack."""
+        entry, entries = SCALARS.get(self.metric), sum(part.values.size for part in (*self._kept, *parts))
+        # Wilson's interval allows for what was not seen.
+        lacking = entry is not None and entry.may_miss and not isinstance(self._sums.form, Frequency)
+        small = lacking and entries <= KEPT_ENTRIES
+        self._kept = [*self._kept, *parts] if small else []
 
     def merge(self, other: Running) -> Running:
         """Take in what another has taken in."""
@@ -180,13 +230,21 @@ class Running(TakesRows):
             raise ValueError(f"{self} and {other} measure different things and cannot be merged")
         self.classes = _same_classes(self.classes, other.classes)
         self._sums.merge(other._sums)
+        both = sum(part.n_rows for part in (*self._kept, *other._kept)) == self.rows + other.rows
         self.rows += other.rows
+        self._kept = self._kept if both else []
+        self._keep(other._kept if both else [])
         return self
 
     @limited
     def result(self, level: float | None = None) -> Any:
         """The metric of all rows: a number or a table, or an `Estimate` with an interval at this level."""
-        return self._sums.value() if level is None else self._sums.estimate(level)
+        if level is None:
+            return self._sums.value()
+        entry = SCALARS.get(self.metric)
+        if entry is not None and self._kept and sum(part.n_rows for part in self._kept) == self.rows:
+            return estimates([(entry, self.options)], Sample.joined(self._kept), level, RESAMPLES, 0)[0]
+        return self._sums.estimate(level, *(() if entry is None else (entry.lower, entry.upper)))
 
 
 class RunningMetrics(TakesRows):
@@ -229,7 +287,7 @@ class RunningMetrics(TakesRows):
         return max((running.rows for running in self._metrics.values()), default=0)
 
     @limited
-    def add(self, data: Forecasts) -> RunningMetrics:
+    def add(self, data: Sample) -> RunningMetrics:
         """Take in more rows that have been validated."""
         for running in self._metrics.values():
             running.add(data)
@@ -265,7 +323,7 @@ def _name(metric: str | Callable[..., Any]) -> str:
     return entry.name
 
 
-def _prepare(metric: str, data: Forecasts, options: Mapping[str, Any]) -> Summed:
+def _prepare(metric: str, data: Sample, options: Mapping[str, Any]) -> Summed:
     prepare = TABLES[metric] if metric in TABLES else SCALARS[metric].prepare
     statistic = prepare(data, **options)
     if not isinstance(statistic, Summed):

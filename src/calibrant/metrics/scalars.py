@@ -1,7 +1,8 @@
-"""The scalar metrics of the package by name, and how each is prepared for many sets of weights.
+"""The scalar metrics of the package by name, and how each is prepared for many sets of counts.
 
-Preparing a metric does the work that does not depend on the weights (sorting, gathering, assigning to bins) and
-returns a function of the weights. A bootstrap replicate is then one cheap call with the counts of a resample.
+Preparing a metric does the work that does not depend on the counts (sorting, gathering, assigning to bins) and
+returns a function of the counts, one for each row. A bootstrap replicate is then one cheap call with the counts of a
+resample.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.docs import describe_parameters
-from calibrant.metrics.inputs import check_predictions
+from calibrant.inputs.samples import check_sample
 from calibrant.metrics.sums import summed_mean
+from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray
 
-Statistic = Callable[["AnyFloatArray | None"], float]
+Statistic = Callable[[AnyFloatArray], float]
 Result = TypeVar("Result")
 Returned = TypeVar("Returned", covariant=True)
 
@@ -35,6 +37,8 @@ class Metric(Protocol[Returned]):
         y_prob: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        blocks: int | None = None,
         classes: Sequence[Any] | None = None,
         **options: Any,
     ) -> Returned: ...
@@ -46,7 +50,7 @@ class Scalar:
 
     `plug_in_bias` marks metrics whose sample value lies above the population's on average (calibration errors are
     distances), which their intervals must correct for; `of_sums` those that are functions of sums over rows, at least
-    with their default options.
+    with their default options; `by_class` those that are means over classes.
     """
 
     name: str
@@ -57,30 +61,55 @@ class Scalar:
     plug_in_bias: bool
     greater_is_better: bool
     of_sums: bool
+    by_class: bool
     description: str
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether outcomes that a small sample lacks could change the value much: losses, shares and AUROC."""
+        return (self.of_sums or self.by_class) and not self.plug_in_bias
+
+    def units(self, data: Sample) -> float:
+        """How many independent observations the value rests on.
+
+        For a mean over classes with `m_j` each it is `(Σ 1/m_j)² / Σ 1/m_j³` (Satterthwaite, variances being about
+        `1/m_j`): few observations of one class count for little if other classes have many.
+        """
+        if not self.by_class:
+            return data.units
+        seen = data.class_counts[data.class_counts > 0] * data.units / data.total
+        return float(np.sum(1 / seen) ** 2 / np.sum(1 / seen**3))
 
 
 SCALARS: dict[str, Scalar] = {}
 #: Metrics whose result is a table, by name: what prepares them, as for scalars.
-TABLES: dict[str, Callable[..., Callable[[AnyFloatArray | None], Any]]] = {}
+TABLES: dict[str, Callable[..., Callable[[AnyFloatArray], Any]]] = {}
 
 
-def public(prepare: Callable[..., Callable[[AnyFloatArray | None], Result]]) -> Metric[Result]:
-    """A function of labels and probabilities from one that prepares validated predictions."""
+def public(prepare: Callable[..., Callable[[AnyFloatArray], Result]], *, grouped: bool = True) -> Metric[Result]:
+    """A function of labels and probabilities from one that prepares validated predictions.
+
+    It has the parameters `groups` and `blocks` if the result depends on them: by its intervals or by folds.
+    """
 
     def metric(
         y_true: ArrayLike,
         y_prob: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        blocks: int | None = None,
         classes: Sequence[Any] | None = None,
         **options: Any,
     ) -> Result:
-        data = check_predictions(y_true, y_prob, sample_weight, classes)
-        return prepare(data, **options)(data.weight)
+        if not grouped and not (groups is None and blocks is None):
+            raise TypeError(f"{prepare.__name__} has one value whatever the groups are; its interval depends on them")
+        data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
+        return prepare(data, **options)(data.each)
 
     shared = signature(metric)
     y_true, y_prob, *common = list(shared.parameters.values())[:-1]
+    common = [one for one in common if grouped or one.name not in ("groups", "blocks")]
     options = list(signature(prepare).parameters.values())[1:]
     function: Any = update_wrapper(metric, prepare)
     function.__signature__ = shared.replace(parameters=[y_true, y_prob, *options, *common])
@@ -95,21 +124,23 @@ def scalar(
     plug_in_bias: bool = False,
     greater_is_better: bool = False,
     of_sums: bool = False,
+    by_class: bool = False,
+    grouped: bool = False,
 ) -> Callable[[Callable[..., Statistic]], Metric[float]]:
     """Turn `prepare(predictions, **options)` into a public metric of labels and probabilities, registered as `name`."""
 
     def register(prepare: Callable[..., Statistic]) -> Metric[float]:
-        function = public(prepare)
+        function = public(prepare, grouped=grouped)
         description = (prepare.__doc__ or "").strip().splitlines()[0]
         SCALARS[name] = Scalar(
-            name, function, prepare, lower, upper, plug_in_bias, greater_is_better, of_sums, description
+            name, function, prepare, lower, upper, plug_in_bias, greater_is_better, of_sums, by_class, description
         )
         return function
 
     return register
 
 
-def table(prepare: Callable[..., Callable[[AnyFloatArray | None], Result]]) -> Metric[Result]:
+def table(prepare: Callable[..., Callable[[AnyFloatArray], Result]]) -> Metric[Result]:
     """Turn `prepare(predictions, **options)` into a public function that returns a table, registered by its name."""
     TABLES[prepare.__name__] = prepare
     return public(prepare)
@@ -125,5 +156,5 @@ def find_scalar(metric: str | Callable[..., float]) -> Scalar | None:
 
 
 def mean_statistic(rows: AnyFloatArray) -> Statistic:
-    """Weighted mean of one number per row that depends on other rows, too: its sums cannot be taken in part by part."""
+    """Mean of one number per row that depends on other rows, too: its sums cannot be taken in part by part."""
     return summed_mean(rows).__call__

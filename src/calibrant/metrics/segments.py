@@ -2,7 +2,8 @@
 
 In segment g with n_g rows, class j is off by ``d_gj``, the mean of ``1[y = j] - p_j``. If labels follow predictions,
 ``d_gj²`` is still ``v_gj = Σ p_j (1 - p_j) / n_g²`` in the mean. The multicalibration error
-``√ Σ_g n_g / n Σ_j (d_gj² - v_gj)`` leaves that noise out: small segments do not look bad because they are small.
+``√ Σ_g n_g / n Σ_j (d_gj² - v_gj)`` leaves that noise out: small segments do not look bad because they are small. Where
+rows depend on each other inside groups, ``v_gj`` is multiplied by the design effect of its count.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erfc
 
 from calibrant.docs import describe_parameters
 from calibrant.inputs.predictions import as_matrix, to_numpy
-from calibrant.metrics.inputs import check_predictions
+from calibrant.inputs.samples import check_sample
+from calibrant.metrics.counts import design_effects
+from calibrant.metrics.frequencies import class_frequencies
 from calibrant.metrics.tabular import Tabular
 from calibrant.threads import limited
 from calibrant.typing import FloatArray
@@ -34,12 +36,13 @@ class SegmentCalibration(Tabular):
     classes : tuple
         Labels, in the order of the columns.
     rows : ndarray of shape (m,)
-        Rows of each segment, counting weights.
+        Observations of each segment.
     predicted, observed : ndarray of shape (m, k)
         Mean probability and frequency of each class in each segment.
     p_value : ndarray of shape (m,)
-        Probability of a difference as large as the largest of a segment's classes if the predictions were calibrated
-        (normal approximation, Bonferroni's correction for the classes).
+        Probability of a difference as large as the surest of a segment's classes if the predictions were calibrated
+        and rows (or groups, if given) are independent: the exact test of `calibration_in_the_large`, with Bonferroni's
+        correction for the classes (not for the segments). Conservative where few cases are expected.
     error : float
         Multicalibration error: root mean square of the differences, less what chance alone makes of it; 0 if that is
         more.
@@ -90,9 +93,13 @@ def segment_calibration(
     segments: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    blocks: int | None = None,
     classes: Sequence[Any] | None = None,
 ) -> SegmentCalibration:
     """Calibration in the large of every segment, the worst of them, and the multicalibration error.
+
+    P-values hold if rows are independent, or groups if `groups` or `blocks` are given.
 
     Parameters
     ----------
@@ -110,33 +117,26 @@ def segment_calibration(
     >>> found.worst, round(found.error, 2)
     ('west', 0.1)
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     values = to_numpy(segments, "segments")
     n = len(as_matrix(y_prob)[0])
     if values.shape != (n,):
         raise ValueError(f"segments has shape {values.shape}, expected ({n},): one segment per row.")
     values = values if data.rows is None else values[data.rows]
     names, place = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)
-    p, k, m = np.asarray(data.proba, dtype=np.float64), data.n_classes, len(names)
-    counts = np.ones(data.n_rows) if data.weight is None else data.weight
-
-    def sums(columns: FloatArray) -> FloatArray:
-        return np.column_stack([np.bincount(place, counts * column, minlength=m) for column in columns.T])
-
-    rows = np.bincount(place, counts, minlength=m).astype(np.float64)
-    predicted, observed = sums(p) / rows[:, None], sums(np.eye(k)[data.y]) / rows[:, None]
-    variance = sums(p * (1.0 - p)) / rows[:, None] ** 2
-    difference = observed - predicted
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(np.abs(difference) <= 1e-9, 0.0, np.abs(difference) / np.sqrt(variance)).max(axis=1)
-    square = float(rows @ (difference**2 - variance).sum(axis=1)) / float(counts.sum())
-    order = np.argsort(-rows, kind="stable")
+    ends = np.cumsum(np.bincount(place))[:-1]
+    parts = [data.take(rows) for rows in np.split(np.argsort(place, kind="stable"), ends)]
+    largest_first = np.argsort([-part.total for part in parts], kind="stable")
+    parts, names = [parts[place] for place in largest_first], names[largest_first]
+    tables = [class_frequencies(part) for part in parts]
+    rows, k = np.array([part.total for part in parts]), data.n_classes
+    predicted, observed = (
+        np.stack([getattr(table, name) for table in tables]) / rows[:, None] for name in ("expected", "observed")
+    )
+    variance = np.stack([design_effects(part) * (part.each @ (part.proba * (1.0 - part.proba))) for part in parts])
+    square = float(rows @ ((observed - predicted) ** 2 - variance / rows[:, None] ** 2).sum(axis=1)) / data.total
+    p_value = np.array([table.p_value.min() for table in tables]) * (1 if k == 2 else k)
+    error = float(np.sqrt(max(square, 0.0)))
     return SegmentCalibration(
-        tuple(names[order].tolist()),
-        tuple(data.classes.tolist()),
-        rows[order],
-        predicted[order],
-        observed[order],
-        np.minimum(1.0, (1 if k == 2 else k) * erfc(z / np.sqrt(2.0)))[order],
-        float(np.sqrt(max(square, 0.0))),
+        tuple(names.tolist()), tuple(data.names), rows, predicted, observed, np.minimum(1.0, p_value), error
     )

@@ -2,42 +2,60 @@
 
 Recalibrations of `x = log p` are compared by their log loss: none; `softmax(x + a)`, which corrects how often each
 class is predicted; `softmax(b x)`, for predictions that are too extreme (`b < 1`) or too timid (`b > 1`); and both.
-With `q` parameters fitted to `n` rows, the drop of log loss on new rows is that on these rows less `q / n`, and `2 n`
-times the latter follows `χ²` with `q` degrees of freedom if the parameters are not needed. The best of the four is what
-means and slope account for; what a flexible calibrator gains beyond it, on rows it was not fitted to, is the rest.
+With `q` parameters fitted to `n` observations, the drop of log loss on new rows is that on these rows less `q / n`. The
+best of the four is what means and slope account for; what a flexible calibrator gains beyond it, on rows it was not
+fitted to, is the rest.
+
+P-values of means and slope are those of score tests (`calibrant.metrics.null`), which need no fit but that of the
+hypothesis: of the predictions as they are for the means, of fitted means for the slope. There the score `g_b` of the
+slope is taken less what the fitted means explain of it, `g_b - V_ba V_aa⁺ g_a`, and labels are drawn from the fitted
+means. The slope's interval holds the slopes that this test, with its asymptotic distribution, does not reject.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
-from scipy.special import chdtrc, ndtr, ndtri
+from scipy.optimize import brentq
+from scipy.special import chdtrc, ndtri, stdtr, stdtrit
 
 from calibrant.docs import describe_parameters
+from calibrant.inputs.samples import check_sample
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
-from calibrant.metrics.inputs import Forecasts, check_predictions
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import log_loss_rows
+from calibrant.metrics.null import ScoreResiduals, null_p_value
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, scalar
+from calibrant.random_numbers import generator
+from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
+from calibrant.softmax.solvers.damped_newton import Minimum, damped_newton
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray
+from calibrant.typing import AnyFloatArray, FloatArray
 
 #: Penalty, in nats in total, of the squared coefficients: too small to be seen unless they would be infinite.
 RIDGE = 1e-3
+#: What a last step of Newton's method gains at most.
+_TOL = 1e-13
+#: Labels are drawn so often while observations times draws are few enough, else tails are those of χ².
+_DRAWS, _MOST_DRAWN = 399, 8_000_000
+#: Slopes beyond so many standard errors are not looked at for the end of an interval.
+_FARTHEST = 60.0
+#: A variance of scores below which there is none.
+_NOTHING = 1e-9
 
 
 class Part(NamedTuple):
-    """Log loss on new rows that a kind of recalibration would save, and the p-value of there being none to save."""
+    """Log loss on new rows that a kind of recalibration would save, and the test of there being none to save."""
 
     gain: float
     p_value: float
+    statistic: float
 
 
 @dataclass(frozen=True)
@@ -47,8 +65,9 @@ class Miscalibration:
     Attributes
     ----------
     means, slope, rest : Part
-        What each kind of recalibration saves after the ones before it, with `gain` and `p_value`; means and slope
-        save nothing where they would cost more than they bring. They add up to the calibration part of log loss.
+        What each kind of recalibration saves after the ones before it, with `gain`, `p_value` and `statistic`; means
+        and slope save nothing where they would cost more than they bring. They add up to the calibration part of log
+        loss. P-values hold if rows, or groups where they are given, are independent.
     fitted_slope : Estimate
         `b`: 1 for calibrated predictions, less if they are too extreme, more if they are too timid.
     intercepts : ndarray of shape (k,)
@@ -89,79 +108,116 @@ class Miscalibration:
 class LinearRecalibration:
     """Mean log loss of `softmax(b x + a)` with its derivatives; parameters are `(a_1, ..., a_k, b)`."""
 
-    def __init__(self, data: Forecasts) -> None:
+    def __init__(self, data: Sample) -> None:
         # The floor of the log loss: what is saved is then measured on one scale.
         self.x = np.log(np.maximum(np.asarray(data.proba, dtype=np.float64), LOSS_FLOOR))
-        self.y = data.y
-        self.n_classes = data.n_classes
-        self.weigh(data.weight)
+        self.data, self.y, self.n_classes = data, data.y, data.n_classes
+        self.identity = np.append(np.zeros(self.n_classes), 1.0)
+        self.weigh(data.each)
 
-    def weigh(self, weight: AnyFloatArray | None) -> None:
-        """Set the weights of the rows."""
-        weight = np.ones(len(self.y)) if weight is None else weight
-        self.total = float(weight.sum())
-        self.share = weight / self.total
+    def weigh(self, each: AnyFloatArray) -> None:
+        """Set the counts of the rows."""
+        self.total = float(each.sum())
+        self.share = each / self.total
         own = self.x[np.arange(len(self.y)), self.y]
         counts = np.bincount(self.y, weights=self.share, minlength=self.n_classes)
         self.target = np.append(counts, self.share @ own)
-        self._at: tuple[bytes, float, AnyFloatArray] | None = None
 
-    def evaluate(self, theta: AnyFloatArray) -> tuple[float, AnyFloatArray]:
+    def evaluate(self, theta: AnyFloatArray) -> tuple[float, FloatArray]:
         """Mean log loss and the probabilities."""
-        key = theta.tobytes()
-        if self._at is None or self._at[0] != key:
-            z = theta[-1] * self.x + theta[:-1]
-            top = z.max(axis=1)
-            z -= top[:, None]
-            np.exp(z, out=z)
-            sums = z.sum(axis=1)
-            z /= sums[:, None]
-            self._at = key, float(self.share @ (top + np.log(sums)) - self.target @ theta), z
-        return self._at[1], self._at[2]
+        z = theta[-1] * self.x + theta[:-1]
+        top = z.max(axis=1)
+        z -= top[:, None]
+        np.exp(z, out=z)
+        sums = z.sum(axis=1)
+        z /= sums[:, None]
+        return float(self.share @ (top + np.log(sums)) - self.target @ theta), z
 
-    def fit(self, free_slope: bool, start: AnyFloatArray | None = None, *, free_means: bool = True) -> AnyFloatArray:
-        """Parameters with the smallest loss, penalised just enough to be finite."""
-        identity = np.append(np.zeros(self.n_classes), 1.0)
-        moves = np.append(np.full(self.n_classes, float(free_means)), float(free_slope))
+    def fit(self, *, means: bool = True, slope: bool = True, start: FloatArray | None = None) -> FloatArray:
+        """Parameters with the smallest loss, penalised just enough to be finite; those not fitted stay as they are."""
+        begin = self.identity if start is None else start
+        free = np.flatnonzero(np.append(np.full(self.n_classes, means), slope))
         ridge = RIDGE / self.total
 
-        def objective(theta: AnyFloatArray) -> tuple[float, AnyFloatArray]:
+        def derivatives(moved: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+            theta = begin.copy()
+            theta[free] = moved
             loss, p = self.evaluate(theta)
-            mass = self.share @ p
-            spread = float(self.share @ np.einsum("ij,ij->i", p, self.x))
-            gradient = np.append(mass, spread) - self.target + ridge * (theta - identity)
-            return loss + 0.5 * ridge * float(np.sum((theta - identity) ** 2)), moves * gradient
+            off = theta - self.identity
+            hessian, gradient = self._curvature(p)
+            gradient += ridge * off - self.target
+            hessian.flat[:: len(theta) + 1] += ridge
+            return loss + 0.5 * ridge * float(off @ off), gradient[free], hessian[np.ix_(free, free)]
 
-        def curvature(theta: AnyFloatArray, direction: AnyFloatArray) -> AnyFloatArray:
-            return moves * self.curvature(theta, moves * direction) + ridge * direction
+        def enough(at: Minimum) -> bool:
+            return at.decrement <= _TOL
 
-        found = minimize(
-            objective,
-            identity if start is None else start,
-            jac=True,
-            hessp=curvature,
-            method="trust-ncg",
-            options={"gtol": 1e-9, "maxiter": 200},
-        )
-        return np.asarray(found.x, dtype=np.float64)
+        found = begin.copy()
+        found[free] = damped_newton(derivatives, begin[free], enough=enough, max_iter=100).theta
+        return found
 
-    def curvature(self, theta: AnyFloatArray, direction: AnyFloatArray) -> AnyFloatArray:
-        """The Hessian of the loss times a direction."""
-        p = self.evaluate(theta)[1]
-        d = direction[:-1] + direction[-1] * self.x
-        d -= np.einsum("ij,ij->i", p, d)[:, None]
-        d *= p
-        return np.append(self.share @ d, float(self.share @ np.einsum("ij,ij->i", d, self.x)))
+    def _curvature(self, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The Hessian of the loss, and the mean of the probabilities with that of `Σ_j p_j x_j`."""
+        k = self.n_classes
+        weighed = self.share[:, None] * p
+        inner = np.einsum("ij,ij->i", p, self.x)
+        hessian = np.empty((k + 1, k + 1))
+        means = weighed.sum(axis=0)
+        hessian[:k, :k] = np.diag(means) - p.T @ weighed
+        hessian[k, :k] = hessian[:k, k] = np.einsum("ij,ij->j", weighed, self.x) - inner @ weighed
+        hessian[k, k] = np.einsum("ij,ij,ij->", weighed, self.x, self.x) - self.share @ inner**2
+        return hessian, np.append(means, self.share @ inner)
 
-    def slope_error(self, theta: AnyFloatArray) -> float:
-        """Standard error of the slope from the curvature, with the intercepts fitted along with it."""
-        basis = np.eye(len(theta))
-        hessian = np.array([self.curvature(theta, row) for row in basis]) + RIDGE / self.total * basis
-        return float(np.sqrt(np.linalg.inv(hessian)[-1, -1] / self.total))
+    def scores(self, theta: FloatArray) -> ScoreResiduals:
+        """Scores of means and slope if the labels follow `softmax(b x + a)`."""
+        return ScoreResiduals(self.data.with_values(self.evaluate(theta)[1], logs=False), self.x)
+
+
+class SlopeScore:
+    """Test of the slope with fitted means: the score of the slope less what the means explain of it."""
+
+    def __init__(self, scores: ScoreResiduals) -> None:
+        covariance = scores.covariance()
+        among, across = covariance[:-1, :-1], covariance[:-1, -1]
+        explained = np.zeros(len(across))
+        if np.trace(among) > _NOTHING:
+            explained = np.linalg.pinv(among, rcond=1e-10, hermitian=True) @ across
+        self.scores, self.direction = scores, np.append(-explained, 1.0)
+        self.variance = max(float(covariance[-1, -1] - explained @ across), 0.0)
+        sums = scores.groups @ self.direction
+        groups = scores.data.n_groups
+        #: Its variance: that of independent observations, or of the groups' sums if that is larger.
+        self.robust = self.variance
+        if scores.data.groups is not None:
+            self.robust = max(self.variance, float(sums @ sums) * groups / max(groups - 1, 1))
+
+    def signed(self) -> float:
+        """The score in standard errors; zero where the predictions are so extreme that nothing can be told."""
+        return float(self.scores.observed @ self.direction) / np.sqrt(self.robust) if self.variance > _NOTHING else 0.0
+
+    def statistic(self, scores: AnyFloatArray) -> float:
+        return float(scores @ self.direction) ** 2 / self.variance if self.variance > _NOTHING else 0.0
+
+
+def _tested(scores: ScoreResiduals, statistic: Callable[[AnyFloatArray], float], freedom: int) -> tuple[float, float]:
+    """The p-value of a score test, and the statistic.
+
+    Beyond all draws the tail is that of χ², if it says less than the draws.
+    """
+    data = scores.data
+    value = statistic(scores.observed)
+    tail = float(chdtrc(freedom, max(value, 0.0)))
+    if data.groups is None and data.total * _DRAWS > _MOST_DRAWN:
+        return tail, value
+    draws = _DRAWS if data.total * _DRAWS <= _MOST_DRAWN else 199
+    p_value = null_p_value(scores, statistic, draws, generator(0))[1]
+    if p_value > 1 / (1 + draws) or data.groups is not None:
+        return p_value, value
+    return min(p_value, tail), value
 
 
 @scalar("calibration_slope", lower=-np.inf)
-def calibration_slope(data: Forecasts) -> Statistic:
+def calibration_slope(data: Sample) -> Statistic:
     """Slope of the recalibrated log-probabilities: 1 is right, below 1 too extreme, above 1 too timid.
 
     The `b` of the best `softmax(b log p + a)`: for two classes the slope of a logistic regression of the label on the
@@ -178,11 +234,11 @@ def calibration_slope(data: Forecasts) -> Statistic:
     0.5
     """
     model = LinearRecalibration(data)
-    whole = model.fit(free_slope=True)
+    whole = model.fit()
 
-    def slope(weight: AnyFloatArray | None) -> float:
-        model.weigh(weight)
-        return float(model.fit(free_slope=True, start=whole)[-1])
+    def slope(counts: AnyFloatArray) -> float:
+        model.weigh(counts)
+        return float(model.fit(start=whole)[-1])
 
     return slope
 
@@ -199,14 +255,16 @@ def miscalibration(
     random_state: int | None = 0,
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    blocks: int | None = None,
     classes: Sequence[Any] | None = None,
 ) -> Miscalibration:
     """Tell apart wrong means, a wrong slope and the rest, by the log loss that correcting each would save.
 
+    P-values and intervals hold if rows are independent, or groups if `groups` or `blocks` are given.
+
     Parameters
     ----------
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights, read as counts.
     recalibrated : array-like of shape (n, k), optional
         The same predictions after recalibration by calibrators that did not see the row, if there are any already.
     level : float, default=0.95
@@ -222,44 +280,74 @@ def miscalibration(
     >>> found.largest, found.means.p_value < 0.001, found.slope.p_value > 0.05
     ('means', True, True)
     """
-    data = check_predictions(y_true, y_prob, sample_weight, classes)
+    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     if recalibrated is None:
         after = recalibrate(data, calibrator, cv, random_state)
     else:
-        after = check_predictions(y_true, recalibrated, sample_weight, classes)
+        after = check_sample(y_true, recalibrated, sample_weight, classes)
     return separate(data, after, level)
 
 
-def separate(data: Forecasts, after: Forecasts, level: float = 0.95) -> Miscalibration:
+def separate(data: Sample, after: Sample, level: float = 0.95) -> Miscalibration:
     """The parts of validated predictions, given the same rows after cross-validated recalibration."""
     model = LinearRecalibration(data)
     n, k = model.total, data.n_classes
-    identity = np.append(np.zeros(k), 1.0)
-    shifted = model.fit(free_slope=False)
-    tilted = model.fit(free_slope=True, start=shifted)
-    fits = [identity, shifted, model.fit(free_slope=True, free_means=False), tilted]
+    shifted = model.fit(slope=False)
+    tilted = model.fit(start=shifted)
+    fits = [model.identity, shifted, model.fit(means=False), tilted]
     losses = [model.evaluate(theta)[0] for theta in fits]
     costs = [loss + q / n for loss, q in zip(losses, (0, k - 1, 1, k))]
     best = int(np.argmin(costs))
     # Shifts that save nothing by themselves serve the slope, which would move the means of rare classes.
     saved_by_means = max(costs[0] - costs[1], 0.0) if best in (1, 3) else 0.0
-    gains = saved_by_means, costs[0] - costs[best] - saved_by_means
-    means, slopes = (
-        Part(gain, float(chdtrc(q, 2 * n * max(drop, 0.0))))
-        for gain, q, drop in zip(gains, (k - 1, 1), (losses[0] - losses[1], losses[1] - losses[3]))
-    )
-    error = model.slope_error(tilted) * float(ndtri((1 + level) / 2))
-    slope = float(tilted[-1])
+    asis = model.scores(model.identity)
+    inverse = np.linalg.pinv(asis.covariance()[:-1, :-1], rcond=1e-10, hermitian=True)
+    means = _tested(asis, lambda scores: float(scores[:-1] @ inverse @ scores[:-1]), k - 1)
+    of_slope = SlopeScore(model.scores(shifted))
     rows = -np.log(np.maximum(model.evaluate(fits[best])[1][np.arange(data.n_rows), data.y], LOSS_FLOOR))
     saved = rows + (costs[best] - losses[best]) - log_loss_rows(after)
-    gain = float(model.share @ saved)
-    deviation = float(np.sqrt(model.share @ (saved - gain) ** 2 / n))
-    rest = Part(gain, float(ndtr(-gain / deviation)) if deviation > 0 else float(gain <= 0))
     return Miscalibration(
-        means,
-        slopes,
-        rest,
-        Estimate(slope, slope - error, slope + error, level),
+        Part(saved_by_means, *means),
+        Part(costs[0] - costs[best] - saved_by_means, *_tested(of_slope.scores, of_slope.statistic, 1)),
+        _mean_test(saved, data),
+        _slope_interval(model, tilted, level),
         shifted[:-1] - shifted[:-1].mean(),
         class_frequencies(data, level),
     )
+
+
+def _mean_test(saved: FloatArray, data: Sample) -> Part:
+    """One-sided t-test of the mean over observations, by sums over groups if there are any."""
+    gain = float(data.each @ saved) / data.total
+    off = data.each * (saved - gain)
+    # A row that counts c times is c independent observations; rows of a group are one.
+    squares = float(off @ (saved - gain)) if data.groups is None else float(np.sum(data.group_sums(off) ** 2))
+    units = data.total if data.groups is None else float(data.n_groups)
+    deviation = np.sqrt(squares * units / max(units - 1.0, 1e-9)) / data.total
+    if deviation <= 0:
+        return Part(gain, float(gain <= 0), 0.0 if gain <= 0 else np.inf)
+    return Part(gain, float(stdtr(max(units - 1.0, 1.0), -gain / deviation)), gain / deviation)
+
+
+def _slope_interval(model: LinearRecalibration, fitted: FloatArray, level: float) -> Estimate:
+    """The slopes that the score test does not reject, with means fitted to each."""
+    data, slope = model.data, float(fitted[-1])
+    quantile = float(ndtri((1 + level) / 2))
+    if data.groups is not None:
+        quantile = float(stdtrit(max(data.n_groups - 1, 1), (1 + level) / 2))
+    here = SlopeScore(model.scores(fitted))
+    error = np.sqrt(max(here.robust, _NOTHING)) / max(here.variance, _NOTHING)
+
+    def beyond(b: float, sign: float) -> float:
+        """How much farther than the quantile the score at slope `b` is; positive outside of the interval."""
+        at = model.fit(slope=False, start=np.append(fitted[:-1], b))
+        return sign * SlopeScore(model.scores(at)).signed() - quantile
+
+    ends = []
+    for sign in (1.0, -1.0):  # the score is positive below the fitted slope
+        near, step = slope, quantile * error
+        far = slope - sign * step
+        while (value := beyond(far, sign)) < 0 and abs(far - slope) < _FARTHEST * step:
+            near, far = far, slope + 2.0 * (far - slope)
+        ends.append(far if value < 0 else float(brentq(beyond, near, far, args=(sign,), xtol=1e-6 * step)))
+    return Estimate(slope, min(ends), max(ends), level)

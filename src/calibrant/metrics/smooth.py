@@ -13,10 +13,10 @@ from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
 from calibrant.bins import sum_by
-from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic, scalar
-from calibrant.metrics.sums import Summed
+from calibrant.metrics.sums import Summed, cell_spread
 from calibrant.metrics.views import Kind, View, view_statistic
+from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray
 
 GRID_CELLS = 1 << 14
@@ -67,7 +67,7 @@ def smooth_error(cells: AnyFloatArray) -> float:
 
 
 class SmoothError:
-    """Smooth ECE from the total weight, followed by `Σ w (hit - score)` over the cells of the grid."""
+    """Smooth ECE from the number of observations, followed by `Σ c (hit - score)` over the cells of the grid."""
 
     def value(self, sums: FloatArray) -> float:
         return smooth_error(sums[1:] / sums[0])
@@ -80,19 +80,14 @@ def _prepare_view(view: View) -> Statistic:
     grid = Grid(view.score)
     difference = view.hit - view.score
 
-    def sums(weight: AnyFloatArray | None) -> FloatArray:
-        if weight is None:
-            return np.append(float(len(difference)), grid.sums(difference))
-        return np.append(weight.sum(), grid.sums(weight * difference))
+    def sums(counts: AnyFloatArray) -> FloatArray:
+        return np.append(counts.sum(), grid.sums(counts * difference))
 
-    def spread(weight: AnyFloatArray | None) -> FloatArray:
-        return grid.sums((difference if weight is None else weight * difference) ** 2)
-
-    return Summed(SmoothError(), sums, spread)
+    return Summed(SmoothError(), sums, lambda data: cell_spread(data, difference, grid.sums))
 
 
 @scalar("smooth_ece", upper=1.0, plug_in_bias=True, of_sums=True)
-def smooth_ece(data: Forecasts, *, kind: Kind = "auto") -> Statistic:
+def smooth_ece(data: Sample, *, kind: Kind = "auto") -> Statistic:
     """Smooth expected calibration error, which needs no bins and no bandwidth.
 
     Examples

@@ -1,9 +1,9 @@
 """Kernel-smoothed reliability curve, the companion of smooth ECE.
 
-`f(t) = t + Σ_i w_i (hit_i - s_i) K_σ(s_i, t) / Σ_i w_i K_σ(s_i, t)` with the Gaussian kernel reflected at 0 and 1 and
+`f(t) = t + Σ_i c_i (hit_i - s_i) K_σ(s_i, t) / Σ_i c_i K_σ(s_i, t)` with the Gaussian kernel reflected at 0 and 1 and
 the bandwidth `σ` that smooth ECE finds (Błasiok and Nakkiran 2023). Smoothing the differences instead of the outcomes
 leaves the curve of calibrated predictions on the diagonal. The interval at `t` is that of a weighted mean, with the
-variance `Σ (w_i K_i)² (hit_i - f(s_i))² / (Σ w_i K_i)²`.
+variance `Σ c_i K_i² (hit_i - f(s_i))² / (Σ c_i K_i)²`; with groups, squares of their sums are summed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from calibrant.metrics.inputs import Forecasts, check_level
 from calibrant.metrics.reliability import score_histogram
 from calibrant.metrics.scalars import public
 from calibrant.metrics.smooth import Grid, smooth_error
-from calibrant.metrics.tabular import ScoredCurve
+from calibrant.metrics.tabular import ScoredCurve, check_level
 from calibrant.metrics.views import Kind, shown_view
+from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray
 
 #: Places at which the curve is given.
@@ -85,8 +85,8 @@ def reflected_kernel(score: AnyFloatArray, at: AnyFloatArray, bandwidth: float) 
 
 @public
 def smooth_curve(
-    data: Forecasts, *, kind: Kind = "auto", label: Any = None, level: float = 0.95
-) -> Callable[[AnyFloatArray | None], SmoothCurve]:
+    data: Sample, *, kind: Kind = "auto", label: Any = None, level: float = 0.95
+) -> Callable[[AnyFloatArray], SmoothCurve]:
     """Kernel-smoothed reliability curve with intervals; the bandwidth is that of smooth ECE.
 
     Parameters
@@ -115,8 +115,7 @@ def smooth_curve(
     score, hit = (np.asarray(part, dtype=np.float64) for part in shown.view)
     check_level(level)
 
-    def curve(weight: AnyFloatArray | None) -> SmoothCurve:
-        w = np.ones(len(score)) if weight is None else weight
+    def curve(w: AnyFloatArray) -> SmoothCurve:
         error = smooth_error(Grid(score).sums(w * (hit - score)) / w.sum())
         bandwidth = max(error, SMALLEST_BANDWIDTH)
         # Cells a sixteenth of the kernel wide: finer ones change nothing that can be seen.
@@ -131,8 +130,12 @@ def smooth_curve(
         at, kernel, mass = at[near], kernel[near], mass[near]
         frequency = at + kernel @ grid.sums(w * (hit - score)) / mass
         residual = hit - np.interp(score, at, frequency)
-        # Weights count rows, so the variance has them once.
-        spread = np.sqrt(kernel**2 @ grid.sums(w * residual**2)) / mass * float(ndtri((1 + level) / 2))
+        if data.groups is None:
+            variance = kernel**2 @ grid.sums(w * residual**2)
+        else:
+            cell = np.minimum((score * grid.n_cells).astype(np.intp), grid.n_cells - 1)
+            variance = np.array([np.sum(data.group_sums(row[cell] * w * residual) ** 2) for row in kernel])
+        spread = np.sqrt(variance) / mass * float(ndtri((1 + level) / 2))
         return SmoothCurve(
             score=at,
             frequency=np.clip(frequency, 0.0, 1.0),
@@ -140,7 +143,7 @@ def smooth_curve(
             high=np.clip(frequency + spread, 0.0, 1.0),
             error=error,
             bandwidth=bandwidth,
-            histogram=score_histogram(score, weight),
+            histogram=score_histogram(score, w),
             kind=shown.kind,
             label=shown.label,
             level=level,

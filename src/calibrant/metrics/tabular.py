@@ -5,8 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from calibrant.optional import require
 from calibrant.typing import AnyFloatArray
+
+
+def check_level(level: Any) -> float:
+    """A confidence level between 0 and 1."""
+    if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    return float(level)
 
 
 class Tabular:

@@ -7,14 +7,13 @@ Calibration of a k-vector is judged through such pairs: the positive class of tw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.scalars import Statistic
 from calibrant.metrics.sums import Distance, OverClasses, Summed
+from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 
 Kind = Literal["auto", "binary", "top-label", "class-wise"]
@@ -29,7 +28,7 @@ class View(NamedTuple):
     hit: AnyFloatArray
 
 
-def resolve_kind(data: Forecasts, kind: str) -> str:
+def resolve_kind(data: Sample, kind: str) -> str:
     """The kind that "auto" stands for: binary for two classes, else top-label."""
     if kind == "auto":
         return "binary" if data.n_classes == 2 else "top-label"
@@ -40,21 +39,21 @@ def resolve_kind(data: Forecasts, kind: str) -> str:
     return kind
 
 
-def class_view(data: Forecasts, column: int) -> View:
+def class_view(data: Sample, column: int) -> View:
     """One class against the rest."""
     score = np.ascontiguousarray(data.proba[:, column], dtype=np.float64)
     return View(score, (data.y == column).astype(np.float64))
 
 
-def column_of(data: Forecasts, label: Any) -> int:
+def column_of(data: Sample, label: Any) -> int:
     """The column of the class with this label."""
-    found = [column for column, name in enumerate(data.classes.tolist()) if name == label]
+    found = [column for column, name in enumerate(data.names) if name == label]
     if not found:
-        raise ValueError(f"no class is labelled {label!r}; the classes are {data.classes.tolist()}")
+        raise ValueError(f"no class is labelled {label!r}; the classes are {data.names}")
     return found[0]
 
 
-def single_view(data: Forecasts, kind: str) -> View:
+def single_view(data: Sample, kind: str) -> View:
     """The view of a kind that has one pair per row."""
     if resolve_kind(data, kind) == "binary":
         return class_view(data, 1)
@@ -69,7 +68,7 @@ class Shown(NamedTuple):
     label: Any
 
 
-def shown_view(data: Forecasts, kind: str, label: Any) -> Shown:
+def shown_view(data: Sample, kind: str, label: Any) -> Shown:
     """The view of a diagram: of a kind that has one, or of the class with this label against the rest."""
     if label is not None:
         return Shown(class_view(data, column_of(data, label)), "class-wise", label)
@@ -79,12 +78,12 @@ def shown_view(data: Forecasts, kind: str, label: Any) -> Shown:
             "kind='class-wise' has a diagram per class: call classwise_corp_curves or classwise_reliability_tables, "
             "or give label="
         )
-    positive = data.classes.tolist()[1] if resolved == "binary" else None
+    positive = data.names[1] if resolved == "binary" else None
     return Shown(single_view(data, resolved), resolved, positive)
 
 
 def view_statistic(
-    data: Forecasts,
+    data: Sample,
     kind: str,
     prepare: Callable[[View], Statistic],
     combine: Callable[[AnyFloatArray], float] = np.mean,
@@ -104,13 +103,16 @@ def view_statistic(
 
     first = next(each_class())
     if not isinstance(first, Summed):
-        return lambda weight: float(combine(np.array([statistic(weight) for statistic in each_class()])))
+        return lambda counts: float(combine(np.array([statistic(counts) for statistic in each_class()])))
 
-    def stacked(part: str, weight: AnyFloatArray | None) -> FloatArray:
-        return np.stack([getattr(statistic, part)(weight) for statistic in each_class()])
+    def sums(counts: AnyFloatArray) -> FloatArray:
+        return np.stack([cast(Summed, statistic).sums(counts) for statistic in each_class()])
 
-    form = OverClasses(cast(Distance, first.form), combine)
-    return Summed(form, partial(stacked, "sums"), partial(stacked, "spread"))
+    def spread(data: Sample) -> FloatArray:
+        # Classes before cells; where there are replicates of moves, they come first.
+        return np.stack([cast(Summed, statistic).spread(data) for statistic in each_class()], axis=-2)
+
+    return Summed(OverClasses(cast(Distance, first.form), combine), sums, spread)
 
 
 class SortedView(NamedTuple):

@@ -8,30 +8,37 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from calibrant import __version__
-from calibrant.calibrators.registry import calibrator_info
+from calibrant.calibrators.registry import DEFAULT, calibrator_info
 from calibrant.metrics.frequencies import class_frequencies
-from calibrant.metrics.inputs import Forecasts
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
-from calibrant.metrics.running import RunningMetrics, Sums
 from calibrant.metrics.slope import Miscalibration, separate
-from calibrant.metrics.sums import summed_mean
 from calibrant.metrics.views import single_view
 from calibrant.numerals import class_text
-from calibrant.report.comparison import choose, compare, cross_validate, default_methods, n_folds, paired_intervals
+from calibrant.report.comparison import (
+    HeldOut,
+    choose,
+    compare,
+    cross_validate,
+    default_methods,
+    n_folds,
+    paired_intervals,
+)
 from calibrant.report.correction import corrections
-from calibrant.report.data import GroupRow, MetricRow, Parts, Report
-from calibrant.report.evaluation import metrics_in_memory, omnibus_test, split_groups
+from calibrant.report.data import MetricRow, Parts, Report, SegmentRow, Source
+from calibrant.report.enough import lacking, rarely_seen
+from calibrant.report.evaluation import metrics_in_memory, omnibus_test, split_segments
 from calibrant.report.learning import learning
 from calibrant.report.reliability import class_rows, views
-from calibrant.report.whole import GroupSums, Whole, ruled_out
-from calibrant.report.words import ALPHA, next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
+from calibrant.report.whole import SegmentSums, Whole, ruled_out
+from calibrant.report.words import ALPHA, Evidence, next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
+from calibrant.sample import Sample
 from calibrant.threads import limited
 
 METRICS = {
@@ -42,31 +49,17 @@ METRICS = {
     "ece": ("Expected calibration error", "lower"),
 }
 #: Segments shown, the largest first.
-MOST_GROUPS = 40
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where the predictions came from: a name for the title, the command's words after it, skipped rows.
-
-    `in_python` tells that they are arrays and no file.
-    """
-
-    name: str
-    arguments: tuple[str, ...] = ()
-    command: str = ""
-    rows_skipped: int = 0
-    in_python: bool = False
+MOST_SEGMENTS = 40
 
 
 @limited
 def analyse(
-    data: Forecasts,
+    data: Sample,
     classes: Sequence[Any],
     source: Source,
     *,
-    group: Any = None,
-    group_name: str = "",
+    segments: Any = None,
+    segment_name: str = "",
     methods: Sequence[str] | None = None,
     method: str | None = None,
     level: float = 0.95,
@@ -77,13 +70,13 @@ def analyse(
 
     Parameters
     ----------
-    data : Forecasts
-        Probabilities (n, k), column numbers of the labels, weights.
+    data : Sample
+        Probabilities (n, k), column numbers of the labels, counts and groups.
     classes : sequence
         Name of each column.
     source : Source
         Where they came from.
-    group : array of shape (n,), optional
+    segments : array of shape (n,), optional
         Segment of every row.
     methods : sequence of str, optional
         Methods to compare; by default the usual ones for the number of classes.
@@ -101,11 +94,12 @@ def analyse(
     wanted = [calibrator_info(name).name for name in methods or default_methods(data.n_classes)]
     compared = list(dict.fromkeys([*wanted, *([method] if method else [])]))
     held_out, failed = cross_validate(data, [name for name in compared if name != "none"], progress)
-    if not held_out:
-        raise ValueError(f"no method could be fitted: {next(iter(failed.values()))}")
-    recommended = choose(held_out, level, method)
-    chosen = next(entry for entry in held_out if entry.name == recommended)
-    after = chosen.data
+    lack = lacking(data, names)
+    recommended = choose(data, held_out, level, method)
+    if lack is not None and recommended != method:
+        recommended = "none"
+    chosen = _shown(held_out, recommended)
+    after, shown = (data, "none") if chosen is None else (chosen.data, chosen.name)
     progress("metrics")
     found, left = separate(data, after, level), separate(after, after, level)
     if whole is not None:
@@ -113,37 +107,54 @@ def analyse(
     metrics = {row.name: row for row in _metric_rows(data, after, names, (found, left), level, whole)}
     p_before, p_after = (omnibus_test(part).p_value for part in (data, after))
     rows = compare(data, held_out, failed, recommended, level)
-    gain = next(row for row in rows if row.name == recommended)
-    group_rows, left_out = _group_rows(data, after, group, level, whole)
-    off = group_name if any(row.off_after for row in group_rows) else ""
+    gain = next((row for row in rows if row.name == shown and chosen is not None), None)
+    segment_rows, left_out = _segment_rows(data, after, segments, level, whole)
+    off = segment_name if any(row.off_after for row in segment_rows) else ""
     was = views(data, level)
     now = views(after, level, beside=was)
-    over_confident, impossible = _gap(data, level, top_label=True), ruled_out(data)
+    impossible, gap = ruled_out(data), _gap(data, level)
     if whole is not None:
         was = replace(was, bins=whole.bins)
-        over_confident, impossible = whole.metrics["confidence_gap"], whole.ruled_out
-    confidence = metrics["accuracy"].before, over_confident
+        gap, impossible = whole.metrics["positive_gap" if len(names) == 2 else "confidence_gap"], whole.ruled_out
     # Of the rows that methods are compared on: what they gain is a share of it.
     total = next(row for row in rows if row.name == "none").log_loss
-    judged = verdict(names, found, was.bins, confidence, p_before, total, gain, impossible, group_rows)
+    evidence = Evidence(
+        names,
+        data.size if whole is None else whole.size,
+        found,
+        was.bins,
+        metrics["accuracy"].before,
+        gap,
+        p_before,
+        total,
+        gain,
+        recommended,
+        impossible,
+        segment_rows,
+        lack,
+        rarely_seen(data),
+    )
+    judged = verdict(evidence)
     progress("rows needed")
-    learned = learning(data, chosen, level)
+    learned = None if chosen is None or lack is not None else learning(data, chosen, level)
     if learned is not None and (said := worth_of_rows(learned, total, sampled=whole is not None)):
         judged = replace(judged, sentences=(*judged.sentences, said))
-    correction, binary_map = corrections(data, recommended)
+    correction, binary_map = corrections(data, shown)
+    steps = steps_in_python if source.in_python else next_steps
+    held = [entry.name for entry in held_out]
     return Report(
         source=source.name,
         version=__version__,
         created=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        rows=data.n_rows,
+        size=data.size,
         rows_skipped=source.rows_skipped,
-        sampled_from=0 if whole is None else whole.rows,
-        weighted=data.weight is not None,
+        sampled_from=None if whole is None else whole.size,
         classes=names,
         level=level,
         folds=n_folds(data),
         recommended=recommended,
-        choice=why_chosen(recommended, method, [entry.name for entry in held_out]),
+        shown=shown,
+        choice=why_chosen(recommended, method, held, lack=lack is not None, gains=evidence.saved.low > 0),
         p_value_before=p_before,
         p_value_after=p_after,
         verdict=judged,
@@ -155,23 +166,30 @@ def analyse(
         reliability_before=was,
         reliability_after=now,
         class_rows=tuple(class_rows((data, found.frequencies), (after, left.frequencies), names, level)),
-        group_name=group_name,
-        group_rows=tuple(group_rows),
-        groups_left_out=left_out,
+        segment_name=segment_name,
+        segment_rows=tuple(segment_rows),
+        segments_left_out=left_out,
         correction=correction,
         binary_map=binary_map,
-        steps=tuple(
-            steps_in_python(recommended, off)
-            if source.in_python
-            else next_steps(judged, recommended, source.arguments, off)
-        ),
+        steps=tuple(steps(judged, recommended, source, segments=off, lack=lack is not None)),
         command=source.command,
     )
 
 
+def _shown(held_out: Sequence[HeldOut], recommended: str) -> HeldOut | None:
+    """The method whose effect is shown: the recommended one; if that is none, the default or the best there is."""
+    fitted = {entry.name: entry for entry in held_out}
+    best = min(
+        held_out,
+        key=lambda entry: float(np.average(row_losses(entry.data, "log_loss"), weights=entry.data.counts)),
+        default=None,
+    )
+    return fitted.get(recommended) or fitted.get(DEFAULT) or best
+
+
 def _metric_rows(
-    before: Forecasts,
-    after: Forecasts,
+    before: Sample,
+    after: Sample,
     names: Sequence[str],
     found: Sequence[Miscalibration],
     level: float,
@@ -185,7 +203,12 @@ def _metric_rows(
     rows = [MetricRow(name, title, better, was[name], now[name]) for name, (title, better) in shown.items()]
     rows.insert(3, counted_row(names, found, level))
     slopes = [part.fitted_slope for part in found]
-    rows.insert(3, MetricRow("calibration_slope", "Slope: below 1 too extreme, above too timid", "near 1", *slopes))
+    rows.insert(
+        3,
+        MetricRow(
+            "calibration_slope", "Slope: below 1 too extreme, above 1 too close to the average", "near 1", *slopes
+        ),
+    )
     if before.n_classes == 2:
         title = f"Predicted minus observed share of {class_text(names[1])}"
         gap = _gap(before, level) if whole is None else whole.metrics["positive_gap"]
@@ -205,65 +228,46 @@ def counted_row(names: Sequence[str], found: Sequence[Miscalibration], level: fl
     return MetricRow("expected_over_observed", f"Expected over observed count of {which}", "near 1", *estimates)
 
 
-def _parts(before: Forecasts, after: Forecasts, level: float) -> list[Parts]:
+def _parts(before: Sample, after: Sample, level: float) -> list[Parts]:
     columns = []
     for loss in ("log_loss", "brier"):
         was, now = row_losses(before, loss), row_losses(after, loss)
         columns += [was, was - now, now]
-    found = paired_intervals(np.column_stack(columns), before.weight, level)
+    found = paired_intervals(np.column_stack(columns), before, level)
     return [Parts("Log loss", *found[:3]), Parts("Brier score", *found[3:])]
 
 
-def _gap(data: Forecasts, level: float, *, top_label: bool = False) -> Estimate:
+def _gap(data: Sample, level: float) -> Estimate:
     """Mean predicted probability minus frequency: of the second of two classes, else of the predicted class."""
-    view = single_view(data, "top-label" if top_label else "auto")
-    mean = Sums()
-    mean.add(summed_mean(view.score - view.hit), data.weight)
-    return mean.estimate(level)
+    view = single_view(data, "auto")
+    return paired_intervals((view.score - view.hit)[:, None], data, level)[0]
 
 
-def _group_rows(
-    before: Forecasts, after: Forecasts, group: Any, level: float, whole: Whole | None
-) -> tuple[list[GroupRow], int]:
-    if group is None:
+def _segment_rows(
+    before: Sample, after: Sample, segments: Any, level: float, whole: Whole | None
+) -> tuple[list[SegmentRow], int]:
+    if segments is None:
         return [], 0
-    members = dict(split_groups(group))
-    every = {name: GroupSums(len(rows), {}) for name, rows in members.items()} if whole is None else whole.groups
+    members = dict(split_segments(segments))
+    parts = {name: before.take(rows) for name, rows in members.items()}
+    every = {name: SegmentSums(part.size, {}) for name, part in parts.items()} if whole is None else whole.segments
     # A segment of which no row is in the sample can be counted, not judged after calibration.
-    largest = sorted(members, key=lambda name: -every[name].rows)[:MOST_GROUPS]
+    largest = sorted(members, key=lambda name: -every[name].size.rows)[:MOST_SEGMENTS]
+    gap = "positive_gap" if before.n_classes == 2 else "confidence_gap"
+    names = ("accuracy", "log_loss", gap)
     found = []
     for name in largest:
-        first, second = (part.take(members[name]) for part in (before, after))
-        sums = every[name].metrics or _segment(first, level)
-        gap = "positive_gap" if before.n_classes == 2 else "confidence_gap"
-        now = _segment(second, level)
+        first, second = parts[name], after.take(members[name])
+        sums = every[name].metrics or metrics_in_memory(first, level, names)
+        now = metrics_in_memory(second, level, names)
         off_before, off_after = (_is_off(part, ALPHA / len(every)) for part in (first, second))
-        found.append(
-            GroupRow(
-                name,
-                every[name].rows,
-                sums["accuracy"],
-                sums[gap],
-                now[gap],
-                off_before,
-                off_after,
-                sums["log_loss"],
-                now["log_loss"],
-            )
-        )
+        row = name, every[name].size, sums["accuracy"], sums[gap], now[gap], off_before, off_after
+        found.append(SegmentRow(*row, sums["log_loss"], now["log_loss"]))
     return found, len(every) - len(largest)
 
 
-def _segment(data: Forecasts, level: float) -> dict[str, Estimate]:
-    names = ("accuracy", "log_loss", "positive_gap", "confidence_gap")
-    return RunningMetrics(names).add(data).result(level)
-
-
-def _is_off(data: Forecasts, alpha: float) -> bool:
-    """Whether the gap is one that calibrated predictions have more rarely than `alpha`.
-
-    The spread is that of labels drawn from the predictions: that of the rows themselves is none if all rows agree.
-    """
+def _is_off(data: Sample, alpha: float) -> bool:
+    """Whether the gap is one that calibrated predictions have more rarely than `alpha`: the exact test of a count."""
     score, hit = single_view(data, "auto")
-    pair = Forecasts(np.column_stack([1.0 - score, score]), hit.astype(np.intp), data.weight, np.arange(2))
+    pair = data.with_values(np.column_stack([1.0 - score, score]), y=hit.astype(np.intp))
     return bool(class_frequencies(pair).p_value[1] < alpha)

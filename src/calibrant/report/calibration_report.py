@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.docs import describe_parameters
 from calibrant.files.tables.writers import atomic_output
-from calibrant.metrics.inputs import Forecasts, check_predictions
+from calibrant.inputs.samples import check_sample
 from calibrant.metrics.intervals import Estimate
 from calibrant.optional import require
-from calibrant.report.analysis import Source, analyse
-from calibrant.report.data import Report
+from calibrant.report.analysis import analyse
+from calibrant.report.data import Report, Source
 from calibrant.report.page import render
+from calibrant.sample import Sample
 
 #: Height of the page in a notebook, in pixels.
 NOTEBOOK_HEIGHT = 640
@@ -37,14 +39,14 @@ class CalibrationReport:
         Observed labels.
     name : str, default="predictions"
         Title of the report.
-    group : array-like of shape (n,), optional
+    segments : array-like of shape (n,), optional
         Segment of every row, such as a region or a month; each is judged by itself.
-    group_name : str, default="group"
+    segment_name : str, default="segment"
         What the segments are.
     methods : sequence of str, optional
         Methods to compare; by default the usual ones for the number of classes.
     method : str, optional
-        Method to recommend; by default the default method, unless another is better beyond chance.
+        Method to recommend; by default the default method if it does not lose, unless another is better beyond chance.
 
     Attributes
     ----------
@@ -53,9 +55,9 @@ class CalibrationReport:
     sentences : tuple of str
         The evidence.
     recommended : str
-        Name of the method to calibrate with.
+        Name of the method to calibrate with; "none" if the predictions are best left as they are.
     tables : dict of str to pandas.DataFrame
-        "metrics", "methods", "classes", "reliability", "parts" and, with groups, "groups".
+        "metrics", "methods", "classes", "reliability", "parts" and, with segments, "segments".
 
     Examples
     --------
@@ -64,7 +66,7 @@ class CalibrationReport:
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(size=800)
     >>> y = (rng.random(800) < 1 / (1 + np.exp(-z))).astype(int)
-    >>> report = CalibrationReport(1 / (1 + np.exp(-3 * z)), y, methods=["ts"])
+    >>> report = CalibrationReport(y, 1 / (1 + np.exp(-3 * z)), methods=["ts"])
     >>> report.verdict
     'The probabilities of class 1 are too extreme'
     >>> bool(report.tables["metrics"].loc["log_loss", "after"] < report.tables["metrics"].loc["log_loss", "before"])
@@ -73,28 +75,31 @@ class CalibrationReport:
 
     def __init__(
         self,
-        y_prob: ArrayLike,
         y_true: ArrayLike,
+        y_prob: ArrayLike,
         *,
         name: str = "predictions",
         sample_weight: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
-        group: ArrayLike | None = None,
-        group_name: str = "group",
+        groups: ArrayLike | None = None,
+        blocks: int | None = None,
+        segments: ArrayLike | None = None,
+        segment_name: str = "segment",
         methods: Sequence[str] | None = None,
         method: str | None = None,
         level: float = 0.95,
     ) -> None:
-        data = check_predictions(y_true, y_prob, sample_weight, classes)
-        segments = None if group is None else _segments(group, sample_weight)
-        if segments is not None and len(segments) != data.n_rows:
-            raise ValueError(f"group has {len(segments)} rows, y_prob has {data.n_rows}")
+        _check_order(y_true, y_prob)
+        data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
+        parts = None if segments is None else _segments(segments, len(cast(Any, y_prob)), data)
+        known = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks, "classes": classes}
+        given = tuple(name for name, value in known.items() if value is not None)
         self.contents: Report = analyse(
-            Forecasts(data.proba, data.y, data.weight, np.arange(data.n_classes)),
-            data.classes.tolist(),
-            Source(name, in_python=True),
-            group=segments,
-            group_name=group_name,
+            replace(data, classes=np.arange(data.n_classes)),
+            data.names,
+            Source(name, given, in_python=True),
+            segments=parts,
+            segment_name=segment_name,
             methods=methods,
             method=method,
             level=level,
@@ -142,20 +147,20 @@ class CalibrationReport:
                 for when, views in (("before", found.reliability_before), ("after", found.reliability_after))
             ],
         }
-        if found.group_rows:
-            rows["groups"] = [
+        if found.segment_rows:
+            rows["segments"] = [
                 {
-                    found.group_name: row.name,
-                    "rows": row.rows,
+                    found.segment_name: row.name,
+                    "rows": row.size.rows,
                     "accuracy": row.accuracy.value,
                     **_spread("gap_before", row.gap_before),
                     **_spread("gap_after", row.gap_after),
                     "log_loss_before": row.log_loss_before.value,
                     "log_loss_after": row.log_loss_after.value,
                 }
-                for row in found.group_rows
+                for row in found.segment_rows
             ]
-        keys = {"metrics": "metric", "methods": "method", "classes": "class", "groups": found.group_name}
+        keys = {"metrics": "metric", "methods": "method", "classes": "class", "segments": found.segment_name}
         made = {name: frame(table) for name, table in rows.items()}
         made = {name: table.set_index(keys[name]) if name in keys else table for name, table in made.items()}
         return {**made, "reliability": found.reliability_before.corp.to_pandas()}
@@ -191,11 +196,23 @@ class CalibrationReport:
         return "\n".join([f"{self.verdict}.", *self.sentences])
 
 
-def _segments(group: ArrayLike, sample_weight: ArrayLike | None) -> Any:
-    """Segments of the rows that have a weight."""
-    segments = np.asarray(group, dtype=object)
-    weight = np.ones(len(segments)) if sample_weight is None else np.asarray(sample_weight)
-    return segments[weight > 0] if len(weight) == len(segments) else segments
+def _check_order(y_true: ArrayLike, y_prob: ArrayLike) -> None:
+    """Probabilities in the place of labels are an error: the order was once the other one."""
+    first, second = np.asarray(y_true), np.asarray(y_prob)
+    swapped = first.ndim == 2 and first.shape[1] > 1 and second.ndim == 1
+    if first.ndim == 1 and first.dtype.kind == "f" and len(first):
+        fractions = bool(((first > 0) & (first < 1)).any() and ((first >= 0) & (first <= 1)).all())
+        swapped |= fractions and not (second.dtype.kind == "f" and bool((second % 1 != 0).any()))
+    if swapped:
+        raise ValueError("y_true holds probabilities: the order is CalibrationReport(y_true, y_prob).")
+
+
+def _segments(segments: ArrayLike, n_given: int, data: Sample) -> Any:
+    """Segments of the rows of the sample."""
+    names = np.asarray(segments, dtype=object)
+    if len(names) != n_given:
+        raise ValueError(f"segments has {len(names)} rows, y_prob has {n_given}")
+    return names if data.rows is None else names[data.rows]
 
 
 def _spread(name: str, estimate: Estimate | None) -> dict[str, float]:

@@ -10,17 +10,17 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibrant.calibrators.registry import DEFAULT, calibrator_info, get_calibrator, list_calibrators
-from calibrant.metrics.inputs import Forecasts
-from calibrant.metrics.intervals import Estimate, interval, resample_weights
+from calibrant.metrics.intervals import Estimate, interval
 from calibrant.metrics.losses import row_losses
-from calibrant.metrics.random import generator
 from calibrant.metrics.recalibration import recalibrate
+from calibrant.random_numbers import generator
 from calibrant.report.data import MethodRow
+from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray
 
 #: Folds by the number of predictions (rows × classes): with very many, half of them teach a calibrator enough.
@@ -32,7 +32,7 @@ class HeldOut:
     """Predictions of one method on rows it was not fitted to."""
 
     name: str
-    data: Forecasts
+    data: Sample
     seconds: float
 
 
@@ -41,16 +41,18 @@ def default_methods(n_classes: int) -> list[str]:
     return [info.name for info in list_calibrators() if n_classes in info.compared]
 
 
-def n_folds(data: Forecasts) -> int:
+def n_folds(data: Sample) -> int:
     """Number of folds of the cross-validation."""
-    return min(next(folds for limit, folds in FOLDS if data.proba.size <= limit), data.n_rows)
+    return min(next(folds for limit, folds in FOLDS if data.proba.size <= limit), data.n_groups)
 
 
 def cross_validate(
-    data: Forecasts, methods: Sequence[str], progress: Callable[[str], None] = lambda name: None
+    data: Sample, methods: Sequence[str], progress: Callable[[str], None] = lambda name: None
 ) -> tuple[list[HeldOut], dict[str, str]]:
     """Held-out predictions of each method, and the messages of those that failed."""
     folds = n_folds(data)
+    if folds < 2:
+        return [], dict.fromkeys(methods, f"{data} cannot be split into two parts")
     held_out, failed = [], {}
     for name in methods:
         progress(name)
@@ -61,7 +63,7 @@ def cross_validate(
     return held_out, failed
 
 
-def _held_out(data: Forecasts, name: str, folds: int) -> HeldOut:
+def _held_out(data: Sample, name: str, folds: int) -> HeldOut:
     with warnings.catch_warnings():
         # A fold may lack what the whole has; what is left to say about a method, its losses say.
         warnings.simplefilter("ignore")
@@ -72,75 +74,85 @@ def _held_out(data: Forecasts, name: str, folds: int) -> HeldOut:
     return HeldOut(name, after, (time.perf_counter() - start) / folds)
 
 
-def _few(data: Forecasts, rows: int = 40) -> Forecasts:
+def _few(data: Sample, rows: int = 40) -> Sample:
     """Some rows from all over the data."""
     chosen = np.unique(np.linspace(0, data.n_rows - 1, min(rows, data.n_rows)).astype(np.intp))
-    return data.take(chosen)
+    return replace(data.take(chosen), groups=None)
 
 
-def paired_intervals(rows: AnyFloatArray, weight: AnyFloatArray | None, level: float) -> list[Estimate]:
+def paired_intervals(rows: AnyFloatArray, data: Sample, level: float) -> list[Estimate]:
     """Means of the columns of `rows` with bootstrap intervals, all from the same resamples."""
     n_rows = len(rows)
     n_resamples = int(np.clip(10_000_000 // n_rows, 200, 1000))
     rng = generator(0)
     replicates = np.empty((n_resamples, rows.shape[1]))
     for number in range(n_resamples):
-        drawn = resample_weights(weight, n_rows, rng)
+        drawn = data.resampled_counts(rng)
         replicates[number] = drawn @ rows / drawn.sum()
-    values = np.average(rows, axis=0, weights=weight)
+    values = np.average(rows, axis=0, weights=data.counts)
     return [interval(float(value), replicates[:, j], level=level) for j, value in enumerate(values)]
 
 
-def choose(held_out: Sequence[HeldOut], level: float, wanted: str | None = None) -> str:
-    """The method to recommend: the default one, unless another is better beyond chance.
+def choose(before: Sample, held_out: Sequence[HeldOut], level: float, wanted: str | None = None) -> str:
+    """The method to recommend: the default one if it does not lose, unless another is better beyond chance.
 
+    Without it, or if it loses, the predictions as they are ("none") stand until a method is better beyond chance.
     Taking whatever happens to come out first would favour luck; `wanted` overrides the choice.
     """
     if wanted is not None and wanted in [method.name for method in held_out]:
         return wanted
     # The next command stores the calibrator, so it would fail with a method that cannot be stored.
-    held_out = [method for method in held_out if calibrator_info(method.name).stores] or held_out
-    names = [method.name for method in held_out]
-    default = DEFAULT if DEFAULT in names else names[0]
-    losses = {method.name: row_losses(method.data, "log_loss") for method in held_out}
-    data = held_out[0].data
-    means = {name: float(np.average(rows, weights=data.weight)) for name, rows in losses.items()}
-    best = min(names, key=lambda name: means[name])
-    if best == default:
-        return default
-    (ahead,) = paired_intervals((losses[default] - losses[best])[:, None], data.weight, level)
-    return best if ahead.low > 0 else default
+    losses = {method.name: row_losses(method.data, "log_loss") for method in held_out if _stores(method.name)}
+    losses["none"] = row_losses(before, "log_loss")
+    means = {name: _mean(rows, before) for name, rows in losses.items()}
+    safe = DEFAULT if means.get(DEFAULT, np.inf) <= means["none"] else "none"
+    best = min(losses, key=lambda name: means[name])
+    if means[best] >= means[safe]:
+        return safe
+    # The best of several is ahead by luck as well: all comparisons together have this level.
+    strict = 1 - (1 - level) / (len(losses) - 1)
+    (ahead,) = paired_intervals((losses[safe] - losses[best])[:, None], before, strict)
+    return best if ahead.low > 0 else safe
+
+
+def _mean(rows: AnyFloatArray, data: Sample) -> float:
+    return float(np.average(rows, weights=data.counts))
+
+
+def _stores(name: str) -> bool:
+    return bool(calibrator_info(name).stores)
 
 
 def compare(
-    before: Forecasts, held_out: Sequence[HeldOut], failed: dict[str, str], recommended: str, level: float
+    before: Sample, held_out: Sequence[HeldOut], failed: dict[str, str], recommended: str, level: float
 ) -> list[MethodRow]:
     """A row for every method, best first, those that failed last."""
     base = {loss: row_losses(before, loss) for loss in ("log_loss", "brier")}
     after = {
         method.name: {loss: row_losses(method.data, loss) for loss in ("log_loss", "brier")} for method in held_out
     }
-    reference = after[recommended]["log_loss"]
+    reference = (base if recommended == "none" else after[recommended])["log_loss"]
     columns = [base["log_loss"] - reference]
     for method in held_out:
         losses = after[method.name]
         columns += [base["log_loss"] - losses["log_loss"], base["brier"] - losses["brier"]]
         columns.append(losses["log_loss"] - reference)
-    found = paired_intervals(np.column_stack(columns), before.weight, level)
+    found = paired_intervals(np.column_stack(columns), before, level)
     rows = [
         MethodRow(
             name=method.name,
             description=calibrator_info(method.name).description,
-            log_loss=float(np.average(after[method.name]["log_loss"], weights=before.weight)),
+            log_loss=_mean(after[method.name]["log_loss"], before),
             gain_log_loss=found[1 + 3 * place],
             gain_brier=found[2 + 3 * place],
             behind=found[3 + 3 * place],
+            fitted=1 - 1 / n_folds(before),
             seconds=method.seconds,
         )
         for place, method in enumerate(held_out)
     ]
-    none = float(np.average(base["log_loss"], weights=before.weight))
+    none = _mean(base["log_loss"], before)
     zero = Estimate(0.0, 0.0, 0.0, level)
-    rows.append(MethodRow("none", "the predictions as they are", none, zero, zero, found[0], 0.0))
+    rows.append(MethodRow("none", "the predictions as they are", none, zero, zero, found[0], seconds=0.0))
     rows.sort(key=lambda row: row.log_loss)
     return rows + [MethodRow(name, calibrator_info(name).description, message=text) for name, text in failed.items()]

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators.registry import get_calibrator
-from calibrant.folds import stratified_folds
 from calibrant.metrics import calibration_map
-from calibrant.metrics.inputs import Forecasts
-from calibrant.metrics.random import generator
 from calibrant.metrics.recalibration import fit_clone
+from calibrant.random_numbers import generator
 from calibrant.report.data import BinaryMap, Correction
+from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray
 
 #: Classes up to which the correction matrix is fitted.
@@ -28,15 +27,22 @@ MATRIX_CLASSES = 120
 LEAST = 0.01
 
 
-def corrections(data: Forecasts, recommended: str) -> tuple[Correction | None, BinaryMap | None]:
-    """The correction matrix of many classes, or the map of two."""
+def corrections(data: Sample, method: str) -> tuple[Correction | None, BinaryMap | None]:
+    """The correction matrix of many classes, or the map of two; nothing where it cannot be fitted."""
+    try:
+        return _corrections(data, method)
+    except (ValueError, RuntimeError):
+        return None, None
+
+
+def _corrections(data: Sample, method: str) -> tuple[Correction | None, BinaryMap | None]:
     if data.n_classes == 2:
-        curve = calibration_map(_fitted(recommended, data), n_points=101)
+        curve = calibration_map(_fitted(method, data), n_points=101)
         return None, BinaryMap(curve.before[:, 1], curve.after[:, 1])
     if data.n_classes > MATRIX_CLASSES:
         return None, None
     fitted = _structured(data)
-    half = stratified_folds(data.y, 2, generator(0), data.proba, data.weight)
+    half = data.folds(2, generator(0))
     first, second = (_matrix(_structured(data.take(half == number))) for number in (0, 1))
     return Correction(
         1 / float(fitted.inverse_temperature_), _matrix(fitted), np.asarray(fitted.intercept_), agreed(first, second)
@@ -60,7 +66,7 @@ def agreed(first: AnyFloatArray, second: AnyFloatArray) -> NDArray[np.bool_]:
     return np.asarray(off & same & (smaller > chance))
 
 
-def _structured(data: Forecasts) -> Any:
+def _structured(data: Sample) -> Any:
     return _fitted("sms", data, input_smoothing="auto")
 
 
@@ -69,7 +75,7 @@ def _matrix(fitted: Any) -> AnyFloatArray:
     return coefficients - np.eye(len(coefficients))
 
 
-def _fitted(name: str, data: Forecasts, **parameters: Any) -> Any:
+def _fitted(name: str, data: Sample, **parameters: Any) -> Any:
     with warnings.catch_warnings():
         # Labels are column numbers here, which would mean nothing to a reader.
         warnings.simplefilter("ignore")

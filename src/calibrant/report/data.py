@@ -14,10 +14,22 @@ from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.slope import Miscalibration
 from calibrant.metrics.smooth_curve import SmoothCurve
+from calibrant.sample import Size
 from calibrant.typing import AnyFloatArray
 
 #: What is told of each segment, before and after calibration.
-_BY_GROUP = ("gap", "off", "log_loss")
+_BY_SEGMENT = ("gap", "off", "log_loss")
+
+
+def condition(size: Size) -> str:
+    """What p-values and intervals of so many rows rest on.
+
+    Examples
+    --------
+    >>> condition(Size(300)), condition(Size(300, groups=30))
+    ('if rows are independent', 'if groups are independent')
+    """
+    return f"if {'rows' if size.groups is None else 'groups'} are independent"
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,22 @@ class Verdict:
     tone: str
     headline: str
     sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the predictions came from: a name for the title, the command's words after it, skipped rows.
+
+    `arguments` are the words that `calibrant fit` needs, `check` those of `calibrant evaluate` for calibrated rows. If
+    the predictions are arrays and no file (`in_python`), they are names of the arguments that were given.
+    """
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    command: str = ""
+    rows_skipped: int = 0
+    in_python: bool = False
+    check: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,17 +82,24 @@ class MethodRow:
     gain_log_loss: Estimate | None = None
     gain_brier: Estimate | None = None
     behind: Estimate | None = None
+    #: Share of the rows that the calibrators were fitted to.
+    fitted: float = float("nan")
     seconds: float = float("nan")
     message: str = ""
 
 
 @dataclass(frozen=True)
 class Learning:
-    """Gain of log loss by calibration with all `rows`, with half of them, and what the second half of them added."""
+    """Gain of log loss by calibration with half of the rows, with all and with twice as many.
 
-    rows: int
-    full: Estimate
+    They are estimated from fits to `fitted` of the rows and to half as many; `added` is by how much these differ.
+    """
+
+    size: Size
+    fitted: float
     half: Estimate
+    full: Estimate
+    double: Estimate
     added: Estimate
 
 
@@ -111,14 +146,14 @@ class ClassRow:
 
 
 @dataclass(frozen=True)
-class GroupRow:
+class SegmentRow:
     """One segment: how right, how far predicted from observed (see `positive_gap`, `confidence_gap`), what it loses.
 
     `off_before` and `off_after` tell whether that gap is beyond chance, given how many segments there are.
     """
 
     name: str
-    rows: int
+    size: Size
     accuracy: Estimate
     gap_before: Estimate
     gap_after: Estimate
@@ -165,14 +200,15 @@ class Report:
     source: str
     version: str
     created: str
-    rows: int
+    size: Size
     rows_skipped: int
-    sampled_from: int
-    weighted: bool
+    sampled_from: Size | None
     classes: tuple[str, ...]
     level: float
     folds: int
+    #: The method to use, "none" for the predictions as they are, and the one that all "after" is of.
     recommended: str
+    shown: str
     choice: str
     p_value_before: float
     p_value_after: float
@@ -185,13 +221,18 @@ class Report:
     reliability_before: Views
     reliability_after: Views
     class_rows: tuple[ClassRow, ...]
-    group_name: str
-    group_rows: tuple[GroupRow, ...]
-    groups_left_out: int
+    segment_name: str
+    segment_rows: tuple[SegmentRow, ...]
+    segments_left_out: int
     correction: Correction | None
     binary_map: BinaryMap | None
     steps: tuple[Step, ...]
     command: str
+
+    @property
+    def condition(self) -> str:
+        """What p-values and intervals rest on."""
+        return condition(self.size)
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the report without its figures, for machines."""
@@ -205,12 +246,16 @@ class Report:
             }
 
         return {
-            **chosen(self, "source", "rows", "rows_skipped", "sampled_from"),
+            **chosen(self, "source", "rows_skipped"),
+            **self.size.to_dict(),
+            "sampled_from": None if self.sampled_from is None else self.sampled_from.to_dict(),
             "classes": list(self.classes),
             "verdict": {"tone": self.verdict.tone, "headline": self.verdict.headline},
             "sentences": list(self.verdict.sentences),
             "p_value": {"before": self.p_value_before, "after": self.p_value_after},
             "recommended": self.recommended,
+            "shown": self.shown,
+            "condition": self.condition,
             "folds": self.folds,
             "metrics": {row.name: chosen(row, "before", "after") for row in self.metrics},
             "decomposition": {row.title: chosen(row, "calibration", "refinement") for row in self.parts},
@@ -238,10 +283,13 @@ class Report:
                 row.name: chosen(row, "log_loss", "gain_log_loss", "gain_brier", "behind", "seconds", "message")
                 for row in self.methods
             },
-            "learning": chosen(self.learning, "rows", "full", "half", "added") if self.learning else None,
-            "groups": {
-                row.name: chosen(row, "rows", *(f"{name}_{when}" for name in _BY_GROUP for when in ("before", "after")))
-                for row in self.group_rows
+            "learning": chosen(self.learning, "fitted", "half", "full", "double", "added") if self.learning else None,
+            "segments": {
+                row.name: {
+                    **row.size.to_dict(),
+                    **chosen(row, *(f"{name}_{when}" for name in _BY_SEGMENT for when in ("before", "after"))),
+                }
+                for row in self.segment_rows
             },
             "next": [step.command for step in self.steps if step.command],
         }

@@ -1,29 +1,32 @@
-"""Metrics of a table of predictions, overall and by group, in one reading.
+"""Metrics of a table of predictions, overall and by segment, in one reading.
 
 Rows are kept up to a size that leaves memory free, and then all metrics and a test of calibration are computed from
-them. What is a sum is taken in chunk by chunk from larger tables, and from groups; what needs all rows at once is then
-that of a uniform sample.
+them. What is a sum is taken in chunk by chunk from larger tables, and from segments; what needs all rows at once is
+then that of a uniform sample, of whole groups where rows belong together.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.calibrators.streaming import Reservoir
+from calibrant.files.tables.cells import segment_texts
 from calibrant.files.tables.columns import ProbabilityColumns
-from calibrant.files.tables.rows import Labelled, RowReader, Rows, as_probabilities
+from calibrant.files.tables.rows import Labelled, Layout, RowReader, Rows, as_probabilities
 from calibrant.files.tables.table import TableError
-from calibrant.metrics import calibration_test, evaluate
-from calibrant.metrics.hypothesis import CalibrationTest
-from calibrant.metrics.inputs import Forecasts
+from calibrant.inputs.labels import CalibrationWarning
+from calibrant.metrics import calibration_test, confidence_interval, evaluate
 from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.null import CalibrationTest
 from calibrant.metrics.running import RunningMetrics
+from calibrant.sample import Sample, Size
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray
 
 #: Numbers (rows × classes) up to which all rows are kept. What needs all of them at once takes a uniform sample of
 #: this size from a larger table, or so many rows if the classes are many, unless these would hold too many numbers.
@@ -33,25 +36,52 @@ MOST_SAMPLED = 5_000_000
 #: Numbers up to which intervals come from the bootstrap; above, normal intervals are as good and far cheaper.
 BOOTSTRAP_CELLS = 50_000
 METRICS = ("log_loss", "brier", "accuracy", "auroc", "positive_gap", "confidence_gap", "ece", "smooth_ece")
-#: Groups whose metrics are computed; a column with more of them is hardly one of groups.
-MOST_GROUPS = 1000
+#: Segments whose metrics are computed; a column with more of them is hardly one of segments.
+MOST_SEGMENTS = 1000
+_FIELDS = ("values", "y", "counts", "groups", "rows")
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """Metrics of a table; values are `Estimate`s, whose intervals are NaN unless asked for.
 
-    `sampled` names the metrics that are, as the test is, of a sample of so many rows only; it is empty if none are.
+    `sampled` names the metrics that are, as the test is, of a sample of such a size only; the size is None if none are.
     """
 
-    rows: int
+    size: Size
     classes: tuple[Any, ...]
     columns: tuple[str, ...]
     metrics: dict[str, Estimate]
     test: CalibrationTest | None
     in_chunks: bool
-    groups: dict[str, Evaluation] = field(default_factory=dict)
-    sampled: tuple[tuple[str, ...], int] = ((), 0)
+    segments: dict[str, Evaluation] = field(default_factory=dict)
+    sampled: tuple[tuple[str, ...], Size | None] = ((), None)
+
+
+class Taken:
+    """Metrics of rows that are taken in chunk by chunk, and how many these are."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.metrics = RunningMetrics(names)
+        self._rows, self._total = 0, 0.0
+        self._counted, self._groups = False, None
+
+    _groups: NDArray[Any] | None
+
+    def add(self, part: Sample) -> None:
+        """Take in more rows."""
+        self.metrics.add(part)
+        self._rows += part.size.rows
+        self._total += part.total
+        self._counted |= part.counts is not None
+        if part.groups is not None:
+            self._groups = np.unique(part.groups if self._groups is None else np.append(self._groups, part.groups))
+
+    @property
+    def size(self) -> Size:
+        """How much was taken in."""
+        groups = None if self._groups is None else len(self._groups)
+        return Size(self._rows, self._total if self._counted else None, groups)
 
 
 def metric_names(n_classes: int) -> list[str]:
@@ -81,13 +111,16 @@ def running_names(n_classes: int) -> list[str]:
     return [name for name in metric_names(n_classes) if name != "auroc"]
 
 
-def omnibus_test(data: Forecasts) -> CalibrationTest:
+def omnibus_test(data: Sample) -> CalibrationTest:
     """The score test of calibration, with as many draws of labels as the size allows."""
     draws = int(np.clip(200_000_000 // max(data.proba.size, 1), 199, 999))
-    classes = data.classes.tolist()
-    return calibration_test(
-        data.y, data.proba, "omnibus", n_resamples=draws, sample_weight=data.weight, classes=classes
-    )
+    return calibration_test(data.y, data.proba, "omnibus", n_resamples=draws, **given(data))
+
+
+def given(data: Sample) -> dict[str, Any]:
+    """What the functions of `calibrant.metrics` are told of a sample beside labels and probabilities."""
+    grouped = {} if data.groups is None else {"groups": data.groups}
+    return {"sample_weight": data.counts, "classes": data.names, **grouped}
 
 
 @limited
@@ -97,96 +130,123 @@ def evaluate_table(reader: RowReader, *, level: float | None = None, progress: A
     Parameters
     ----------
     reader : RowReader
-        With a label column, and a group column if metrics by group are wanted.
+        With a label column, columns of segments if metrics by segment are wanted, and of groups if there are any.
     level : float, optional
-        Confidence level of intervals.
+        Confidence level of intervals. With groups these are as wide as those of the groups that are kept in memory.
     progress : callable, optional
         Wraps the iteration over chunks.
     """
     columns = reader.find()
-    running: dict[str | None, RunningMetrics] = {}
-    sample = Reservoir(sample_rows(len(columns.classes)), seed=0)
-    for part, group in _parts(progress(reader.read(columns)), reader):
-        take_in(running, part, group)
-        sample.add([part.proba, part.y, *([] if part.weight is None else [part.weight])])
-    if not sample.seen:
+    taken: dict[str | None, Taken] = {}
+    kept = Reservoir(sample_rows(len(columns.classes)), seed=0)
+    for part, segments in _parts(progress(reader.read(columns)), reader.layout):
+        take_in(taken, part, segments)
+        fields = [name for name in _FIELDS if getattr(part, name) is not None]
+        texts = np.full(part.n_rows, "", dtype=object) if segments is None else segments
+        kept.add([*(getattr(part, name) for name in fields), texts], part.groups)
+    if not kept.seen:
         raise TableError(f"{reader.table.name} has no usable rows")
-    proba, y, *weight = sample.take()
-    data = Forecasts(proba, y, weight[0] if weight else None, np.arange(proba.shape[1]))
-    found, names = _from_sums(running, columns, level), metric_names(data.n_classes)
-    if data.n_rows == sample.seen:
-        return replace(found, metrics=metrics_in_memory(data, level, names), test=omnibus_test(data), in_chunks=False)
-    whole = [name for name in names if name not in found.metrics]
-    metrics = {**metrics_in_memory(data, level, whole), **found.metrics}
+    *arrays, texts = kept.take()
+    held: dict[str, Any] = dict(zip(fields, arrays))
+    data = Sample(**held, classes=np.arange(len(columns.classes)))
+    parts = dict(split_segments(texts)) if len(taken) > 1 else {}
+    found = {
+        name: _from_sums(entry, data if name is None else data.take(parts.get(name, np.arange(0))), columns, level)
+        for name, entry in sorted(taken.items(), key=lambda item: str(item[0] or ""))
+    }
+    whole = replace(found.pop(None), segments={str(name): entry for name, entry in found.items()})
+    names = metric_names(data.n_classes)
+    if data.n_rows == kept.seen:
+        return replace(whole, metrics=metrics_in_memory(data, level, names), test=omnibus_test(data), in_chunks=False)
+    from_sample = [name for name in names if name not in whole.metrics]
+    metrics = {**metrics_in_memory(data, level, from_sample), **whole.metrics}
     metrics = {name: metrics[name] for name in names}
-    return replace(found, metrics=metrics, test=omnibus_test(data), sampled=(tuple(whole), data.n_rows))
+    return replace(whole, metrics=metrics, test=omnibus_test(data), sampled=(tuple(from_sample), data.size))
 
 
-def _parts(chunks: Iterable[Rows], reader: RowReader) -> Iterator[tuple[Forecasts, Any]]:
+def _parts(chunks: Iterable[Rows], layout: Layout) -> Iterator[tuple[Sample, Any]]:
     for rows in chunks:
-        part, group = as_predictions(as_probabilities(rows.values, reader.layout), rows)
+        part, segments = as_sample(rows, layout)
         if part.n_rows:
-            yield part, group
+            yield part, segments
 
 
-def as_predictions(proba: AnyFloatArray, rows: Rows | Labelled) -> tuple[Forecasts, Any]:
-    """Rows of a table as predictions, and their groups; rows of no weight are absent."""
+def as_sample(rows: Rows | Labelled, layout: Layout) -> tuple[Sample, Any]:
+    """Rows of a table as a sample, and the segment of each; rows of no weight are absent."""
     assert rows.codes is not None
-    proba, group = np.ascontiguousarray(proba), rows.group
-    data = Forecasts(proba, rows.codes, rows.weight, np.arange(proba.shape[1]))
+    proba = np.ascontiguousarray(as_probabilities(rows.values, layout))
+    segments = None if rows.segments is None else segment_texts(rows.segments)
+    data = Sample(proba, rows.codes, rows.weight, rows.groups, np.arange(proba.shape[1]), rows=rows.source)
     if rows.weight is None or rows.weight.all():
-        return data, group
+        return data, segments
     present = rows.weight > 0
-    return data.take(present), None if group is None else group[present]
+    return data.take(present), None if segments is None else segments[present]
 
 
-def take_in(
-    running: dict[str | None, RunningMetrics], part: Forecasts, group: Any, names: Sequence[str] | None = None
-) -> None:
-    """Add rows to the metrics of all rows, under None, and to those of their groups."""
+def take_in(taken: dict[str | None, Taken], part: Sample, segments: Any, names: Sequence[str] | None = None) -> None:
+    """Add rows to the metrics of all rows, under None, and to those of their segments."""
     names = running_names(part.n_classes) if names is None else names
-    running.setdefault(None, RunningMetrics(names)).add(part)
-    if group is not None:
-        # Smooth ECE takes time and needs more rows than most groups have.
+    taken.setdefault(None, Taken(names)).add(part)
+    if segments is not None:
+        # Smooth ECE takes time and needs more rows than most segments have.
         few = [name for name in names if name != "smooth_ece"]
-        for name, rows in split_groups(group):
-            running.setdefault(name, RunningMetrics(few)).add(part.take(rows))
-            if len(running) > MOST_GROUPS:
-                raise TableError(
-                    f"there are more than {MOST_GROUPS} groups; the column of groups should hold a few segments"
-                )
+        for name, rows in split_segments(segments):
+            taken.setdefault(name, Taken(few)).add(part.take(rows))
+            if len(taken) > MOST_SEGMENTS:
+                raise _too_many()
 
 
-def split_groups(group: Any) -> list[tuple[str, Any]]:
-    """Names of the groups with the positions of their rows, sorted by name; missing ones are called `(none)`."""
-    names = np.array(["(none)" if name in (None, "") else name for name in group], dtype=object)
+def split_segments(segments: Any) -> list[tuple[str, Any]]:
+    """Names of the segments with the positions of their rows, sorted by name; missing ones are called `(none)`."""
+    names = np.array(["(none)" if name in (None, "") else name for name in segments], dtype=object)
     found, codes = np.unique(names.astype(str), return_inverse=True)
-    if len(found) > MOST_GROUPS:
-        raise TableError(f"there are more than {MOST_GROUPS} groups; the column of groups should hold a few segments")
+    if len(found) > MOST_SEGMENTS:
+        raise _too_many()
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes))
     return [(str(name), rows) for name, rows in zip(found, np.split(order, ends[:-1]))]
 
 
-def _from_sums(
-    running: dict[str | None, RunningMetrics], columns: ProbabilityColumns, level: float | None
-) -> Evaluation:
-    whole = running.pop(None)
-
-    def one(metrics: RunningMetrics, groups: dict[str, Evaluation]) -> Evaluation:
-        found = metrics.result(level)
-        estimates = {name: _plain(value) for name, value in found.items()} if level is None else found
-        return Evaluation(metrics.rows, columns.classes, columns.names, estimates, None, True, groups)
-
-    return one(
-        whole, {str(name): one(part, {}) for name, part in sorted(running.items(), key=lambda item: str(item[0]))}
-    )
+def _too_many() -> TableError:
+    return TableError(f"there are more than {MOST_SEGMENTS} segments; --segments takes a column with a few of them")
 
 
-def metrics_in_memory(data: Forecasts, level: float | None, names: Sequence[str]) -> dict[str, Estimate]:
+def _from_sums(taken: Taken, sample: Sample, columns: ProbabilityColumns, level: float | None) -> Evaluation:
+    metrics = from_sums(taken.metrics, sample, level)
+    return Evaluation(taken.size, columns.classes, columns.names, metrics, None, True)
+
+
+def from_sums(metrics: RunningMetrics, sample: Sample, level: float | None) -> dict[str, Estimate]:
+    """The metrics of all rows; where rows belong together, their intervals are as wide as those of the sample."""
+    if level is not None and sample.groups is None:
+        return metrics.result(level)
+    values: dict[str, float] = metrics.result()
+    if level is None or not sample.n_rows:
+        return {name: _plain(value) for name, value in values.items()}
+    kept = metrics_in_memory(sample, level, list(values))
+    return {
+        name: Estimate(
+            value, value + kept[name].low - kept[name].value, value + kept[name].high - kept[name].value, level
+        )
+        for name, value in values.items()
+    }
+
+
+def metrics_in_memory(data: Sample, level: float | None, names: Sequence[str]) -> dict[str, Estimate]:
     """All metrics of rows in memory, with intervals by the bootstrap while that is affordable."""
-    wanted: dict[str, Any] = {"sample_weight": data.weight, "classes": data.classes.tolist()}
-    values = evaluate(data.y, data.proba, names, **wanted)
+    with warnings.catch_warnings():
+        # What too few rows cannot tell the report says itself.
+        warnings.filterwarnings("ignore", message="no interval", category=CalibrationWarning)
+        return _metrics_in_memory(data, level, names)
+
+
+def _metrics_in_memory(data: Sample, level: float | None, names: Sequence[str]) -> dict[str, Estimate]:
+    if level is not None and data.groups is not None:
+        draws = 1000 if data.proba.size <= BOOTSTRAP_CELLS else 200
+        options: dict[str, Any] = {"level": level, "n_resamples": draws, **given(data)}
+        return {name: confidence_interval(name, data.y, data.proba, **options) for name in names}
+    plain = given(replace(data, groups=None))
+    values = evaluate(data.y, data.proba, names, **plain)
     if level is None:
         return {name: _plain(value) for name, value in values.items()}
     running = RunningMetrics([name for name in running_names(data.n_classes) if name in names])
@@ -194,7 +254,7 @@ def metrics_in_memory(data: Forecasts, level: float | None, names: Sequence[str]
     if data.proba.size <= BOOTSTRAP_CELLS:
         # A replicate of smooth ECE costs as much as all others together, and its cells give the same interval.
         resampled = [name for name in names if name != "smooth_ece"]
-        found.update(evaluate(data.y, data.proba, resampled, level=level, **wanted))
+        found.update(evaluate(data.y, data.proba, resampled, level=level, **plain))
     return {name: found[name] for name in names}
 
 

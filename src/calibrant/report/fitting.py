@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.calibrators.registry import calibrator_info
 from calibrant.calibrators.streaming import rows_in_memory
 from calibrant.deployment import SegmentedCalibrator
+from calibrant.deployment.segments.columns import BINS
 from calibrant.files.stored.persistence import stored_text
 from calibrant.files.tables.batches import LabelledBatches
 from calibrant.files.tables.rows import Labelled, RowReader, read_all
 from calibrant.files.tables.table import RequestError
 from calibrant.files.tables.writers import atomic_output
-from calibrant.inputs.segments import MISSING_TEXTS
+from calibrant.inputs.segments import numbers_if_all_are
 from calibrant.inputs.sources import NamedColumns
 
 
@@ -76,31 +76,28 @@ def fit_table(calibrator: Any, batches: LabelledBatches, memory_mb: float) -> An
     return calibrator.fit_batches(batches, memory_mb=memory_mb)
 
 
-def fit_segments(calibrator: Any, reader: RowReader, memory_mb: float) -> tuple[SegmentedCalibrator, Labelled]:
-    """A calibrator with corrections for the segments that the layout names, and the rows it was fitted to.
+def fit_in_memory(calibrator: Any, reader: RowReader, memory_mb: float) -> tuple[Any, Labelled]:
+    """A calibrator, with corrections if the layout names segments, and the rows it was fitted to.
 
-    They are all rows of the table, or a uniform sample of them that takes so much memory.
+    They are all rows of the table, or a uniform sample of them that takes so much memory, of whole groups if rows
+    belong together.
     """
     rows = read_all(reader, partial(rows_in_memory, memory_mb))
-    assert rows.segments is not None
-    frame = dict(zip(reader.layout.segments, map(_numbers_if_all_are, rows.segments.T)))
-    segmented = SegmentedCalibrator(
-        calibrator,
-        input="logits" if reader.layout.logits else "probabilities",
-        renormalize=reader.layout.renormalize,
-        classes=np.array(rows.classes),
-    )
-    segmented.fit(NamedColumns(list(rows.columns), rows.values), rows.labels, rows.weight, segments=frame)
-    segmented.batches_ = {"rows": rows.n_usable, "rows_used": len(rows.codes), "passes": 1}
-    return segmented, rows
-
-
-def _numbers_if_all_are(cells: NDArray[Any]) -> NDArray[Any]:
-    """Texts as numbers if all that are not missing can be read as such."""
-    try:
-        return np.array([np.nan if cell is None or cell in MISSING_TEXTS else float(cell) for cell in cells])
-    except ValueError:
-        return cells
+    beside: dict[str, Any] = {} if rows.groups is None else {"groups": rows.groups}
+    if rows.segments is not None:
+        beside["segments"] = {
+            name: numbers_if_all_are(column, BINS) for name, column in zip(reader.layout.segments, rows.segments.T)
+        }
+        calibrator = SegmentedCalibrator(
+            calibrator,
+            input="logits" if reader.layout.logits else "probabilities",
+            renormalize=reader.layout.renormalize,
+        )
+    if "classes" in calibrator.get_params(deep=False):
+        calibrator.set_params(classes=np.array(rows.classes))
+    calibrator.fit(NamedColumns(list(rows.columns), rows.values), rows.labels, rows.weight, **beside)
+    calibrator.batches_ = {"rows": rows.n_usable, "rows_used": len(rows.codes), "passes": 1}
+    return calibrator, rows
 
 
 def store(calibrator: Any, output: str | Path, *, force: bool = False) -> None:

@@ -14,25 +14,22 @@ from calibrant.metrics import (
     smooth_curve,
 )
 from calibrant.metrics.frequencies import ClassFrequencies
-from calibrant.metrics.inputs import Forecasts
 from calibrant.report.data import ClassRow, Count, Views
+from calibrant.report.evaluation import given
+from calibrant.sample import Sample
 
 #: Classes with a diagram of their own, those with the largest miscalibration; the curves of the others have no band.
 PANELS = 12
 
 
-def _given(data: Forecasts, level: float) -> dict[str, Any]:
-    return {"sample_weight": data.weight, "classes": data.classes.tolist(), "level": level}
-
-
-def views(data: Forecasts, level: float, beside: Views | None = None) -> Views:
+def views(data: Sample, level: float, beside: Views | None = None) -> Views:
     """The four diagrams of the second of two classes, or of the predicted class, on the axis of those beside them."""
-    given = _given(data, level)
+    told = {**given(data), "level": level}
     return Views(
-        corp_curve(data.y, data.proba, axis=None if beside is None else beside.corp.axis, **given),
-        smooth_curve(data.y, data.proba, **given),
-        calibration_belt(data.y, data.proba, **given),
-        reliability_table(data.y, data.proba, **given),
+        corp_curve(data.y, data.proba, axis=None if beside is None else beside.corp.axis, **told),
+        smooth_curve(data.y, data.proba, **told),
+        calibration_belt(data.y, data.proba, **told),
+        reliability_table(data.y, data.proba, **told),
     )
 
 
@@ -42,19 +39,20 @@ def worst_classes(curves: dict[Any, CorpCurve]) -> list[Any]:
 
 
 def class_rows(
-    before: tuple[Forecasts, ClassFrequencies],
-    after: tuple[Forecasts, ClassFrequencies],
+    before: tuple[Sample, ClassFrequencies],
+    after: tuple[Sample, ClassFrequencies],
     names: Sequence[str],
     level: float,
 ) -> list[ClassRow]:
     """A row for every class, with the band of the curve before where it will be drawn."""
     was, now = (
-        classwise_corp_curves(data.y, data.proba, n_resamples=0, **_given(data, level)) for data, _ in (before, after)
+        classwise_corp_curves(data.y, data.proba, n_resamples=0, level=level, **given(data))
+        for data, _ in (before, after)
     )
     if len(names) > 2:
         first = before[0]
         for label in worst_classes(was):
-            was[label] = corp_curve(first.y, first.proba, label=label, **_given(first, level))
+            was[label] = corp_curve(first.y, first.proba, label=label, level=level, **given(first))
 
     observed, total = before[1].observed, before[1].total
 

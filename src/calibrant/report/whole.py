@@ -7,19 +7,19 @@ rows, resampled or drawn as a curve without bins is left to the sample.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from calibrant.files.tables.rows import Layout, Rows, as_probabilities
-from calibrant.metrics.frequencies import ClassFrequencies
-from calibrant.metrics.inputs import Forecasts
+from calibrant.files.tables.rows import Layout, Rows
+from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
-from calibrant.metrics.reliability import ReliabilityTable
+from calibrant.metrics.reliability import ReliabilityTable, reliability_table
 from calibrant.metrics.running import RunningMetrics
-from calibrant.report.evaluation import as_predictions, take_in
+from calibrant.report.evaluation import Taken, as_sample, from_sums, given, take_in
+from calibrant.sample import Sample, Size
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
 
@@ -28,10 +28,10 @@ SUMS = ("log_loss", "brier", "accuracy", "positive_gap", "confidence_gap", "ece"
 
 
 @dataclass(frozen=True)
-class GroupSums:
+class SegmentSums:
     """One segment in all rows."""
 
-    rows: int
+    size: Size
     metrics: dict[str, Estimate]
 
 
@@ -41,7 +41,7 @@ class Whole:
 
     Attributes
     ----------
-    rows : int
+    size : Size
     metrics : dict of str to Estimate
         `SUMS`.
     frequencies : ClassFrequencies
@@ -50,16 +50,16 @@ class Whole:
         Of the second of two classes, or of the predicted class.
     ruled_out : pair of int and float
         Rows whose class had probability zero, and what they add to log loss.
-    groups : dict of str to GroupSums
+    segments : dict of str to SegmentSums
         By the name of the segment.
     """
 
-    rows: int
+    size: Size
     metrics: dict[str, Estimate]
     frequencies: ClassFrequencies
     bins: ReliabilityTable
     ruled_out: tuple[int, float]
-    groups: dict[str, GroupSums]
+    segments: dict[str, SegmentSums]
 
 
 class WholeRows:
@@ -77,10 +77,10 @@ class WholeRows:
 
     def __init__(self, layout: Layout, level: float, progress: Any = iter) -> None:
         self._layout, self._level, self._progress = layout, level, progress
-        self._metrics: dict[str | None, RunningMetrics] = {}
+        self._taken: dict[str | None, Taken] = {}
         names = ("calibration_in_the_large", "reliability_table")
         self._tables = RunningMetrics(names, options={name: {"level": level} for name in names})
-        self._ruled_out, self._cost, self._weight = 0, 0.0, 0.0
+        self._ruled_out, self._cost, self._total = 0, 0.0, 0.0
 
     def watching(self, chunks: Iterator[Rows]) -> Iterator[Rows]:
         """The same chunks, taken in as they pass."""
@@ -91,34 +91,49 @@ class WholeRows:
     @limited
     def add(self, rows: Rows) -> None:
         """Take in the usable rows of a chunk."""
-        data, group = as_predictions(as_probabilities(rows.values, self._layout), rows)
+        data, segments = as_sample(rows, self._layout)
         if not data.n_rows:
             return
-        take_in(self._metrics, data, group, SUMS)
-        self._tables.add(data)
+        take_in(self._taken, data, segments, SUMS)
+        # Groups may be spread over chunks: what depends on them is taken from the sample in the end.
+        self._tables.add(replace(data, groups=None))
         count, cost = ruled_out(data)
-        weight = data.n_rows if data.weight is None else float(data.weight.sum())
         self._ruled_out += count
-        self._cost += cost * weight
-        self._weight += weight
+        self._cost += cost * data.total
+        self._total += data.total
 
-    def result(self) -> Whole:
-        """What the rows so far say."""
-        found: dict[Any, GroupSums] = {
-            name: GroupSums(running.rows, running.result(self._level)) for name, running in self._metrics.items()
+    def result(self, sample: Sample, members: dict[str, Any]) -> Whole:
+        """What the rows so far say; `members` are the rows of each segment in the sample that was kept of them."""
+        found: dict[Any, SegmentSums] = {
+            name: SegmentSums(
+                taken.size,
+                from_sums(
+                    taken.metrics,
+                    sample if name is None else sample.take(members.get(name, np.arange(0))),
+                    self._level,
+                ),
+            )
+            for name, taken in self._taken.items()
         }
         whole, tables = found.pop(None), self._tables.result()
+        frequencies, bins = tables["calibration_in_the_large"], tables["reliability_table"]
+        if sample.groups is not None:
+            kept = class_frequencies(sample, self._level)
+            with np.errstate(invalid="ignore"):
+                low, high = (frequencies.ratio * end / kept.ratio for end in (kept.low, kept.high))
+            frequencies = replace(frequencies, low=low, high=high, p_value=kept.p_value)
+            bins = reliability_table(sample.y, sample.proba, level=self._level, **given(sample))
         return Whole(
-            whole.rows,
+            whole.size,
             whole.metrics,
-            tables["calibration_in_the_large"],
-            tables["reliability_table"],
-            (self._ruled_out, self._cost / self._weight),
+            frequencies,
+            bins,
+            (self._ruled_out, self._cost / self._total),
             found,
         )
 
 
-def ruled_out(data: Forecasts) -> tuple[int, float]:
+def ruled_out(data: Sample) -> tuple[int, float]:
     """Rows whose class had probability zero, and what they add to log loss."""
     rows = data.true_proba < LOSS_FLOOR
-    return int(rows.sum()), float(np.average(np.where(rows, row_losses(data, "log_loss"), 0.0), weights=data.weight))
+    return int(rows.sum()), float(np.average(np.where(rows, row_losses(data, "log_loss"), 0.0), weights=data.counts))

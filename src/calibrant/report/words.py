@@ -1,16 +1,19 @@
 """What the numbers of a report mean, in sentences, and what to do next.
 
 Three things can be wrong with probabilities: how often a class is predicted (the means), how far predictions are from
-each other (the slope: too extreme or too timid), and anything else. The headline names the one that costs most log
-loss. For two classes all of it is said of the second one, for more of the confidence and of single classes.
+each other (the slope: too extreme or too close to the average), and anything else. The headline names the one that
+costs most log loss. For two classes all of it is said of the second one, for more of the confidence and of single
+classes. What calibration gains is not said of fewer rows than can tell.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from calibrant.calibrators.registry import DEFAULT
 from calibrant.metrics.frequencies import ClassFrequencies
@@ -18,7 +21,9 @@ from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.slope import Miscalibration
 from calibrant.numerals import class_text, count, excess, number, percent, signed, span
-from calibrant.report.data import GroupRow, Learning, MethodRow, Step, Verdict
+from calibrant.report.data import Learning, MethodRow, SegmentRow, Source, Step, Verdict, condition
+from calibrant.report.enough import Lack
+from calibrant.sample import Size
 from calibrant.simplex import LOSS_FLOOR
 
 #: Significance at which calibration is called into question.
@@ -31,9 +36,13 @@ LARGE = 0.2
 #: Classes named one by one, and the share of the costliest one's cost from which on they are.
 MOST_NAMED = 4
 NOTED = 0.01
+#: Probability with which an error that "would show" is found, and an error worth knowing of.
+POWER = 0.8
+SMALL_ERROR = 0.01
 
 NO_EVIDENCE = "No evidence of miscalibration"
 MIXED_EVIDENCE = "Perhaps miscalibrated: the evidence is mixed"
+NOTHING_GAINED = "No method is better than the predictions as they are, beyond chance."
 
 
 def p_text(p: float) -> str:
@@ -47,88 +56,156 @@ def p_text(p: float) -> str:
     return f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
 
 
-def verdict(
-    names: Sequence[str],
-    found: Miscalibration,
-    table: ReliabilityTable,
-    confidence: tuple[Estimate, Estimate],
-    p_value: float,
-    log_loss: float,
-    gain: MethodRow,
-    ruled_out: tuple[int, float] = (0, 0.0),
-    segments: Sequence[GroupRow] = (),
-) -> Verdict:
-    """The verdict on predictions.
+@dataclass(frozen=True)
+class Evidence:
+    """What a verdict rests on.
 
-    Parameters
+    Attributes
     ----------
-    names : sequence of str
+    names : tuple of str
         The classes.
+    size : Size
+        Of all rows.
     found : Miscalibration
         What is lost to wrong means, a wrong slope and the rest.
     table : ReliabilityTable
         Of the second of two classes, or of the predicted class.
-    confidence : pair of Estimate
-        Accuracy, and the mean confidence minus it.
+    accuracy, gap : Estimate
+        Accuracy, and predicted minus observed: the mean probability of the second class, or the mean confidence.
     p_value : float
         Of a test of calibration.
     log_loss : float
         Of the predictions.
-    gain : MethodRow
-        What the recommended method reaches.
+    gain : MethodRow or None
+        What the method reaches that is shown; None if none could be fitted.
+    recommended : str
+        The method to use, "none" for none.
     ruled_out : pair of int and float
         Rows whose class had probability zero, and what they add to log loss.
-    segments : sequence of GroupRow
+    segments : sequence of SegmentRow
         The segments that were looked at.
+    lack : Lack or None
+        What keeps the gain from being told.
+    rare : str
+        A sentence on classes with few rows.
     """
-    assert gain.gain_log_loss is not None
-    saved = gain.gain_log_loss
+
+    names: tuple[str, ...]
+    size: Size
+    found: Miscalibration
+    table: ReliabilityTable
+    accuracy: Estimate
+    gap: Estimate
+    p_value: float
+    log_loss: float
+    gain: MethodRow | None
+    recommended: str
+    ruled_out: tuple[int, float] = (0, 0.0)
+    segments: Sequence[SegmentRow] = ()
+    lack: Lack | None = None
+    rare: str = ""
+
+    @property
+    def saved(self) -> Estimate:
+        """The log loss that calibration saves; nothing where that cannot be told."""
+        if self.gain is None or self.gain.gain_log_loss is None or self.lack is not None:
+            return Estimate(0.0, 0.0, 0.0, self.gap.level)
+        return self.gain.gain_log_loss
+
+
+def verdict(evidence: Evidence) -> Verdict:
+    """The verdict on predictions."""
+    found, names, saved, p_value = evidence.found, evidence.names, evidence.saved, evidence.p_value
     kind = found.largest
-    evident = p_value < ALPHA or (saved.low > 0 and found.parts[kind].p_value < ALPHA)
+    # Predictions that are all equal have no slope, though one could be fitted.
+    equal = len(evidence.table.score) == 1
+    if (evidence.lack is not None and kind == "rest") or equal:
+        kind = "means" if found.means.gain >= found.slope.gain or equal else "slope"
     binary = len(names) == 2
-    sentences = [_positive(names[1], found.frequencies) if binary else _confidence(found.frequencies.total, confidence)]
-    off = [row for row in segments if row.off_before]
-    by_segment = [_segments_off(off, len(segments), names)] if off else []
+    sentences = [_positive(evidence) if binary else _confidence(evidence)]
+    off = [row for row in evidence.segments if row.off_before]
+    by_segment = [_segments_off(off, len(evidence.segments), names)] if off else []
+    after = [*by_segment, *_gains(evidence)]
+    rests = f"{condition(evidence.size)}, a test of calibration"
+    rests = rests[0].upper() + rests[1:]
+    if evidence.lack is not None and evidence.lack.of in ("rows", "groups"):
+        wrong = p_value < ALPHA
+        result = "finds the probabilities wrong" if wrong else "finds nothing wrong"
+        sentences += [f"{rests} {result} ({p_text(p_value)}).", *after]
+        what = f"there are too few {evidence.lack.of} to tell how"
+        headline = f"The probabilities are wrong, but {what}" if wrong else f"Too few {evidence.lack.of} to tell"
+        return Verdict("fair", headline, tuple(sentences))
+    evident = p_value < ALPHA or (saved.low > 0 and found.parts[kind].p_value < ALPHA)
     if not evident and saved.low > 0:
-        sentences += [
-            *by_segment,
-            _gain(gain, saved, log_loss),
-            f"A test of calibration, however, finds nothing wrong ({p_text(p_value)}).",
-        ]
+        sentences += [*after, f"{rests}, however, finds nothing wrong ({p_text(p_value)})."]
         return Verdict("fair", MIXED_EVIDENCE, tuple(sentences))
     if not evident:
-        sentences.append(
-            f"A test of calibration finds nothing wrong ({p_text(p_value)}). That is no proof: with few rows, small "
-            "faults stay hidden."
-        )
-        sentences += [*by_segment, _gain(gain, saved, log_loss)]
+        sentences += [f"{rests} finds nothing wrong ({p_text(p_value)}).", *_hidden(evidence), *after]
         if off:
             are = "is" if len(off) == 1 else "are"
-            headline = f"{NO_EVIDENCE} overall, but {_of(len(off), len(segments))} {are} off"
+            headline = f"{NO_EVIDENCE} overall, but {_of(len(off), len(evidence.segments))} {are} off"
             return Verdict("fair", headline, tuple(sentences))
+        if evidence.lack is not None:
+            return Verdict("fair", f"{NO_EVIDENCE}, but too few rows of some classes to tell", tuple(sentences))
         return Verdict("good", NO_EVIDENCE, tuple(sentences))
-    if ruled_out[0]:
-        sentences.append(_ruled_out(*ruled_out, log_loss))
+    if evidence.ruled_out[0]:
+        sentences.append(_ruled_out(*evidence.ruled_out, evidence.log_loss))
     if not binary:
         sentences += _classes_off(names, found.frequencies)
     # A second fault is worth a sentence if it costs a noticeable part of what the first one costs.
-    if kind == "slope" or (found.slope.p_value < ALPHA and found.slope.gain > 0.05 * found.parts[kind].gain):
+    second = found.slope.p_value < ALPHA and not equal
+    if kind == "slope" or (second and found.slope.gain > 0.05 * found.parts[kind].gain):
         sentences.append(_slope(found.fitted_slope, beyond=kind == "means"))
     if kind == "rest":
-        sentences += _ranges(table)
-    sentences += [f"A test of calibration gives {p_text(p_value)}.", _gain(gain, saved, log_loss)]
-    headline = _of_two(kind, names[1], found) if binary else _of_many(kind, names, found, confidence[1])
-    if kind == "rest" and ruled_out[1] > saved.value / 2:
+        sentences += _ranges(evidence.table)
+    sentences += [f"{rests} gives {p_text(p_value)}.", *after]
+    headline = _of_two(kind, names[1], found) if binary else _of_many(kind, names, found, evidence.gap)
+    if kind == "rest" and evidence.ruled_out[1] > saved.value / 2:
         headline = "The predictions rule out classes that occur"
-    bad = saved.low > 0 and saved.value >= BAD * log_loss
+    bad = saved.low > 0 and saved.value >= BAD * evidence.log_loss
     return Verdict("bad" if bad else "fair", headline, tuple(sentences))
+
+
+def _gains(evidence: Evidence) -> list[str]:
+    """What calibration changes, or why that cannot be told."""
+    rare = [evidence.rare] if evidence.rare else []
+    if evidence.lack is not None:
+        return [*rare, evidence.lack.text]
+    if evidence.gain is None:
+        return [*rare, "No method could be fitted."]
+    said = _gain(evidence.gain, evidence.saved, evidence.log_loss)
+    nothing = evidence.recommended in ("none", DEFAULT) and evidence.saved.low <= 0
+    return [*rare, said, *([NOTHING_GAINED] if nothing else [])]
+
+
+def _hidden(evidence: Evidence) -> list[str]:
+    """Which error would have shown, and how many rows a small one takes."""
+    gap = evidence.gap
+    error = (gap.high - gap.low) / 2 / float(ndtri((1 + gap.level) / 2))
+    visible = error * float(ndtri(1 - ALPHA / 2) + ndtri(POWER))
+    if not visible > 0:
+        return ["That is no proof: with few rows, small faults stay hidden."]
+    what = (
+        f"the average probability of {class_text(evidence.names[1])}"
+        if len(evidence.names) == 2
+        else "the average confidence"
+    )
+    size, unit = evidence.size, "rows" if evidence.size.groups is None else "groups"
+    have = size.groups if size.groups is not None else size.rows
+    start = f"That is no proof: an error of {what} shows in so many {unit} if it is larger than about"
+    if visible <= SMALL_ERROR:
+        return [f"{start} {number(100 * visible, 2)} percentage points."]
+    needed = have * (visible / SMALL_ERROR) ** 2
+    digits = 10.0 ** max(int(np.floor(np.log10(needed))) - 1, 0)
+    rows = f"one of {number(100 * SMALL_ERROR, 0)} point takes about {count(round(needed / digits) * digits)} {unit}"
+    return [f"{start} {number(100 * visible, 1)} percentage points; {rows}."]
 
 
 def _of(some: int, every: int) -> str:
     return f"{some} of {every} segments"
 
 
-def _segments_off(off: Sequence[GroupRow], every: int, names: Sequence[str]) -> str:
+def _segments_off(off: Sequence[SegmentRow], every: int, names: Sequence[str]) -> str:
     """The segments whose predictions are off beyond chance, the farthest first."""
     what = f"the probability of {class_text(names[1])}" if len(names) == 2 else "the confidence"
     farthest = sorted(off, key=lambda row: -abs(row.gap_before.value))
@@ -176,24 +253,25 @@ def _of_many(kind: str, names: Sequence[str], found: Miscalibration, gap: Estima
 
 def _shares(frequencies: ClassFrequencies, column: int, what: str) -> str:
     expected, observed = (float(counts[column]) for counts in (frequencies.expected, frequencies.observed))
-    return f"{percent(expected / frequencies.total)} for {what}, {percent(observed / frequencies.total)} occurs"
+    return f"{percent(expected / frequencies.total)} for {what}, actually {percent(observed / frequencies.total)}"
 
 
 def _extreme(slope: float) -> str:
     if slope <= 0:
         return "point the wrong way"
-    return "are too extreme" if slope < 1 else "are too timid"
+    return "are too extreme" if slope < 1 else "are too close to the average"
 
 
-def _positive(positive: str, frequencies: ClassFrequencies) -> str:
+def _positive(evidence: Evidence) -> str:
     """How often the second class is predicted, and how often it occurs."""
+    frequencies, what = evidence.found.frequencies, class_text(evidence.names[1])
     expected, observed, ratio = (
         float(part[1]) for part in (frequencies.expected, frequencies.observed, frequencies.ratio)
     )
     text = (
-        f"On {count(frequencies.total)} rows the predicted probability of {class_text(positive)} is "
-        f"{percent(expected / frequencies.total)} on average, and {percent(observed / frequencies.total)} occurs: "
-        f"{count(expected)} expected, {count(observed)} observed"
+        f"On {evidence.size} the predicted probability of {what} is {percent(expected / frequencies.total)} on "
+        f"average, and {percent(observed / frequencies.total)} are actually {what}: {count(expected)} expected, "
+        f"{count(observed)} observed"
     )
     if frequencies.p_value[1] < ALPHA and np.isfinite(ratio):
         ends = f"{float(frequencies.low[1]):.3g} to {float(frequencies.high[1]):.3g}"
@@ -201,17 +279,19 @@ def _positive(positive: str, frequencies: ClassFrequencies) -> str:
     return text + "."
 
 
-def _confidence(total: float, confidence: tuple[Estimate, Estimate]) -> str:
+def _confidence(evidence: Evidence) -> str:
     """How sure the predictions are, and how often they are right."""
-    accuracy, gap = confidence
+    accuracy, gap = evidence.accuracy, evidence.gap
     text = (
-        f"On {count(total)} rows the predictions claim to be right {percent(accuracy.value + gap.value)} of the time "
+        f"On {evidence.size} the predictions claim to be right {percent(accuracy.value + gap.value)} of the time "
         f"and are right {percent(accuracy.value)} of the time"
     )
     if gap.low > 0 or gap.high < 0:
         ends = sorted((100 * abs(gap.low), 100 * abs(gap.high)))
-        points = f"{number(100 * abs(gap.value), 1)} percentage points too {'much' if gap.value > 0 else 'little'}"
-        text += f": {points} ({percent(gap.level, 0)} interval {number(ends[0], 1)} to {number(ends[1], 1)})"
+        points = f"{number(100 * abs(gap.value), 1)} percentage points"
+        how = "over-confident" if gap.value > 0 else "under-confident"
+        interval = f"{percent(gap.level, 0)} interval {number(ends[0], 1)} to {number(ends[1], 1)}"
+        text += f": they are {how} by {points} ({interval})"
     return text + "."
 
 
@@ -245,13 +325,14 @@ def _classes_off(names: Sequence[str], frequencies: ClassFrequencies) -> list[st
 
 
 def _slope(slope: Estimate, *, beyond: bool) -> str:
-    """Too extreme or too timid."""
+    """Too extreme or too close to the average."""
     ends = f"{percent(slope.level, 0)} interval {span(slope, 2)}"
     start = "Apart from that the predictions" if beyond else "The predictions"
     if slope.value <= 0:
         return f"{start} point the wrong way: the slope is {number(slope.value, 2)} ({ends}). Are columns swapped?"
-    should = "high probabilities are too high, low ones too low" if slope.value < 1 else "they should differ more"
-    return f"{start} {_extreme(slope.value)}: {should}. The slope is {number(slope.value, 2)}, 1 is right ({ends})."
+    extreme = "high probabilities are too high, low ones too low"
+    should = extreme if slope.value < 1 else "high probabilities are too low, low ones too high"
+    return f"{start} {_extreme(slope.value)}: {should}. The slope is {number(slope.value, 2)} (ideal: 1; {ends})."
 
 
 def _ranges(table: ReliabilityTable) -> list[str]:
@@ -262,7 +343,7 @@ def _ranges(table: ReliabilityTable) -> list[str]:
     worst = int(np.argmax(np.where(off, table.weight * np.abs(table.frequency - table.score), 0.0)))
     claimed = "confidence" if table.label is None else "probability"
     frequency = percent(float(table.frequency[worst]))
-    truth = f"they are right {frequency} of the time" if table.label is None else f"{frequency} occurs"
+    truth = f"they are right {frequency} of the time" if table.label is None else f"it occurs in {frequency}"
     return [
         f"The largest error is where the predictions give a {claimed} between {number(float(table.lower[worst]), 2)} "
         f"and {number(float(table.upper[worst]), 2)}: {percent(float(table.score[worst]))} on average, but {truth}."
@@ -279,10 +360,12 @@ def _gain(gain: MethodRow, saved: Estimate, before: float) -> str:
         losses = f"from {number(before, digits)} to {number(gain.log_loss, digits)}"
         return (
             f"Calibration with {gain.name} lowers log loss {losses}, "
-            f"by {number(relative, 1)}% ({share} of the difference {span(saved)}), on rows it was not fitted to."
+            f"by {number(relative, 1)}% ({share} of the difference {span(saved)}), on rows it was not fitted to and "
+            f"with fits to {percent(gain.fitted, 0)} of the rows."
         )
     if saved.high < 0:
-        return f"Calibration with {gain.name} would make log loss worse here, by {number(-relative, 1)}%."
+        by = f"{number(-relative, 1)}%" if relative < 0 else f"{-saved.value:.2g}"
+        return f"Calibration with {gain.name} would make log loss worse here, by {by}."
     change = Estimate(-saved.value, -saved.high, -saved.low, saved.level)
     return (
         f"Calibration with {gain.name} changes log loss by {signed(change.value)}, no more than chance explains "
@@ -296,7 +379,7 @@ def worth_of_rows(found: Learning, before: float, *, sampled: bool = False) -> s
     Parameters
     ----------
     found : Learning
-        Gains with all rows and with half of them.
+        Gains with all rows, with half of them and with twice as many.
     before : float
         Log loss of the predictions.
     sampled : bool, default=False
@@ -304,35 +387,35 @@ def worth_of_rows(found: Learning, before: float, *, sampled: bool = False) -> s
 
     Examples
     --------
-    >>> gains = (Estimate(*gain, 0.95) for gain in ((0.061, 0.04, 0.08), (0.05, 0.03, 0.07), (0.011, 0.006, 0.016)))
-    >>> worth_of_rows(Learning(1264, *gains), 1.0)
-    'With your 1,264 rows calibration is worth 6.1% of log loss; half of them would give 5.0%, and more would bring ...
+    >>> ends = ((0.05, 0.03, 0.07), (0.061, 0.04, 0.08), (0.07, 0.05, 0.09), (0.02, 0.01, 0.03))
+    >>> worth_of_rows(Learning(Size(1264), 0.8, *(Estimate(*gain, 0.95) for gain in ends)), 1.0)
+    'With all 1,264 rows calibration is worth about 6.1% of log loss; half of them would give 5.0%, and twice ...
     """
     if found.full.low <= 0:
-        if found.added.low > 0:
+        if found.added.low > 0 and found.double.value > 0 and found.full.high >= 0:
             return "Half of the rows would do worse, so with more rows calibration may pay."
         return ""
-    full, half = (percent(gain.value / before, 1) for gain in (found.full, found.half))
-    rows = f"the {count(found.rows)} rows of the sample" if sampled else f"your {count(found.rows)} rows"
-    start = f"With {rows} calibration is worth {full} of log loss"
-    # The error of a fit falls as one over its rows: the next doubling brings half of what the last one brought.
-    more = found.added.value / 2
-    if found.half.value <= 0 or found.full.value + more >= before:
+    half, full, double = (gain.value for gain in (found.half, found.full, found.double))
+    rows = f"the {found.size} of the sample" if sampled else f"all {found.size}"
+    start = f"With {rows} calibration is worth about {percent(full / before, 1)} of log loss"
+    if half <= 0 or double >= before:
         return f"{start}; half of them would be too few, so more are likely to help."
+    gave = percent(half / before, 1)
     if found.added.low > 0:
-        if more < LITTLE * found.full.value:
-            return f"{start}; half of them would give {half}, and more would bring little."
-        return (
-            f"{start}; half of them would give {half}, and twice as many may give about "
-            f"{percent((found.full.value + more) / before, 1)}."
-        )
-    if found.added.high / 2 < LARGE * found.full.value:
-        return f"{start}; half of them would give about as much ({half}), so more would bring little."
-    return f"{start}; half of them gave {half}, a difference that may be chance: whether more would help is open."
+        if double - full < LITTLE * full:
+            return f"{start}; half of them would give {gave}, and more rows would add little."
+        return f"{start}; half of them would give {gave}, and twice as many about {percent(double / before, 1)}."
+    if (double - full) / found.added.value * found.added.high < LARGE * full if found.added.value > 0 else True:
+        return f"{start}; half of them would give about as much ({gave}), so more rows would add little."
+    return f"{start}; half of them gave {gave}, a difference that may be chance: whether more rows would help is open."
 
 
-def why_chosen(recommended: str, wanted: str | None, compared: Sequence[str]) -> str:
+def why_chosen(
+    recommended: str, wanted: str | None, compared: Sequence[str], *, lack: bool = False, gains: bool = True
+) -> str:
     """Why this method is the one that the report recommends.
+
+    `lack`: there is too little to compare methods by. `gains`: the method is better than none, beyond chance.
 
     Examples
     --------
@@ -341,30 +424,43 @@ def why_chosen(recommended: str, wanted: str | None, compared: Sequence[str]) ->
     """
     if wanted is not None:
         return f"{wanted} was asked for."
+    if lack:
+        return "No method is recommended: there is too little to compare them by."
+    if recommended == "none":
+        return NOTHING_GAINED
     if recommended == DEFAULT:
-        return f"{DEFAULT} is the default method, and no other is better beyond chance."
+        start = f"{DEFAULT} is the default method, and no other is better beyond chance."
+        return start if gains else f"{NOTHING_GAINED} {DEFAULT}, the default method, does no harm."
     if DEFAULT in compared:
         return f"{recommended} is better than the default method, {DEFAULT}, beyond chance."
-    return f"The default method, {DEFAULT}, is not among those compared."
+    there = f"the default method, {DEFAULT}, is not among those compared"
+    return f"{recommended} is better than the predictions as they are, beyond chance; {there}."
 
 
-def next_steps(judged: Verdict, recommended: str, arguments: Sequence[str], segments: str = "") -> list[Step]:
+AS_THEY_ARE = "Use the probabilities as they are, and look again when the data or the model change"
+
+
+def next_steps(
+    judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: bool = False
+) -> list[Step]:
     """What to do, with commands that can be pasted into a shell; `segments` names a column whose segments stay off."""
-    words = " ".join(shlex.quote(word) for word in arguments) or "PREDICTIONS --label LABEL"
+    words = shlex.join(source.arguments) or "PREDICTIONS --label LABEL"
+    again = f"calibrant report {words} -o report.html"
+    if lack and recommended == "none":
+        return [Step("Collect more rows before you calibrate, and ask again", again)]
+    if recommended == "none" and not segments:
+        return [Step(AS_THEY_ARE, again)]
     corrected = f" --segments {shlex.quote(segments)}" if segments else ""
     fit = f"calibrant fit {words} --method {shlex.quote(recommended)}{corrected} -o calibrator.json"
     if judged.tone == "good":
-        return [
-            Step("Use the probabilities as they are, and look again when the data or the model change:"),
-            Step("With other predictions", f"calibrant report {words} -o report.html"),
-            Step("Calibration does little here; if you want it anyway", fit),
-        ]
+        return [Step(AS_THEY_ARE, again), Step("Calibration does little here; if you want it anyway", fit)]
+    check = shlex.join(source.check) or "--label LABEL"
     return [
         Step(_learn(segments), fit),
         Step(
             "Apply it to new predictions of the same model", "calibrant apply calibrator.json NEW.csv -o CALIBRATED.csv"
         ),
-        Step("Check it on rows that were not used here", "calibrant evaluate CALIBRATED.csv --label LABEL --ci"),
+        Step("Check it on rows that were not used here", f"calibrant evaluate CALIBRATED.csv {check} --ci"),
     ]
 
 
@@ -373,17 +469,27 @@ def _learn(segments: str) -> str:
     return f"{learn}, corrected in each {segments}: some stay off with one for all" if segments else learn
 
 
-def steps_in_python(recommended: str, segments: str = "") -> list[Step]:
+def steps_in_python(
+    judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: bool = False
+) -> list[Step]:
     """What to do, as Python; `segments` names a column whose segments stay off."""
-    fit, beside = f'calibrant.get_calibrator("{recommended}").fit(p, y)', ""
+    if recommended == "none" and (lack or not segments):
+        return [Step("Collect more rows before you calibrate" if lack else AS_THEY_ARE)]
+    settings = "".join(f", {name}={name}" for name in source.arguments if name == "classes")
+    given = "".join(f", {name}={name}" for name in source.arguments if name != "classes")
+    fit, beside = f'calibrant.get_calibrator("{recommended}"{settings}).fit(y_prob, y_true{given})', ""
     if segments:
-        fit, beside = (
-            f'calibrant.SegmentedCalibrator("{recommended}").fit(p, y, segments=group)',
-            ", segments=group_new",
-        )
+        made = f'calibrant.SegmentedCalibrator("{recommended}"{settings})'
+        fit, beside = f"{made}.fit(y_prob, y_true, segments=segments{given})", ", segments=segments_new"
+    first = [Step(AS_THEY_ARE)] if judged.tone == "good" else []
+    learn = "Calibration does little here; if you want it anyway" if first else _learn(segments)
     return [
-        Step(_learn(segments), f"calibrator = {fit}"),
+        *first,
+        Step(learn, f"calibrator = {fit}"),
         Step("See what it found", "print(calibrator.summary())"),
-        Step("Apply it to new predictions of the same model", f"calibrated = calibrator.predict_proba(p_new{beside})"),
+        Step(
+            "Apply it to new predictions of the same model",
+            f"calibrated = calibrator.predict_proba(y_prob_new{beside})",
+        ),
         Step("Keep it", 'calibrant.save(calibrator, "calibrator.json")'),
     ]

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.inputs.rows import ROUNDING
 from calibrant.inputs.segments import LARGEST, MISSING, places_of
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import Call, NotSupportedError
-from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, Segments, SourceWriter, title, wrapped
+from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, MOST_TEXT, Segments, SourceWriter, title, wrapped
 from calibrant.writers.tools import run_program, workshop
 
 #: Largest difference of a probability.
@@ -313,7 +314,10 @@ int main(void) {{
                 raise NotSupportedError("A level of the segments holds the character 0, which ends a text in C.")
             entries = wrapped([f'{{"{_escaped(text)}", {place}}}' for text, place in spelled.items()])
             tables += f"static const level_t LEVELS_{number}[] = {{\n{entries}\n}};\n"
+        # A number of three characters more, a sign, a zero and a point, may be as long as a level.
+        longest = 3 + max(len(text) for levels in self.map.segments.values() for text in ["", *places_of(levels or ())])
         return f"""#define SEGMENTS {len(counts)}
+#define LONGEST {longest}
 const char *const calibrate_segments[SEGMENTS] = {{{names}}};
 typedef struct {{ const char *text; int place; }} level_t;
 {tables}static const level_t *const LEVELS[SEGMENTS] = {{{", ".join(lists)}}};
@@ -321,8 +325,8 @@ static const int COUNTS[SEGMENTS] = {{{", ".join(counts)}}};
 {_LEVEL}"""
 
     def _prepare(self) -> str:
-        most = "DBL_MAX" if self.map.renormalize else "1.005"
-        check = "top > 0.0" if self.map.renormalize else "fabs(total - 1.0) <= 0.005"
+        most = "DBL_MAX" if self.map.renormalize else MOST_TEXT
+        check = "total > 0.0" if self.map.renormalize else f"fabs(total - 1.0) <= {ROUNDING}"
         return f"""    double top = 0.0, total = 0.0;
     for (int j = 0; j < CLASSES; j++) {{
         if (!(row[j] >= 0.0 && row[j] <= {most})) return 1;
@@ -338,10 +342,26 @@ _SEGMENTS_IN_WORDS = """
    other columns calibrate_level(column, text), where the empty text is a missing one."""
 
 _LEVEL = """
-double calibrate_level(int segment, const char *text) {
+static double find_level(int segment, const char *text) {
     for (int level = 0; level < COUNTS[segment]; level++)
         if (!strcmp(LEVELS[segment][level].text, text)) return LEVELS[segment][level].place;
     return -1.0;
+}
+
+double calibrate_level(int segment, const char *text) {
+    double found = find_level(segment, text);
+    char number[LONGEST + 1]; /* the text without zeros that say nothing, if it is a number */
+    const char *digits = text + (*text == '-');
+    size_t whole = strspn(digits, "0123456789"), part = 0;
+    const char *fraction = digits + whole;
+    if (*fraction == '.') part = strspn(++fraction, "0123456789");
+    if (found >= 0.0 || fraction[part] || whole + part == 0) return found;
+    for (; whole && *digits == '0'; whole--) digits++;
+    while (part && fraction[part - 1] == '0') part--;
+    if (whole + part + 3 > LONGEST) return -1.0;
+    sprintf(number, "%s%.*s%s%.*s", *text == '-' && whole + part ? "-" : "", whole ? (int)whole : 1,
+            whole ? digits : "0", part ? "." : "", (int)part, fraction);
+    return find_level(segment, number);
 }"""
 
 _BESIDE = f"""

@@ -37,8 +37,9 @@ class Target:
 
     The module has ``write(fitted, notes, **options)``, the object, and ``run(written, fitted, rows, **options)``, its
     predictions, which raises `MissingRuntimeError` where nothing can run it; of a map that takes segments `run` gets
-    those of the rows as ``segments``, a dict of columns. It may have ``defaults(calibrator)``,
-    options that a calibrator implies, and ``to_bytes(written)``, the file.
+    those of the rows as ``segments``, a dict of columns. It may have ``defaults(calibrator)``, options that a
+    calibrator implies, ``taken(fitted, rows, **options)``, rows in the columns that the object reads, and
+    ``to_bytes(written)``, the file.
     """
 
     module: str
@@ -167,6 +168,7 @@ def _proven(
     single = np.dtype(options.get("dtype", np.float64)) == np.float32
     tolerance = TOLERANCE_SINGLE if single else module.TOLERANCE
     written = module.write(fitted, [], **options)
+    rows = module.taken(fitted, rows, **options) if hasattr(module, "taken") else rows
     try:
         run = partial(module.run, **options)
         return prove(written, fitted, run, tolerance, rows, segments, single=single), options

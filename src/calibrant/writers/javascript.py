@@ -7,15 +7,28 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.inputs.rows import ROUNDING
 from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import Call
-from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, Segments, SourceWriter, row_by_row, title, wrapped
+from calibrant.writers.source import (
+    FLOOR_TEXT,
+    LOG_FLOOR_TEXT,
+    MOST_TEXT,
+    Segments,
+    SourceWriter,
+    row_by_row,
+    title,
+    wrapped,
+)
 from calibrant.writers.tools import run_program, workshop
 
 #: Largest difference of a probability.
 TOLERANCE = 1e-12
+
+#: The largest whole number that JavaScript tells from its neighbours.
+_LARGEST_WHOLE = 2**53 - 1
 
 _RUN = """
 const { calibrate } = require("./map.cjs");
@@ -185,7 +198,7 @@ function one_vs_one(x, maps, n) {
 
     def head(self) -> str:
         notes = "".join(f"\n// {note}" for note in self.notes)
-        classes = ", ".join(_literal(label) for label in self.map.classes)
+        classes = ", ".join(map(_literal, _labels(self.map.classes)))
         call, what = "row", ""
         if self.map.segments:
             call, what = (
@@ -212,7 +225,9 @@ const FLOOR = {FLOOR_TEXT};"""
         return f"function {name}(x) {{\n{calls}  return x;\n}}"
 
     def tail(self) -> str:
-        order = "" if self.map.columns is None else f"  x = {self.map.columns.tolist()}.map((j) => x[j]);\n"
+        order = ""
+        if self.map.columns is not None:  # of the single number that may be given for two classes there is no order
+            order = f"  if (row.length > 1) x = {self.map.columns.tolist()}.map((j) => x[j]);\n"
         prepare = _PREPARE_LOGITS if self.map.logits else self._prepare()
         arguments, names = "row", "CLASSES, calibrate"
         if self.map.segments:
@@ -222,7 +237,8 @@ const FLOOR = {FLOOR_TEXT};"""
         return f"""{prepare}
 
 function calibrate({arguments}) {{
-  let x = prepare(Array.from(row, Number));
+  row = Array.from(row, (v) => (v === null || String(v).trim() === "" ? NaN : Number(v)));
+  let x = prepare(row);
 {order}  return {self.main}(x);
 }}
 
@@ -239,22 +255,32 @@ if (typeof module !== "undefined") module.exports = {{ {names} }};"""
         return f"const SEGMENTS = [\n{''.join(columns)}];\n\n{_NUMBER}"
 
     def _prepare(self) -> str:
-        most = "< Infinity" if self.map.renormalize else "<= 1.005"
-        check = "top > 0" if self.map.renormalize else "Math.abs(x.reduce((a, b) => a + b, 0) - 1) <= 0.005"
+        inside, check = f"v >= 0 && v <= {MOST_TEXT}", f"Math.abs(total - 1) <= {ROUNDING}"
+        scaled = ""
+        if self.map.renormalize:
+            inside, check = "v >= 0 && v < Infinity", "total > 0"
+            scaled = "\n  const top = Math.max(...x);\n  x = x.map((v) => v / (top > 2 ? top : 1));"
         return f"""
-function prepare(x) {{
-  if (x.length === 1 && CLASSES.length === 2) {{
-    const second = Math.min(x[0], 1);
-    x = [1 - second, second];
+function prepare(row) {{
+  let x = row;
+  if (x.length === 1 && CLASSES.length === 2 && x[0] >= 0 && x[0] <= {MOST_TEXT}) {{
+    x = [1 - Math.min(x[0], 1), Math.min(x[0], 1)];
   }}
-  const top = Math.max(...x);
-  if (x.length !== CLASSES.length || !x.every((v) => v >= 0 && v {most}) || !({check})) {{
-    throw new RangeError("not probabilities of " + CLASSES.length + " classes: " + x);
-  }}
-  x = x.map((v) => v / (top > 2 ? top : 1));
+  const inside = x.length === CLASSES.length && x.every((v) => {inside});{scaled}
   const total = x.reduce((a, b) => a + b, 0);
+  if (!inside || !({check})) {{
+    throw new RangeError("not probabilities of " + CLASSES.length + " classes: " + row);
+  }}
   return x.map((v) => Math.max(v / total, FLOOR));
 }}""".strip()
+
+
+def _labels(classes: list[Any]) -> list[Any]:
+    """The labels; all whole numbers as texts if one of them is so large that JavaScript would round it."""
+    whole = [isinstance(label, int) and not isinstance(label, bool) for label in classes]
+    if not any(number and abs(label) > _LARGEST_WHOLE for number, label in zip(whole, classes)):
+        return classes
+    return [str(label) if number else label for number, label in zip(whole, classes)]
 
 
 def _literal(label: Any) -> str:
@@ -286,12 +312,20 @@ function spelled(value) {{ // as Python spells it, whose texts the levels are
   return small ? value.toExponential().replace(/e-(\\d)$/, "e-0$1") : String(value);
 }}
 
+function plain_number(text) {{ // without zeros that say nothing
+  const parts = /^(-?)0*([0-9]*?)(?:\\.([0-9]*?)0*)?$/.exec(text);
+  if (parts === null || !/[0-9]/.test(text)) return text;
+  const found = (parts[2] || "0") + (parts[3] ? "." + parts[3] : "");
+  return (found === "0" ? "" : parts[1]) + found;
+}}
+
 function number(name, segments, levels) {{
   const value = segments[name];
   if (value === undefined) throw new RangeError("segments lacks " + name);
-  const text = spelled(value);
+  let text = spelled(value);
   const missing = {json.dumps(MISSING_TEXTS)}.includes(text);
-  if (levels !== null) return levels.has(missing ? "" : text) ? levels.get(missing ? "" : text) : -1;
+  text = missing ? "" : text;
+  if (levels !== null) return levels.get(text) ?? levels.get(plain_number(text)) ?? -1;
   const found = missing ? Infinity : typeof value === "number" ? value : text.trim() === "" ? NaN : Number(text);
   if (Number.isNaN(found)) throw new RangeError("not a number: " + text);
   return Number.isFinite(found) ? Math.min(Math.max(found, -{LARGEST}), {LARGEST}) : {MISSING};

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant import steps as s
+from calibrant.inputs.rows import ROUNDING
 from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.optional import require
 from calibrant.runtime import Map
@@ -241,20 +242,35 @@ class Graph(Nodes):
         low, high, missing = (self.const(value, np.float64) for value in (-LARGEST, LARGEST, MISSING))
         return self.op("Where", finite, self.op("Min", self.op("Max", x, low), high), missing)
 
-    def prepare(self, x: str, steps: s.Steps, *, logits: bool, renormalize: bool = False) -> str:
-        """The row that the first of `steps` gets, columns in the order of the predictions."""
+    def prepare(self, x: str, steps: s.Steps, *, logits: bool, renormalize: bool = False) -> tuple[str, str]:
+        """The row that the first of `steps` gets, columns in the order of the predictions, and whether it is one."""
         if logits:
-            return self.op("Max", self.op("Softmax", x, axis=1), self.const(self.floor()))
+            largest = self.const(np.finfo(self.dtype).max)
+            no_more = self.op("Cast", self.op("LessOrEqual", x, largest), to=1)  # false for NaN, too
+            no_less = self.op("Cast", self.op("GreaterOrEqual", x, self.op("Neg", largest)), to=1)
+            valid = self.op("Mul", self.extreme("ReduceMin", no_more), self.extreme("ReduceMax", no_less))
+            x = self.op("Max", self.op("Softmax", x, axis=1), self.const(self.floor()))
+            return x, self.op("Greater", valid, self.const(0.0, np.float32))
+        least = self.op("GreaterOrEqual", self.extreme("ReduceMin", x), self.const(0.0))
         if renormalize:
             top = self.extreme("ReduceMax", x)
             x = self.op("Div", x, self.op("Where", self.op("Greater", top, self.const(2.0)), top, self.const(1.0)))
         # Between two points that lie close together a map may be so steep that the sum's last bit matters.
         total = self.ordered_sum(x) if decides(steps) else self.sum(x)
-        return self.op("Max", self.op("Div", x, total), self.const(self.floor()))
+        if renormalize:
+            right = self.op("Greater", total, self.const(0.0))
+        else:
+            right = self.op("LessOrEqual", self.op("Abs", self.op("Sub", total, self.const(1.0))), self.const(ROUNDING))
+        # A number that is missing or infinite makes the sum such, too.
+        return self.op("Max", self.op("Div", x, total), self.const(self.floor())), self.op("And", least, right)
+
+    def where_valid(self, x: str, valid: str) -> str:
+        """The rows `x`, NaN where they were made of rows that are no predictions."""
+        return self.op("Where", valid, x, self.const(np.nan))
 
 
 def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, inside: Any = None) -> Any:
-    """The model: input `predictions` (n, k), output `probabilities` (n, k).
+    """The model: input `predictions` (n, k), output `probabilities` (n, k), NaN for rows that are no predictions.
 
     A map that takes segments has a second input `segments` (n, c), always in double precision: the place of a row's
     level among those in the metadata, -1 for another one, or the number itself, NaN for a missing one.
@@ -265,14 +281,14 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
     outside, precision = check_precision(fitted.steps, dtype, inside)
     graph = Graph(precision, outside)
     x = graph.cast("predictions", outside, graph.dtype)
-    x = graph.prepare(x, fitted.steps, logits=fitted.logits, renormalize=fitted.renormalize)
+    x, valid = graph.prepare(x, fitted.steps, logits=fitted.logits, renormalize=fitted.renormalize)
     if fitted.columns is not None:
         x = graph.op("Gather", x, graph.index(fitted.columns), axis=1)
     inputs = [onnx.helper.make_tensor_value_info("predictions", code(outside), ["n", fitted.k])]
     if fitted.segments:
         inputs.append(onnx.helper.make_tensor_value_info("segments", code(np.float64), ["n", len(fitted.segments)]))
         x = graph.op("Concat", x, graph.cast(graph.segments("segments"), np.dtype(np.float64), graph.dtype), axis=1)
-    out = graph.run(fitted.steps, x, width)
+    out = graph.where_valid(graph.run(fitted.steps, x, width), valid)
     out = graph.cast(out, graph.dtype, outside)
     graph.prune(out)
     graph.nodes.append(onnx.helper.make_node("Identity", [out], ["probabilities"]))

@@ -6,11 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.inputs.rows import ROUNDING
 from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
 from calibrant.writers.calls import Call
-from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, Segments, SourceWriter, row_by_row, title, wrapped
+from calibrant.writers.source import (
+    FLOOR_TEXT,
+    LOG_FLOOR_TEXT,
+    MOST_TEXT,
+    Segments,
+    SourceWriter,
+    row_by_row,
+    title,
+    wrapped,
+)
 
 #: Largest difference of a probability.
 TOLERANCE = 1e-12
@@ -182,7 +192,9 @@ FLOOR = {FLOOR_TEXT}'''
         return f"def {name}(x):\n{calls}    return x"
 
     def tail(self) -> str:
-        order = "" if self.map.columns is None else f"    x = [x[j] for j in {self.map.columns.tolist()}]\n"
+        order = ""
+        if self.map.columns is not None:  # of the single number that may be given for two classes there is no order
+            order = f"    x = [x[j] for j in {self.map.columns.tolist()}] if len(row) > 1 else x\n"
         prepare = _PREPARE_LOGITS if self.map.logits else self._prepare()
         if not self.map.segments:
             return f"{prepare}\n\n{_CALIBRATE}{order}    return {self.main}(x)"
@@ -201,46 +213,59 @@ FLOOR = {FLOOR_TEXT}'''
         return f"SEGMENTS = [\n{''.join(columns)}]\n{_NUMBER}"
 
     def _prepare(self) -> str:
-        check = "top > 0.0" if self.map.renormalize else "abs(sum(x) - 1.0) <= 0.005"
-        most = "" if self.map.renormalize else " <= 1.005"
+        inside, check = f"0.0 <= v <= {MOST_TEXT}", f"abs(total - 1.0) <= {ROUNDING}"
+        scaled = ""
+        if self.map.renormalize:
+            inside, check = "0.0 <= v < math.inf", "total > 0.0"
+            scaled = "\n    x = [v / (max(x) if max(x) > 2.0 else 1.0) for v in x]"
         return f"""
-def prepare(x):
-    if len(x) == 1 and len(CLASSES) == 2:
-        second = min(x[0], 1.0)
-        x = [1.0 - second, second]
-    top = max(x)
-    if len(x) != len(CLASSES) or not all(0.0 <= v{most or " < float('inf')"} for v in x) or not {check}:
-        raise ValueError(f"not probabilities of {{len(CLASSES)}} classes: {{x}}")
-    x = [v / (top if top > 2.0 else 1.0) for v in x]
+def prepare(row):
+    x = row
+    if len(x) == 1 and len(CLASSES) == 2 and 0.0 <= x[0] <= {MOST_TEXT}:
+        x = [1.0 - min(x[0], 1.0), min(x[0], 1.0)]
+    if len(x) != len(CLASSES) or not all({inside} for v in x):
+        raise ValueError(f"not probabilities of {{len(CLASSES)}} classes: {{row}}"){scaled}
     total = 0.0
     for v in x:  # sum() rounds in another way in newer versions of Python
         total += v
+    if not {check}:
+        raise ValueError(f"not probabilities of {{len(CLASSES)}} classes: {{row}}")
     return [max(v / total, FLOOR) for v in x]"""
 
 
 _PREPARE_LOGITS = """
 def prepare(x):
     x = [0.0, x[0]] if len(x) == 1 and len(CLASSES) == 2 else x
-    top = max(x)
-    if len(x) != len(CLASSES) or any(v != v for v in x) or not abs(top) < float("inf"):
+    top = max(x, default=math.nan)
+    if len(x) != len(CLASSES) or any(v != v for v in x) or not abs(top) < math.inf:
         raise ValueError(f"not logits of {len(CLASSES)} classes: {x}")
     shifted = [v - top for v in x]
     total = math.log(sum(math.exp(v) for v in shifted))
     return [math.exp(max(v - total, LOG_FLOOR)) for v in shifted]"""
 
 _NUMBER = f"""
+def plain_number(text):  # without zeros that say nothing
+    whole, _, part = (text[1:] if text[:1] == "-" else text).partition(".")
+    if not (text.isascii() and (whole + part).isdigit()):
+        return text
+    whole, part = whole.lstrip("0"), part.rstrip("0")
+    sign = "-" if text[:1] == "-" and whole + part else ""
+    return sign + (whole or "0") + ("." if part else "") + part
+
+
 def number(value, levels):
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     text = text.rstrip("\\0")
     text = "" if text in {MISSING_TEXTS} else text
     if levels is not None:
-        return float(levels.get(text, -1))
+        return float(levels.get(text, levels.get(plain_number(text), -1)))
     value = float(text) if text else math.inf
     return min(max(value, -{LARGEST}), {LARGEST}) if abs(value) < math.inf else {MISSING}"""
 
 _CALIBRATE = """
 def calibrate(row):
-    x = prepare([float(v) for v in row])
+    row = [float(v) for v in row]
+    x = prepare(row)
 """
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.segments import LARGEST
+from calibrant.inputs.segments import LARGEST, plain_number
 from calibrant.runtime import Map
 from calibrant.steps import Columns, Line, Spline, StepFunction, Steps, Trees
 from calibrant.steps.base import branches_of
@@ -86,7 +86,11 @@ def with_segments(fitted: Map, rows: FloatArray) -> tuple[FloatArray, dict[str, 
             unknown = "unknown"
             while unknown in levels:
                 unknown += "?"
-            values.append(np.array([*levels, unknown, None], dtype=object))
+            # Numbers with zeros that say nothing, and what only looks like one.
+            spelled = [
+                text for level in levels if plain_number(level) for text in (f"{level}.0", f"0{level}", f"{level}-")
+            ]
+            values.append(np.array([*levels, *spelled, unknown, None], dtype=object))
     n = max(len(rows), *map(len, values))
     frame = {name: rng.permutation(np.resize(column, n)) for name, column in zip(fitted.segments, values)}
     return rows[np.arange(n) % len(rows)], frame

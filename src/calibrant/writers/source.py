@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import __version__
+from calibrant.inputs.rows import ROUNDING
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps import Steps
@@ -141,3 +142,5 @@ def title(fitted: Map) -> str:
 
 
 LOG_FLOOR_TEXT, FLOOR_TEXT = repr(LOG_FLOOR), repr(FLOOR)
+#: The largest probability, up to rounding.
+MOST_TEXT = repr(1.0 + ROUNDING)

@@ -49,11 +49,12 @@ def write(
 ) -> str:
     """A query that gives columns `keep` of a table and calibrated `columns`, whose names end with `suffix`."""
     spoken = get_dialect(dialect)
-    names, kept = _names(fitted, columns), check_names(keep, "column to keep")
+    names = check_names(_names(fitted, columns), "column", spoken)
+    kept = check_names(keep, "column to keep", spoken)
     writer = QueryWriter(spoken)
     given = [writer.value(f"CAST({spoken.quote(name)} AS {spoken.double})") for name in names]
     x, valid = writer.prepare(fitted, given)
-    check_apart([*names, *check_names(fitted.segments, "column of segments")], spoken)
+    check_apart([*names, *check_names(fitted.segments, "column of segments", spoken)], spoken)
     out = writer.run(fitted.steps, [*x, *(writer.segment(*column) for column in fitted.segments.items())])
     order = range(fitted.k) if fitted.columns is None else fitted.columns
     classes = [(out[1], names[0])] if len(names) == 1 else [(out[j], names[place]) for j, place in enumerate(order)]
@@ -89,6 +90,13 @@ def defaults(calibrator: Any) -> dict[str, Any]:
     return {}
 
 
+def taken(fitted: Map, rows: FloatArray, *, columns: Sequence[str] | None = None, **options: Any) -> FloatArray:
+    """Rows in the columns that the query reads: of two classes it may be the second alone."""
+    if len(_names(fitted, columns)) == rows.shape[1]:
+        return rows
+    return rows[:, 1:] - rows[:, :1] if fitted.logits else rows[:, 1:]
+
+
 def run(
     written: str,
     fitted: Map,
@@ -113,8 +121,6 @@ def run(
     taken = [name.lower() for name in [*names, *fitted.segments]]
     if len(set(taken)) < len(taken):
         raise MissingRuntimeError("DuckDB does not tell names apart that differ in capital letters only.")
-    single = len(names) < rows.shape[1]
-    rows = (rows[:, 1:] - rows[:, :1] * fitted.logits) if single else rows
     with duckdb.connect() as base:
         *outer, _ = check_table(table)
         if len(outer) == 2:
@@ -140,4 +146,4 @@ def run(
             base.execute("BEGIN")
             base.executemany(line, cells)
         found = np.array([line[len(keep) :] for line in base.execute(written).fetchall()], dtype=np.float64)
-    return np.hstack([1.0 - found, found]) if single else found
+    return np.hstack([1.0 - found, found]) if len(names) == 1 else found

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from calibrant.writers.options import OptionError
 
@@ -54,6 +55,10 @@ class Dialect:
         Whether new columns may be named by letters, digits and underscores only.
     arrays : bool
         Whether one of many numbers is picked from an array, which is planned and run faster than CASE.
+    dots : bool
+        Whether a name in quotes may hold a dot; elsewhere that is read as a field of a record.
+    trims : bool
+        Whether letters at an end of a text are removed by LTRIM and RTRIM, and not by the TRIM of standard SQL.
     """
 
     name: str
@@ -65,16 +70,26 @@ class Dialect:
     cases: bool = True
     plain: bool = False
     arrays: bool = False
+    dots: bool = True
+    trims: bool = True
+
+    def trim(self, side: str, letter: str, text: Any) -> tuple[Any, ...]:
+        """The parts of an expression: a text without a letter at its side LEADING or TRAILING."""
+        if self.trims:
+            return f"{'LTRIM' if side == 'LEADING' else 'RTRIM'}(", text, f", '{letter}')"
+        return f"TRIM({side} '{letter}' FROM ", text, ")"
 
 
 DIALECTS = {
-    "ansi": Dialect("", _doubled('"')),
+    "ansi": Dialect("", _doubled('"'), trims=False),
     "duckdb": Dialect("duckdb", _doubled('"'), "DOUBLE", cases=False, arrays=True),
     # PostgreSQL would replace names by what they stand for, level by level, until the query is exponentially large.
     "postgres": Dialect("postgres", _doubled('"'), fence="OFFSET 0", arrays=True),
-    "bigquery": Dialect("bigquery", _backslashed, "FLOAT64", "STRING", _backslashed_text, cases=False, plain=True),
+    "bigquery": Dialect(
+        "bigquery", _backslashed, "FLOAT64", "STRING", _backslashed_text, cases=False, plain=True, dots=False
+    ),
     "snowflake": Dialect("snowflake", _doubled('"'), "DOUBLE", "VARCHAR", _backslashed_text),
-    "spark": Dialect("spark", _doubled("`"), "DOUBLE", "STRING", _backslashed_text, cases=False),
+    "spark": Dialect("spark", _doubled("`"), "DOUBLE", "STRING", _backslashed_text, cases=False, trims=False),
 }
 
 
@@ -91,13 +106,18 @@ def get_dialect(name: str) -> Dialect:
     return DIALECTS[name]
 
 
-def check_names(names: Iterable[str], what: str) -> list[str]:
-    """Names of columns, all different, none of which a database could not hold."""
+def check_names(names: Iterable[str], what: str, dialect: Dialect | None = None) -> list[str]:
+    """Names of columns, all different, none of which a database, or that of the `dialect`, could not hold."""
     found = [str(name) for name in names]
     for name in found:
         if not name or re.search("[\0\ud800-\udfff]", name):
             raise ValueError(
                 f"{name!r} cannot be the name of a {what}: it is empty or holds a character that SQL does not allow."
+            )
+        if dialect is not None and not dialect.dots and "." in name:
+            raise ValueError(
+                f"{name!r} cannot be the name of a {what} in {dialect.name}, which reads a dot as a field of a record: "
+                "give the column another name, in a view for example."
             )
         if found.count(name) > 1:
             raise ValueError(f"{name!r} is the name of more than one {what}: give them different names.")

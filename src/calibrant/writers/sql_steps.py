@@ -6,7 +6,7 @@ their leaf. A row that is no prediction (a NULL, a negative number, a sum other 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import singledispatchmethod
 from itertools import combinations
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from calibrant import steps as s
-from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
+from calibrant.inputs.rows import ROUNDING, largest_allowed
+from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of, plain_number
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps.branches import TIE
@@ -320,32 +321,57 @@ class QueryWriter(Program):
         spelled = places_of(levels)
         if "" in spelled:
             spelled = {**dict.fromkeys(MISSING_TEXTS, spelled[""]), **spelled}
-        text = f"COALESCE(CAST({column} AS {self.dialect.text}), '')"
-        chosen = "".join(
-            f" WHEN {self.dialect.literal(check_text(text))} THEN {number(place)}" for text, place in spelled.items()
-        )
-        return self.value(f"CASE {text}{chosen} ELSE {number(-1.0)} END")
+        text = self.value(f"COALESCE(CAST({column} AS {self.dialect.text}), '')")
+        plain = {key: place for key, place in spelled.items() if key and plain_number(key) == key}
+        other = self._by_number(text, plain) if plain else number(-1.0)
+        return self._by_text(text, spelled, other)
+
+    def _by_text(self, text: Value, places: Mapping[str, int], other: str | Value) -> Value:
+        """The place of a text, or another value."""
+        literal = self.dialect.literal
+        chosen = "".join(f" WHEN {literal(check_text(key))} THEN {number(place)}" for key, place in places.items())
+        return self.value("CASE ", text, f"{chosen} ELSE ", other, " END")
+
+    def _by_number(self, text: Value, places: dict[str, int]) -> Value:
+        """The place of the `plain_number` of a text, by functions of texts that every database has."""
+        none = number(-1.0)
+        unsigned = self.value("CASE WHEN ", text, " LIKE '-%' THEN SUBSTR(", text, ", 2) ELSE ", text, " END")
+        bare = self.value(*self.dialect.trim("LEADING", "0", unsigned))
+        short = self.value(*self.dialect.trim("TRAILING", "0", bare))
+        short = self.value(*self.dialect.trim("TRAILING", ".", short))
+        digits = self.value("CASE WHEN ", bare, " LIKE '%.%' THEN ", short, " ELSE ", bare, " END")
+        # What is left of a zero is nothing, and of 0.5 it is .5; signs are no part of it, or 0-5 would be -5.
+        zero = number(places.pop("0", -1))
+        below = {key[1:].removeprefix("0"): place for key, place in places.items() if key.startswith("-")}
+        above = {key.removeprefix("0"): place for key, place in places.items() if not key.startswith("-")}
+        negative, positive = (self._by_text(digits, keys, none) if keys else none for keys in (below, above))
+        parts: list[str | Value] = ["CASE WHEN ", text, f" LIKE '%.%.%' THEN {none} WHEN ", digits, " = '' THEN "]
+        parts += ["CASE WHEN ", text, f" LIKE '%0%' THEN {zero} ELSE {none} END WHEN ", text, " LIKE '-%' THEN "]
+        return self.value(*parts, negative, " ELSE ", positive, " END")
 
     def prepare(self, fitted: Map, given: list[Value]) -> tuple[Row, Value]:
         """The row that the first step gets, uniform where it is no prediction, and whether it is one (1 or 0)."""
-        if len(given) == 1:
-            first = number(0.0) if fitted.logits else self.op(number(1.0), "-", given[0])
-            x, valid = (
-                self._logits([first, given[0]]) if fitted.logits else self._probabilities(fitted, [first, *given])
-            )
+        if fitted.logits:
+            x, valid = self._logits([number(0.0), *given] if len(given) == 1 else given)
         else:
-            x, valid = self._logits(given) if fitted.logits else self._probabilities(fitted, given)
+            x, valid = self._probabilities(fitted, given)
         uniform = number(1.0 / len(x))
         x = [self.case((valid, "=", "1"), value, uniform) for value in x]
         return (x if fitted.columns is None or len(given) == 1 else [x[j] for j in fitted.columns]), valid
 
     def _probabilities(self, fitted: Map, given: Sequence[str | Value]) -> tuple[Row, Value]:
-        most = _LARGEST if fitted.renormalize else "1.005e0"
+        most = number(largest_allowed(len(given) == 1, fitted.renormalize, ROUNDING))
         x: Row = [
             self.value("CASE WHEN ", value, " >= 0e0 AND ", value, f" <= {most} THEN ", value, " END")
             for value in given
         ]
-        if fitted.renormalize:
+        if len(x) == 1:
+            # LEAST leaves NULL out in some databases.
+            second = self.case((x[0], ">", number(1.0)), number(1.0), x[0])
+            x = [self.op(number(1.0), "-", second), second]
+        if fitted.renormalize and len(given) > 1:
+            small = (self.greatest(x), "<", number(1e-100))
+            x = [self.case(small, self.times(value, 1e300), value) for value in x]
             top = self.greatest(x)
             large = self.case((top, ">", number(2.0)), top, number(1.0))
             # A quotient that is too small for a double is an error in some databases.
@@ -356,7 +382,7 @@ class QueryWriter(Program):
         total = self.sum(x)  # NULL if one of them is
         condition: tuple[str | Value, str, str] = (total, ">", number(0.0))
         if not fitted.renormalize:
-            condition = (self.call("ABS", self.plus(total, -1.0)), "<=", number(0.005))
+            condition = (self.call("ABS", self.plus(total, -1.0)), "<=", number(ROUNDING))
         valid = self.case(condition, "1", "0")
         return [self.call("GREATEST", self.op(value, "/", total), number(FLOOR)) for value in x], valid
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from calibrant.inputs.rows import ROUNDING
 from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR
@@ -32,8 +33,9 @@ _BLOCK = 1 << 17
 
 
 class CalibrationModule(nn.Module):
-    """Calibrated probabilities (n, k) of probabilities or logits (n, k).
+    """Calibrated probabilities (n, k) of probabilities or logits (n, k), NaN for rows that are no predictions.
 
+    For two classes a single column, that of the second class, is enough.
     A map that takes segments has a second argument (n, c), in double precision: the place of a row's level among those
     in `facts`, -1 for another one, or the number itself, NaN for a missing one.
     """
@@ -47,6 +49,8 @@ class CalibrationModule(nn.Module):
         self.single: bool = False
         self.ordered: bool = decides(fitted.steps)
         self.floor: float = FLOOR
+        self.rounding: float = ROUNDING
+        self.k: int = fitted.k
         self.reorder: bool = fitted.columns is not None
         order = np.arange(fitted.k) if fitted.columns is None else fitted.columns
         self.register_buffer("columns", torch.as_tensor(np.array(order, dtype=np.int64)))
@@ -78,16 +82,25 @@ class CalibrationModule(nn.Module):
 
     def _calibrate(self, x: Tensor, segments: Tensor | None) -> Tensor:
         x = x.to(self.precision.dtype)
+        reorder = self.reorder
+        if x.size(1) == 1 and self.k == 2:
+            x, reorder = self._both(x), False
+        if x.size(1) != self.k:
+            raise ValueError(f"The predictions have {x.size(1)} columns, this map takes one for each of its classes.")
         if self.logits:
             x = torch.softmax(x, 1)
+            valid = x.sum(1, keepdim=True) > 0.0  # NaN and infinity spread over the row
         else:
+            valid = x.amin(1, keepdim=True) >= 0.0
             if self.renormalize:
                 top = x.amax(1, keepdim=True)
                 x = x / torch.where(top > 2.0, top, torch.ones_like(top))
             # Between two points that lie close together a map may be so steep that the sum's last bit matters.
-            x = x / (torch.cumsum(x, 1)[:, -1:] if self.ordered else x.sum(1, keepdim=True))
+            total = torch.cumsum(x, 1)[:, -1:] if self.ordered else x.sum(1, keepdim=True)
+            valid = valid & (total > 0.0 if self.renormalize else torch.abs(total - 1.0) <= self.rounding)
+            x = x / total
         x = torch.clamp(x, min=self.floor)
-        x = x[:, self.columns] if self.reorder else x
+        x = x[:, self.columns] if reorder else x
         if self.n_segments > 0:
             if segments is None:
                 raise ValueError("This map takes segments as well: pass their numbers as the second argument.")
@@ -95,7 +108,15 @@ class CalibrationModule(nn.Module):
             beside = torch.where(torch.isfinite(segments), within, torch.full_like(segments, self.missing))
             x = torch.cat([x, beside.to(x.dtype)], 1)
         out = self.steps(x)
+        out = torch.where(valid, out, torch.full((), float("nan"), dtype=out.dtype, device=out.device))
         return out.to(torch.float32) if self.single else out
+
+    def _both(self, second: Tensor) -> Tensor:
+        """The columns of two classes, from that of the second."""
+        if self.logits:
+            return torch.cat([torch.zeros_like(second), second], 1)
+        known = torch.where(second <= 1.0 + self.rounding, second, torch.full_like(second, float("nan")))
+        return torch.cat([1.0 - torch.clamp(known, max=1.0), torch.clamp(known, max=1.0)], 1)
 
 
 class CalibratedNetwork(nn.Module):
@@ -130,16 +151,11 @@ class CalibratedNetwork(nn.Module):
         self.calibration = CalibrationModule(fitted)
         # Softmax of logits and rescaled probabilities are the same to the steps.
         self.calibration.logits = output == "logits"
-        self.k: int = fitted.k
 
     def forward(self, x: Tensor) -> Tensor:
         """Calibrated probabilities (n, k), in the precision of what the network gives."""
         given = self.network(x)
-        out = given if given.dim() == 2 else given.unsqueeze(1)
-        if out.size(1) == 1 and self.k == 2:
-            first = torch.zeros_like(out) if self.calibration.logits else 1.0 - out
-            out = torch.cat([first, out], 1)
-        return self.calibration(out).to(given.dtype)
+        return self.calibration(given if given.dim() == 2 else given.unsqueeze(1)).to(given.dtype)
 
 
 def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, inside: Any = None) -> CalibrationModule:

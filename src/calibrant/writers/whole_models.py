@@ -118,13 +118,13 @@ def _calibrated(graph: Graph, pair: CalibratedPair, scores: str) -> str:
             x = graph.op("Concat", graph.op("Mul", x, graph.const(0.0)), x, axis=1)
         x = graph.op("Div", x, graph.const(pair.scale))
     fitted = calibrator.to_map()
-    x = graph.prepare(x, fitted.steps, logits=decides)
+    x, valid = graph.prepare(x, fitted.steps, logits=decides)
     if len(known) < len(classes):
         x = _spread(graph, x, encode(known, classes), len(classes))
         x = graph.op("Max", x, graph.const(graph.floor()))
     if fitted.columns is not None:
         x = graph.op("Gather", x, graph.index(fitted.columns), axis=1)
-    p = graph.run(fitted.steps, x, fitted.k)
+    p = graph.where_valid(graph.run(fitted.steps, x, fitted.k), valid)
     if fitted.k < len(classes):
         return _spread(graph, p, np.asarray(calibrator.classes_), len(classes))
     return p

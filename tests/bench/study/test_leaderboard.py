@@ -18,7 +18,7 @@ needs("jinja2")
 
 from calibrant.bench.study.leaderboard import FigurePart, Provenance, leaderboard_page  # noqa: E402
 from calibrant.bench.study.results import check_results, select, with_baseline  # noqa: E402
-from calibrant.bench.study.tables import build_tables  # noqa: E402
+from calibrant.bench.study.study_tables import build_tables  # noqa: E402
 from tests.bench.browser import browser  # noqa: E402
 
 PROBE = (Path(__file__).parents[2] / "page_probe.js").read_text(encoding="utf-8")
@@ -154,11 +154,11 @@ class TestInChromium:
         check_against_tables(session, results[results["benchmark"] == "c"])
         session.run(INPUT, "#model", "0")
         check_against_tables(session, results[(results["benchmark"] == "c") & (results["model"] == "m1")])
-        session.click("#reset")
+        session.click("#clear")
         session.run(INPUT, "#classes-from", "4")
         session.run(INPUT, "#classes-to", "5")
         check_against_tables(session, results[results["n_classes"].between(4, 5)])
-        session.click("#reset")
+        session.click("#clear")
         # No checkbox can be clicked while the list of methods is closed.
         assert session.run("return document.querySelector('.choice').open")
         session.click("input[name=method][value='1']")
@@ -182,7 +182,7 @@ class TestInChromium:
         check_against_tables(session, gains[gains["draw"] == 300])
         session.run(INPUT, "#benchmark", "1")
         check_against_tables(session, harm[harm["draw"] == 300])
-        session.click("#reset")
+        session.click("#clear")
         assert session.console() == []
 
     def test_sorting(self, session, tmp_path, results):
@@ -244,20 +244,20 @@ class TestInChromium:
         before, address = session.run(READ), session.run("return location.hash")
         assert "dataset=2" in address
         assert "sort=seconds" in address
-        session.click("#reset")
+        session.click("#clear")
         assert session.run(READ) != before
         session.run("location.hash = arguments[0]; dispatchEvent(new Event('hashchange'))", address)
         assert session.run(READ) == before
-        session.run("""URL.createObjectURL = (b) => { b.text().then((t) => { window.csv = t; }); return "blob:x"; };
+        session.run("""URL.createObjectURL = (b) => { window.csv = b.text(); return "blob:x"; };
             HTMLAnchorElement.prototype.click = function () { window.file = this.download; }""")
         session.click("#download")
         assert session.run("return window.file") == "leaderboard.csv"
-        lines = session.run("return window.csv").splitlines()
+        lines = session.run("return window.csv").splitlines()  # WebDriver waits for a promise
         assert lines[0].split(",")[:3] == ["method", "family", "rankLogloss"]
         assert [line.split(",")[0] for line in lines[1:]] == [row[0] for row in before]
         tips = session.run("return [...document.querySelectorAll('#board th button')].map(b => b.title)")
         assert all(len(tip) > 10 for tip in tips)
-        session.click("#reset")
+        session.click("#clear")
         assert session.run("return location.hash") == "#sort=seconds"
         assert session.console() == []
 

@@ -10,7 +10,7 @@ from tests.needs import needs
 pytestmark = pytest.mark.bench
 pd = needs("pandas")
 
-from calibrant.bench.study.render import Table, to_latex, to_markdown  # noqa: E402
+from calibrant.bench.study.render import StudyTable, to_latex, to_markdown  # noqa: E402
 
 
 def lines(text):
@@ -19,7 +19,7 @@ def lines(text):
 
 def test_best_in_bold_best_of_group_in_italics():
     frame = pd.DataFrame({"m": list("abcd"), "f": list("xxyy"), "v": [0.3, 0.2, 0.1, 0.4]})
-    table = Table("t", frame, best={"v": "min"}, group="f")
+    table = StudyTable("t", frame, best={"v": "min"}, group="f")
     assert [row.split("|")[3].strip() for row in lines(to_markdown(table))] == [
         "0.3000",
         "*0.2000*",
@@ -34,30 +34,30 @@ def test_best_in_bold_best_of_group_in_italics():
 
 def test_bold_in_group_and_unmarked_rows():
     frame = pd.DataFrame({"g": [1, 1, 2, 2], "v": [0.3, 0.2, 0.1, 0.4]})
-    text = to_markdown(Table("t", frame, best={"v": "max"}, group="g", bold_in_group=True))
+    text = to_markdown(StudyTable("t", frame, best={"v": "max"}, group="g", bold_in_group=True))
     assert [("**" in row) for row in lines(text)] == [True, False, False, True]
-    text = to_markdown(Table("t", frame, best={"v": "min"}, unmarked=frozenset({2})))
+    text = to_markdown(StudyTable("t", frame, best={"v": "min"}, unmarked=frozenset({2})))
     assert [("**" in row) for row in lines(text)] == [False, True, False, False]
 
 
 def test_best_in_row_and_what_prints_alike():
     frame = pd.DataFrame({"a": [0.10001, 0.5], "b": [0.10002, np.nan], "c": [0.2, np.inf]})
-    rows = lines(to_markdown(Table("t", frame, best_in_row=("a", "b", "c"))))
+    rows = lines(to_markdown(StudyTable("t", frame, best_in_row=("a", "b", "c"))))
     assert rows[0] == "| **0.1000** | **0.1000** | 0.2000 |"
     assert rows[1] == "| **0.5000** | – | ∞ |"
-    assert r"$\infty$" in to_latex(Table("t", frame))
+    assert r"$\infty$" in to_latex(StudyTable("t", frame))
 
 
 def test_numbers():
     frame = pd.DataFrame({"x": [-0.00001], "n": [1365], "p": [1e-9], "r": [1.255]})
-    row = lines(to_markdown(Table("t", frame, decimals={"r": 2}, p_values=("p",))))[0]
+    row = lines(to_markdown(StudyTable("t", frame, decimals={"r": 2}, p_values=("p",))))[0]
     assert row.split(" | ")[:3] == ["| 0.0000", "1365", "&lt;0.0001".replace("&lt;", "<")]
 
 
 def test_text_from_data_is_escaped():
     nasty = "<script>|a_b*50%&{x}\\\n"
     frame = pd.DataFrame({"m": [nasty], nasty: [1.0]})
-    table = Table("t", frame, caption=nasty, notes=(nasty,))
+    table = StudyTable("t", frame, caption=nasty, notes=(nasty,))
     markdown, latex = to_markdown(table), to_latex(table)
     assert "<script>" not in markdown
     assert markdown.count("\n|") == 3 - markdown.startswith("|")
@@ -66,16 +66,16 @@ def test_text_from_data_is_escaped():
 
 
 def test_empty_and_long_tables(tmp_path):
-    empty = Table("e", pd.DataFrame({"m": [], "v": []}), best={"v": "min"})
+    empty = StudyTable("e", pd.DataFrame({"m": [], "v": []}), best={"v": "min"})
     assert "(no rows)" in to_markdown(empty)
     assert r"\bottomrule" in to_latex(empty)
-    long = Table("l", pd.DataFrame({"v": np.arange(100.0)}), caption="c")
+    long = StudyTable("l", pd.DataFrame({"v": np.arange(100.0)}), caption="c")
     assert r"\begin{longtable}" in to_latex(long)
     assert [path.name for path in long.save(tmp_path)] == ["l.csv", "l.md", "l.tex"]
-    assert [path.name for path in Table("d", long.frame, printed=False).save(tmp_path)] == ["d.csv"]
+    assert [path.name for path in StudyTable("d", long.frame, printed=False).save(tmp_path)] == ["d.csv"]
 
 
 def test_csv_keeps_every_digit(tmp_path):
     values = np.random.default_rng(0).normal(size=50)
-    Table("t", pd.DataFrame({"v": values}), printed=False).save(tmp_path)
+    StudyTable("t", pd.DataFrame({"v": values}), printed=False).save(tmp_path)
     assert [float(line) for line in (tmp_path / "t.csv").read_text().split()[1:]] == values.tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from calibrant.sample import Sample
 from calibrant.simplex import LOG_FLOOR, log_probabilities
 from calibrant.softmax.rows.memory import ArrayRows, log_of_many
 from calibrant.steps import Log, Mix, Scale, Softmax, run_from_logs
@@ -37,5 +38,5 @@ def test_part_of_an_array_is_overwritten_where_it_is():
 def test_mapped_rows_are_those_of_the_steps():
     x = log_probabilities(probabilities(5000, 13))
     steps = [Log(), Scale(0.7), Softmax(), Mix(1e-4), Log()]
-    found = ArrayRows(x, np.zeros(len(x), dtype=np.int64)).mapped(steps).x
+    found = ArrayRows(Sample(x, np.zeros(len(x), dtype=np.int64), logs=True)).mapped(steps).x
     np.testing.assert_allclose(found, run_from_logs(steps, x.copy()), rtol=0.0, atol=1e-13)

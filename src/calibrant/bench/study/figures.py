@@ -17,34 +17,7 @@ import pandas as pd
 from calibrant.bench.csv_files import read_csv
 from calibrant.bench.schema import DATASET, METRICS
 from calibrant.calibrators.registry import BASELINE
-from calibrant.plots.study import (
-    critical_difference_diagram,
-    draw_curves,
-    fit_time,
-    rank_by_draw,
-    rank_by_group,
-    relative_change,
-    relative_change_by_model,
-    rows_needed,
-    rows_to_match,
-    save,
-    win_rates,
-)
-
-__all__ = [
-    "FIGURES",
-    "FigureSpec",
-    "critical_difference_diagram",
-    "draw_figures",
-    "fit_time",
-    "make_figures",
-    "rank_by_group",
-    "read_tables",
-    "redraw",
-    "relative_change",
-    "relative_change_by_model",
-    "win_rates",
-]
+from calibrant.plots import benchmark as draw
 
 
 @dataclass(frozen=True)
@@ -64,48 +37,43 @@ _RELATIVE = "relative per experiment, mean per dataset, boxes at 10/25/50/75/90 
 
 
 def _figures() -> Iterator[tuple[str, FigureSpec]]:
-    yield from _draw_figures()
-    for metric, words in METRICS.items():
-        draw: Callable[..., Any] = partial(relative_change, metric=metric, words=words)
-        yield (
-            f"relative_{metric}",
-            FigureSpec(f"Relative change of test {words}: {_RELATIVE}.", ("relative_by_dataset",), draw),
-        )
-    for metric, words in METRICS.items():
-        draw = partial(critical_difference_diagram, metric=metric, words=words)
-        caption = f"Average ranks by {words}; a bar joins methods that Nemenyi's test cannot tell apart."
-        yield f"critical_difference_{metric}", FigureSpec(caption, (f"ranks_{metric}", "friedman"), draw)
-    draw = partial(win_rates, metrics=METRICS)
-    yield "winrates", FigureSpec("Win rates against the other methods.", ("winrates",), draw)
-    yield "fit_time", FigureSpec("Time to fit a calibrator.", ("fit_time",), fit_time)
-    for name, what in (("rows", "calibration rows"), ("classes", "classes")):
-        draw = partial(rank_by_group, what=what, baseline=BASELINE)
-        caption = f"Average rank by Brier score in groups of datasets by number of {what}."
-        yield f"rank_by_{name}", FigureSpec(caption, (f"rank_by_{name}",), draw)
-    for metric, words in METRICS.items():
-        draw = partial(relative_change_by_model, metric=metric, words=words)
-        caption = f"Relative change of test {words}, by model."
-        yield f"relative_{metric}_by_model", FigureSpec(caption, ("relative_by_model",), draw)
+    def spec(
+        caption: str, tables: str, function: Callable[..., Any], optional: bool = False, **options: Any
+    ) -> FigureSpec:
+        return FigureSpec(caption, tuple(tables.split()), partial(function, **options), optional)
 
+    def each_loss(
+        name: str, caption: str, tables: str, function: Callable[..., Any], optional: bool = False, **options: Any
+    ) -> Iterator[tuple[str, FigureSpec]]:
+        for metric, words in METRICS.items():
+            options |= {"metric": metric, "words": words}
+            text = caption.format(words=words), tables.format(metric=metric)
+            yield name.format(metric), spec(*text, function, optional, **options)
 
-def _draw_figures() -> Iterator[tuple[str, FigureSpec]]:
-    """Figures of results whose calibration rows were drawn."""
-    for metric, words in METRICS.items():
-        draw: Callable[..., Any] = partial(draw_curves, metric=metric, words=words, baseline=BASELINE)
-        caption = f"Change of {words} against the number of calibration rows, with bands over datasets."
-        yield f"draw_curves_{metric}", FigureSpec(caption, ("draw_curves",), draw, optional=True)
-    draw = partial(rank_by_draw, metrics=METRICS)
+    # First those of results whose calibration rows were drawn.
+    caption = "Change of {words} against the number of calibration rows, with bands over datasets."
+    yield from each_loss("draw_curves_{}", caption, "draw_curves", draw.draw_curves, True, baseline=BASELINE)
     caption = "Average rank of every method by number of calibration rows."
-    yield "rank_by_draw", FigureSpec(caption, ("draws",), draw, optional=True)
-    draw = partial(rows_needed, metrics=METRICS)
+    yield "rank_by_draw", spec(caption, "draws", draw.rank_by_draw, True, metrics=METRICS)
     caption = (
         "Share of draws in which a method was better than nothing, where there is at least 1 % to gain, and the rows "
         "it needs to be so in 95 of 100."
     )
-    yield "rows_needed", FigureSpec(caption, ("draw_curves", "rows_needed"), draw, optional=True)
-    draw = partial(rows_to_match, metrics=METRICS)
+    yield "rows_needed", spec(caption, "draw_curves rows_needed", draw.rows_needed, True, metrics=METRICS)
     caption = "Calibration rows that the other methods need to gain what the best one gains with few."
-    yield "rows_to_match", FigureSpec(caption, ("rows_to_match",), draw, optional=True)
+    yield "rows_to_match", spec(caption, "rows_to_match", draw.rows_to_match, True, metrics=METRICS)
+
+    caption = f"Relative change of test {{words}}: {_RELATIVE}."
+    yield from each_loss("relative_{}", caption, "relative_by_dataset", draw.relative_change)
+    caption = "Average ranks by {words}; a bar joins methods that Nemenyi's test cannot tell apart."
+    yield from each_loss("critical_difference_{}", caption, "ranks_{metric} friedman", draw.critical_difference_diagram)
+    yield "winrates", spec("Win rates against the other methods.", "winrates", draw.win_rates, metrics=METRICS)
+    yield "fit_time", spec("Time to fit a calibrator.", "fit_time", draw.fit_time)
+    for name, what in (("rows", "calibration rows"), ("classes", "classes")):
+        caption = f"Average rank by Brier score in groups of datasets by number of {what}."
+        yield f"rank_by_{name}", spec(caption, f"rank_by_{name}", draw.rank_by_group, what=what, baseline=BASELINE)
+    caption = "Relative change of test {words}, by model."
+    yield from each_loss("relative_{}_by_model", caption, "relative_by_model", draw.relative_change_by_model)
 
 
 FIGURES: dict[str, FigureSpec] = dict(_figures())
@@ -121,7 +89,7 @@ def make_figures(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, Any]
 
 def draw_figures(tables: Mapping[str, pd.DataFrame], directory: str | Path) -> list[Path]:
     """Draw every figure from tables by name, as PDF and PNG, and return the files."""
-    return [path for name, figure in make_figures(tables) for path in save(figure, Path(directory), name)]
+    return [path for name, figure in make_figures(tables) for path in draw.save(figure, Path(directory), name)]
 
 
 def read_tables(directory: str | Path) -> dict[str, pd.DataFrame]:

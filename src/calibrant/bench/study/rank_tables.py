@@ -1,6 +1,6 @@
 """The tables that compare methods dataset by dataset: ranks with tests, ranks in groups, win rates, Elo.
 
-How methods are ranked, and on which datasets, is the subject of `calibrant.bench.study.ranking`.
+How methods are ranked, and on which datasets, is the subject of `calibrant.bench.study.method_ranking`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from calibrant.bench.schema import DATASET, METRICS
-from calibrant.bench.study.ranking import Ranking
-from calibrant.bench.study.render import Best, Table
+from calibrant.bench.study.method_ranking import Ranking
+from calibrant.bench.study.render import Best, StudyTable
 from calibrant.bench.study.statistics import (
     critical_difference,
     equal_mass_groups,
@@ -24,7 +24,7 @@ from calibrant.bench.study.statistics import (
 from calibrant.calibrators.registry import BASELINE
 
 
-def rank_tables(ranking: Ranking, metric: str, alpha: float) -> tuple[list[Table], dict[str, object]]:
+def rank_tables(ranking: Ranking, metric: str, alpha: float) -> tuple[list[StudyTable], dict[str, object]]:
     """Average ranks with Nemenyi and Wilcoxon-Holm matrices, and the row of the Friedman table."""
     words = METRICS[metric]
     ranks, means = ranking.ranks, ranking.means
@@ -44,7 +44,7 @@ def rank_tables(ranking: Ranking, metric: str, alpha: float) -> tuple[list[Table
     note = f"{found}; critical difference {difference:.2f} at α = {alpha:g}."
     notes = (note,) if math.isfinite(test.statistic) else ()
     caption = f"Average rank by test {words} over {test.n_datasets} datasets (1 is best)."
-    tables = [Table(f"ranks_{metric}", frame, caption, decimals={"rank": 2}, best={"rank": "min"}, notes=notes)]
+    tables = [StudyTable(f"ranks_{metric}", frame, caption, decimals={"rank": 2}, best={"rank": "min"}, notes=notes)]
     order = frame["method"].tolist()
     for name, matrix, text in (
         ("nemenyi", nemenyi(ranks), "Nemenyi p-values"),
@@ -52,11 +52,11 @@ def rank_tables(ranking: Ranking, metric: str, alpha: float) -> tuple[list[Table
     ):
         square = matrix.loc[order, order].reset_index()
         caption = f"{text}, {words}, {test.n_datasets} datasets."
-        tables.append(Table(f"{name}_{metric}", square, caption, p_values=tuple(order)))
+        tables.append(StudyTable(f"{name}_{metric}", square, caption, p_values=tuple(order)))
     return tables, row
 
 
-def rank_groups(results: pd.DataFrame, ranking: Ranking) -> tuple[list[Table], list[str]]:
+def rank_groups(results: pd.DataFrame, ranking: Ranking) -> tuple[list[StudyTable], list[str]]:
     """Average Brier ranks in groups of datasets of equal mass, by calibration rows and by classes."""
     ranks = ranking.ranks
     traits = results.groupby(DATASET)[["n_cal", "n_classes"]].mean().loc[ranks.index]
@@ -85,7 +85,7 @@ def rank_groups(results: pd.DataFrame, ranking: Ranking) -> tuple[list[Table], l
                     rows.append((number + 1, values.min(), values.max(), int(inside.sum()), method, *interval))
         frame = pd.DataFrame(rows, columns=columns)
         tables.append(
-            Table(
+            StudyTable(
                 name,
                 frame,
                 caption=f"Average rank by test Brier score in groups of datasets by number of {words}.",
@@ -98,24 +98,24 @@ def rank_groups(results: pd.DataFrame, ranking: Ranking) -> tuple[list[Table], l
     return tables, notes
 
 
-def friedman_table(rows: list[dict[str, object]], alpha: float) -> Table:
+def friedman_table(rows: list[dict[str, object]], alpha: float) -> StudyTable:
     caption = f"Friedman test of equal ranks, and the critical difference of Nemenyi's test at α = {alpha:g}."
-    return Table("friedman", pd.DataFrame(rows), caption, decimals={"alpha": 2}, p_values=("p_value",))
+    return StudyTable("friedman", pd.DataFrame(rows), caption, decimals={"alpha": 2}, p_values=("p_value",))
 
 
-def winrate_table(parts: list[pd.DataFrame]) -> Table:
+def winrate_table(parts: list[pd.DataFrame]) -> StudyTable:
     frame = pd.concat(parts, ignore_index=True)
     frame = frame[["metric", *[name for name in frame.columns if name != "metric"]]]
     caption = "Share of wins against the other methods and against none, with 95 % intervals over datasets."
     best: dict[str, Best] = {"winrate": "max", "beats_none": "max"}
-    return Table("winrates", frame, caption, best=best, group="metric", bold_in_group=True)
+    return StudyTable("winrates", frame, caption, best=best, group="metric", bold_in_group=True)
 
 
-def elo_table(parts: list[pd.DataFrame]) -> Table:
+def elo_table(parts: list[pd.DataFrame]) -> StudyTable:
     frame = pd.concat(parts, ignore_index=True)[["metric", "method", "elo", "low", "high"]]
     caption = f"Elo ratings ({BASELINE} = 1000) with 95 % intervals over datasets."
     whole = {"elo": 0, "low": 0, "high": 0}
-    return Table("elo", frame, caption, decimals=whole, best={"elo": "max"}, group="metric", bold_in_group=True)
+    return StudyTable("elo", frame, caption, decimals=whole, best={"elo": "max"}, group="metric", bold_in_group=True)
 
 
 def test_notes(tests: list[dict[str, object]]) -> list[str]:

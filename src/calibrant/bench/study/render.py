@@ -21,11 +21,11 @@ from calibrant.text_table import aligned
 
 Best = Literal["min", "max"]
 _LONG = 45
-"""Rows from which a LaTeX table may break across pages."""
+"""Rows that fit on a page; a longer LaTeX table may break across pages."""
 
 
 @dataclass(frozen=True)
-class Table:
+class StudyTable:
     """A data frame with what is needed to print it.
 
     Parameters
@@ -81,13 +81,13 @@ class Table:
         return paths
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(table: StudyTable) -> str:
     r"""Markdown text of a table.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> print(to_markdown(Table("t", pd.DataFrame({"method": ["a|b", "c"], "rank": [1.5, 1.25]}),
+    >>> print(to_markdown(StudyTable("t", pd.DataFrame({"method": ["a|b", "c"], "rank": [1.5, 1.25]}),
     ...                         decimals={"rank": 2}, best={"rank": "min"})))
     | method | rank |
     |:---|---:|
@@ -107,13 +107,13 @@ def to_markdown(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: StudyTable) -> str:
     r"""LaTeX text of a table, for the package booktabs (and longtable, when it is long).
 
     Examples
     --------
     >>> import pandas as pd
-    >>> table = Table("t", pd.DataFrame({"m": ["a_b", "c"], "x": [1.0, 2.0]}), best={"x": "min"})
+    >>> table = StudyTable("t", pd.DataFrame({"m": ["a_b", "c"], "x": [1.0, 2.0]}), best={"x": "min"})
     >>> "a\\_b & \\textbf{1.0000}" in to_latex(table)
     True
     """
@@ -151,13 +151,13 @@ def to_latex(table: Table) -> str:
     return "\n".join(line for line in lines if line) + "\n"
 
 
-def to_text(table: Table) -> str:
+def to_text(table: StudyTable) -> str:
     """Plain aligned text of a table, for a terminal; the best values carry a star.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> table = Table("t", pd.DataFrame({"method": ["ts", "sms"], "rank": [2.0, 1.0]}), best={"rank": "min"})
+    >>> table = StudyTable("t", pd.DataFrame({"method": ["ts", "sms"], "rank": [2.0, 1.0]}), best={"rank": "min"})
     >>> print(to_text(table))
     method     rank
     ts       2.0000
@@ -210,7 +210,7 @@ def escape_latex(text: str) -> str:
 
 
 def _cells(
-    table: Table,
+    table: StudyTable,
     escape: Callable[[str], str],
     bold: tuple[str, str],
     italic: tuple[str, str],
@@ -240,7 +240,7 @@ def _cells(
     return [list(row) for row in zip(*columns)], numeric
 
 
-def _marks(table: Table, shown: list[list[str]]) -> dict[Any, dict[int, str]]:
+def _marks(table: StudyTable, shown: list[list[str]]) -> dict[Any, dict[int, str]]:
     """Which cells to set in bold or italics; cells that print the same as the best are marked with it."""
     frame = table.frame
     place = {name: i for i, name in enumerate(frame.columns)}
@@ -265,7 +265,7 @@ def _marks(table: Table, shown: list[list[str]]) -> dict[Any, dict[int, str]]:
     return marks
 
 
-def _runs(table: Table) -> list[list[int]]:
+def _runs(table: StudyTable) -> list[list[int]]:
     """Row numbers of every group."""
     runs: dict[Any, list[int]] = {}
     for row, name in enumerate(table.frame[table.group] if table.group else ()):

@@ -11,6 +11,7 @@ import pandas as pd
 from calibrant.bench.csv_files import read_csv
 from calibrant.bench.schema import EXPERIMENT, KEY, LABELS, METRICS, OPTIONAL_NUMBERS, REQUIRED, REQUIRED_NUMBERS, TEXT
 from calibrant.calibrators.registry import BASELINE
+from calibrant.text_table import list_names
 
 
 def read_results(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
@@ -131,7 +132,7 @@ def select(
         known = set(results[column])
         unknown = [name for name in wanted if name not in known]
         if unknown:
-            raise ValueError(f"no {column} {', '.join(map(repr, unknown))} in the results; there are {sorted(known)}")
+            raise ValueError(f"no {column} {list_names(unknown)} in the results; there are {list_names(sorted(known))}")
         keep = {*wanted, BASELINE} if column == "method" else set(wanted)
         results = results[results[column].isin(keep)]
     return results

@@ -15,6 +15,7 @@ import numpy as np
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.scaling.temperature import check_temperature, scaled_logs
 from calibrant.calibrators.state import LARGE, StateCheck
+from calibrant.sample import Sample
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers.newton import Newton
@@ -195,9 +196,9 @@ class AdditiveCalibrator(Calibrator):
         """The steps to temperature-scaled log-probabilities."""
         return scaled_logs(self.inverse_temperature_, self.input_smoothing_, self._output_smoothing)
 
-    def _scaled(self, x: FloatArray) -> FloatArray:
-        """Temperature-scaled log-probabilities (k, n) of log-probabilities `x` (n, k)."""
-        return np.ascontiguousarray(run_from_logs(self._scaling(), x.copy()).T)
+    def _scaled(self, sample: Sample) -> Sample:
+        """The same rows with temperature-scaled log-probabilities."""
+        return sample.with_values(run_from_logs(self._scaling(), sample.x.copy()))
 
     def _store_kernel(self, kernel: KernelFeatures) -> None:
         self.landmarks_, self.whitening_ = kernel.landmarks, kernel.whitening

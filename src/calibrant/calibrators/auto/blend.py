@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
+from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import FloatArray, IntArray
 
@@ -50,21 +51,18 @@ def likelihood_weights(losses: FloatArray, n: float) -> FloatArray:
     return np.asarray(w / w.sum())
 
 
-def blend_weights(
-    members: list[FloatArray], y: IntArray, weight: FloatArray | None, prior: FloatArray, strength: float
-) -> FloatArray:
+def blend_weights(members: list[FloatArray], sample: Sample, prior: FloatArray, strength: float) -> FloatArray:
     """Weights of the members whose out-of-fold logits (k, n) are given.
 
     Exponentiated gradient descent, which keeps weights positive, from the prior; the problem is convex.
     """
     from calibrant.softmax.kernels import softmax_loss
 
-    n = float(len(y)) if weight is None else float(weight.sum())
-    share = np.full(len(y), 1.0 / n) if weight is None else weight / n
+    y, share = sample.y, sample.each / sample.total
     rows = np.arange(len(y))
     at_label = np.array([share @ z[y, rows] for z in members])
     prior = prior / prior.sum()
-    strength /= n
+    strength /= sample.total
 
     def evaluate(w: FloatArray) -> tuple[float, FloatArray]:
         z = w[0] * members[0]
@@ -79,7 +77,8 @@ def blend_weights(
     w, rate = prior, 4.0
     objective, gradient = evaluate(w)
     for _ in range(_STEPS):
-        trial = w * np.exp(-rate * (gradient - gradient.min()))
+        # A weight that vanished stays so, however good its member is now: then another one has to lead.
+        trial = w * np.exp(-rate * np.maximum(gradient - gradient[w > 0.0].min(), 0.0))
         trial /= trial.sum()
         value, slope = evaluate(trial)
         if value > objective:
@@ -98,29 +97,29 @@ def blend_weights(
 def pool_weight(
     blended: FloatArray,
     original: FloatArray,
-    weight: FloatArray | None,
+    each: FloatArray,
     counts: tuple[float, float],
     overwhelming: float = np.inf,
 ) -> float:
     """The share ``v`` of the original predictions that maximises the likelihood of ``(1 − v) blended + v original``.
 
-    `blended` and `original` are the probabilities of the observed labels; `counts` are pseudo-observations that only
+    `blended` and `original` are the probabilities of the observed labels and `each` is what their rows count for;
+    `counts` are pseudo-observations that only
     the blend, and only the original, could explain. The objective is concave. If the blend's log-likelihood is larger
     by more than `overwhelming`, the share is zero: what is left of it would only carry the original's bias.
 
     Examples
     --------
     >>> blended, original = np.full(40, 0.6), np.full(40, 0.6)
-    >>> round(pool_weight(blended, original, None, (1.0, 2.0)), 3)  # nothing to tell them apart: the counts decide
+    >>> round(pool_weight(blended, original, np.ones(40), (1.0, 2.0)), 3)  # nothing tells them apart
     0.667
     """
-    w = np.ones(len(blended)) if weight is None else weight
-    if w @ np.log(blended / np.maximum(original, np.exp(-_MOST_EVIDENCE) * blended)) > overwhelming:
+    if each @ np.log(blended / np.maximum(original, np.exp(-_MOST_EVIDENCE) * blended)) > overwhelming:
         return 0.0
     difference = original - blended
 
     def slope(v: float) -> float:
-        return float(w @ (difference / (blended + v * difference))) - counts[0] / (1.0 - v) + counts[1] / v
+        return float(each @ (difference / (blended + v * difference))) - counts[0] / (1.0 - v) + counts[1] / v
 
     least = 1e-9
     if slope(least) <= 0.0:

@@ -9,26 +9,27 @@ See `docs/flagship.md` for the design and how it was found.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
+from calibrant.bins import quantiles
 from calibrant.calibrators.auto.additive import AdditiveCalibrator, KernelFeatures
 from calibrant.calibrators.auto.blend import blend_weights, log_losses, mean_log_loss, pool_weight
 from calibrant.calibrators.auto.means import classes_off, matching_intercepts
 from calibrant.calibrators.auto.members import CrossFit, Member
 from calibrant.calibrators.auto.monotone import increasing_knots
-from calibrant.calibrators.auto.plan import Plan, make_plan, rows_to_use
+from calibrant.calibrators.auto.plan import Plan, make_plan, most_rows
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees, concatenate
 from calibrant.calibrators.scaling.temperature import (
     WEAK_PRIOR,
     learn_temperature,
 )
 from calibrant.calibrators.state import LARGE, StateCheck
-from calibrant.folds import stratified_folds
-from calibrant.inputs.weights import total_weight
+from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.steps import (
@@ -45,12 +46,14 @@ from calibrant.steps import (
     run,
     run_from_logs,
 )
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 #: Strength of the blend's prior, in observations.
 _BLEND_STRENGTH = 3.0
 #: Nats of evidence against the predictions as they are from which on they get no share.
 _OVERWHELMING = 8.0
+#: A held-out row may have a larger loss, but not a probability below the smallest number.
+_MOST_LOSS = 700.0
 #: Below this weight trees change nothing that could be measured, and are not stored.
 _LEAST_TREES = 1e-3
 #: Knots of the increasing map of two classes.
@@ -139,48 +142,55 @@ class AutoCalibrator(AdditiveCalibrator):
         self.random_state = random_state
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+    def _fit(self, sample: Sample) -> None:
         rng = check_random_state(0 if self.random_state is None else self.random_state)
-        rows = rows_to_use(len(x), x.shape[1], rng)
-        if rows is not None:
-            x, y, weight = x[rows], y[rows], None if weight is None else weight[rows]
-        n, k = x.shape
-        self.n_calibration_rows_ = max(1, round(total_weight(n, weight)))
-        plan = self._plan(self.n_calibration_rows_, k)
-        self.class_frequencies_ = np.bincount(y, weight, minlength=k) / total_weight(n, weight)
-        self.class_means_before_ = np.average(np.exp(x), axis=0, weights=weight)
-        before = mean_log_loss(np.ascontiguousarray(x.T), y, weight)
+        sample = sample.thinned(most_rows(sample.n_classes), rng)
+        self.calibrated_on_, self.n_calibration_rows_ = str(sample), max(1, round(sample.total))
+        sample = sample.merged()  # trees draw rows at random: three copies of a row as one with count three
+        if sample.groups is not None:
+            # A group says at worst as much as one of its rows: what is learned weighs as much as there are groups.
+            sample = sample.with_counts(sample.each * (sample.units / sample.total))
+        k, y = sample.n_classes, sample.y
+        self.n_independent_ = max(1, round(sample.total))
+        plan = self._plan(self.n_independent_, k)
+        self.class_frequencies_ = sample.class_counts / sample.total
+        self.class_means_before_ = np.average(np.exp(sample.x), axis=0, weights=sample.counts)
+        before = mean_log_loss(np.ascontiguousarray(sample.x.T), y, sample.counts)
         self.input_factors_ = self.class_factors_ = np.ones(k)
-        off = classes_off(self.class_means_before_, self.class_frequencies_, self.n_calibration_rows_)
+        off = classes_off(self.class_means_before_, self.class_frequencies_, self.n_independent_)
         if off and not self._keeps_top:
-            self.input_factors_ = np.exp(matching_intercepts(np.ascontiguousarray(x.T), y, weight, off))
-            x = run_from_logs([*_times(self.input_factors_), Log()], x.copy())
+            self.input_factors_ = np.exp(matching_intercepts(sample, off))
+            sample = sample.with_values(run_from_logs([*_times(self.input_factors_), Log()], sample.x.copy()))
         self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(
-            ArrayRows(x, y, weight), plan.input_smoothing, WEAK_PRIOR
+            ArrayRows(sample), plan.input_smoothing, WEAK_PRIOR
         )
-        self._output_smoothing = laplace_weight(total_weight(n, weight))
-        scaled = self._scaled(x)
-        kernel = KernelFeatures.choose(scaled, plan.n_landmarks, rng)
+        self._output_smoothing = laplace_weight(sample.total)
+        scaled = self._scaled(sample)
+        kernel = KernelFeatures.choose(scaled.x.T, plan.n_landmarks, rng)
         seed = int(rng.randint(2**31 - 1))
-        fold = stratified_folds(y if plan.stratified else np.zeros_like(y), plan.n_folds, seed, x, weight)
-        fit = CrossFit(scaled, y, weight, fold, kernel, diagonal=plan.diagonal)
+        fold = sample.folds(plan.n_folds, seed, stratified=plan.stratified)
+        if not fold.any():  # a single row or group: none is left to fit to while it is held out
+            plan = replace(plan, members={"temperature": 1.0})
+        fit = CrossFit(scaled, fold, kernel, diagonal=plan.diagonal)
         members = fit_members(fit, plan, seed)
         held = [member.held for member in members]
-        weights = blend_weights(held, y, weight, prior_weights(members, plan), _BLEND_STRENGTH)
-        blended = np.exp(-log_losses(np.tensordot(weights, np.stack(held), axes=1), y))
-        original = np.exp(-log_losses(np.ascontiguousarray(x.T), y))
-        share = pool_weight(blended, original, weight, plan.pool_counts, _OVERWHELMING)
-        after = -float(np.average(np.log((1.0 - share) * blended + share * original), weights=weight))
+        weights = blend_weights(held, sample, prior_weights(members, plan), _BLEND_STRENGTH)
+        blended, original = (
+            np.exp(-np.minimum(log_losses(z, y), _MOST_LOSS))
+            for z in (np.tensordot(weights, np.stack(held), axes=1), np.ascontiguousarray(sample.x.T))
+        )
+        share = pool_weight(blended, original, sample.each, plan.pool_counts, _OVERWHELMING)
+        after = -float(np.average(np.log((1.0 - share) * blended + share * original), weights=sample.counts))
         self.identity_weight_ = share
         self._store(members, weights, kernel, k)
-        losses = {"temperature": fit.loss(scaled), **{m.name: m.loss for m in members}}
+        losses = {"temperature": fit.loss(fit.x), **{m.name: m.loss for m in members}}
         self.scores_ = {**losses, "none": before, "blend": after}
         self.monotone_cost_ = 0.0
         if self.monotone:
-            self._make_monotone(x, scaled, y, weight)
+            self._make_monotone(sample, fit.x)
         if off:
-            logs = run_from_logs([*self._mapped(), Log()], x.copy())
-            self.class_factors_ = np.exp(matching_intercepts(np.ascontiguousarray(logs.T), y, weight, off))
+            logs = run_from_logs([*self._mapped(), Log()], sample.x.copy())
+            self.class_factors_ = np.exp(matching_intercepts(sample.with_values(logs), off))
 
     def _plan(self, n: int, k: int) -> Plan:
         """What to fit; an ablation overrides it."""
@@ -231,21 +241,22 @@ class AutoCalibrator(AdditiveCalibrator):
         last = [] if self._keeps_top else _times(self.class_factors_)
         return [*_times(self.input_factors_), *self._mapped(), *last]
 
-    def _make_monotone(self, x: FloatArray, scaled: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+    def _make_monotone(self, sample: Sample, scaled: FloatArray) -> None:
         if len(scaled) == 2:
             odds = scaled[1] - scaled[0]
-            self.knots_ = np.unique(np.quantile(odds, np.linspace(0.0, 1.0, _KNOTS)))
+            self.knots_ = np.unique(quantiles(odds, sample.counts, np.linspace(0.0, 1.0, _KNOTS)))
             if len(self.knots_) == 1:
                 self.knots_ = self.knots_[0] + np.array([-1.0, 1.0])
             # Beyond the data the map continues as temperature scaling bends it least: by the outermost slope.
             at_knots = run(self._blended(), _two_columns(self.knots_))
-            mass = np.histogram(odds, np.concatenate([self.knots_, [np.inf]]))[0] + 1.0
+            mass = np.histogram(odds, np.concatenate([self.knots_, [np.inf]]), weights=sample.counts)[0] + 1.0
             self.knot_values_ = increasing_knots(self.knots_, at_knots[:, 1] - at_knots[:, 0], mass)
+        y = sample.y
         kept, free = (
-            run_from_logs(self._pooled([*self._scaling(), *mapped]), x.copy())[np.arange(len(y)), y]
+            run_from_logs(self._pooled([*self._scaling(), *mapped]), sample.x.copy())[np.arange(len(y)), y]
             for mapped in (self._ranked(), [*self._blended(), Softmax()])
         )
-        self.monotone_cost_ = float(np.average(np.log(free / kept), weights=weight))
+        self.monotone_cost_ = float(np.average(np.log(free / kept), weights=sample.counts))
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
@@ -259,6 +270,7 @@ class AutoCalibrator(AdditiveCalibrator):
             state.array("knot_values_", len(knots))
         state.information("knots_", "knot_values_", "monotone_cost_", "chosen_", "details_", "scores_")
         state.information("n_calibration_rows_", "class_frequencies_", "class_means_before_")
+        state.information("calibrated_on_", "n_independent_")
 
     def summary(self) -> str:
         """What was found, in words: over- or under-confidence, corrected classes, the blend and how sure it is."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibrant.sample import Sample
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers.newton import Newton
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 #: Standard errors that prove a difference.
 _PROOF = 3.0
@@ -38,25 +39,26 @@ def classes_off(said: FloatArray, seen: FloatArray, n: float) -> list[int]:
     return [int(j) for j in np.argsort(-z) if z[j] > _PROOF]
 
 
-def matching_intercepts(logs: FloatArray, y: IntArray, weight: FloatArray | None, off: list[int]) -> FloatArray:
+def matching_intercepts(sample: Sample, off: list[int]) -> FloatArray:
     """Intercepts (k,) after which the mean predictions of the classes `off` are their frequencies.
 
-    `logs` (k, n) are the logarithms of the predictions. The likelihood of a softmax model is largest, as a function of
+    The likelihood of a softmax model is largest, as a function of
     an intercept, where the mean prediction equals the frequency.
 
     Examples
     --------
     >>> p, y = np.full((100, 2), 0.5), np.repeat([0, 1], [80, 20])
-    >>> found = np.exp(np.log(p) + matching_intercepts(np.log(p.T), y, None, [1]))
+    >>> found = np.exp(np.log(p) + matching_intercepts(Sample(p, y), [1]))
     >>> (found / found.sum(axis=1, keepdims=True))[0].round(6)
     array([0.8, 0.2])
     """
-    rows = np.bincount(y, weight, minlength=len(logs))
+    rows, k = sample.class_counts, sample.n_classes
     free = [j for j in off if min(rows[j], rows.sum() - rows[j]) >= _LEAST_ROWS]
-    strength = np.full((len(logs), 1), _FIXED)
+    strength = np.full((k, 1), _FIXED)
     strength[free] = _FREE
-    problem = ArrayProblem(y, logs, shared=np.ones((1, len(y))), weight=weight)
+    logs = np.ascontiguousarray(sample.x.T)
+    problem = ArrayProblem(sample.y, logs, shared=np.ones((1, sample.n_rows)), weight=sample.counts)
     found = Newton().minimise(problem, Ridge(strength), tol=_TOL, max_iter=100).theta
-    intercepts = np.zeros(len(logs))
+    intercepts = np.zeros(k)
     intercepts[free] = found[free, 0]
     return intercepts

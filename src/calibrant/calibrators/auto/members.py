@@ -25,6 +25,7 @@ from calibrant.calibrators.auto.additive import (
 )
 from calibrant.calibrators.auto.blend import likelihood_weights, mean_log_loss
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions, TreeLayer, cross_fit_trees
+from calibrant.sample import Sample
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.typing import FloatArray, IntArray
 
@@ -83,10 +84,8 @@ class CrossFit:
 
     Parameters
     ----------
-    x : ndarray of shape (k, n)
-        Temperature-scaled log-probabilities.
-    y, weight : ndarrays of shape (n,)
-        Column numbers of the labels, and counts (`None`: all one).
+    sample : Sample
+        Temperature-scaled log-probabilities with labels.
     fold : ndarray of shape (n,)
         The fold each row belongs to.
     kernel : KernelFeatures
@@ -95,25 +94,16 @@ class CrossFit:
         Whether no member has a matrix of coefficients: see `Layout`.
     """
 
-    def __init__(
-        self,
-        x: FloatArray,
-        y: IntArray,
-        weight: FloatArray | None,
-        fold: IntArray,
-        kernel: KernelFeatures,
-        *,
-        diagonal: bool = False,
-    ) -> None:
-        self.x, self.y, self.weight, self.fold = x, y, weight, fold
-        self.k, self.n = x.shape
-        self.total = float(self.n) if weight is None else float(weight.sum())
+    def __init__(self, sample: Sample, fold: IntArray, kernel: KernelFeatures, *, diagonal: bool = False) -> None:
+        self.sample, self.fold = sample, fold
+        self.x = np.ascontiguousarray(sample.x.T)
+        self.k, self.n = self.x.shape
         self.kernel = kernel
         self.n_folds = int(fold.max()) + 1
         self.rows = [np.flatnonzero(fold != c) for c in range(self.n_folds)]
         self.held_rows = [np.flatnonzero(fold == c) for c in range(self.n_folds)]
         self.layout = Layout(self.k, kernel.n_features, diagonal)
-        self.curves = curves(x)
+        self.curves = curves(self.x)
 
     @cached_property
     def shared(self) -> FloatArray:
@@ -122,7 +112,7 @@ class CrossFit:
 
     def loss(self, held: FloatArray) -> float:
         """Mean log loss of out-of-fold logits."""
-        return mean_log_loss(held, self.y, self.weight)
+        return mean_log_loss(held, self.sample.y, self.sample.counts)
 
     def temperature(self) -> Member:
         """The temperature-scaled input itself: two parameters, whose optimism is negligible."""
@@ -143,7 +133,7 @@ class CrossFit:
         shared = self.shared[: narrow.n_shared]
         path = [narrow.strengths(factor, lambdas=lambdas) for factor in factors]
         fitted = self.path(shared, self.curves, path, factors)
-        everything = ArrayProblem(self.y, self.x, shared=shared, own=self.curves)
+        everything = ArrayProblem(self.sample.y, self.x, shared=shared, own=self.curves)
         starts = [everything.logits(theta) for theta in fitted.thetas]
         return self._member("additive", fitted, self.layout.from_additive(fitted.mean)), starts
 
@@ -170,7 +160,7 @@ class CrossFit:
                 candidate[:, out] = held.logits(theta)
             thetas.append(np.stack(fitted))
         losses = np.array([self.loss(candidate) for candidate in candidates])
-        weights = likelihood_weights(losses, self.total)
+        weights = likelihood_weights(losses, self.sample.units)
         held_logits = np.zeros((self.k, self.n))
         for w, candidate in zip(weights, candidates, strict=True):
             held_logits += w * candidate
@@ -181,20 +171,15 @@ class CrossFit:
         self, shared: FloatArray, own: FloatArray, rows: IntArray, dtype: DTypeLike = np.float64
     ) -> ArrayProblem:
         """The softmax problem of some of the rows."""
-        part = None if self.weight is None else self.weight[rows]
+        part = self.sample.take(rows)
         return ArrayProblem(
-            self.y[rows],
-            self.x[:, rows],
-            shared=shared[:, rows],
-            own=own[:, :, rows],
-            weight=part,
-            dtype=dtype,
+            part.y, part.x.T, shared=shared[:, rows], own=own[:, :, rows], weight=part.counts, dtype=dtype
         )
 
     def boosted(
         self, name: str, starts: list[FloatArray], theta: FloatArray, options: BoostingOptions, seed: int
     ) -> Member:
         """Trees on top of each fold's logits; `theta` are the mean coefficients that make those logits."""
-        fitted = cross_fit_trees(self.x, starts, self.y, self.weight, self.fold, options, seed)
+        fitted = cross_fit_trees(self.x, starts, self.sample, self.fold, options, seed)
         details = {"rounds": float(fitted.rounds)}
         return Member(name, fitted.held, theta, fitted.layer, self.loss(fitted.held), details)

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from calibrant.calibrators.auto.additive import EVEN, FACTORS, STRONGEST, Lambdas
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions
 from calibrant.calibrators.scaling.temperature import InputSmoothing
-from calibrant.typing import IntArray
 
 _KERNEL_CLASSES = 12
 #: With many rows trees find what the kernel would, at less cost.
@@ -82,7 +79,7 @@ class Plan:
 
 
 def make_plan(n: int, k: int, effort: str) -> Plan:
-    """The plan for `n` rows of `k` classes."""
+    """The plan for `n` independent observations of `k` classes."""
     if n < _LEAST_FOR_FOLDS:
         members = {"temperature": 1.0}
     elif k > _MATRIX_CLASSES:
@@ -112,7 +109,6 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
     return replace(plan, factors=(STRONGEST, *FACTORS, _WEAKEST))
 
 
-def rows_to_use(n: int, k: int, rng: np.random.RandomState) -> IntArray | None:
-    """A sorted random draw of rows where there are more than the fit can profit from; `None` for all."""
-    most = min(max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_NUMBERS // k)), _LARGEST // k)
-    return None if n <= most else np.sort(rng.permutation(n)[:most])
+def most_rows(k: int) -> int:
+    """The number of rows of `k` classes beyond which a fit gains nothing that can be measured."""
+    return min(max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_NUMBERS // k)), _LARGEST // k)

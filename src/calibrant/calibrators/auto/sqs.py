@@ -23,14 +23,13 @@ from calibrant.calibrators.scaling.temperature import (
     learn_temperature,
 )
 from calibrant.calibrators.state import StateCheck
-from calibrant.folds import stratified_folds
-from calibrant.inputs.weights import total_weight
+from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.solvers import solve
 from calibrant.steps import Softmax, Step
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 _FACTORS = (STRONGEST, *FACTORS)
 _POSITIVE = [Interval(Real, 0, None, closed="neither")]
@@ -126,20 +125,17 @@ class SQSCalibrator(AdditiveCalibrator):
         self.random_state = random_state
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+    def _fit(self, sample: Sample) -> None:
         rng = check_random_state(0 if self.random_state is None else self.random_state)
-        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(
-            ArrayRows(x, y, weight), self.input_smoothing
-        )
-        self._output_smoothing = laplace_weight(total_weight(len(x), weight))
-        scaled = self._scaled(x)
-        kernel = KernelFeatures.choose(scaled, min(self.n_landmarks, len(x)), rng)
+        self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(ArrayRows(sample), self.input_smoothing)
+        self._output_smoothing = laplace_weight(sample.total)
+        scaled = self._scaled(sample)
+        kernel = KernelFeatures.choose(scaled.x.T, min(self.n_landmarks, sample.n_rows), rng)
         self._store_kernel(kernel)
-        fold = stratified_folds(y, self.n_folds, int(rng.randint(2**31 - 1)), x, weight)
-        fit = CrossFit(scaled, y, weight, fold, kernel)
-        problem = fit.problem(fit.shared, fit.curves, np.arange(len(x)))
-        # Without a few rows a fold there is nothing to compare: the paper's strengths.
-        if self.strength == "auto" and fit.total >= 3 * self.n_folds:
+        fit = CrossFit(scaled, sample.folds(self.n_folds, int(rng.randint(2**31 - 1))), kernel)
+        problem = fit.problem(fit.shared, fit.curves, np.arange(sample.n_rows))
+        # Without a few observations a fold there is nothing to compare: the paper's strengths.
+        if self.strength == "auto" and sample.units >= 3 * self.n_folds and fit.n_folds > 1:
             path = [self._strengths(factor, fit) for factor in _FACTORS]
             fitted = fit.path(fit.shared, fit.curves, path, _FACTORS)
             self.scores_ = {f"{factor:g}": float(loss) for factor, loss in zip(_FACTORS, fitted.losses, strict=True)}
@@ -149,7 +145,7 @@ class SQSCalibrator(AdditiveCalibrator):
         else:
             self.scores_ = {}
             self.strength_ = 1.0 if self.strength == "auto" else float(self.strength)
-            self.coef_ = solve(problem, Ridge(self._strengths(self.strength_, fit) / fit.total)).theta
+            self.coef_ = solve(problem, Ridge(self._strengths(self.strength_, fit) / sample.total)).theta
 
     def _strengths(self, factor: float, fit: CrossFit) -> FloatArray:
         lambdas = (self.lambda_intercept, self.lambda_diagonal, self.lambda_off_diagonal, self.lambda_curves)

@@ -30,16 +30,18 @@ _MEANING = {
 
 def summarise(auto: AutoCalibrator) -> str:
     """Sentences on the means, the temperature, the blend, the gain and the ranking; the costlier fault comes first."""
-    off = classes_off(auto.class_means_before_, auto.class_frequencies_, auto.n_calibration_rows_)
+    n = getattr(auto, "n_independent_", auto.n_calibration_rows_)  # not in files of version 0.2, like the next one
+    size = getattr(auto, "calibrated_on_", f"{auto.n_calibration_rows_:,} rows")
+    off = classes_off(auto.class_means_before_, auto.class_frequencies_, n)
     faults = [temperature_sentence(auto), _classes(auto, off)]
     # What temperature scaling gains includes the correction of the means that comes before it.
     if off and 2.0 * _cost_of_means(auto) > auto.scores_["none"] - auto.scores_.get(
         "temperature", auto.scores_["none"]
     ):
         faults = faults[::-1]
-    lines = [*faults, _blend(auto), *_means(auto), _gain(auto)]
+    lines = [*faults, _blend(auto), *_means(auto), _gain(auto, size)]
     if drawn := sampled(auto) or _drawn(auto):
-        lines.append(f"It was fitted to {auto.n_calibration_rows_:,} rows{drawn}.")
+        lines.append(f"It was fitted to {size}{drawn}.")
     if auto.monotone:
         what = "The map is increasing" if len(auto.classes_) == 2 else "The most probable class never changes"
         lines.append(f"{what}, which costs {auto.monotone_cost_:+.4f} log loss on the calibration data.")
@@ -48,6 +50,8 @@ def summarise(auto: AutoCalibrator) -> str:
 
 def _drawn(auto: AutoCalibrator) -> str:
     """How many rows there were, if those that the fit has memory and use for were drawn from more."""
+    if hasattr(auto, "fitted_to_") and hasattr(auto, "calibrated_on_"):
+        return f", drawn at random from {auto.fitted_to_}" if auto.fitted_to_ != auto.calibrated_on_ else ""
     counts = getattr(auto, "class_counts_", None)  # none in files of version 0.1
     total = 0.0 if counts is None else float(counts.sum())
     return f", drawn at random from {count(total)}" if round(total) > auto.n_calibration_rows_ else ""
@@ -108,12 +112,12 @@ def _means(auto: AutoCalibrator) -> list[str]:
     return [f"Odds were multiplied so that mean predictions match: {_and_more(parts, len(changed))}."]
 
 
-def _gain(auto: AutoCalibrator) -> str:
+def _gain(auto: AutoCalibrator, size: str) -> str:
     scores = auto.scores_
     gain = scores["none"] - scores["blend"]
     members = [loss for name, loss in scores.items() if name not in {"none", "blend"}]
     spread = max(members) - min(members)
     return (
         f"Cross-validated log loss: {scores['none']:.4f} before, {scores['blend']:.4f} after "
-        f"({gain:+.4f} gained on {auto.n_calibration_rows_} rows); the members differ by up to {spread:.4f}."
+        f"({gain:+.4f} gained on {size}); the members differ by up to {spread:.4f}."
     )

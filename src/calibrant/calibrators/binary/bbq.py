@@ -17,6 +17,7 @@ from calibrant.bins import EDGE_DECIMALS, quantiles, uniform_edges
 from calibrant.calibrators.binary.binning import Grouped, bin_totals, binned, group_scores, rounded_positive
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
+from calibrant.sample import Sample
 from calibrant.steps import Step
 from calibrant.typing import FloatArray, IntArray
 
@@ -91,9 +92,9 @@ class BBQCalibrator(BinaryMethod):
         self.strategy = strategy
         super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
-    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+    def _fit_binary(self, sample: Sample) -> None:
         self.closed_ = "right"
-        grouped = group_scores(rounded_positive(x), y, weight)
+        grouped = group_scores(rounded_positive(sample.x), sample.y, sample.counts)
         total = float(grouped.weight.sum())
         root = total ** (1.0 / 3.0)
         largest = max(1, int(min(np.ceil(total / 5.0), np.ceil(10.0 * root), _MOST_BINS)))

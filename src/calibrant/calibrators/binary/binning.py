@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from calibrant.bins import EDGE_DECIMALS, edge_index, quantiles, uniform_edges, uniform_index
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
+from calibrant.sample import Sample
 from calibrant.steps import Complement, Step, StepFunction
 from calibrant.typing import FloatArray, IntArray
 
@@ -132,20 +133,20 @@ class HistogramCalibrator(BinaryMethod):
         self.empty = empty
         super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
-    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        p = rounded_positive(x)
+    def _fit_binary(self, sample: Sample) -> None:
+        p = rounded_positive(sample.x)
         self.closed_ = "right"
         levels = uniform_edges(self.n_bins)
         if self.strategy == "uniform":
             self.edges_ = levels
         else:
-            self.edges_ = np.unique(np.round(quantiles(p, weight, levels), EDGE_DECIMALS))
+            self.edges_ = np.unique(np.round(quantiles(p, sample.counts, levels), EDGE_DECIMALS))
             if len(self.edges_) == 1:
                 self.edges_ = np.array([0.0, 1.0])
         n_bins = len(self.edges_) - 1
         index = self._index(p)
-        total = np.bincount(index, weight, minlength=n_bins).astype(np.float64)
-        positive = np.bincount(index, y if weight is None else y * weight, minlength=n_bins)
+        total = np.bincount(index, sample.counts, minlength=n_bins).astype(np.float64)
+        positive = np.bincount(index, sample.y * sample.each, minlength=n_bins)
         if self.empty == "prior":
             fallback = np.full(n_bins, positive.sum() / total.sum())
         else:

@@ -17,9 +17,10 @@ from calibrant.calibrators.binary.binning import group_scores
 from calibrant.calibrators.binary.natural_spline import second_derivatives
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
+from calibrant.sample import Sample
 from calibrant.steps import Clip, Complement, Line, Step
 from calibrant.steps.lines import evaluate_spline, local_coefficients
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 
 class CDFSplineCalibrator(BinaryMethod):
@@ -70,8 +71,8 @@ class CDFSplineCalibrator(BinaryMethod):
         self.n_knots = n_knots
         super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
-    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        grouped = group_scores(positive_probability(x), y, weight)
+    def _fit_binary(self, sample: Sample) -> None:
+        grouped = group_scores(positive_probability(sample.x), sample.y, sample.counts)
         w, total = grouped.weight, float(grouped.weight.sum())
         self.thresholds_ = grouped.score
         if total <= 1.0:  # a quantile needs two rows

@@ -13,6 +13,7 @@ from sklearn.isotonic import isotonic_regression
 from calibrant.calibrators.binary.binning import Grouped, group_scores
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
+from calibrant.sample import Sample
 from calibrant.steps import Complement, Line, Step
 from calibrant.typing import FloatArray, IntArray
 
@@ -40,8 +41,8 @@ class IsotonicCalibrator(BinaryMethod):
     array([0. , 0.5, 1. ])
     """
 
-    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        grouped = group_scores(positive_probability(x), y, weight)
+    def _fit_binary(self, sample: Sample) -> None:
+        grouped = group_scores(positive_probability(sample.x), sample.y, sample.counts)
         value, starts = isotonic_steps(grouped)
         self.thresholds_, self.values_ = self._knots(grouped, value, starts)
 

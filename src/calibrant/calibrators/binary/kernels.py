@@ -53,11 +53,12 @@ def _bridge_slopes(w, s, slope, after, hull):  # type: ignore[no-untyped-def]
         v = max(v, i + 1)
         while True:
             left = hull[u]
-            dw = w[v] + 1.0 - w[left]
-            ds = s[v] + 1.0 - s[left]
+            # Differences first: beside sums of 1e16 the row of weight one would be lost.
+            dw = (w[v] - w[left]) + 1.0
+            ds = (s[v] - s[left]) + 1.0
             while v < m:
-                nw = w[after[v]] + 1.0 - w[left]
-                ns = s[after[v]] + 1.0 - s[left]
+                nw = (w[after[v]] - w[left]) + 1.0
+                ns = (s[after[v]] - s[left]) + 1.0
                 if ns * dw > ds * nw:
                     break
                 v = after[v]

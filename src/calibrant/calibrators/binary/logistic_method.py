@@ -7,7 +7,7 @@ classes share the passes.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,14 +15,14 @@ from sklearn.base import clone
 
 from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.binary.logistic_fit import Known, LogisticSearch, linear_parts, unlabelled
-from calibrant.calibrators.lifting import BinaryMethod, log_rest
-from calibrant.inputs.weights import total_weight
+from calibrant.calibrators.lifting import BinaryMethod, against_rest
+from calibrant.sample import Sample
 from calibrant.softmax.rows.base import Rows
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import Block, SummedRows
+from calibrant.softmax.rows.sums import SummedRows
 from calibrant.softmax.solvers.damped_newton import Answer
 from calibrant.softmax.together import run, run_together
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 #: A sample with larger coefficients is separable: its optimum is no place to start from.
 _LARGEST_START = 100.0
@@ -50,22 +50,22 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
         """The search for the coefficients."""
         return known.search(start)
 
-    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        self._store(self._coefficients(x, y, weight))
+    def _fit_binary(self, sample: Sample) -> None:
+        self._store(self._coefficients(sample))
 
-    def _coefficients(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> FloatArray:
-        positive = float(np.count_nonzero(y)) if weight is None else float(weight[y == 1].sum())
-        negative = max(total_weight(len(y), weight) - positive, 0.0)
-        features = np.ascontiguousarray(self._features(x))
-        target = np.array(self._targets(negative, positive))[y]
-        pull, moments, total = linear_parts(features, target, weight)
+    def _coefficients(self, sample: Sample) -> FloatArray:
+        positive = float(sample.each[sample.y == 1].sum())
+        negative = max(sample.total - positive, 0.0)
+        features = np.ascontiguousarray(self._features(sample.x))
+        target = np.array(self._targets(negative, positive))[sample.y]
+        pull, moments, total = linear_parts(features, target, sample.counts)
         known = Known(pull, moments, total, self._ridge * total)
         search = self._search(known, None)
-        return run(search, lambda beta: known.penalised(beta, unlabelled(features, beta, weight)))
+        return run(search, lambda beta: known.penalised(beta, unlabelled(features, beta, sample.counts)))
 
     def _fit_rows(self, rows: Rows) -> None:
         if isinstance(rows, ArrayRows):
-            return self._fit(np.ascontiguousarray(rows.x), rows.y, rows.weight)
+            return self._fit(rows.labelled.with_values(np.ascontiguousarray(rows.x), logs=True))
         if not isinstance(rows, SummedRows) or (rows.n_classes > 2 and self.multiclass == "ovo"):
             raise ValueError(
                 f"{type(self).__name__} with multiclass='ovo' fits every pair of classes to rows of its own and needs "
@@ -87,27 +87,26 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
         k, total = rows.n_classes, rows.total_weight
         counts = rows.class_weights[1:] if k == 2 else rows.class_weights
         targets = [np.array(part._targets(total - c, c)) for part, c in zip(parts, counts, strict=True)]
-        sample = rows.sample()
+        everyone = range(len(parts))
         starts = [
-            part._coefficients(x, y, sample.weight)
-            for part, (x, y) in zip(parts, _against_rest(sample.x, sample.y, range(len(parts))), strict=True)
+            part._coefficients(two)
+            for part, two in zip(parts, _two_classes(rows.sample().labelled, everyone), strict=True)
         ]
 
-        def constants(block: Block) -> list[Any]:
+        def constants(block: Sample) -> list[Any]:
             out: list[Any] = []
-            pairs = _against_rest(block.x, block.y, range(len(parts)))
-            for part, target, (x, y) in zip(parts, targets, pairs, strict=True):
-                out += linear_parts(part._features(x), target[y], block.weight)[:2]
+            for part, target, two in zip(parts, targets, _two_classes(block, everyone), strict=True):
+                out += linear_parts(part._features(two.x), target[two.y], two.counts)[:2]
             return out
 
         sums = rows.sums(constants)
         known = [Known(sums[2 * i], sums[2 * i + 1], total, self._ridge * total) for i in range(len(parts))]
 
         def answer(betas: Mapping[int, FloatArray]) -> dict[int, Answer]:
-            def derivatives(block: Block) -> list[Any]:
+            def derivatives(block: Sample) -> list[Any]:
                 out: list[Any] = []
-                for i, (x, _) in zip(betas, _against_rest(block.x, block.y, betas), strict=True):
-                    out += unlabelled(np.ascontiguousarray(parts[i]._features(x)), betas[i], block.weight)
+                for i, two in zip(betas, _two_classes(block, betas), strict=True):
+                    out += unlabelled(np.ascontiguousarray(parts[i]._features(two.x)), betas[i], two.counts)
                 return out
 
             found = rows.sums(derivatives)
@@ -123,9 +122,6 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
         return run_together(searches, answer)
 
 
-def _against_rest(x: FloatArray, y: IntArray, which: Any) -> Any:
-    """Two-class log-probabilities and labels of the classes `which` against the rest; two classes are that already."""
-    if x.shape[1] == 2:
-        return ((x, y) for _ in which)
-    rest = log_rest(x)
-    return ((np.column_stack([rest[:, j], x[:, j]]), (y == j).astype(np.int64)) for j in which)
+def _two_classes(sample: Sample, which: Iterable[int]) -> Iterator[Sample]:
+    """The classes `which` against the rest; two classes are that already."""
+    return (sample for _ in which) if sample.n_classes == 2 else against_rest(sample, which)

@@ -17,8 +17,9 @@ from calibrant.calibrators.binary.binning import binned, group_scores
 from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
+from calibrant.sample import Sample
 from calibrant.steps import Clip, Log, LogOdds, Scale, Sigmoid, Step
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 #: Log-odds are clipped to those of the probability 1e-12.
 _MAX_LOG_ODDS = float(np.log(1e12))
@@ -75,12 +76,12 @@ class ScalingBinningCalibrator(BinaryMethod):
         self.n_bins = n_bins
         super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
-    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        score = _score(x)
+    def _fit_binary(self, sample: Sample) -> None:
+        score = _score(sample.x)
         features = np.stack([score, np.ones(len(score))])
-        coefficients = fit_logistic(features, y.astype(np.float64), weight, ridge=_RIDGE)
+        coefficients = fit_logistic(features, sample.y.astype(np.float64), sample.counts, ridge=_RIDGE)
         self.slope_, self.intercept_ = (float(c) for c in coefficients)
-        grouped = group_scores(self._scaled(x), y, weight)
+        grouped = group_scores(self._scaled(sample.x), sample.y, sample.counts)
         self.edges_ = equal_mass_edges(grouped.score, grouped.weight, self.n_bins)
         cut = np.concatenate([[0], np.searchsorted(grouped.score, self.edges_, side="right")])
         mass = np.add.reduceat(grouped.weight, cut)

@@ -20,6 +20,7 @@ from calibrant.calibrators.binary.natural_spline import check_spline
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.strengths import strengths_to_try
+from calibrant.sample import Sample
 from calibrant.softmax.solvers.damped_newton import damped_newton
 from calibrant.steps import Clip, Log, LogOdds, Sigmoid, Spline, Step
 from calibrant.steps.lines import local_coefficients
@@ -102,13 +103,13 @@ class SplineCalibrator(BinaryMethod):
         self.prior_weight = prior_weight
         super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
-    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        odds = x[:, 1] - x[:, 0]
+    def _fit_binary(self, sample: Sample) -> None:
+        odds = sample.x[:, 1] - sample.x[:, 0]
         prior, prior_mass = _diagonal()
         inner = np.abs(odds[np.abs(odds) < _SATURATED])
         # Predictions of exactly 0 and 1 stand a little outside of all others.
         self.limit_ = max(float(prior.max()), float(inner.max(initial=0.0))) + float(np.log(2.0))
-        odds, labels, mass, fold = _folded(np.clip(odds, -self.limit_, self.limit_), y, weight, self.n_folds)
+        odds, labels, mass, fold = _folded(np.clip(odds, -self.limit_, self.limit_), sample, self.n_folds)
         self.knots_ = _knots(odds, self.n_knots)
         problem = _Problem(
             self.knots_,
@@ -223,18 +224,18 @@ def power_basis(knots: FloatArray) -> tuple[FloatArray, FloatArray]:
     return basis, np.column_stack([zeros, zeros, curvature[:, :-1] - curvature[:, -1:]])
 
 
-def _folded(
-    odds: FloatArray, y: IntArray, weight: FloatArray | None, n_folds: int
-) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
-    """Rows sorted by prediction, dealt to the folds in turn, one unit of weight each.
+def _folded(odds: FloatArray, sample: Sample, n_folds: int) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
+    """Log-odds, labels, counts and folds of rows sorted by prediction, dealt to the folds in turn, one count each.
 
-    Equal rows are merged and their weight is split where it reaches more than one fold, so that weights equal
-    repetition and ties do not share a fold.
+    Equal rows are merged and their count is split where it reaches more than one fold, so that weights equal
+    repetition and ties do not share a fold. Groups of rows stay together instead.
     """
-    order = np.lexsort((y, odds))
-    odds, labels = odds[order], y[order]
+    order = np.lexsort((sample.y, odds))
+    odds, labels = odds[order], sample.y[order]
+    if sample.groups is not None:
+        return odds, labels, sample.each[order], sample.folds(n_folds, 0)[order]
     first = np.flatnonzero(np.concatenate([[True], (odds[1:] != odds[:-1]) | (labels[1:] != labels[:-1])]))
-    mass = np.add.reduceat(np.ones(len(y)) if weight is None else weight[order], first)
+    mass = np.add.reduceat(sample.each[order], first)
     end = np.cumsum(mass)
     fold = np.arange(n_folds)
 

@@ -14,8 +14,9 @@ import numpy as np
 from calibrant.calibrators.binary.binning import group_scores
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
+from calibrant.sample import Sample
 from calibrant.steps import Complement, Step, StepFunction
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 #: A prediction this close to a threshold, relative to it, is at the threshold.
 _ROUNDING = 1e-13
@@ -66,15 +67,18 @@ class VennAbersCalibrator(BinaryMethod):
             raise ValueError(f"Intervals are defined for two classes; this calibrator was fitted to {self.classes_}.")
         return np.column_stack(self._interval(x))
 
-    def _fit_binary(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+    def _fit_binary(self, sample: Sample) -> None:
         from calibrant.calibrators.binary.kernels import bridge_slopes
 
-        grouped = group_scores(positive_probability(x), y, weight)
+        grouped = group_scores(positive_probability(sample.x), sample.y, sample.counts)
         self.thresholds_ = grouped.score
         self.p1_ = np.clip(bridge_slopes(grouped.weight, grouped.positive), 0.0, 1.0)  # sums round
         # Turned round, with the labels exchanged, p0 is the same problem.
         negative = grouped.weight - grouped.positive
         self.p0_ = np.clip(1.0 - bridge_slopes(grouped.weight[::-1].copy(), negative[::-1].copy())[::-1], 0.0, 1.0)
+        # p0 never exceeds p1, between thresholds and at them, but in sums of weights of very different size.
+        np.maximum(self.p1_, self.p0_, out=self.p1_)
+        np.maximum(self.p1_[:-1], self.p0_[1:], out=self.p1_[:-1])
 
     def _interval(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         s = positive_probability(x)

@@ -18,8 +18,7 @@ from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE, SOLVER_CONSTRAINTS
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.strengths import strengths_to_try
-from calibrant.folds import stratified_folds
-from calibrant.inputs.weights import total_weight
+from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones
@@ -225,36 +224,27 @@ class DirichletCVCalibrator(_DirichletMap):
         self.random_state = random_state
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+    def _fit(self, sample: Sample) -> None:
         lams, mus = strengths_to_try(self, "lams", _GRID), strengths_to_try(self, "mus", _GRID)
         if self.regularization != "odir":
             mus = [0.0]
-        folds = stratified_folds(y, int(self.n_folds), int(self.random_state), x, weight)
+        folds = sample.folds(int(self.n_folds), int(self.random_state))
         # Strongest first: each fit starts where the one before ended, and weak penalties are the slow ones.
         pairs = sorted(product(lams, mus), reverse=True)
-        losses = self._cross_validate(x, y, weight, folds, pairs)
+        losses = self._cross_validate(sample, folds, pairs)
         self.lam_, self.mu_ = pairs[int(np.argmin(losses))]
-        self._fit_strengths(ArrayRows(x, y, weight), self.lam_, self.mu_)
+        self._fit_strengths(ArrayRows(sample), self.lam_, self.mu_)
 
-    def _cross_validate(
-        self, x: FloatArray, y: IntArray, weight: FloatArray | None, folds: IntArray, pairs: list[tuple[float, float]]
-    ) -> FloatArray:
+    def _cross_validate(self, sample: Sample, folds: IntArray, pairs: list[tuple[float, float]]) -> FloatArray:
         """Mean log loss over rows predicted without themselves for each pair of strengths; zero in a single fold."""
         losses = np.zeros(len(pairs))
-        w = np.ones(len(y)) if weight is None else weight
         for fold in np.unique(folds):
-            train, test = folds != fold, folds == fold
-            if not train.any():
+            train, test = sample.take(folds != fold), sample.take(folds == fold)
+            if not train.n_rows:
                 continue
             theta = None
             for i, (lam, mu) in enumerate(pairs):
-                theta = self._fit_strengths(
-                    ArrayRows(x[train], y[train], None if weight is None else weight[train]),
-                    lam,
-                    mu,
-                    tol=_CV_TOL,
-                    theta=theta,
-                )
-                q = np.maximum(self._map(x[test])[np.arange(test.sum()), y[test]], LOSS_FLOOR)
-                losses[i] -= float(np.log(q) @ w[test])
-        return losses / total_weight(len(y), weight)
+                theta = self._fit_strengths(ArrayRows(train), lam, mu, tol=_CV_TOL, theta=theta)
+                q = np.maximum(self._map(test.x.copy())[np.arange(test.n_rows), test.y], LOSS_FLOOR)
+                losses[i] -= float(np.log(q) @ test.each)
+        return losses / sample.total

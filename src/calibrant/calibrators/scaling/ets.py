@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.state import StateCheck
-from calibrant.inputs.weights import total_weight
+from calibrant.sample import Sample
 from calibrant.simplex import softmax
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.steps import Log, Scale, Softmax, Step, Sum
@@ -68,10 +68,10 @@ class ETSCalibrator(Calibrator):
         self.loss = loss
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        share = np.full(len(x), 1.0 / len(x)) if weight is None else weight / total_weight(len(x), weight)
+    def _fit(self, sample: Sample) -> None:
+        x, y, share = sample.x, sample.y, sample.each / sample.total
         if self.loss == "log":
-            alpha, _ = fit_inverse_temperature(np.ascontiguousarray(x.T), y, weight)
+            alpha, _ = fit_inverse_temperature(np.ascontiguousarray(x.T), y, sample.counts)
         else:
             alpha = _fit_brier(x, y, share)
         self.inverse_temperature_ = float(np.clip(alpha, *_BOUNDS))

@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.state import StateCheck
+from calibrant.sample import Sample
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.steps import Log, Scale, Softmax, Step
-from calibrant.typing import FloatArray, IntArray
 
 #: Where the iteration stops: gradient, and change of the temperature or of the loss.
 _GRADIENT_TOLERANCE = 1e-7
@@ -80,8 +80,8 @@ class GuoTemperatureScalingCalibrator(Calibrator):
         self.max_iter = max_iter
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
-        problem = ArrayProblem(y, np.ascontiguousarray(x.T), weight=weight)
+    def _fit(self, sample: Sample) -> None:
+        problem = ArrayProblem(sample.y, np.ascontiguousarray(sample.x.T), weight=sample.counts)
 
         def evaluate(temperature: float) -> tuple[float, float]:
             """Mean log loss and its derivative."""

@@ -8,6 +8,10 @@ rows, with shares that sum to one, keeps a late change visible. By Ville's inequ
 which starts at 1 and is never negative, ever reaches ``1 / alpha`` is at most alpha: it may be looked at after every
 batch, for ever.
 
+This holds if rows are independent. A row with count c is c observations and multiplies capital by its ratio to the
+power of c. Rows of one group may depend on each other in any way if groups are independent: a group multiplies capital
+by the mean of the ratios of its observations, whose expectation is 1 as theirs is.
+
 With a tolerance τ the probabilities are presumed right only up to factors between classes: the truth is proportional to
 ``p e^a`` for some a with ``max a - min a ≤ τ``, another one in each row. Each ratio is divided by the largest
 expectation it can have then, which leaves a supermartingale.
@@ -20,16 +24,19 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities, log_softmax
 from calibrant.typing import FloatArray, IntArray
 
 #: What the bettors believe: shifts of a class's log-odds, and logarithms of the slope b.
 SHIFTS = np.array([-1.6, -0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8, 1.6])
 LOG_SLOPES = np.array([-0.8, -0.4, -0.2, -0.1, -0.05, 0.05, 0.1, 0.2, 0.4, 0.8])
-#: Rows after which about half of the bettors' capital is in play.
-_EARLY_ROWS = 100.0
+#: Observations after which about half of the bettors' capital is in play.
+_EARLY = 100.0
 #: No logarithm of a capital is larger.
 _MOST = 1e12
+#: No mean of ratios is taken to be smaller: its logarithm must be a number.
+_SMALLEST = 1e-300
 
 
 def classes_bet_on(k: int) -> IntArray:
@@ -37,45 +44,52 @@ def classes_bet_on(k: int) -> IntArray:
     return np.arange(k) if k > 2 else np.array([1])
 
 
-def log_waiting(rows: float) -> float:
-    """Logarithm of the share of the capital that begins to bet after more than so many rows.
+def log_waiting(observations: float) -> float:
+    """Logarithm of the share of the capital that begins to bet after more than so many observations.
 
     Examples
     --------
     >>> log_waiting(0.0)
     -0.0
     """
-    return -float(np.log1p(np.log1p(rows / _EARLY_ROWS)))
+    return -float(np.log1p(np.log1p(observations / _EARLY)))
 
 
-def log_ratios(p: FloatArray, y: IntArray, tolerance: float = 0.0) -> FloatArray:
-    """Logarithm of the factor by which rows `p` (n, k) with labels `y` multiply the capital of each bettor.
+def log_ratios(data: Sample, tolerance: float = 0.0) -> FloatArray:
+    """Logarithm of the factor by which labelled rows multiply the capital of each bettor.
 
     First the shifts of each class that is bet on, class by class, then the slopes.
 
     Examples
     --------
-    >>> factors = np.exp([log_ratios(np.array([[0.7, 0.2, 0.1]]), np.array([label])) for label in range(3)])
-    >>> bool(np.allclose([0.7, 0.2, 0.1] @ factors, 1.0))  # fair, if the labels follow the probabilities
+    >>> p = np.array([[0.7, 0.2, 0.1]])
+    >>> factors = np.exp([log_ratios(Sample(p, np.array([label]))) for label in range(3)])
+    >>> bool(np.allclose(p @ factors, 1.0))  # fair, if the labels follow the probabilities
     True
     """
-    columns = classes_bet_on(p.shape[1])
-    occurred = np.bincount(y, minlength=p.shape[1])[columns]
-    of_bets = p[:, columns]
+    p, columns = np.asarray(data.proba, dtype=np.float64), classes_bet_on(data.n_classes)
+    of_bets, occurred = p[:, columns], data.y[:, None] == columns
     shifts = np.empty((len(columns), len(SHIFTS)))
     for i, shift in enumerate(SHIFTS):
         presumed = np.copysign(tolerance, shift)
-        change = np.log1p(of_bets * np.expm1(presumed + shift))
+        log_ratio = shift * occurred - np.log1p(of_bets * np.expm1(presumed + shift))
         if tolerance:
-            change -= np.log1p(of_bets * np.expm1(presumed))
-        shifts[:, i] = shift * occurred - change.sum(axis=0)
-    x = log_probabilities(p)
-    rows = np.arange(len(p))
-    slopes = np.empty(len(LOG_SLOPES))
+            log_ratio += np.log1p(of_bets * np.expm1(presumed))
+        shifts[:, i] = _together(log_ratio, data)
+    x, rows = log_probabilities(p), np.arange(len(p))
+    slopes = np.empty((len(LOG_SLOPES), len(p)))
     for i, log_slope in enumerate(LOG_SLOPES):
         ratio = log_softmax(np.exp(log_slope) * x) - x
-        slopes[i] = ratio[rows, y].sum() - _largest_log_means(p, ratio, tolerance).sum()
-    return np.append(shifts.ravel(), slopes)
+        slopes[i] = ratio[rows, data.y] - _largest_log_means(p, ratio, tolerance)
+    return np.append(shifts.ravel(), _together(slopes.T, data))
+
+
+def _together(log_ratio: FloatArray, data: Sample) -> FloatArray:
+    """Logarithm of what all rows multiply capital by, from that of each row (n, m): groups count as one observation."""
+    if data.groups is None:
+        return np.asarray(data.each @ log_ratio)
+    means = data.group_sums(data.each[:, None] * np.exp(log_ratio)) / data.group_sums(data.each)[:, None]
+    return np.asarray(np.log(np.maximum(means, _SMALLEST)).sum(axis=0))
 
 
 def _largest_log_means(p: FloatArray, log_ratio: FloatArray, tolerance: float) -> FloatArray:
@@ -96,15 +110,15 @@ class Bets:
 
     Attributes
     ----------
-    rows : int
-        Rows bet on so far.
+    observations : float
+        Observations bet on so far.
     active : ndarray
         Logarithm of the capital of each bettor that is in play.
     run, since : ndarray
         Largest logarithm of a bettor's gains over a stretch that ends now, and the row at which that stretch begins.
     """
 
-    rows: int
+    observations: float
     active: FloatArray
     run: FloatArray
     since: IntArray
@@ -113,21 +127,21 @@ class Bets:
     def start(cls, k: int) -> Bets:
         """Before the first row."""
         m = len(classes_bet_on(k)) * len(SHIFTS) + len(LOG_SLOPES)
-        return cls(0, np.full(m, -np.inf), np.zeros(m), np.zeros(m, dtype=np.int64))
+        return cls(0.0, np.full(m, -np.inf), np.zeros(m), np.zeros(m, dtype=np.int64))
 
-    def update(self, p: FloatArray, y: IntArray, tolerance: float, first_row: int) -> None:
+    def update(self, data: Sample, tolerance: float, first_row: int) -> None:
         """Bet on a block of rows, the first of which is row `first_row` of all that were seen."""
-        begins = log_waiting(self.rows), log_waiting(self.rows + len(p))
+        begins = log_waiting(self.observations), log_waiting(self.observations + data.total)
         starting = begins[0] + np.log(-np.expm1(begins[1] - begins[0]))
-        gains = log_ratios(p, y, tolerance)
+        gains = log_ratios(data, tolerance)
         self.active = np.logaddexp(self.active, starting) + gains
         self.since = np.where(self.run <= 0.0, first_row, self.since)
         self.run = np.maximum(self.run, 0.0) + gains
-        self.rows += len(p)
+        self.observations += data.total
 
     def log_capital(self) -> FloatArray:
         """Logarithm of each bettor's capital, in play or waiting."""
-        return np.asarray(np.logaddexp(self.active, log_waiting(self.rows)))
+        return np.asarray(np.logaddexp(self.active, log_waiting(self.observations)))
 
     def log_means(self) -> tuple[FloatArray, float]:
         """Logarithms of the mean capital of the bettors on each class, and of those on the slope."""
@@ -143,14 +157,19 @@ class Bets:
     def to_json(self) -> dict[str, Any]:
         """The state in terms of JSON; a bettor who has not begun has the capital None."""
         active = [value if np.isfinite(value) else None for value in self.active.tolist()]
-        return {"rows": self.rows, "active": active, "run": self.run.tolist(), "since": self.since.tolist()}
+        return {
+            "observations": self.observations,
+            "active": active,
+            "run": self.run.tolist(),
+            "since": self.since.tolist(),
+        }
 
     @classmethod
     def from_json(cls, value: dict[str, Any], k: int) -> Bets:
         """What `to_json` was given, for k classes."""
         active = [-np.inf if item is None else item for item in value["active"]]
         run, since = np.array(value["run"], dtype=np.float64), np.array(value["since"], dtype=np.int64)
-        bets = cls(int(value["rows"]), np.array(active, dtype=np.float64), run, since)
+        bets = cls(float(value["observations"]), np.array(active, dtype=np.float64), run, since)
         if not bets.active.shape == run.shape == since.shape == cls.start(k).active.shape:
             raise ValueError(f"these are not bets on {k} classes")
         if not (np.all(bets.active <= _MOST) and np.all(np.abs(run) <= _MOST)):

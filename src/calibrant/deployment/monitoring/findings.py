@@ -13,10 +13,11 @@ from calibrant.deployment.adaptation import adapt
 from calibrant.deployment.chain import ChainedCalibrator
 from calibrant.deployment.monitoring.bets import LOG_SLOPES, SHIFTS, Bets, classes_bet_on
 from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.recalibration import fit_clone, recalibrate
 from calibrant.metrics.reliability import wilson_interval
-from calibrant.metrics.slope import miscalibration
+from calibrant.metrics.slope import separate
 from calibrant.numerals import percent
-from calibrant.typing import FloatArray, IntArray
+from calibrant.sample import Sample
 
 #: Confidence level of sizes.
 LEVEL = 0.95
@@ -33,7 +34,8 @@ class Change:
     Attributes
     ----------
     kind : {"class", "slope"}
-        A class that occurs more or less often than predicted, or probabilities that are too extreme or too timid.
+        A class that occurs more or less often than predicted, or probabilities that are too extreme or too close to
+        the average.
     label : object or None
         The class.
     segment : str or None
@@ -42,6 +44,8 @@ class Change:
         The labelled row, counted from 0, with which it began, about.
     rows : int
         Rows on which it was measured.
+    size : str
+        These in words, with the observations they stand for and their groups.
     predicted : float
         Mean probability of the class; 1 for the slope.
     observed : Estimate
@@ -53,6 +57,7 @@ class Change:
     segment: str | None
     since: int
     rows: int
+    size: str
     predicted: float
     observed: Estimate
 
@@ -69,12 +74,12 @@ class Change:
                 f"{percent(found.value)} observed ({percent(found.low)} to {percent(found.high)})"
             )
         else:
-            word = "extreme" if found.value < 1.0 else "timid"
+            word = "extreme" if found.value < 1.0 else "close to the average"
             text = (
                 f"{where + 'the' if where else 'The'} probabilities are too {word}: the slope is {found.value:.2f} "
-                f"({found.low:.2f} to {found.high:.2f}), 1 is right"
+                f"({found.low:.2f} to {found.high:.2f}; ideal: 1)"
             )
-        return f"{text}; since about row {self.since:,}, measured on {self.rows:,} rows."
+        return f"{text}; since about row {self.since:,}, measured on {self.size}."
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,8 @@ class Repair:
         Log loss on new rows that it saves, estimated from the rows it was fitted to.
     rows : int
         How many these were.
+    size : str
+        The same in words.
     segment : str or None
         The segment that it is for; `None` for all rows.
     """
@@ -99,6 +106,7 @@ class Repair:
     calibrator: Calibrator
     gain: float
     rows: int
+    size: str
     segment: str | None
 
     def __str__(self) -> str:
@@ -108,11 +116,14 @@ class Repair:
             "refit": "it needs a new fit",
         }[self.kind]
         where = "" if self.segment is None else f" (for the segment {self.segment} only)"
-        return f"{what[0].upper()}{what[1:]}{where}: {self.gain:.4f} of log loss saved, from {self.rows:,} rows."
+        return f"{what[0].upper()}{what[1:]}{where}: {self.gain:.4f} of log loss saved, from {self.size}."
 
 
-def leading_bet(bets: Bets, k: int) -> tuple[float, str, int, int]:
-    """Logarithm of the largest capital of a bettor, what she bets on, which column, and since when."""
+def leading_bet(bets: Bets, k: int) -> tuple[float, str, int, int, bool]:
+    """Logarithm of the largest capital of a bettor, what she bets on, which column, since when, and whether on more.
+
+    More is a class that occurs more often than predicted, or probabilities that should be more extreme.
+    """
     capital = bets.log_capital()
     n_classes = len(classes_bet_on(k)) * len(SHIFTS)
     # Half of the money is on classes, half on slopes, however many bettors there are.
@@ -120,43 +131,57 @@ def leading_bet(bets: Bets, k: int) -> tuple[float, str, int, int]:
     best = int(np.argmax(capital + share))
     kind = "class" if best < n_classes else "slope"
     column = int(classes_bet_on(k)[best // len(SHIFTS)]) if kind == "class" else -1
-    return float(capital[best] + share[best]), kind, column, int(bets.since[best])
+    more = SHIFTS[best % len(SHIFTS)] > 0.0 if kind == "class" else LOG_SLOPES[best - n_classes] > 0.0
+    return float(capital[best] + share[best]), kind, column, int(bets.since[best]), bool(more)
 
 
-def measure(kind: str, column: int, p: FloatArray, y: IntArray) -> tuple[float, Estimate]:
+def measure(kind: str, column: int, data: Sample) -> tuple[float, Estimate]:
     """What was predicted and what is observed; not a number where no row is left to measure it on."""
-    if not len(y):
+    if not data.n_rows:
         return float("nan"), Estimate(float("nan"), float("nan"), float("nan"), LEVEL)
-    if kind == "class":
-        share = float((y == column).mean())
-        low, high = wilson_interval(np.array([share]), np.array([float(len(y))]), LEVEL)
-        return float(p[:, column].mean()), Estimate(share, float(low[0]), float(high[0]), LEVEL)
-    return 1.0, miscalibration(y, p, recalibrated=p, classes=range(p.shape[1])).fitted_slope
+    if kind == "slope":
+        return 1.0, separate(data, data, LEVEL).fitted_slope
+    share = float(data.class_counts[column]) / data.total
+    low, high = wilson_interval(np.array([share]), np.array([_independent(data, column, share)]), LEVEL)
+    predicted = float(data.each @ data.proba[:, column]) / data.total
+    return predicted, Estimate(share, float(low[0]), float(high[0]), LEVEL)
 
 
-def fit_repair(calibrator: Calibrator, p: FloatArray, y: IntArray, segment: str | None) -> Repair | None:
-    """The smallest repair of rows with calibrated probabilities `p` that leaves nothing to repair; None if none is.
+def _independent(data: Sample, column: int, share: float) -> float:
+    """How many independent observations would know the share of a class as well: fewer, where groups agree."""
+    if data.groups is None:
+        return data.total
+    if data.n_groups == 1:
+        return 1.0
+    off = data.group_sums(data.each * ((data.y == column) - share))
+    variance = float(off @ off) * data.n_groups / (data.n_groups - 1.0) / data.total**2
+    return float(np.clip(share * (1.0 - share) / variance, 1.0, data.total)) if variance > 0.0 else data.units
+
+
+def fit_repair(calibrator: Calibrator, data: Sample, segment: str | None) -> Repair | None:
+    """The smallest repair of rows with calibrated probabilities that leaves nothing to repair; None if none is.
 
     Class frequencies alone, one temperature alone, or else a new calibrator fitted to what the old one predicts: when
     frequencies and slope are both off, or when a flexible calibrator gains more on rows it was not fitted to.
     """
-    k = p.shape[1]
-    if len(y) < _FEWEST or len(np.unique(y)) < 2:
+    if data.n_rows < _FEWEST or np.count_nonzero(data.class_counts) < 2:
         return None
-    found = miscalibration(y, p, classes=range(k))
+    found = separate(data, recalibrate(data))
     needed = {name: part.gain > 0.0 and part.p_value < _NEEDED for name, part in found.parts.items()}
     more = found.rest.gain > 0.0 and found.rest.p_value < _NOT_LINEAR
     if more or (needed["means"] and needed["slope"]):
-        second = get_calibrator("auto", classes=np.arange(k)).fit(p, y)
-        gain = found.means.gain + found.slope.gain + max(found.rest.gain, 0.0)
-        return Repair("refit", ChainedCalibrator.of_fitted(calibrator, second), gain, len(y), segment)
-    if needed["slope"]:
-        second = get_calibrator("ts", classes=np.arange(k)).fit(p, y)
-        chain = ChainedCalibrator.of_fitted(calibrator, second)
-        return Repair("temperature", chain, found.slope.gain, len(y), segment)
-    if needed["means"]:
-        source = p.mean(axis=0)
+        kind, gain = "refit", found.means.gain + found.slope.gain + max(found.rest.gain, 0.0)
+    elif needed["slope"]:
+        kind, gain = "temperature", found.slope.gain
+    elif needed["means"]:
+        kind, gain = "prior", found.means.gain
+    else:
+        return None
+    if kind == "prior":
+        source = data.each @ data.proba / data.total
         prior = source * np.exp(found.intercepts)
-        adapted = adapt(calibrator, prior=prior / prior.sum(), source=source)
-        return Repair("prior", adapted, found.means.gain, len(y), segment)
-    return None
+        repaired = adapt(calibrator, prior=prior / prior.sum(), source=source)
+    else:
+        second = fit_clone(get_calibrator("auto" if kind == "refit" else "ts"), data)
+        repaired = ChainedCalibrator.of_fitted(calibrator, second)
+    return Repair(kind, repaired, gain, data.n_rows, str(data), segment)

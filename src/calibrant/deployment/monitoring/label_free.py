@@ -2,54 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc, ndtri, xlogy
+from scipy.special import betaln, gammaincinv, ndtri, xlogy
 
+from calibrant.deployment.monitoring.history import Seen
 from calibrant.metrics.intervals import Estimate
-from calibrant.typing import FloatArray
+from calibrant.metrics.losses import brier_rows
+from calibrant.sample import Sample
+from calibrant.typing import AnyFloatArray, FloatArray
 
 METRICS = ("accuracy", "log_loss", "brier")
 _CONFIDENCE_BINS = 10
-#: A cell of a comparison of counts needs so many expected rows.
-_FEWEST = 5.0
+#: Below this skewness the normal distribution serves.
+_SYMMETRIC = 1e-4
 
 
 @dataclass
 class Performance:
     """Sums over rows from which accuracy, log loss, Brier score and confusion can be expected without labels.
 
-    If labels follow p, a row's accuracy, log loss and Brier score have the means ``max p``, ``-Σ p log p`` and
-    ``1 - Σ p²``. Sums of the means and of the variances give the estimates, and normal intervals for what labels
-    would show on these very rows.
+    If labels follow p, label j of a row has probability ``p_j``, which gives mean, variance and third moment of each
+    metric. Their sums give the estimates, and intervals for what labels would show on these very rows, by the gamma
+    distribution of the same three moments (Pearson's type III): losses of confident predictions are skewed, and move in
+    steps of about the third moment over the variance, half of which is added at both ends. This holds if rows are
+    independent. How rows of a group depend on each other cannot be seen without labels: they are taken to fail
+    together, which makes intervals of groups as wide as they can get.
     """
 
-    rows: int
+    seen: Seen
     mean: FloatArray
     variance: FloatArray
-    #: Expected number of rows of each predicted class (row) and true class (column).
+    third: FloatArray
+    #: Expected number of observations of each predicted class (row) and true class (column).
     confusion: FloatArray
 
     @classmethod
     def start(cls, k: int) -> Performance:
         """Before the first row."""
-        return cls(0, np.zeros(len(METRICS)), np.zeros(len(METRICS)), np.zeros((k, k)))
+        m = len(METRICS)
+        return cls(Seen(), np.zeros(m), np.zeros(m), np.zeros(m), np.zeros((k, k)))
 
-    def update(self, p: FloatArray) -> None:
+    def update(self, data: Sample) -> None:
         """Add rows."""
-        top = p.max(axis=1)
-        entropy = -xlogy(p, p).sum(axis=1)
-        squares = (p**2).sum(axis=1)
-        # The Brier score of label j is 1 - 2 p_j + Σ p².
-        spread = (xlogy(p, p) * np.log(np.maximum(p, 1e-300))).sum(axis=1) - entropy**2
-        self.mean += [top.sum(), entropy.sum(), (1.0 - squares).sum()]
-        self.variance += [(top * (1.0 - top)).sum(), spread.sum(), 4.0 * ((p**3).sum(axis=1) - squares**2).sum()]
-        predicted = p.argmax(axis=1)
-        for j in range(p.shape[1]):
-            self.confusion[j] += p[predicted == j].sum(axis=0)
-        self.rows += len(p)
+        p, each = np.asarray(data.proba, dtype=np.float64), data.each
+        squares = np.einsum("ij,ij->i", p, p)[:, None]
+        scores = (
+            data.top[:, None] == np.arange(p.shape[1]),
+            -np.log(np.maximum(p, 1e-300)),
+            0.5 * _worst_brier(p.shape[1]) * (squares - 2.0 * p + 1.0),
+        )
+        for i, score in enumerate(scores):
+            means = -xlogy(p, p).sum(axis=1) if METRICS[i] == "log_loss" else (p * score).sum(axis=1)
+            off = score - means[:, None]
+            moments = (p * off**2).sum(axis=1), (p * off**3).sum(axis=1)
+            if data.groups is None:
+                self.variance[i] += each @ moments[0]
+                self.third[i] += each @ moments[1]
+            else:  # of a group that fails together standard deviations add up
+                self.variance[i] += (data.group_sums(each * np.sqrt(moments[0])) ** 2).sum()
+                self.third[i] += (data.group_sums(each * np.cbrt(moments[1])) ** 3).sum()
+            self.mean[i] += each @ means
+        np.add.at(self.confusion, data.top, each[:, None] * p)
+        self.seen = self.seen.plus(data)
 
     def estimates(self, level: float = 0.95) -> dict[str, Estimate]:
         """Expected accuracy, log loss and Brier score with intervals.
@@ -57,114 +74,172 @@ class Performance:
         Examples
         --------
         >>> sums = Performance.start(2)
-        >>> sums.update(np.full((100, 2), [0.2, 0.8]))
+        >>> sums.update(Sample(np.full((100, 2), [0.2, 0.8]), np.zeros(100, dtype=int)))
         >>> str(sums.estimates()["accuracy"])
-        '0.8 [0.7216, 0.8784]'
+        '0.8 [0.7158, 0.8785]'
         """
-        n, z = max(self.rows, 1), float(ndtri(0.5 + 0.5 * level))
-        values, errors = self.mean / n, np.sqrt(np.maximum(self.variance, 0.0)) / n
-        return {
-            name: Estimate(float(value), float(value - z * error), float(value + z * error), level)
-            for name, value, error in zip(METRICS, values, errors)
-        }
+        n, k = self.seen.observations or 1.0, len(self.confusion)
+        bounds = (1.0, np.inf, _worst_brier(k))
+        found = {}
+        for name, total, variance, third, most in zip(METRICS, self.mean, self.variance, self.third, bounds):
+            low, high = total + _deviations(max(variance, 0.0), third, level)
+            low, high = max(low, 0.0), min(high, n * most)
+            found[name] = Estimate(float(total / n), float(min(low, total) / n), float(max(high, total) / n), level)
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """The sums in terms of JSON."""
-        return {
-            "rows": self.rows,
-            "mean": self.mean.tolist(),
-            "variance": self.variance.tolist(),
-            "confusion": self.confusion.tolist(),
-        }
+        sums = {name: getattr(self, name).tolist() for name in ("mean", "variance", "third", "confusion")}
+        return {"seen": asdict(self.seen), **sums}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Performance:
         """What `to_json` was given."""
-        arrays = (np.array(value[name], dtype=np.float64) for name in ("mean", "variance", "confusion"))
-        return cls(int(value["rows"]), *arrays)
+        arrays = (np.array(value[name], dtype=np.float64) for name in ("mean", "variance", "third", "confusion"))
+        return cls(Seen(**value["seen"]), *arrays)
+
+
+def _worst_brier(k: int) -> float:
+    """The largest Brier score of a row of k classes, 2 or half of that, as the metric has it."""
+    return float(brier_rows(Sample(np.eye(k)[1:2], np.zeros(1, dtype=np.int64)))[0])
+
+
+def _deviations(variance: float, third: float, level: float) -> FloatArray:
+    """How far a sum with these central moments falls below and above its mean, at a confidence level."""
+    tails = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+    if variance <= 0.0 or abs(third) < _SYMMETRIC * variance**1.5:
+        return np.asarray(np.sqrt(variance) * ndtri(tails))
+    shape = 4.0 * variance**3 / third**2
+    ends = np.sqrt(variance / shape) * (gammaincinv(shape, tails) - shape)
+    ends += np.array([-0.5, 0.5]) * abs(third) / variance
+    return ends if third > 0.0 else -ends[::-1]
 
 
 @dataclass
 class Drift:
     """Whether predictions look as those of a reference do.
 
-    Compared are how often each class is predicted and how confident predictions are (tenths of the reference), by the
-    chi-square test of two samples. Batch b is tested at ``6 alpha / (π² b²)``, so that all batches together raise a
-    false alarm with probability alpha (up to the approximation of the test).
+    Compared is how often each class is predicted, and how often predictions are at least as confident as each tenth of
+    the reference is: cells that the reference alone decides. Given how many rows of both have one of these properties,
+    those of the batch are hypergeometric if nothing changed, so that each p-value is exact, for few rows too; the
+    smallest is multiplied by the number of comparisons. Tested is each batch, each pair of batches, each four and so
+    on, which finds a lasting drift of small batches: the b-th block of ``2^l`` batches at the level
+    ``36 alpha / (π² (l + 1) b)²``, so that all together raise a false alarm with probability at most alpha, if rows are
+    independent. Rows of a group count as one observation in total, which is right for any dependence if groups are
+    independent, and cautious if it is weak.
     """
 
     edges: FloatArray
     reference: list[FloatArray]
+    #: Independent observations of the reference.
+    units: float
     batches: int = 0
     found: bool = False
     p_value: float = 1.0
     since: int | None = None
     latest: list[FloatArray] = field(default_factory=list)
+    #: Of each size the block that waits for the next: counts, observations and first row; None where none does.
+    waiting: list[list[Any] | None] = field(default_factory=list)
 
     @classmethod
-    def start(cls, p: FloatArray) -> Drift:
+    def start(cls, data: Sample) -> Drift:
         """From calibrated predictions of the reference."""
-        edges = np.unique(np.quantile(p.max(axis=1), np.linspace(0.0, 1.0, _CONFIDENCE_BINS + 1)[1:-1]))
-        return cls(edges, _counts(p, edges))
+        order, confidence = np.argsort(data.confidence), np.asarray(data.confidence, dtype=np.float64)
+        reached = np.cumsum(data.each[order]) / data.total
+        places = np.searchsorted(reached, np.linspace(0.0, 1.0, _CONFIDENCE_BINS + 1) - 1e-12)
+        edges = confidence[order][places]
+        edges[-1] = np.nextafter(edges[-1], np.inf)  # more confident than any prediction of the reference
+        edges = np.unique(edges)
+        return cls(edges, _counts(data, edges), data.units)
 
-    def update(self, p: FloatArray, alpha: float, first_row: int) -> None:
-        """Test a batch."""
+    def update(self, data: Sample, alpha: float, first_row: int) -> None:
+        """Test a batch, and with it those before in pairs, fours, eights."""
         self.batches += 1
-        self.latest = _counts(p, self.edges)
-        tests = [two_sample_p_value(then, now) for then, now in zip(self.reference, self.latest)]
-        self.p_value = min(1.0, len(tests) * min(tests))
-        if not self.found and self.p_value < 6.0 * alpha / (np.pi * self.batches) ** 2:
-            self.found, self.since = True, first_row
+        self.latest = _counts(data, self.edges)
+        block: list[Any] = [*self.latest, data.units, first_row]
+        p = self.p_value = self._test(*block[:3])
+        for level in range(self.batches.bit_length()):
+            number = self.batches >> level
+            if not self.found and p < 36.0 * alpha / (np.pi**2 * (level + 1) * number) ** 2:
+                self.found, self.since = True, block[3]
+            if level == len(self.waiting):
+                self.waiting.append(None)
+            earlier, self.waiting[level] = self.waiting[level], None
+            if earlier is None:
+                self.waiting[level] = block
+                break
+            block = [*(then + now for then, now in zip(earlier[:3], block)), earlier[3]]
+            p = self._test(*block[:3])
+
+    def _test(self, classes: FloatArray, confidence: FloatArray, units: float) -> float:
+        """P-value of some rows."""
+        then, now = _shares(*self.reference), _shares(classes, confidence)
+        tests = [len(a) * np.min(two_sample_p_values(a, b, self.units, units)) for a, b in zip(then, now)]
+        return float(min(1.0, len(tests) * min(tests)))
 
     def to_json(self) -> dict[str, Any]:
         """The state in terms of JSON."""
         return {
             "edges": self.edges.tolist(),
             "reference": [counts.tolist() for counts in self.reference],
+            "units": self.units,
             "latest": [counts.tolist() for counts in self.latest],
             "batches": self.batches,
             "found": self.found,
             "p_value": self.p_value,
             "since": self.since,
+            "waiting": [block and [block[0].tolist(), block[1].tolist(), *block[2:]] for block in self.waiting],
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Drift:
         """What `to_json` was given."""
-        reference, latest = ([np.array(counts) for counts in value[name]] for name in ("reference", "latest"))
-        return cls(
-            np.array(value["edges"]),
-            reference,
-            int(value["batches"]),
-            bool(value["found"]),
-            float(value["p_value"]),
-            value["since"],
-            latest,
-        )
+        waiting = [block and [np.array(block[0]), np.array(block[1]), *block[2:]] for block in value["waiting"]]
+        lists: dict[str, Any] = {name: [np.array(counts) for counts in value[name]] for name in ("reference", "latest")}
+        return cls(**{**value, **lists, "edges": np.array(value["edges"]), "waiting": waiting})
 
 
-def _counts(p: FloatArray, edges: FloatArray) -> list[FloatArray]:
-    top = p.argmax(axis=1)
-    confidence = np.searchsorted(edges, p.max(axis=1), side="right")
-    return [
-        np.bincount(top, minlength=p.shape[1]).astype(np.float64),
-        np.bincount(confidence, minlength=len(edges) + 1).astype(np.float64),
-    ]
+def _counts(data: Sample, edges: FloatArray) -> list[FloatArray]:
+    """How often each class is predicted, and each cell of the confidence that `edges` bound."""
+    cell = np.searchsorted(edges, data.confidence, side="right")
+    cells = (data.top, data.n_classes), (cell, len(edges) + 1)
+    return [np.bincount(values, data.each, minlength=size).astype(np.float64) for values, size in cells]
 
 
-def two_sample_p_value(a: FloatArray, b: FloatArray) -> float:
-    """P-value of the chi-square test that two rows of counts come from one distribution; rare cells are joined.
+def _shares(classes: FloatArray, confidence: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Shares of the predicted classes (of two, one says it all), and of what is below each edge of the confidence."""
+    share = classes / classes.sum()
+    return share[1:] if len(share) == 2 else share, np.cumsum(confidence)[:-1] / confidence.sum()
+
+
+def two_sample_p_values(a: FloatArray, b: FloatArray, n: float, m: float) -> FloatArray:
+    """P-values of Fisher's exact test, one for each pair of shares: `a` of n observations and `b` of m others.
+
+    Twice the smaller tail. Numbers of observations that are not whole are rounded towards no difference.
 
     Examples
     --------
-    >>> round(two_sample_p_value(np.array([30.0, 20.0]), np.array([20.0, 30.0])), 4)
-    0.0455
+    >>> two_sample_p_values(np.array([0.6]), np.array([0.4]), 50, 50).round(4)  # scipy.stats.fisher_exact: 0.0713
+    array([0.0713])
     """
-    share = min(a.sum(), b.sum()) / (a.sum() + b.sum())
-    rare = (a + b) * share < _FEWEST
-    counts = np.array([np.append(x[~rare], x[rare].sum()) for x in (a, b)])
-    counts = counts[:, counts.sum(axis=0) > 0.0]
-    if counts.shape[1] < 2:
+    # A lower share is a higher share of what is left.
+    higher = b >= a
+    a, b = np.where(higher, a, 1.0 - a), np.where(higher, b, 1.0 - b)
+    n, m = int(n + 1e-9), int(m + 1e-9)
+    pairs = zip(np.ceil(a * n - 1e-6).tolist(), np.floor(b * m + 1e-6).tolist())
+    return np.array([min(1.0, 2.0 * _upper_tail(then, now, n, m)) for then, now in pairs])
+
+
+def _upper_tail(then: float, now: float, n: int, m: int) -> float:
+    """Chance that at least `now` of m, drawn from n + m of which ``then + now`` have a property, have it."""
+    total = then + now
+    if now * (n + m) <= total * m:  # no more than expected
         return 1.0
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    return float(chdtrc(counts.shape[1] - 1, ((counts - expected) ** 2 / expected).sum()))
+    deviation = np.sqrt(total * m * (n / (n + m)) * ((n + m - total) / (n + m)) / (n + m))
+    x = np.arange(now, min(total, m, now + 40.0 * deviation + 40.0) + 1.0)
+    log_terms = _log_choose(total, x) + _log_choose(n + m - total, m - x) - _log_choose(n + m, m)
+    return float(np.exp(log_terms).sum())
+
+
+def _log_choose(n: Any, k: Any) -> AnyFloatArray:
+    return np.asarray(-betaln(1.0 + n - k, 1.0 + k) - np.log1p(n))

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.deployment.inputs import calibrated, check_calibrator, column_codes, identity
+from calibrant.deployment.inputs import batch, check_calibrator, identity
 from calibrant.deployment.monitoring.bets import Bets, classes_bet_on, log_mean, log_sum
 from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, leading_bet, measure
-from calibrant.deployment.monitoring.history import History, Record
+from calibrant.deployment.monitoring.history import History, Record, Seen, group_marks, latest_groups
 from calibrant.deployment.monitoring.label_free import Drift, Performance
 from calibrant.deployment.monitoring.recent import Recent
 from calibrant.deployment.monitoring.segments import limited_names, log_shares, segment_names
-from calibrant.deployment.monitoring.stored import check_state
+from calibrant.deployment.monitoring.stored import LARGE, check_state, upgraded
+from calibrant.inputs.labels import CalibrationWarning
 from calibrant.metrics.intervals import Estimate
+from calibrant.numerals import percent
 from calibrant.runtime import canonical, checksum
+from calibrant.sample import Sample
 from calibrant.threads import limit
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
-FORMAT, VERSION = "calibrant monitor", 1
+FORMAT, VERSION = "calibrant monitor", 2
 
-#: Rows after which evidence is added up and an alarm may be raised; a larger batch is handled in such blocks.
+#: Observations after which evidence is added up and an alarm may be raised; a larger batch is handled in such blocks.
 _BLOCK = 500
 
 
 class CalibrationMonitor:
     """Watches a calibrator in use, batch by batch, and says when, where and how it went wrong.
 
-    If labels follow the calibrated probabilities, the chance of ever raising an alarm is at most `alpha`, however
-    often one looks: the alarm is raised when capital that bets against them has grown by ``1 / alpha`` (see
-    `calibrant.deployment.monitoring.bets` for the proof). Memory is constant.
+    If labels follow the calibrated probabilities and rows are independent, or groups are where they are given, the
+    chance of ever raising an alarm is at most `alpha`, however often one looks: the alarm is raised when evidence
+    against the calibrator, which starts at 1, reaches ``1 / alpha`` (see `calibrant.deployment.monitoring.bets` for the
+    proof). Memory is constant.
 
     Parameters
     ----------
@@ -43,7 +50,7 @@ class CalibrationMonitor:
         A calibrator fitted to few rows is never exactly right, and 0 will say so after enough rows; 0.1 forgives 10%.
     reference : array-like of shape (n, k), default=None
         Predictions of the model from the time of calibration, to compare later ones with; for a calibrator that takes
-        segments a tuple of them and their segments.
+        segments a tuple of them and their segments; with counts or groups a mapping of the arguments of `observe`.
 
     Attributes
     ----------
@@ -51,16 +58,19 @@ class CalibrationMonitor:
         Whether an alarm was raised; it stays.
     alarm_row_ : int or None
         Number of labelled rows when it was raised.
+    labelled_ : Seen
+        Labelled rows, the observations they stand for, and their groups.
     log_evidence_ : float
-        Logarithm of the capital; the alarm is raised at ``-log(alpha)``.
+        Logarithm of the evidence against the calibrator, 0 at the start; the alarm is raised at ``-log(alpha)``.
     evidence_ : dict
-        Logarithm of the capital on class frequencies, on the slope, on each class and on each segment.
+        The same for class frequencies, the slope, each class and each segment.
     change_ : Change or None
         What the alarm is about, since when, and how large it is.
     performance_ : dict of str to Estimate
-        Accuracy, log loss and Brier score expected from calibrated probabilities alone, with intervals.
+        Accuracy, log loss and Brier score (as in `calibrant.metrics`) expected from calibrated probabilities alone,
+        with intervals of what labels of these rows would show, if rows are independent; those of groups are the widest.
     confusion_ : ndarray of shape (k, k)
-        Expected number of rows of each predicted class (rows) and true class (columns).
+        Expected number of observations of each predicted class (rows) and true class (columns).
     drift_ : Drift or None
         Whether predictions drifted from those of `reference`.
     history_ : History
@@ -103,16 +113,31 @@ class CalibrationMonitor:
         self._bets: dict[str | None, Bets] = {None: Bets.start(k)}
         # The columns of segments: none before the first batch, empty if there are no segments.
         self._columns: list[str] | None = None
-        self._recent, self._performance = Recent.start(k), Performance.start(k)
-        self.history_ = History()
-        self.drift_ = None if reference is None else Drift.start(self._calibrated(*_pair(reference)))
-        self.rows_ = 0
+        self._recent, self._performance = Recent.start(self.classes_), Performance.start(k)
+        self.history_, self.labelled_ = History(), Seen()
+        self.drift_ = None if reference is None else Drift.start(self._reference(reference))
+        self._latest_groups: list[int] = []
         self.alarm_, self.alarm_row_, self._blame = False, None, None
 
     alarm_row_: int | None
     _blame: tuple[str, int, str | None, int] | None
 
-    def update(self, P: Any, y: Any, segments: Any = None, *, observed: bool = False) -> CalibrationMonitor:
+    def _reference(self, reference: Any) -> Sample:
+        if isinstance(reference, tuple) and len(reference) == 2:
+            reference = dict(zip(("P", "segments"), reference))
+        return batch(self.calibrator, **(reference if isinstance(reference, Mapping) else {"P": reference}))
+
+    def update(
+        self,
+        P: Any,
+        y: Any,
+        segments: Any = None,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        blocks: int | None = None,
+        observed: bool = False,
+    ) -> CalibrationMonitor:
         """Add a batch of predictions with labels; these may come late, if how late does not depend on them.
 
         Parameters
@@ -124,32 +149,40 @@ class CalibrationMonitor:
         segments : data frame, mapping of columns, or array-like of shape (n,), default=None
             The segments of each row, one in each column: all batches have them or none has. A calibrator that takes
             segments needs its columns.
+        sample_weight : array-like of shape (n,), default=None
+            Counts: a row with weight 3 is bet on as three rows are.
+        groups : array-like of shape (n,), default=None
+            Rows of one group may depend on each other in any way (visits of a patient); it is bet on as one
+            observation. All rows of a group belong in the same batch.
+        blocks : int, default=None
+            Instead of groups: so many consecutive rows belong together. Blocks begin anew with each batch.
         observed : bool, default=False
             Whether these rows were given to `observe` before, without labels.
+
+        Warns
+        -----
+        CalibrationWarning
+            A group of the batch before goes on in this one: alarms are then too frequent.
         """
-        p = self._calibrated(P, segments)
-        codes = column_codes(y, len(p), self.classes_)
-        names = self._segment_names(segments, len(p))
+        data = batch(self.calibrator, P, y, segments, sample_weight=sample_weight, groups=groups, blocks=blocks)
+        self._check_total(data)
+        names = self._segment_names(segments, len(P))[data.rows]
+        self._compare_groups(groups)
         with limit():
-            for start in range(0, len(p), _BLOCK):
-                block = slice(start, start + _BLOCK)
-                self._bet(p[block], codes[block], names[block])
-        self._recent.add(p, codes, names)
+            for part in data.parts(_BLOCK):
+                self._bet(data.take(part), names[part])
+        self._recent.add(data, names)
         if not observed:
-            self._see(p)
-        self.history_.add(
-            Record(
-                0 if observed else len(p),
-                len(p),
-                self.log_evidence_,
-                float(p.max(axis=1).mean()),
-                float(p.max(axis=1).mean()),
-                float((p.argmax(axis=1) == codes).mean()),
-            )
-        )
+            self._see(data)
+        expected, hits = (float(data.each @ rows) / data.total for rows in (data.confidence, data.top == data.y))
+        rows = 0 if observed else data.n_rows
+        sizes = data.total, data.total
+        self.history_.add(Record(rows, data.n_rows, self.log_evidence_, expected, expected, hits, *sizes))
         return self
 
-    def observe(self, P: Any, segments: Any = None) -> CalibrationMonitor:
+    def observe(
+        self, P: Any, segments: Any = None, *, sample_weight: Any = None, groups: Any = None, blocks: int | None = None
+    ) -> CalibrationMonitor:
         """Add a batch of predictions whose labels are unknown, or come later through ``update(..., observed=True)``.
 
         Parameters
@@ -158,20 +191,39 @@ class CalibrationMonitor:
             Predictions of the model, as given to the calibrator.
         segments : data frame or mapping of columns, default=None
             The segments of the rows, for a calibrator that takes segments.
+        sample_weight, groups, blocks : default=None
+            How many observations each row stands for, and which rows may depend on each other, as for `update`.
         """
-        p = self._calibrated(P, segments)
-        self._see(p)
-        self.history_.add(Record(len(p), 0, self.log_evidence_, float(p.max(axis=1).mean())))
+        data = batch(self.calibrator, P, None, segments, sample_weight=sample_weight, groups=groups, blocks=blocks)
+        self._check_total(data)
+        self._see(data)
+        expected = float(data.each @ data.confidence) / data.total
+        self.history_.add(Record(data.n_rows, 0, self.log_evidence_, expected, None, None, data.total, 0.0))
         return self
 
-    def _calibrated(self, P: Any, segments: Any = None) -> FloatArray:
-        return calibrated(self.calibrator, P, segments)
+    def _check_total(self, data: Sample) -> None:
+        total = data.total + max(self.labelled_.observations, self._performance.seen.observations)
+        if total > LARGE:
+            raise ValueError(f"The rows count for {total:.3g} observations; a monitor takes {LARGE:.0e} at most.")
 
-    def _see(self, p: FloatArray) -> None:
+    def _see(self, data: Sample) -> None:
         """What needs no labels."""
         if self.drift_ is not None:
-            self.drift_.update(p, self.alpha, self._performance.rows)
-        self._performance.update(p)
+            self.drift_.update(data, self.alpha, self._performance.seen.rows)
+        self._performance.update(data)
+
+    def _compare_groups(self, groups: Any) -> None:
+        """Warn if a group of the batch before goes on."""
+        marks = [] if groups is None else group_marks(groups)
+        again = set(marks).intersection(self._latest_groups)
+        if again:
+            warnings.warn(
+                f"{len(again):,} of {len(marks):,} groups were in the batch before as well. A group must lie within "
+                "one batch: otherwise false alarms are more frequent than alpha.",
+                CalibrationWarning,
+                stacklevel=3,
+            )
+        self._latest_groups = latest_groups(marks)
 
     def _segment_names(self, segments: Any, n: int) -> NDArray[Any]:
         columns: list[str] = []
@@ -187,27 +239,37 @@ class CalibrationMonitor:
         self._columns = columns
         return limited_names(names, (name for name in self._bets if name is not None))
 
-    def _bet(self, p: FloatArray, y: IntArray, names: NDArray[Any]) -> None:
+    def _bet(self, data: Sample, names: NDArray[Any]) -> None:
         """Bet on a block of rows, and look whether the alarm is due."""
+        k = data.n_classes
         for name in dict.fromkeys([None, *names.ravel().tolist()]):
-            rows = slice(None) if name is None else (names == name).any(axis=1)
-            bets = self._bets.setdefault(name, Bets.start(p.shape[1]))
-            bets.update(p[rows], y[rows], self.tolerance, self.rows_)
-        self.rows_ += len(p)
+            rows = data if name is None else data.take((names == name).any(axis=1))
+            self._bets.setdefault(name, Bets.start(k)).update(rows, self.tolerance, self.rows_)
+        self.labelled_ = self.labelled_.plus(data)
         if not self.alarm_ and self.log_evidence_ >= -np.log(self.alpha):
             self.alarm_, self.alarm_row_ = True, self.rows_
-            shares = self._log_shares()
-            best = max(self._bets, key=lambda name: leading_bet(self._bets[name], p.shape[1])[0] + shares[name])
-            _, kind, column, since = leading_bet(self._bets[best], p.shape[1])
-            self._blame = kind, column, best, since
+            segment, (_, kind, column, since, _) = self._leading_bet()
+            self._blame = kind, column, segment, since
+
+    def _leading_bet(self) -> tuple[str | None, tuple[float, str, int, int, bool]]:
+        """The segment and the bet with the largest capital."""
+        shares = self._log_shares()
+        leading = {name: leading_bet(bets, len(self.classes_)) for name, bets in self._bets.items()}
+        best = max(leading, key=lambda name: leading[name][0] + shares[name])
+        return best, leading[best]
 
     def _log_shares(self) -> dict[str | None, float]:
         """Logarithms of the shares of the capital."""
         return log_shares(name for name in self._bets if name is not None) if self._columns else {None: 0.0}
 
     @property
+    def rows_(self) -> int:
+        """Number of labelled rows."""
+        return self.labelled_.rows
+
+    @property
     def log_evidence_(self) -> float:
-        """Logarithm of the capital that bets against the calibrator."""
+        """Logarithm of the evidence against the calibrator."""
         shares = self._log_shares()
         parts = [self._bets[name].log_evidence() + share for name, share in shares.items()]
         # What is set aside for segments that have not appeared yet.
@@ -216,7 +278,7 @@ class CalibrationMonitor:
 
     @property
     def evidence_(self) -> dict[str, Any]:
-        """Logarithm of the capital on each kind of change, class and segment."""
+        """Logarithm of the evidence for each kind of change, class and segment."""
         classes, slope = self._bets[None].log_means()
         columns = classes_bet_on(len(self.classes_))
         return {
@@ -232,10 +294,9 @@ class CalibrationMonitor:
         if self._blame is None:
             return None
         kind, column, segment, since = self._blame
-        p, y = self._recent.take(self.rows_ - since, segment)
-        predicted, observed = measure(kind, column, p, y)
+        data = self._recent.take(self.rows_ - since, segment)
         label = None if kind == "slope" else self.classes_.tolist()[column]
-        return Change(kind, label, segment, since, len(y), predicted, observed)
+        return Change(kind, label, segment, since, data.n_rows, str(data), *measure(kind, column, data))
 
     def repair(self) -> Repair | None:
         """The smallest repair that removes the change, fitted to the labelled rows since it began; None if none is.
@@ -246,7 +307,7 @@ class CalibrationMonitor:
             return None
         _, _, segment, since = self._blame
         with limit():
-            return fit_repair(self.calibrator, *self._recent.take(self.rows_ - since, segment), segment)
+            return fit_repair(self.calibrator, self._recent.take(self.rows_ - since, segment), segment)
 
     @property
     def performance_(self) -> dict[str, Estimate]:
@@ -255,25 +316,44 @@ class CalibrationMonitor:
 
     @property
     def confusion_(self) -> FloatArray:
-        """Expected number of rows of each predicted class (rows) and true class (columns), without labels."""
+        """Expected number of observations of each predicted class (rows) and true class (columns), without labels."""
         return self._performance.confusion
 
     def summary(self) -> str:
         """The findings in words."""
-        seen = f"{self.rows_:,} rows with labels, of {self._performance.rows:,}"
-        due = f"{factor(self.log_evidence_)} (alarm at {1.0 / self.alpha:,.0f})"
-        lines = [f"{seen}; evidence against the calibrator: {due}."]
+        unit = "rows" if self.labelled_.groups == self.labelled_.rows else "groups"
+        lines = [
+            f"With labels: {self.labelled_}; in total: {self._performance.seen}.",
+            f"Evidence against the calibrator: {factor(self.log_evidence_)}; it starts at 1. The alarm is raised at "
+            f"{1.0 / self.alpha:,.0f}: if the calibrator is right and {unit} are independent, that happens with "
+            f"probability {percent(self.alpha)} at most, however often one looks.",
+        ]
         if self.alarm_:
             lines += [f"Alarm, raised after {self.alarm_row_:,} labelled rows.", str(self.change_)]
         elif self.rows_:
-            lines.append("No alarm: nothing speaks against the calibrator.")
-        if self._performance.rows:
+            lines.append(f"No alarm: not enough evidence for one. {self._sign()}")
+        if self._performance.seen.rows:
             parts = (f"{name.replace('_', ' ')} {value.value:.4f}" for name, value in self.performance_.items())
-            lines.append(f"Expected without labels, if the calibrator holds: {', '.join(parts)}.")
+            lines.append(f"Expected without labels, if the calibrator is right: {', '.join(parts)}.")
         if self.drift_ is not None and self.drift_.batches:
-            found = f"drifted, since about row {self.drift_.since:,}" if self.drift_.found else "did not drift"
+            found = f"drifted, since about row {self.drift_.since:,}" if self.drift_.found else "show no drift"
             lines.append(f"Predictions {found} (p-value of the latest batch: {self.drift_.p_value:.2g}).")
         return "\n".join(lines)
+
+    def _sign(self) -> str:
+        """The strongest sign of a change that there is, in words."""
+        segment, (_, kind, column, _, more) = self._leading_bet()
+        parts = self.evidence_
+        value = parts["slope"] if kind == "slope" else parts["frequencies"]
+        value = value if segment is None else parts["segments"][segment]
+        if value <= 0.0:
+            return "The labels fit the probabilities better than any change that is bet on."
+        where = "" if segment is None else f" in the segment {segment}"
+        if kind == "slope":
+            what = f"the probabilities are too {'close to the average' if more else 'extreme'}"
+        else:
+            what = f"{self.classes_.tolist()[column]} occurs {'more' if more else 'less'} often than predicted"
+        return f"The strongest sign: {what}{where} ({factor(value)})."
 
     @property
     def state_(self) -> dict[str, Any]:
@@ -284,7 +364,8 @@ class CalibrationMonitor:
             "calibrator": map_checksum(self.calibrator),
             "alpha": self.alpha,
             "tolerance": self.tolerance,
-            "rows": self.rows_,
+            "labelled": asdict(self.labelled_),
+            "latest_groups": self._latest_groups,
             "alarm": self.alarm_,
             "alarm_row": self.alarm_row_,
             "blame": None if self._blame is None else list(self._blame),
@@ -307,29 +388,27 @@ class CalibrationMonitor:
         state : dict
             A `state_`, from this process or from a JSON file.
         """
-        if not isinstance(state, dict) or state.get("format") != FORMAT or state.get("version") != VERSION:
+        if not isinstance(state, dict) or state.get("format") != FORMAT or state.get("version") not in (1, VERSION):
             raise ValueError("This is not a state of a CalibrationMonitor of this version.")
         if state.get("calibrator") != map_checksum(check_calibrator(calibrator)):
             raise ValueError("This state belongs to another calibrator: start a new one for this calibrator.")
         try:
             monitor = cls(calibrator, state["alpha"], state["tolerance"])
             k = len(monitor.classes_)
+            state = upgraded(state, k)
             check_state(state, k)
-            monitor.rows_, monitor.alarm_, monitor.alarm_row_ = state["rows"], state["alarm"], state["alarm_row"]
+            monitor.labelled_, monitor._latest_groups = Seen(**state["labelled"]), state["latest_groups"]
+            monitor.alarm_, monitor.alarm_row_ = state["alarm"], state["alarm_row"]
             monitor._blame = None if state["blame"] is None else tuple(state["blame"])
             monitor._columns = state["segment_columns"]
             monitor._bets = {name: Bets.from_json(bets, k) for name, bets in state["bets"]}
-            monitor._recent = Recent.from_json(state["recent"], k)
+            monitor._recent = Recent.from_json(state["recent"], monitor.classes_)
             monitor._performance = Performance.from_json(state["performance"])
             monitor.drift_ = None if state["drift"] is None else Drift.from_json(state["drift"])
             monitor.history_ = History.from_json(state["history"])
         except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise ValueError(f"This state is damaged ({type(error).__name__}: {error!s:.100}).") from None
         return monitor
-
-
-def _pair(reference: Any) -> tuple[Any, ...]:
-    return reference if isinstance(reference, tuple) and len(reference) == 2 else (reference,)
 
 
 def factor(log_capital: float) -> str:

@@ -7,10 +7,46 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.deployment.monitoring.history import GROUP_BITS
 from calibrant.deployment.monitoring.label_free import METRICS
 
 #: No count or sum is larger: beyond it, the share of the capital that begins with the next row is lost in rounding.
-_LARGE = 1e12
+LARGE = 1e12
+#: Sums of squares and cubes over groups may be larger.
+_LARGEST_SUM = LARGE**3
+
+
+def upgraded(state: dict[str, Any], k: int) -> dict[str, Any]:
+    """A state of version 1, which knew neither counts nor groups and did not halve the Brier score of two classes."""
+    if state["version"] != 1:
+        return state
+    seen, drift = state["performance"], state["drift"]
+    scale = np.array([1.0, 1.0, 0.5 if k == 2 else 1.0])
+    performance = {
+        "seen": _plain_size(seen["rows"]),
+        "mean": (scale * seen["mean"]).tolist(),
+        "variance": (scale**2 * seen["variance"]).tolist(),
+        "third": [0.0] * len(METRICS),
+        "confusion": seen["confusion"],
+    }
+    history = [
+        {**record, "observations": record["rows"] or record["labelled"], "labelled_observations": record["labelled"]}
+        for record in state["history"]
+    ]
+    return {
+        **state,
+        "labelled": _plain_size(state["rows"]),
+        "latest_groups": [],
+        "bets": [[name, {**bets, "observations": bets["rows"]}] for name, bets in state["bets"]],
+        "recent": {**state["recent"], "counts": None, "groups": None},
+        "performance": performance,
+        "drift": None if drift is None else {**drift, "units": sum(drift["reference"][0]), "waiting": []},
+        "history": history,
+    }
+
+
+def _plain_size(rows: int) -> dict[str, Any]:
+    return {"rows": rows, "observations": float(rows), "groups": rows}
 
 
 def check_state(state: dict[str, Any], k: int) -> None:
@@ -18,7 +54,9 @@ def check_state(state: dict[str, Any], k: int) -> None:
 
     The bettors' capital is looked at when it is read: how many bettors there are only they know.
     """
-    rows = _count(state["rows"], "rows")
+    rows = _check_size(state["labelled"], "labelled")
+    marks = _numbers(state["latest_groups"], "latest_groups", (None,), 0, 2**GROUP_BITS - 1)
+    _require(marks.dtype.kind == "i" or not len(marks), "latest_groups are not whole numbers")
     _require(isinstance(state["alarm"], bool), "alarm is neither true nor false")
     columns = [] if state["segment_columns"] is None else state["segment_columns"]
     _require(isinstance(columns, list) and _texts(columns), "segment_columns are not a list of texts")
@@ -27,7 +65,7 @@ def check_state(state: dict[str, Any], k: int) -> None:
     _require(all(name is None or isinstance(name, str) for name in names), "a segment is not a text")
     _require(columns or len(names) == 1, "bets on segments without columns of segments")
     for _, bets in state["bets"]:
-        _require(_count(bets["rows"], "bets") <= rows, "bets on more rows than there are")
+        _numbers([bets["observations"]], "bets", (1,), 0.0, state["labelled"]["observations"] * (1.0 + 1e-9))
         _numbers(bets["since"], "since", (None,), 0, rows)
     _require(state["alarm"] == (state["blame"] is not None), "alarm and blame contradict each other")
     if not state["alarm"]:
@@ -45,21 +83,36 @@ def check_state(state: dict[str, Any], k: int) -> None:
     n = len(p)
     labels = _numbers(recent["y"], "recent y", (n,), 0, k - 1)
     _require(np.all(labels == np.floor(labels)), "recent y holds fractions")
+    if recent["counts"] is not None:
+        counts = _numbers(recent["counts"], "recent counts", (n,), 0.0, LARGE)
+        _require(counts.all(), "a recent row counts for nothing")
+    if recent["groups"] is not None:
+        groups = _numbers(recent["groups"], "recent groups", (n,), 0, LARGE)
+        _require(groups.dtype.kind == "i" or not n, "recent groups are not whole numbers")
     _require(len(recent["segment"]) == n, "recent segments are not one list for each row")
     fit = (isinstance(names, list) and len(names) == len(columns) and _texts(names) for names in recent["segment"])
     _require(all(fit), "recent segments are not a text for each column")
     seen = state["performance"]
-    _count(seen["rows"], "performance rows")
-    _numbers(seen["mean"], "performance mean", (len(METRICS),), -_LARGE, _LARGE)
-    _numbers(seen["variance"], "performance variance", (len(METRICS),), -_LARGE, _LARGE)
-    _numbers(seen["confusion"], "performance confusion", (k, k), 0.0, _LARGE)
+    _check_size(seen["seen"], "performance")
+    _numbers(seen["mean"], "performance mean", (len(METRICS),), -_LARGEST_SUM, _LARGEST_SUM)
+    _numbers(seen["variance"], "performance variance", (len(METRICS),), -_LARGEST_SUM, _LARGEST_SUM)
+    _numbers(seen["third"], "performance third", (len(METRICS),), -_LARGEST_SUM, _LARGEST_SUM)
+    _numbers(seen["confusion"], "performance confusion", (k, k), 0.0, LARGE)
     if state["drift"] is not None:
         _check_drift(state["drift"], k)
     for record in state["history"]:
         _require(_count(record["rows"], "history") + _count(record["labelled"], "history"), "history of no rows")
         known = [record[name] for name in ("log_evidence", "expected_accuracy")]
+        known += [record["observations"], record["labelled_observations"]]
         known += [record[name] for name in ("expected_labelled", "accuracy") if record[name] is not None]
-        _numbers(known, "history", (None,), -_LARGE, _LARGE)
+        _numbers(known, "history", (None,), -LARGE, LARGE)
+
+
+def _check_size(size: dict[str, Any], name: str) -> int:
+    rows, groups = _count(size["rows"], f"{name} rows"), _count(size["groups"], f"{name} groups")
+    _numbers([size["observations"]], f"{name} observations", (1,), 0.0, LARGE)
+    _require(groups <= rows, f"{name} has more groups than rows")
+    return rows
 
 
 def _check_drift(drift: dict[str, Any], k: int) -> None:
@@ -68,9 +121,17 @@ def _check_drift(drift: dict[str, Any], k: int) -> None:
     for name in ("reference", "latest"):
         if name == "reference" or drift[name]:
             classes, confidence = drift[name]
-            _numbers(classes, f"drift {name}", (k,), 0.0, _LARGE)
-            _numbers(confidence, f"drift {name}", (len(edges) + 1,), 0.0, _LARGE)
+            _numbers(classes, f"drift {name}", (k,), 0.0, LARGE)
+            _numbers(confidence, f"drift {name}", (len(edges) + 1,), 0.0, LARGE)
     _require(sum(drift["reference"][0]) > 0.0, "drift reference is empty")
+    _numbers([drift["units"]], "drift units", (1,), 0.0, LARGE)
+    for block in filter(None, drift["waiting"]):
+        classes, confidence, units, first_row = block
+        _numbers(classes, "drift waiting", (k,), 0.0, LARGE)
+        _numbers(confidence, "drift waiting", (len(edges) + 1,), 0.0, LARGE)
+        _require(sum(classes) > 0.0 and sum(confidence) > 0.0, "drift waiting is empty")
+        _numbers([units], "drift waiting", (1,), 0.0, LARGE)
+        _count(first_row, "drift waiting")
     _count(drift["batches"], "drift batches")
     _require(isinstance(drift["found"], bool), "drift found is neither true nor false")
     _numbers([drift["p_value"]], "drift p_value", (1,), 0.0, 1.0)
@@ -94,7 +155,7 @@ def _integer(value: Any, name: str) -> int:
 
 
 def _count(value: Any, name: str) -> int:
-    _require(0 <= _integer(value, name) <= _LARGE, f"{name} is not a number of rows")
+    _require(0 <= _integer(value, name) <= LARGE, f"{name} is not a number of rows")
     return int(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.deployment.segments.columns import inputs_of
+from calibrant.inputs.labels import CalibrationWarning
 from calibrant.inputs.predictions import as_matrix
-from calibrant.inputs.segments import read_segments, segment_numbers
+from calibrant.inputs.segments import SeenLevels, read_segments, segment_numbers
 from calibrant.runtime import Map
 
 
@@ -34,7 +36,8 @@ class BySegment(Calibrator):
         axis : int, default=None
             The axis of the classes in predictions of any shape; not together with segments.
         segments : data frame, mapping of columns, or array-like of shape (n,) or (n, c)
-            The columns seen in `fit`, by name. Levels that `fit` did not see go to the global map.
+            The columns seen in `fit`, by name. Levels that `fit` did not see go to the global map, with a warning if
+            hardly a row has another one.
 
         Returns
         -------
@@ -50,8 +53,12 @@ class BySegment(Calibrator):
             raise ValueError("axis= is for predictions without segments: give one row per prediction, and segments=.")
         if segments is None:
             raise without_segments(self)
-        frame = read_segments(segments, len(as_matrix(X)[0]))
-        return self._predict(X, segment_numbers(frame, inputs_of(self.segment_columns_)))
+        frame, seen = read_segments(segments, len(as_matrix(X)[0])), SeenLevels(inputs_of(self.segment_columns_))
+        numbers = segment_numbers(frame, seen.inputs)
+        seen.add(frame, numbers)
+        for note in seen.notes():
+            warnings.warn(note, CalibrationWarning, stacklevel=2)
+        return self._predict(X, numbers)
 
     def to_map(self) -> Map:
         """The fitted map by itself, which needs NumPy alone: see `calibrant.runtime`."""

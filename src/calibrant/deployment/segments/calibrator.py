@@ -27,11 +27,10 @@ from calibrant.deployment.segments.correction import find_correction
 from calibrant.deployment.segments.map_steps import cell_steps, correction_steps, global_steps
 from calibrant.deployment.segments.summary import segments_in_words, worst_segments
 from calibrant.deployment.segments.trees import question_steps
-from calibrant.folds import stratified_folds
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.segments import LARGEST, read_segments, segment_numbers
-from calibrant.inputs.weights import total_weight
 from calibrant.metrics.recalibration import resolve_calibrator
+from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities, softmax
 from calibrant.steps import Join, Step, run, run_from_logs
 from calibrant.threads import limit
@@ -129,7 +128,14 @@ class SegmentedCalibrator(BySegment):
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def fit(  # type: ignore[override]
-        self, X: Any, y: Any, sample_weight: Any = None, *, segments: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        segments: Any = None,
+        groups: Any = None,
+        blocks: int | None = None,
     ) -> SegmentedCalibrator:
         """Learn the global map and its corrections from held-out predictions.
 
@@ -144,6 +150,9 @@ class SegmentedCalibrator(BySegment):
         segments : data frame, mapping of columns, or array-like of shape (n,) or (n, c)
             What the segments are made of, a value for each row. A column of more than ten different numbers is
             numeric; codes that only look like numbers should be texts.
+        groups, blocks
+            Rows that may depend on each other, as in `Calibrator.fit`: folds keep them together, and the gain of a
+            correction is judged by group.
 
         Returns
         -------
@@ -153,54 +162,52 @@ class SegmentedCalibrator(BySegment):
         if segments is None:
             raise without_segments(self)
         frame = read_segments(segments, len(as_matrix(X)[0]))
-        x, codes, weight, rows = self._check_labelled(X, y, sample_weight)
-        frame = {name: column[rows] for name, column in frame.items()}
+        sample = self._check_labelled(X, y, sample_weight, groups, blocks)
+        if sample.rows is not None:
+            frame = {name: column[sample.rows] for name, column in frame.items()}
         with limit():
-            self._fit_segments(x, codes, weight, frame)
+            self._fit_segments(sample, frame)
         return self
 
-    def _fit(self, x: FloatArray, y: IntArray, weight: FloatArray | None) -> None:
+    def _fit(self, sample: Sample) -> None:
         raise without_segments(self)
 
-    def _fit_segments(
-        self, x: FloatArray, y: IntArray, weight: FloatArray | None, frame: dict[str, NDArray[Any]]
-    ) -> None:
-        prototype = resolve_calibrator(self.calibrator)
-        self.calibrator_ = fit_columns(prototype, x, y, weight)
-        self.segment_columns_ = learn_columns(frame, weight)
+    def _fit_segments(self, sample: Sample, frame: dict[str, NDArray[Any]]) -> None:
+        prototype, k = resolve_calibrator(self.calibrator), sample.n_classes
+        self.calibrator_ = fit_columns(prototype, sample)
+        self.segment_columns_ = learn_columns(frame, sample.counts)
         numbers = segment_numbers(frame, inputs_of(self.segment_columns_))
         levels = run([Join(level_steps(self.segment_columns_, 0))], numbers).astype(np.int64)
         self.cells_ = np.unique(levels, axis=0) if self.crossed else np.empty((0, levels.shape[1]), dtype=np.int64)
         places, n_levels = self._places(levels, numbers), self._n_levels()
-        self.intercept_ = self.slope_ = np.zeros((n_levels, x.shape[1]))
-        self._keep_trees(TreeLayer.empty(x.shape[1]))
+        self.intercept_ = self.slope_ = np.zeros((n_levels, k))
+        self._keep_trees(TreeLayer.empty(k))
         self.strength_, self.duality_gap_ = np.inf, 0.0
         for name in ("gain_", "gain_error_", "errors_", "worst_"):
             self.__dict__.pop(name, None)
-        fold = stratified_folds(y, int(self.n_folds), int(self.random_state), x, weight)
+        fold = sample.folds(int(self.n_folds), int(self.random_state))
         # Columns that are the same in all rows have nothing to tell segments apart by, and few copies of one row, which
         # share a fold, leave nothing to judge by.
-        few = total_weight(len(y), weight) < 2 * self.n_folds or not fold.any()
+        few = sample.units < 2 * self.n_folds or not fold.any()
         if few or not (levels != levels[0]).any():
             return
-        z = np.empty_like(x)
+        z = np.empty_like(sample.x)
         for part in np.unique(fold):
-            others, out = fold != part, fold == part
-            fitted = fit_columns(prototype, x[others], y[others], None if weight is None else weight[others])
-            z[out] = _mapped(fitted, x[out])
+            fitted = fit_columns(prototype, sample.take(fold != part))
+            z[fold == part] = _mapped(fitted, sample.x[fold == part])
+        held = sample.with_values(z)
         asked = None
         if self.trees:
-            questions = question_steps(self.segment_columns_, x.shape[1])
+            questions = question_steps(self.segment_columns_, k)
             asked = np.ascontiguousarray(questions.apply(np.hstack([z, numbers])).T)
         places = places[:, (places != places[0]).any(axis=0)]
-        found = find_correction(z, y, weight, fold, places, n_levels, asked, self.strength, int(self.random_state))
+        found = find_correction(held, fold, places, n_levels, asked, self.strength, int(self.random_state))
         self.strength_, self.duality_gap_ = found.strength, found.duality_gap
         self.gain_, self.gain_error_ = found.gain, found.gain_error
         self.intercept_, self.slope_ = (np.ascontiguousarray(part.T) for part in np.split(found.theta, 2, axis=1))
         self._keep_trees(found.trees)
-        self.errors_, self.worst_ = worst_segments(
-            np.exp(z), softmax(found.held), y, weight, levels, self.segment_columns_
-        )
+        after = sample.with_values(softmax(found.held), logs=False)
+        self.errors_, self.worst_ = worst_segments(held, after, levels, self.segment_columns_)
 
     def _n_levels(self) -> int:
         return sum(map(count_levels, self.segment_columns_.values())) + len(self.cells_)

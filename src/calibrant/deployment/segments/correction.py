@@ -15,6 +15,7 @@ import numpy as np
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, cross_fit_trees
 from calibrant.deployment.segments.levels import STRENGTHS, corrected, cross_validate, fit_correction, row_losses
 from calibrant.deployment.segments.trees import OPTIONS
+from calibrant.sample import Sample
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -48,9 +49,7 @@ class Correction:
 
 
 def find_correction(
-    z: FloatArray,
-    y: IntArray,
-    weight: FloatArray | None,
+    sample: Sample,
     fold: IntArray,
     places: IntArray,
     n_levels: int,
@@ -58,22 +57,23 @@ def find_correction(
     strength: float | None,
     seed: int,
 ) -> Correction:
-    """Correct log-probabilities `z` (n, k) of rows that the global map was not fitted to.
+    """Correct log-probabilities of rows that the global map was not fitted to.
 
     `places` (n, c) are the levels of each row, `asked` (columns, n) what trees ask about; either may have no columns.
     A `strength` that is given is taken as it is, and so is the correction by level.
     """
-    k, used, gap = z.shape[1], np.inf, 0.0
+    z, y = sample.x, sample.y
+    k, used, gap = sample.n_classes, np.inf, 0.0
     theta, starts = np.zeros((k, 2 * n_levels)), [z] * (int(fold.max()) + 1)
     if places.shape[1]:
         strengths = STRENGTHS if strength is None else (float(strength),)
-        tried = cross_validate(z, y, weight, places, fold, n_levels, strengths)
+        tried = cross_validate(sample, places, fold, n_levels, strengths)
         saved = row_losses(z, y) - tried.losses
-        best = int(np.argmax(np.average(saved, axis=1, weights=weight)))
-        share = 1.0 if strength is not None else kept_share(*mean_and_error(saved[best], weight))
+        best = int(np.argmax(np.average(saved, axis=1, weights=sample.counts)))
+        share = 1.0 if strength is not None else kept_share(*mean_and_error(saved[best], sample))
         if share:
             starts = [corrected(z, places, share * thetas[best]) for thetas in tried.thetas]
-            found = fit_correction(z, y, weight, places, strengths[best], theta)
+            found = fit_correction(sample, places, strengths[best], theta)
             theta, used, gap = share * found.theta, strengths[best], found.gap
     held = np.empty_like(z)
     for number, start in enumerate(starts):
@@ -81,12 +81,12 @@ def find_correction(
     trees = TreeLayer.empty(k)
     if asked is not None:
         begin = [np.ascontiguousarray(start.T) for start in starts]
-        fitted = cross_fit_trees(asked, begin, y, weight, fold, OPTIONS, seed)
+        fitted = cross_fit_trees(asked, begin, sample, fold, OPTIONS, seed)
         after = fitted.held.T
-        share = kept_share(*mean_and_error(row_losses(held, y) - row_losses(after, y), weight))
+        share = kept_share(*mean_and_error(row_losses(held, y) - row_losses(after, y), sample))
         if share:
             trees, held = fitted.layer.scaled(share), held + share * (after - held)
-    gain, error = mean_and_error(row_losses(z, y) - row_losses(held, y), weight)
+    gain, error = mean_and_error(row_losses(z, y) - row_losses(held, y), sample)
     return Correction(theta, trees, used, gap, held, gain, error)
 
 
@@ -101,15 +101,16 @@ def kept_share(gain: float, error: float) -> float:
     return 0.0 if gain <= 0.0 else max(0.0, 1.0 - 2.0 * (error / gain) ** 2)
 
 
-def mean_and_error(values: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
-    """A mean and its standard error; weights are counts.
+def mean_and_error(values: FloatArray, sample: Sample) -> tuple[float, float]:
+    """The mean of a value for each row, and its standard error.
 
     Examples
     --------
-    >>> mean_and_error(np.array([0.0, 2.0]), np.array([2.0, 2.0]))
+    >>> mean_and_error(np.array([0.0, 2.0]), Sample(np.zeros((2, 2)), np.zeros(2), np.array([2.0, 2.0])))
     (1.0, 0.5)
     """
-    counts = np.ones(len(values)) if weight is None else weight
-    total = float(counts.sum())
-    mean = float(counts @ values) / total
-    return mean, float(np.sqrt(counts @ (values - mean) ** 2)) / total
+    mean = float(sample.each @ values) / sample.total
+    off = values - mean
+    if sample.groups is None:
+        return mean, float(np.sqrt(sample.each @ off**2)) / sample.total
+    return mean, float(np.linalg.norm(sample.group_sums(sample.each * off))) / sample.total

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibrant.sample import Sample
 from calibrant.simplex import log_softmax
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.levels import LevelProblem
@@ -35,16 +36,14 @@ def corrected(z: FloatArray, places: IntArray, theta: FloatArray) -> FloatArray:
 
 
 def fit_correction(
-    z: FloatArray,
-    y: IntArray,
-    weight: FloatArray | None,
+    sample: Sample,
     places: IntArray,
     strength: float,
     start: FloatArray,
     tol: float = _GAP,
 ) -> Solution:
     """The correction of a certain strength, from the coefficients `start`, with a duality gap of at most `tol`."""
-    problem = LevelProblem(y, z, places, start.shape[1] // 2, weight)
+    problem = LevelProblem(sample.y, sample.x, places, start.shape[1] // 2, sample.counts)
     penalty = Ridge(np.full(problem.shape, strength / problem.total_weight))
     return solve(problem, penalty, opt="lbfgs", tol=tol, theta=start)
 
@@ -63,23 +62,21 @@ class HeldOut(NamedTuple):
 
 
 def cross_validate(
-    z: FloatArray,
-    y: IntArray,
-    weight: FloatArray | None,
+    sample: Sample,
     places: IntArray,
     fold: IntArray,
     n_levels: int,
     strengths: Sequence[float] = STRENGTHS,
 ) -> HeldOut:
     """Fit corrections of every strength without each fold, and judge them on it."""
-    losses, thetas = np.empty((len(strengths), len(y))), []
+    losses, thetas = np.empty((len(strengths), sample.n_rows)), []
     for number in range(int(fold.max()) + 1):
         inside, out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        within = None if weight is None else weight[inside]
-        path, theta = [], np.zeros((z.shape[1], 2 * n_levels))
+        within, held = sample.take(inside), sample.take(out)
+        path, theta = [], np.zeros((sample.n_classes, 2 * n_levels))
         for i, strength in enumerate(strengths):
-            theta = fit_correction(z[inside], y[inside], within, places[inside], strength, theta, _ROUGH_GAP).theta
-            losses[i, out] = row_losses(corrected(z[out], places[out], theta), y[out])
+            theta = fit_correction(within, places[inside], strength, theta, _ROUGH_GAP).theta
+            losses[i, out] = row_losses(corrected(held.x, places[out], theta), held.y)
             path.append(theta)
         thetas.append(np.array(path))
     return HeldOut(losses, thetas)

@@ -9,7 +9,8 @@ import numpy as np
 from calibrant.deployment.segments.columns import Columns, level_name
 from calibrant.metrics.segments import segment_calibration
 from calibrant.numerals import count, number, percent
-from calibrant.typing import FloatArray, IntArray
+from calibrant.sample import Sample
+from calibrant.typing import IntArray
 
 #: Segments that are named.
 _WORST = 5
@@ -23,25 +24,23 @@ class Findings(NamedTuple):
 
 
 def worst_segments(
-    before: FloatArray,
-    after: FloatArray,
-    y: IntArray,
-    weight: FloatArray | None,
+    before: Sample,
+    after: Sample,
     levels: IntArray,
     columns: Columns,
 ) -> Findings:
-    """What the global map gets wrong, with probabilities `before` and `after` of rows held out."""
+    """What the global map gets wrong, with predictions `before` and `after` of rows held out."""
     found: list[tuple[Any, ...]] = []
     errors = []
     for column, (name, values) in zip(levels.T, columns.items()):
         then, now = (
-            segment_calibration(y, p, column, sample_weight=weight, classes=range(before.shape[1]))
-            for p in (before, after)
+            segment_calibration(part.y, part.proba, column, sample_weight=part.counts, classes=range(part.n_classes))
+            for part in (before, after)
         )
         # The error after the correction is left out: over all folds together held-out means agree too well.
         errors.append((name, then.error))
         for i, code in enumerate(then.segments):
-            j = 1 if before.shape[1] == 2 else int(np.argmax(np.abs(then.observed[i] - then.predicted[i])))
+            j = 1 if before.n_classes == 2 else int(np.argmax(np.abs(then.observed[i] - then.predicted[i])))
             shares = [float(share[i, j]) for share in (then.observed, then.predicted, now.predicted)]
             found.append((float(then.p_value[i]), level_name(name, values, code), round(then.rows[i]), j, *shares))
     return Findings(errors, sorted(found)[:_WORST])
@@ -51,7 +50,8 @@ def segments_in_words(calibrator: Any) -> str:
     """The summary of a fitted `SegmentedCalibrator`."""
     fitted = vars(calibrator)
     what = ", ".join(calibrator.segment_columns_) + (" (crossed)" if calibrator.crossed else "")
-    start = f"SegmentedCalibrator, fitted to {count(float(calibrator.class_counts_.sum()))} rows by {what}"
+    size = fitted.get("fitted_to_", f"{count(float(calibrator.class_counts_.sum()))} rows")  # not stored by version 0.2
+    start = f"SegmentedCalibrator, fitted to {size} by {what}"
     parts = []
     if np.isfinite(calibrator.strength_):
         moved = np.any(calibrator.intercept_ != 0.0, axis=1).sum()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,11 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.deployment.segments.columns import inputs_of
 from calibrant.files.stored.persistence import FoldCalibrators, load
+from calibrant.files.tables.cells import segment_texts
 from calibrant.files.tables.columns import ProbabilityColumns
 from calibrant.files.tables.rows import RowReader, Rows, take_rows
 from calibrant.files.tables.table import RequestError, TableError
 from calibrant.files.tables.writers import open_writer
+from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.segments import SeenLevels
 from calibrant.inputs.sources import NamedColumns
 from calibrant.optional import require
 
@@ -46,16 +51,18 @@ def load_calibrator(path: str | Path) -> Any:
 def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityColumns, list[int]]:
     """Columns of the table that the calibrator takes, and which of its outputs replaces each.
 
-    The columns are those it was fitted to, by name, unless others are asked for or it knows none.
+    The columns are those it was fitted to, by name, unless others are asked for or it knows none. A single column of
+    another name, or both columns instead of it, are found as in a fit.
     """
     classes = np.asarray(calibrator.classes_).tolist()
     order = getattr(calibrator, "_column_order", None)
     # Output j, for classes_[j], is made from input order[j].
     place = list(range(len(classes))) if order is None else np.argsort(np.asarray(order)).tolist()
     fitted = getattr(calibrator, "feature_names_in_", None)
-    if fitted is not None and not reader.layout.probs:
-        names = tuple(str(name) for name in fitted)
+    names = () if fitted is None or reader.layout.probs else tuple(str(name) for name in fitted)
+    if len(names) > 1 or (names and names[0] in reader.table.columns):
         reader.table.require(names, "probs")
+        place = place if len(names) > 1 else place[1:]  # a single column is that of the second class
         return ProbabilityColumns(names, tuple(classes), reader.style(names)), place
     found = reader.find(classes)
     if len(found.names) == 1:
@@ -98,20 +105,24 @@ def apply_to_table(
     """
     _take_segments(calibrator, reader)
     columns, place = calibrator_columns(calibrator, reader)
-    taken = [name + suffix for name in columns.names if suffix and name + suffix in reader.table.columns]
+    known = set(reader.table.columns)
+    taken = [name + suffix for name in columns.names if suffix and name + suffix in known]
     if taken:
         raise RequestError(f"the column {taken[0]!r} exists already", "suffix")
     if hasattr(calibrator, "renormalize"):
         calibrator.renormalize = reader.layout.renormalize
     if columns.style.whole == 100:
         reader.notes.append(("the calibrated columns hold percentages, too",))
-    written = 0
+    written, seen = 0, SeenLevels(inputs_of(getattr(calibrator, "segment_columns_", {})))
     with open_writer(output, reader.table, force=force, suffix=suffix) as writer:
         for rows in progress(reader.read(columns, everything=True)):
             writer.write(_replaced(calibrator, rows, columns, place, suffix, as_text=writer.text))
             written += len(rows.values)
+            if rows.segments is not None and len(rows.values):
+                seen.add(_frame(calibrator, rows.segments))
         if not written:
             raise TableError(f"{reader.table.name} has no usable rows")
+    reader.notes += [(note,) for note in seen.notes()]
     classes = [np.asarray(calibrator.classes_).tolist()[j] for j in place]
     return Applied(written, columns.names, columns.classes if len(columns.names) == 1 else tuple(classes))
 
@@ -124,9 +135,9 @@ def _take_segments(calibrator: Any, reader: RowReader) -> None:
         reader.layout = replace(reader.layout, segments=segments)
 
 
-def _frame(calibrator: Any, cells: NDArray[Any] | None) -> dict[str, NDArray[Any]] | None:
+def _frame(calibrator: Any, cells: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """Cells of segments as the calibrator takes them."""
-    return None if cells is None else dict(zip(calibrator.segment_columns_, cells.T))
+    return dict(zip(calibrator.segment_columns_, cells.T))
 
 
 def _as_fitted(calibrator: Any, values: NDArray[Any], place: list[int]) -> Any:
@@ -139,15 +150,16 @@ def _as_fitted(calibrator: Any, values: NDArray[Any], place: list[int]) -> Any:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of a table as the calibrator takes them, with labels and groups if the layout names them.
+    """Predictions of a table as the calibrator takes them, with what else the layout names.
 
-    `segments` are the columns that the calibrator needs beside them, if it needs any.
+    `segments` are the columns that the calibrator needs beside them, or the texts of the one that was asked for.
     """
 
     values: Any
     labels: NDArray[Any] | None
-    group: NDArray[Any] | None
-    segments: dict[str, NDArray[Any]] | None
+    weight: NDArray[np.float64] | None
+    segments: dict[str, NDArray[Any]] | NDArray[Any] | None
+    groups: NDArray[np.int64] | None
     rows: int
 
 
@@ -159,12 +171,17 @@ def read_predictions(calibrator: Any, reader: RowReader) -> Predictions:
     values = np.concatenate([part.values for part in parts]) if parts else np.empty((0, 1))
     if not len(values):
         raise TableError(f"{reader.table.name} has no usable rows")
-    codes, group, cells = ([getattr(part, name) for part in parts] for name in ("codes", "group", "segments"))
+    codes, weight, cells, groups = (
+        None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
+        for name in ("codes", "weight", "segments", "groups")
+    )
+    own = bool(getattr(calibrator, "segment_columns_", ()))
     return Predictions(
         _as_fitted(calibrator, values, place),
-        None if codes[0] is None else np.array(columns.classes)[np.concatenate(codes)],
-        None if group[0] is None else np.concatenate(group),
-        _frame(calibrator, None if cells[0] is None else np.concatenate(cells)),
+        None if codes is None else np.array(columns.classes)[codes],
+        weight,
+        None if cells is None else _frame(calibrator, cells) if own else segment_texts(cells),
+        groups,
         len(values),
     )
 
@@ -178,7 +195,9 @@ def _replaced(
     data = take_rows(rows)
     if len(rows.values):
         beside = {} if rows.segments is None else {"segments": _frame(calibrator, rows.segments)}
-        calibrated = calibrator.predict_proba(_as_fitted(calibrator, rows.values, place), **beside)
+        with warnings.catch_warnings():  # unknown levels are counted over all chunks
+            warnings.simplefilter("ignore", CalibrationWarning)
+            calibrated = calibrator.predict_proba(_as_fitted(calibrator, rows.values, place), **beside)
     else:
         calibrated = np.empty((0, len(calibrator.classes_)), dtype=rows.values.dtype)
     cells = dict(zip(data.schema.names, data.columns))

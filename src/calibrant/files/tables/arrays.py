@@ -18,6 +18,7 @@ from calibrant.files.archives import ArchiveError, open_archive
 from calibrant.files.limits import FileTooLargeError
 from calibrant.files.tables.table import CHUNK_ROWS, RecordTable, TableError
 from calibrant.optional import require
+from calibrant.text_table import list_names
 
 #: What the matrix of an npy file, which has no names in it, is called.
 NPY_NAME = "p"
@@ -34,7 +35,7 @@ class ArrayTable(RecordTable):
         if not lengths:
             raise TableError(f"{self.name} holds no arrays")
         if len(set(lengths.values())) > 1:
-            found = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
+            found = list_names((f"{name!r} {length}" for name, length in lengths.items()), write=str)
             raise TableError(f"{self.name}: the arrays differ in their number of rows: {found}")
         self.n_rows = next(iter(lengths.values()))
         #: Column names of each array.

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from calibrant.files.tables.numeric import NumberStyle, find_style, to_numbers
-from calibrant.files.tables.table import RequestError, list_names
+from calibrant.files.tables.table import RequestError
 from calibrant.inputs.rows import ROUNDING
+from calibrant.text_table import list_names
 
 
 def measured(

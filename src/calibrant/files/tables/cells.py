@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files.tables.columns import label_text
-from calibrant.files.tables.numeric import decoded
+from calibrant.files.tables.numeric import decoded, is_text, read_number
 from calibrant.files.tables.table import RequestError, Table, TableError, UnknownLabelError
 from calibrant.optional import require
 
@@ -26,26 +27,63 @@ def cast_text(column: Any, kind: Any, refusal: TableError) -> Any:
 
 
 def to_text(column: Any) -> Any:
-    """An Arrow column as text; Booleans as Python writes them."""
+    """An Arrow column of labels, groups or segments as text; Booleans as Python writes them."""
     pa, compute = require("pyarrow", extra="cli"), require("pyarrow.compute", extra="cli")
-    column = decoded(column)
+    column = stripped(column)
     if pa.types.is_boolean(column.type):
         return compute.if_else(column, "True", "False")
-    refusal = RequestError(f"a column of type {column.type} holds neither labels nor groups")
+    refusal = RequestError(f"a column of type {column.type} holds neither labels nor segments nor groups")
     return cast_text(column, pa.string(), refusal)
 
 
+def stripped(column: Any) -> Any:
+    """Plain values of an Arrow column; blanks around texts do not count, as around the names of columns."""
+    column = decoded(column)
+    return require("pyarrow.compute", extra="cli").utf8_trim_whitespace(column) if is_text(column) else column
+
+
 def to_cells(column: Any) -> list[Any]:
-    """Cells of a column of segments as Python objects: floating-point numbers as such, everything else as text."""
+    """Cells of a column of segments as Python objects: floating-point numbers and times as such, all others as text."""
     pa, column = require("pyarrow", extra="cli"), decoded(column)
-    # Arrow writes 0.00001 where Python, whose texts levels are, writes 1e-05.
-    cells = column if pa.types.is_floating(column.type) else to_text(column)
-    return list(cells.to_pylist())
+    # Arrow writes 0.00001 where Python, whose texts levels are, writes 1e-05, and midnight with all its zeros.
+    if pa.types.is_floating(column.type):
+        return list(column.to_numpy(zero_copy_only=False))
+    if pa.types.is_timestamp(column.type):
+        return list(column.cast(pa.timestamp("us", column.type.tz), safe=False).to_pylist())
+    return list(to_text(column).to_pylist())
+
+
+def segment_texts(cells: NDArray[Any]) -> NDArray[Any]:
+    """The segment of each row as text, from its cells in the columns of segments (n, c); missing ones are `(none)`.
+
+    Examples
+    --------
+    >>> segment_texts(np.array([["north", 1.0], ["", None]], dtype=object)).tolist()
+    ['north, 1', '(none), (none)']
+    """
+    texts = [["(none)" if cell in (None, "") or cell != cell else label_text(cell) for cell in row] for row in cells]
+    return np.array([", ".join(row) for row in texts], dtype=object)
+
+
+def group_codes(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """A number for each cell, equal for equal texts in whatever chunk of a table, and which cells are missing.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> codes, missing = group_codes(pa.array(["ann", "bob", "ann", None]))
+    >>> bool(codes[0] == codes[2] != codes[1]), missing.tolist()
+    (True, [False, False, False, True])
+    """
+    texts = np.array(["" if text is None else text.strip() for text in to_text(column).to_pylist()], dtype=object)
+    found, places = np.unique(texts.astype(str), return_inverse=True)
+    numbers = [int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True) for text in found]
+    return np.array(numbers, dtype=np.int64)[places], texts == ""
 
 
 def read_labels(column: Any) -> list[Any]:
     """Different labels of an Arrow column, without missing ones."""
-    labels = decoded(column).unique().to_pylist()
+    labels = stripped(column).unique().to_pylist()
     return [label for label in labels if label is not None and label != "" and label == label]
 
 
@@ -59,7 +97,7 @@ def label_codes(column: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
     [0, -1, 1, -1]
     """
     place = {label_text(label): number for number, label in enumerate(classes)}
-    column, pa = decoded(column), require("pyarrow", extra="cli")
+    column, pa = stripped(column), require("pyarrow", extra="cli")
     try:
         encoded = column.dictionary_encode()  # of few labels: they alone are turned into text
     except pa.ArrowNotImplementedError:  # Arrow cannot encode nested types; `to_text` refuses them by name
@@ -83,7 +121,7 @@ def located(error: UnknownLabelError, table: Table, column: str) -> UnknownLabel
 def _whole(text: str) -> str:
     """`1` for `1.0`, as other programs write whole numbers of a column with gaps."""
     try:
-        number = float(text)
+        number = read_number(text)
     except ValueError:
         return text
     return str(int(number)) if math.isfinite(number) and number.is_integer() else text

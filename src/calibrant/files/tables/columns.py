@@ -11,6 +11,8 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+import sys
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files.tables.numeric import NumberStyle
-from calibrant.files.tables.table import RequestError, UnknownLabelError, list_names
+from calibrant.files.tables.table import RequestError, UnknownLabelError
+from calibrant.text_table import list_names
 
 #: Names by which a single column is known as the probability of the second of two classes.
 SINGLE_NAMES = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "prediction")
@@ -84,7 +87,7 @@ def find_columns(
     classes : sequence, optional
         The label of each probability column, in the order of the columns.
     reserved : sequence of str, optional
-        Columns that are something else: label, weight, group.
+        Columns that are something else: label, weight, segments.
     as_probabilities : bool, default=True
         Found columns must hold numbers from 0 to 1 (False: any numbers, such as logits).
 
@@ -94,7 +97,8 @@ def find_columns(
     >>> found.names, found.classes
     (('p_no', 'p_yes'), ('no', 'yes'))
     """
-    free = [name for name in columns if name not in reserved]
+    taken = set(reserved)
+    free = [name for name in columns if name not in taken]
     if probs:
         names = named_columns(probs, columns, free)
     else:
@@ -111,14 +115,14 @@ def named_columns(wanted_names: Sequence[str], columns: Sequence[str], free: Seq
     >>> named_columns(["n_*", "other"], ["n_cat", "n_dog", "n_total", "other"], ["n_cat", "n_dog", "other"])
     ['n_cat', 'n_dog', 'other']
     """
-    chosen: list[str] = []
-    parts = [part.strip() for text in wanted_names for part in ([text] if text in columns else text.split(","))]
+    known, chosen = set(columns), dict[str, None]()
+    parts = [part.strip() for text in wanted_names for part in ([text] if text in known else text.split(","))]
     for wanted in [part for part in parts if part]:
-        found = [wanted] if wanted in columns else [name for name in free if fnmatch.fnmatchcase(name, wanted)]
+        found = [wanted] if wanted in known else [name for name in free if fnmatch.fnmatchcase(name, wanted)]
         if not found:
             raise RequestError(f"no column is called {wanted!r}; the columns are {list_names(columns)}")
-        chosen += [name for name in found if name not in chosen]
-    return chosen
+        chosen.update(dict.fromkeys(found))
+    return list(chosen)
 
 
 class _Finder:
@@ -126,19 +130,21 @@ class _Finder:
 
     def __init__(self, free: Sequence[str], labels: Sequence[str], peek: Peek, as_probabilities: bool) -> None:
         self.free = free
+        self.place = {name: number for number, name in enumerate(free)}
         self.labels = labels
         self.peek = peek
         self.as_probabilities = as_probabilities
 
     def find(self) -> list[str]:
-        if len(self.labels) > 1 and all(label in self.free for label in self.labels):
-            return [name for name in self.free if name in self.labels]
+        if len(self.labels) > 1 and self.place.keys() >= set(self.labels):
+            return sorted(set(self.labels), key=self.place.__getitem__)
         groups = self._around_labels() or self._stems(max(2, len(self.labels)))
         if len(groups) > 1:
             groups = [group for group in groups if self._is_distribution(group)] or groups
         if len(groups) > 1:
-            found = "; or ".join(list_names(group, 5) for group in groups)
-            raise RequestError(f"several groups of columns may be the probabilities: {found}", "probs")
+            found = "; or ".join(list_names(group, 5) for group in groups[:5])
+            more = f"; and {len(groups) - 5:,} more groups" if len(groups) > 5 else ""
+            raise RequestError(f"several groups of columns may be the probabilities: {found}{more}", "probs")
         if groups:
             return groups[0]
         single = self._single()
@@ -159,21 +165,25 @@ class _Finder:
 
     def _around_labels(self) -> list[list[str]]:
         """Groups of columns named by the labels with a common beginning or end."""
-        if len(self.labels) < 2:
+        if len(self.labels) < 2 or not all(self.labels):
             return []
-        groups = []
-        befores = [{name[: -len(text)] for name in self.free if text and name.endswith(text)} for text in self.labels]
-        for before in sorted(set.intersection(*befores) - {""}):
-            exact = [name for name in self.free if name in {before + text for text in self.labels}]
-            groups.append(self._widest([name for name in self.free if name.startswith(before)], exact))
-        afters = [{name[len(text) :] for name in self.free if text and name.startswith(text)} for text in self.labels]
-        for after in sorted(set.intersection(*afters) - {""}):
-            exact = [name for name in self.free if name in {text + after for text in self.labels}]
-            groups.append(self._widest([name for name in self.free if name.endswith(after)], exact))
+        groups, first = [], self.labels[0]
+        # Sorted, names with a common beginning are neighbours; read backwards, those with a common end.
+        forwards, backwards = sorted(self.free), sorted(name[::-1] for name in self.free)
+        for before in sorted({name.removesuffix(first) for name in self.free if name.endswith(first)} - {""}):
+            exact = [before + text for text in self.labels]
+            if self.place.keys() >= set(exact):
+                groups.append(self._widest(_beginning_with(before, forwards), exact))
+        for after in sorted({name.removeprefix(first) for name in self.free if name.startswith(first)} - {""}):
+            exact = [text + after for text in self.labels]
+            if self.place.keys() >= set(exact):
+                wide = [name[::-1] for name in _beginning_with(after[::-1], backwards)]
+                groups.append(self._widest(wide, exact))
         return groups
 
     def _widest(self, wide: list[str], exact: list[str]) -> list[str]:
         """All columns with the common part, if they are a distribution: classes without a row have columns too."""
+        wide, exact = (sorted(names, key=self.place.__getitem__) for names in (wide, exact))
         return wide if len(wide) > len(exact) and self._is_distribution(wide) else exact
 
     def _stems(self, fewest: int) -> list[list[str]]:
@@ -184,6 +194,8 @@ class _Finder:
             if match:
                 stems.setdefault(match.group(1), []).append(name)
         groups = [group for group in stems.values() if len(group) >= fewest]
+        if len(groups) > 1:
+            self.peek([name for group in groups for name in group])  # all at once: the table is read a single time
         return [group for group in groups if self._is_distribution(group)]
 
     def _single(self) -> list[str]:
@@ -208,6 +220,11 @@ class _Finder:
         if len(names) > 1:
             inside = np.column_stack([inside, np.abs(values.sum(axis=1) - 1) <= 0.05])
         return bool(len(values)) and float(inside.all(axis=1).mean()) >= 0.5
+
+
+def _beginning_with(start: str, names: list[str]) -> list[str]:
+    """Those of sorted names that begin so."""
+    return names[bisect_left(names, start) : bisect_left(names, start + chr(sys.maxunicode))]
 
 
 def _name_classes(names: Sequence[str], labels: Sequence[Any], classes: Sequence[Any] | None) -> tuple[list[Any], bool]:

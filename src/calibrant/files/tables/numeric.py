@@ -15,6 +15,7 @@ from calibrant.optional import require
 
 #: Spellings of a missing number in text, besides the empty cell.
 MISSING = {"", "na", "n/a", "nan", "null", "none", "-nan"}
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|infinity|nan)", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,40 @@ def to_numbers(column: Any, decimal: str = ".") -> Numbers:
     return Numbers(np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64))
 
 
+def read_number(text: str) -> float:
+    """The number that a text is, as other programs read it: Python's own `1_000` and digits of other scripts are none.
+
+    Examples
+    --------
+    >>> read_number("-2.5e3")
+    -2500.0
+    >>> read_number("0.5_0")
+    Traceback (most recent call last):
+        ...
+    ValueError: '0.5_0' is not a number
+    """
+    if not _NUMBER.fullmatch(text.strip()):
+        raise ValueError(f"{text!r:.80} is not a number")
+    return float(text)
+
+
 def decoded(column: Any) -> Any:
-    """An Arrow column with categories as plain values."""
-    return column.dictionary_decode() if require("pyarrow", extra="cli").types.is_dictionary(column.type) else column
+    """An Arrow column with categories as plain values, and bytes as the text that they are."""
+    pa = require("pyarrow", extra="cli")
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if not is_bytes(column.type):
+        return column
+    try:
+        # Cast to variable length first: bytes of a fixed length have no cast to text.
+        return column.cast(pa.large_binary()).cast(pa.large_string())
+    except pa.ArrowInvalid as error:
+        raise RequestError(f"a column of type {column.type} holds bytes that are not UTF-8 text") from error
+
+
+def is_bytes(kind: Any) -> bool:
+    """Whether an Arrow type holds bytes."""
+    types = require("pyarrow", extra="cli").types
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
 
 
 def is_text(column: Any) -> bool:
@@ -100,7 +132,7 @@ def _parse(cells: list[str | None], decimal: str) -> Numbers:
         text = "" if cell is None else cell.strip()
         number = text if decimal == "." else text.replace(decimal, ".")
         try:
-            values[row] = float(number[:-1]) / 100 if number.endswith("%") else float(number)
+            values[row] = read_number(number[:-1]) / 100 if number.endswith("%") else read_number(number)
         except ValueError:
             unreadable[row] = "" if text.lower() in MISSING else text
     return Numbers(values, unreadable)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import zipfile
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from calibrant.files.tables.table import CHUNK_ROWS, Batch, Table, TableError
+from calibrant.files.limits import FileTooLargeError, check_size
+from calibrant.files.tables.table import CHUNK_ROWS, LONGEST_LINE, Batch, Table, TableError
 from calibrant.optional import require
 
 
@@ -29,7 +32,8 @@ class ValueTable(Table):
         pa = require("pyarrow", extra="cli")
         self.skipped = []
         names = self.columns if columns is None else list(columns)
-        places = [self.columns.index(name) for name in names]
+        place = {name: number for number, name in enumerate(self.columns)}
+        places = [place[name] for name in names]
         rows = self._rows(skip_errors)
         while part := list(islice(rows, CHUNK_ROWS)):
             cells = [_column([values[place] for _, values in part]) for place in places]
@@ -65,7 +69,10 @@ class JsonLinesTable(ValueTable):
         number = 0
         try:
             with (gzip.open if self.path.name.endswith(".gz") else open)(self.path, "rb") as stream:
-                for number, line in enumerate(stream, start=1):
+                # A line is read up to the limit only: a small gzip file may hold one of gigabytes.
+                for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE + 1), b""), start=1):
+                    if len(line) > LONGEST_LINE:
+                        raise TableError(f"{self.name}, line {number} is longer than {LONGEST_LINE >> 20} MB")
                     if not line.strip():
                         continue
                     try:
@@ -73,6 +80,8 @@ class JsonLinesTable(ValueTable):
                         if not isinstance(record, dict):
                             raise ValueError("not a JSON object")
                         yield number, _flat(record)
+                    except RecursionError:
+                        self._leave_out(number, "no valid JSON object (its lists are too deeply nested)", skip_errors)
                     except ValueError as error:
                         self._leave_out(number, f"no valid JSON object ({error})", skip_errors)
         except (OSError, EOFError, zlib.error) as error:
@@ -111,12 +120,23 @@ class ExcelTable(ValueTable):
     def __init__(self, path: Path, name: str = "") -> None:
         super().__init__(path, name)
         self._openpyxl = require("openpyxl", extra="excel")
+        self._check_size()
         self._header, names = next(self._filled(), (0, ()))
         if not names:
             raise TableError(f"{self.name} is empty")
         self.columns = ["" if name is None else str(name).strip() for name in names]
         while self.columns[-1] == "":  # cells that were emptied, or only formatted
             self.columns.pop()
+
+    def _check_size(self) -> None:
+        """Texts of an xlsx file are unpacked as a whole: refuse more of them than fits the limit of memory."""
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                check_size(sum(member.file_size for member in archive.infolist()), self.name)
+        except FileTooLargeError as error:
+            raise TableError(str(error)) from error
+        except (zipfile.BadZipFile, OSError):
+            pass  # said better where it is read
 
     def _filled(self) -> Iterator[tuple[int, Sequence[Any]]]:
         """Number and values of the rows that are not blank."""

@@ -1,4 +1,4 @@
-"""Rows of predictions from tables, chunk by chunk: numbers, labels, weights and groups, each row checked.
+"""Rows of predictions from tables, chunk by chunk: numbers, labels, weights, segments and groups, each row checked.
 
 A row that cannot be used is named by its number and said what is wrong with it, or left out and counted.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.calibrators.streaming import Reservoir
 from calibrant.files.tables.assumptions import better_order, looks_like_probabilities, measured
-from calibrant.files.tables.cells import label_codes, located, read_labels, to_cells, to_text
+from calibrant.files.tables.cells import group_codes, label_codes, located, read_labels, to_cells, to_text
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.files.tables.numeric import NumberStyle, to_numbers
 from calibrant.files.tables.table import Batch, RequestError, Table, TableError, UnknownLabelError
@@ -25,6 +25,7 @@ from calibrant.inputs.rows import complete, examine, find_fault
 from calibrant.inputs.soft_labels import repeated_rows
 from calibrant.inputs.weights import LARGEST_TOTAL
 from calibrant.optional import require
+from calibrant.text_table import list_names
 
 #: A column with more different values than this is not one of class labels.
 MOST_LABELS = 10_000
@@ -37,7 +38,6 @@ class Layout:
     label: str | None = None
     probs: tuple[str, ...] = ()
     weight: str | None = None
-    group: str | None = None
     classes: tuple[str, ...] | None = None
     logits: bool = False
     renormalize: bool = False
@@ -45,11 +45,19 @@ class Layout:
     segments: tuple[str, ...] = ()
     #: Columns of votes, one per class, instead of a label; patterns become names when a table is read.
     votes: tuple[str, ...] = ()
+    #: The column of the groups, whose rows may depend on each other; instead, so many consecutive rows belong together.
+    groups: str | None = None
+    blocks: int | None = None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows may depend on each other."""
+        return self.groups is not None or self.blocks not in (None, 1)
 
     @property
     def reserved(self) -> list[str]:
         """Columns that are not probabilities."""
-        names = (self.label, self.weight, self.group, *self.segments, *self.votes)
+        names = (self.label, self.weight, self.groups, *self.segments, *self.votes)
         return [name for name in names if name is not None]
 
     @property
@@ -71,21 +79,26 @@ class Rows:
     values: NDArray[Any]
     codes: NDArray[np.int64] | None
     weight: NDArray[np.float64] | None
-    group: NDArray[Any] | None
     kept: NDArray[np.bool_] | None
     #: Cells of the columns of segments as texts or floating-point numbers, (n, c).
     segments: NDArray[Any] | None = None
+    #: A number that is equal for rows of one group, in all chunks.
+    groups: NDArray[np.int64] | None = None
+    #: With votes, the row of the table that each of these comes from.
+    source: NDArray[np.int64] | None = None
 
     def take(self, rows: NDArray[Any]) -> Rows:
         """Some of the rows, by number or by a mask."""
-        held = {name: getattr(self, name) for name in ("values", "codes", "weight", "group", "segments")}
+        names = ("values", "codes", "weight", "segments", "groups", "source")
+        held = {name: getattr(self, name) for name in names}
         taken: dict[str, Any] = {name: value if value is None else value[rows] for name, value in held.items()}
         return replace(self, **taken)
 
     def with_votes(self, votes: NDArray[np.float64]) -> Rows:
         """The same rows once for each class that has votes."""
         rows, codes, weight = repeated_rows(votes, len(votes), votes.shape[1], self.weight)
-        return replace(self.take(rows), codes=codes, weight=weight)
+        source = self.batch.rows if self.kept is None else self.batch.rows[self.kept]
+        return replace(self.take(rows), codes=codes, weight=weight, source=source[rows])
 
 
 @dataclass
@@ -119,9 +132,10 @@ class RowReader:
     skipped: Skipped = field(default_factory=Skipped)
     #: What was assumed about the table, each with hints as those of errors.
     notes: list[tuple[str, ...]] = field(default_factory=list)
+    _first_cells: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        taken = replace(self.layout, votes=()).reserved
+        taken = set(replace(self.layout, votes=()).reserved)
         free = [name for name in self.table.columns if name not in taken]
         votes = named_columns(self.layout.votes, self.table.columns, free)
         self.layout = replace(self.layout, votes=tuple(votes))
@@ -203,13 +217,18 @@ class RowReader:
         return _typed(list(seen), text_only=self.table.format == "csv")
 
     def _vote_labels(self) -> list[str]:
-        return vote_labels(self.layout.votes, [name for name in self.table.columns if name not in self.layout.votes])
+        votes = set(self.layout.votes)
+        return vote_labels(self.layout.votes, [name for name in self.table.columns if name not in votes])
 
     def _sample(self, names: Sequence[str], rows: int = 1000) -> list[Any]:
         """The first cells of columns."""
-        for batch in self.table.batches(list(names), skip_errors=True):
-            return [batch.data.column(name).slice(0, rows) for name in names]
-        return []
+        unread = [name for name in names if name not in self._first_cells]
+        if unread:
+            batch = next(self.table.batches(unread, skip_errors=True), None)
+            if batch is None:
+                return []
+            self._first_cells.update({name: batch.data.column(name).slice(0, rows) for name in unread})
+        return [self._first_cells[name] for name in names]
 
     def _peek(self, names: Sequence[str]) -> NDArray[np.float64] | None:
         return measured(self._sample(names), self.layout.decimal, logits=self.layout.logits)[1]
@@ -218,9 +237,10 @@ class RowReader:
         """Usable rows, chunk by chunk; `everything` keeps all columns in the batches."""
         needed = list(dict.fromkeys([*columns.names, *self.layout.reserved]))
         self.skipped = Skipped()
-        bad_lines, total = 0, 0.0
+        bad_lines, total, first_row = 0, 0.0, 0
         for batch in self.table.batches(None if everything else needed, skip_errors=self.skip_errors):
-            rows = self._checked(batch, columns)
+            rows = self._checked(batch, columns, first_row)
+            first_row += len(batch)
             for row, reason in self.table.skipped[bad_lines:]:
                 self.skipped.add(1, f"{self.table.row_name(row)}: {reason}")
             bad_lines = len(self.table.skipped)
@@ -233,7 +253,7 @@ class RowReader:
                     )
             yield rows
 
-    def _checked(self, batch: Batch, columns: ProbabilityColumns) -> Rows:
+    def _checked(self, batch: Batch, columns: ProbabilityColumns, first_row: int = 0) -> Rows:
         names, layout = columns.names, self.layout
         style = columns.style
         cells = [to_numbers(batch.data.column(name), style.decimal) for name in names]
@@ -241,7 +261,7 @@ class RowReader:
         if style.whole != 1 and not style.percent_sign:
             values = values / style.whole
         bad, _ = examine(values, **layout.rules)
-        codes = weight = group = votes = None
+        codes = weight = segments = groups = votes = None
         if columns.votes:
             votes = Votes.read(batch.data, columns.votes, style.decimal)
             bad |= votes.bad
@@ -251,13 +271,15 @@ class RowReader:
         if layout.weight is not None:
             weight = to_numbers(batch.data.column(layout.weight), style.decimal).values.astype(np.float64)
             bad |= ~(np.isfinite(weight) & (weight >= 0))
-        if layout.group is not None:
-            group = np.array(to_text(batch.data.column(layout.group)).to_pylist(), dtype=object)
-        segments = None
         if layout.segments:
             segments = np.array([to_cells(batch.data.column(name)) for name in layout.segments], dtype=object).T
+        if layout.groups is not None:
+            groups, unknown = group_codes(batch.data.column(layout.groups))
+            bad |= unknown
+        elif layout.blocks is not None:
+            groups = (first_row + np.arange(len(batch))) // layout.blocks
         if not bad.any():
-            rows = Rows(batch, values, codes, weight, group, None, segments)
+            rows = Rows(batch, values, codes, weight, None, segments, groups)
             return rows if votes is None else rows.with_votes(votes.values)
         row = int(np.argmax(bad))
         unreadable = {name: cell.unreadable[row] for name, cell in zip(names, cells) if row in cell.unreadable}
@@ -266,7 +288,7 @@ class RowReader:
         if not self.skip_errors:
             raise TableError(f"{self.table.name}, {message}", *hints, "skip_errors")
         self.skipped.add(int(bad.sum()), message)
-        rows = Rows(batch, values, codes, weight, group, ~bad, segments).take(~bad)
+        rows = Rows(batch, values, codes, weight, ~bad, segments, groups).take(~bad)
         return rows if votes is None else rows.with_votes(votes.values[~bad])
 
     def _reason(
@@ -291,13 +313,14 @@ class RowReader:
             return (f"no probability column stands for the label {text!r}" if text else "the label is missing",)
         if votes is not None and votes.bad[row]:
             return (votes.reason(row),)
-        assert weight is not None
+        if weight is None or (np.isfinite(weight[row]) and weight[row] >= 0):
+            return (f"{self.layout.groups!r}, the group, is missing; a row that stands alone needs a group of its own",)
         return (f"the weight is {weight[row]:g}; weights are finite and not negative",)
 
 
 def _typed(labels: list[Any], *, text_only: bool, in_order: bool = False) -> list[Any]:
     """Labels sorted or in order, whole numbers as integers; in text files also those that are written as numbers."""
-    if text_only and all(re.fullmatch(r"-?(0|[1-9]\d*)(\.0+)?", text) for text in labels):
+    if text_only and all(re.fullmatch(r"-?(0|[1-9]\d*)(\.0+)?", text, re.ASCII) for text in labels):
         labels = list(dict.fromkeys(int(float(text)) for text in labels))
     elif all(isinstance(label, float) and label.is_integer() for label in labels):
         labels = [int(label) for label in labels]
@@ -317,11 +340,9 @@ def _describe(values: NDArray[Any], names: Sequence[str], layout: Layout, whole:
     return (f"{names[column]!r} is {kind}",)
 
 
-def _pairs(names: Sequence[str], classes: Sequence[Any], limit: int = 10) -> str:
-    if len(names) == 1:
-        return f"{names[0]} = {classes[-1]}"
-    pairs = [f"{name} = {label}" for name, label in zip(names, classes)]
-    return ", ".join(pairs[:limit]) + (", ..." if len(pairs) > limit else "")
+def _pairs(names: Sequence[str], classes: Sequence[Any]) -> str:
+    shown = classes[-1:] if len(names) == 1 else classes
+    return list_names((f"{name} = {label}" for name, label in zip(names, shown)), 10, str)
 
 
 def as_probabilities(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
@@ -336,12 +357,13 @@ class Labelled:
     values: NDArray[Any]
     codes: NDArray[np.int64]
     weight: NDArray[np.float64] | None
-    group: NDArray[Any] | None
     classes: tuple[Any, ...]
     columns: tuple[str, ...]
     #: Usable rows of the table: more than there are here if these are a sample.
     n_usable: int
     segments: NDArray[Any] | None = None
+    groups: NDArray[np.int64] | None = None
+    source: NDArray[np.int64] | None = None
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -354,7 +376,7 @@ def read_all(
     most_rows: Callable[[int], int] = lambda n_classes: sys.maxsize,
     through: Callable[[Iterator[Rows]], Iterator[Rows]] = iter,
 ) -> Labelled:
-    """Read a labelled table as a whole, or a uniform sample of its rows.
+    """Read a labelled table as a whole, or a uniform sample of its rows, of whole groups if there are groups.
 
     Parameters
     ----------
@@ -367,11 +389,11 @@ def read_all(
     columns = reader.find()
     names = ["values", "codes"]
     layout = reader.layout
-    names += ["weight"] * (layout.weight is not None or bool(layout.votes)) + ["group"] * (layout.group is not None)
-    names += ["segments"] if layout.segments else []
+    names += ["weight"] * (layout.weight is not None or bool(layout.votes)) + ["segments"] * bool(layout.segments)
+    names += ["groups"] * layout.grouped + ["source"] * bool(layout.votes)
     reservoir = Reservoir(most_rows(len(columns.classes)), seed=0)
     for part in through(reader.read(columns)):
-        reservoir.add([getattr(part, name) for name in names])
+        reservoir.add([getattr(part, name) for name in names], part.groups)
     if not reservoir.seen:
         raise TableError(f"{reader.table.name} has no usable rows")
     found: dict[str, Any] = dict(zip(names, reservoir.take(), strict=True))
@@ -379,11 +401,10 @@ def read_all(
         found["values"],
         found["codes"],
         found.get("weight"),
-        found.get("group"),
         columns.classes,
         columns.names,
         reservoir.seen,
-        found.get("segments"),
+        *(found.get(name) for name in ("segments", "groups", "source")),
     )
 
 

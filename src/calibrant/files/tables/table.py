@@ -16,8 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.text_table import list_names
+
 #: Rows of a chunk, where the format does not set them itself.
 CHUNK_ROWS = 1 << 16
+#: Bytes without the end of a line from which a file is not taken for a table.
+LONGEST_LINE = 1 << 24
 
 SUFFIXES = {
     ".csv": "csv",
@@ -127,8 +131,9 @@ class Table(ABC):
 
     def require(self, names: Sequence[str], *hints: str) -> None:
         """Raise an error that lists the columns there are unless all `names` are among them."""
+        known = set(self.columns)
         for name in names:
-            if name not in self.columns:
+            if name not in known:
                 raise RequestError(
                     f"{self.name} has no column {name!r}; its columns are {list_names(self.columns)}", *hints
                 )
@@ -147,15 +152,3 @@ class RecordTable(Table):
     @abstractmethod
     def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:
         """Arrow record batches with these columns, or with all of them."""
-
-
-def list_names(names: Sequence[str], limit: int = 40) -> str:
-    """Names for a message, shortened if there are very many.
-
-    Examples
-    --------
-    >>> list_names(["a", "b", "c"], limit=2)
-    "'a', 'b' and 1 more"
-    """
-    shown = ", ".join(repr(name if len(name) < 80 else f"{name[:76]} ...") for name in names[:limit])
-    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")

@@ -20,13 +20,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from calibrant.files.tables.table import Batch, Table, TableError
+from calibrant.files.tables.table import LONGEST_LINE, Batch, Table, TableError
 from calibrant.optional import require
 
 #: Bytes of text handled at a time.
 CSV_BLOCK = 1 << 23
-#: Bytes without the end of a line from which a file is not taken for a table.
-LONGEST_LINE = 1 << 24
 
 _BLANK = " \r\n"
 
@@ -217,7 +215,8 @@ class CsvTable(Table):
                     self._stop_at_bad(skip_errors)
             place += used
         pa = require("pyarrow", extra="cli")
-        places = [self.columns.index(name) for name in names]
+        at = {name: number for number, name in enumerate(self.columns)}
+        places = [at[name] for name in names]
         cells_by_column = [pa.array([row[j] for row in rows], pa.string()) for j in places]
         data = pa.RecordBatch.from_arrays(cells_by_column, names=names)
         return Batch(data, np.array(numbers, dtype=np.int64)), line + place, "".join(lines[place:])

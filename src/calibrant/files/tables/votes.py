@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from calibrant.files.tables.columns import label_text
 from calibrant.files.tables.numeric import to_numbers
-from calibrant.files.tables.table import RequestError, list_names
+from calibrant.files.tables.table import RequestError
+from calibrant.text_table import list_names
 
 
 def vote_labels(names: Sequence[str], others: Sequence[str]) -> list[str]:

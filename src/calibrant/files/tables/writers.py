@@ -19,6 +19,7 @@ from typing import IO, Any, Protocol
 from calibrant.files.atomic import NotARegularFileError, atomic_stream, check_replaceable
 from calibrant.files.tables.arrays import ArrayWriter
 from calibrant.files.tables.cells import cast_text
+from calibrant.files.tables.numeric import is_bytes
 from calibrant.files.tables.table import RequestError, Table, TableError, file_format
 from calibrant.optional import require
 
@@ -120,10 +121,11 @@ class CsvWriter:
     def write(self, data: Any) -> None:
         pa = require("pyarrow", extra="cli")
         compute = require("pyarrow.compute", extra="cli")
+        names = data.schema.names
         if not self._started:
-            self._stream.write((self._delimiter.join(map(self._quoted, data.schema.names)) + "\n").encode())
+            self._stream.write((self._delimiter.join(map(self._quoted, names)) + "\n").encode())
             self._started = True
-        cells = [self._text(data.column(i), data.schema.names[i]) for i in range(data.num_columns)]
+        cells = [self._text(data.column(i), name) for i, name in enumerate(names)]
         end = pa.scalar("\n", pa.large_string())
         lines = compute.binary_join_element_wise(*cells, pa.scalar(self._delimiter, pa.large_string()))
         # The bytes of a joined array lie one behind the other: they are the file.
@@ -161,11 +163,22 @@ class JsonLinesWriter:
         self._stream = stream
 
     def write(self, data: Any) -> None:
-        lines = [json.dumps(_for_json(row), ensure_ascii=False, default=str) for row in data.to_pylist()]
+        lines = [json.dumps(_for_json(row), ensure_ascii=False, default=str) for row in _plain_rows(data, "JSON Lines")]
         self._stream.write("".join(f"{line}\n" for line in lines).encode())
 
     def close(self) -> None:
         pass
+
+
+def _plain_rows(data: Any, kind: str) -> list[dict[str, Any]]:
+    """Rows as Python values; bytes become the text that they are, and are refused if they are none."""
+    pa, columns = require("pyarrow", extra="cli"), list(data.columns)
+    for number, field in enumerate(data.schema):
+        if is_bytes(field.type):
+            refusal = TableError(f"the column {field.name!r} of type {field.type} cannot be written as {kind}")
+            columns[number] = cast_text(columns[number].cast(pa.large_binary()), pa.large_string(), refusal)
+    rows: list[dict[str, Any]] = pa.RecordBatch.from_arrays(columns, names=data.schema.names).to_pylist()
+    return rows
 
 
 def _for_json(row: dict[str, Any]) -> dict[str, Any]:
@@ -185,7 +198,7 @@ class ExcelWriter:
         self._rows = 0
 
     def write(self, data: Any) -> None:
-        rows = data.to_pylist()
+        rows = _plain_rows(data, "xlsx")
         if not self._rows:
             rows = [{name: name for name in data.schema.names}, *rows]
         self._rows += len(rows)

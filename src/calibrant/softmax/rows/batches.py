@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from calibrant.sample import Sample
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import Block, BlockFunction, SummedRows, add_up, block_rows
+from calibrant.softmax.rows.sums import BlockFunction, SummedRows, add_up, block_rows
 from calibrant.typing import FloatArray, IntArray
 
 
@@ -49,7 +50,7 @@ class BatchRows(SummedRows):
 
     def __init__(
         self,
-        read: Callable[[], Iterator[Block]],
+        read: Callable[[], Iterator[Sample]],
         *,
         n_rows: int,
         total_weight: float,
@@ -91,7 +92,7 @@ class BatchRows(SummedRows):
     def sums(self, function: BlockFunction) -> list[Any]:
         return add_up(function(block) for block in self._watched(self._blocks(), f"pass {self.n_passes + 1}"))
 
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self) -> Iterator[Sample]:
         """All rows, in blocks that stay in the cache of the processor."""
         self.n_passes += 1
         if self._cache is not None and self._cache.filled:
@@ -100,7 +101,7 @@ class BatchRows(SummedRows):
         for block in self._read():
             yield from block.pieces(self._size)
 
-    def _watched(self, blocks: Iterator[Block], what: str) -> Iterator[Block]:
+    def _watched(self, blocks: Iterator[Sample], what: str) -> Iterator[Sample]:
         if self._watcher is None:
             yield from blocks
             return

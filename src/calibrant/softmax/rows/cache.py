@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.softmax.rows.sums import Block
+from calibrant.sample import Sample
 from calibrant.typing import IntArray
 
 #: What is left free on the disk.
@@ -49,7 +49,7 @@ class RowCache:
     def filled(self) -> bool:
         return bool(self._columns)
 
-    def fill(self, blocks: Iterable[Block]) -> None:
+    def fill(self, blocks: Iterable[Sample]) -> None:
         """Write all rows."""
         n, k = self.shape
         self._files = [tempfile.TemporaryFile(dir=self.folder) for _ in range(3)]  # noqa: SIM115, closed by remove
@@ -61,19 +61,19 @@ class RowCache:
             for block in blocks:
                 here = slice(start, start + len(block.y))
                 x[here], y[here] = block.x, block.y
-                weight[here] = 1.0 if block.weight is None else block.weight
+                weight[here] = block.each
                 start = here.stop
         except BaseException:
             self.remove()
             raise
         self._columns = [x, y, weight]
 
-    def blocks(self, size: int, numbers: IntArray | None = None) -> Iterator[Block]:
+    def blocks(self, size: int, numbers: IntArray | None = None) -> Iterator[Sample]:
         """The rows in blocks of `size`, all or those with certain numbers."""
         x, y, weight = self._columns
         for number in range(-(-self.shape[0] // size)) if numbers is None else numbers:
             here = slice(number * size, (number + 1) * size)
-            yield Block(x[here].astype(np.float64), y[here].astype(np.int64), np.array(weight[here]))
+            yield Sample(x[here].astype(np.float64), y[here].astype(np.int64), np.array(weight[here]), logs=True)
 
     def extent(self, size: int, numbers: IntArray) -> tuple[int, float]:
         """Number of rows and total weight of some blocks."""

@@ -11,8 +11,9 @@ from typing import Any
 
 import dask
 
+from calibrant.sample import Sample
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import Block, BlockFunction, SummedRows, add_up, block_rows
+from calibrant.softmax.rows.sums import BlockFunction, SummedRows, add_up, block_rows
 from calibrant.threads import limited
 from calibrant.typing import FloatArray
 
@@ -26,7 +27,7 @@ class DaskRows(SummedRows):
     Parameters
     ----------
     partitions : sequence of Delayed
-        Each a `Block`; some may be empty.
+        Each a `Sample`; some may be empty.
     n_rows, total_weight, class_weights
         Of all partitions: see `Rows`.
     sample : ArrayRows
@@ -67,6 +68,6 @@ def tree_sum(parts: list[Any]) -> list[Any]:
 
 
 @limited
-def _sums_of_partition(block: Block, function: BlockFunction) -> list[Any]:
+def _sums_of_partition(block: Sample, function: BlockFunction) -> list[Any]:
     """The sums over one partition."""
-    return add_up(function(piece) for piece in block.pieces(block_rows(block.x.shape[1])))
+    return add_up(function(piece) for piece in block.pieces(block_rows(block.n_classes)))

@@ -7,12 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
+from calibrant.sample import Sample
 from calibrant.simplex import LOG_FLOOR, log_in_place, mix_log_probabilities
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.rows.base import FeatureMap, Rows
 from calibrant.steps import Log, Softmax, Steps, run_from_logs
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import FloatArray
 
 #: From so many numbers on a compiled logarithm is worth loading, or compiling: NumPy has none that works on vectors of
 #: float64 on processors without AVX-512.
@@ -60,34 +61,29 @@ class ArrayRows(Rows):
 
     Parameters
     ----------
-    x : ndarray of shape (n, k)
-        Log-probabilities.
-    y : ndarray of shape (n,)
-        Column numbers of the labels.
-    weight : ndarray of shape (n,), default=None
-        Positive weights, as counts.
+    labelled : Sample
+        Predictions with column numbers as labels.
 
     Examples
     --------
-    >>> rows = ArrayRows(np.log([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]]), np.array([0, 0, 0]))
+    >>> rows = ArrayRows(Sample(np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]]), np.array([0, 0, 0])))
     >>> rows.class_weights
     array([3., 0.])
     """
 
-    def __init__(self, x: FloatArray, y: IntArray, weight: FloatArray | None = None) -> None:
-        self.x = np.asfortranarray(x)
-        self.y = y
-        self.weight = weight
-        self.n_rows, self.n_classes = x.shape
-        self.total_weight = float(self.n_rows) if weight is None else float(weight.sum())
+    def __init__(self, labelled: Sample) -> None:
+        self.labelled = labelled
+        self.x, self.y, self.weight = np.asfortranarray(labelled.x), labelled.y, labelled.counts
+        self.n_rows, self.n_classes = labelled.n_rows, labelled.n_classes
+        self.total_weight = labelled.total
 
     @cached_property
     def class_weights(self) -> FloatArray:  # type: ignore[override]
-        return np.bincount(self.y, self.weight, minlength=self.n_classes).astype(np.float64)
+        return self.labelled.class_counts
 
     def mapped(self, steps: Steps) -> ArrayRows:
         fused = [_FUSED[type(step)]() if type(step) in _FUSED else step for step in steps]
-        return ArrayRows(run_from_logs(fused, self.x.copy(order="F")), self.y, self.weight)
+        return ArrayRows(self.labelled.with_values(run_from_logs(fused, self.x.copy(order="F")), logs=True))
 
     def problem(self, features: FeatureMap, *, first_free: int = 0) -> ArrayProblem:
         offset, shared, own = features(self.x)

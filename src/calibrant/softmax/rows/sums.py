@@ -10,13 +10,14 @@ cluster differ in nothing else.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from calibrant.sample import Sample
 from calibrant.simplex import mix_log_probabilities
 from calibrant.softmax.inverse_temperature import inverse_temperature_search
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
@@ -44,26 +45,8 @@ def block_rows(n_classes: int) -> int:
     return max(_LEAST_ROWS, _BLOCK_ELEMENTS // n_classes)
 
 
-class Block(NamedTuple):
-    """Some of the rows: log-probabilities (m, k), column numbers and weights (`None`: all one)."""
-
-    x: FloatArray
-    y: IntArray
-    weight: FloatArray | None
-
-    @property
-    def total_weight(self) -> float:
-        return float(len(self.y)) if self.weight is None else float(self.weight.sum())
-
-    def pieces(self, size: int) -> Iterator[Block]:
-        """The rows in blocks of `size`."""
-        for start in range(0, len(self.y), size):
-            some = slice(start, start + size)
-            yield Block(self.x[some], self.y[some], None if self.weight is None else self.weight[some])
-
-
-#: What a pass computes of each block: arrays and numbers that are added up over blocks.
-BlockFunction = Callable[[Block], Sequence[Any]]
+#: What a pass computes of some of the rows, a block of log-probabilities: arrays and numbers, added up over blocks.
+BlockFunction = Callable[[Sample], Sequence[Any]]
 
 
 def add_up(parts: Iterable[Sequence[Any] | None]) -> list[Any]:
@@ -116,11 +99,11 @@ class SummedRows(Rows):
         pull = prior / self.total_weight
 
         def answer(alphas: Mapping[int, float]) -> dict[int, tuple[float, float, float]]:
-            def derivatives(block: Block) -> list[FloatArray]:
-                total, out = block.total_weight, []
+            def derivatives(block: Sample) -> list[FloatArray]:
+                total, out = block.total, []
                 for number, alpha in alphas.items():
                     mixed = np.ascontiguousarray(mix_log_probabilities(block.x, mixtures[number]).T)
-                    out.append(total * np.array(ArrayProblem(block.y, mixed, weight=block.weight).scaled(alpha)))
+                    out.append(total * np.array(ArrayProblem(block.y, mixed, weight=block.counts).scaled(alpha)))
                 return out
 
             found = self.sums(derivatives)
@@ -141,7 +124,7 @@ class _Mapped(SummedRows):
 
     def sums(self, function: BlockFunction) -> list[Any]:
         steps = self._steps  # not the rows: a function may travel to where the blocks are
-        return self._rows.sums(lambda block: function(block._replace(x=run_from_logs(steps, block.x.copy()))))
+        return self._rows.sums(lambda block: function(block.with_values(run_from_logs(steps, block.x.copy()))))
 
     def sample(self) -> ArrayRows:
         return self._sample
@@ -208,8 +191,8 @@ class SummedProblem(SoftmaxProblem):
         """The means over rows of what `function` says of the problems of single blocks."""
         features, first_free = self.features, self.first_free
 
-        def of_block(block: Block) -> list[Any]:
-            problem = ArrayRows(*block).problem(features, first_free=first_free)
+        def of_block(block: Sample) -> list[Any]:
+            problem = ArrayRows(block).problem(features, first_free=first_free)
             return [problem.total_weight * np.asarray(mean) for mean in function(problem)]
 
         return [total / self.total_weight for total in self.rows.sums(of_block)]

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from calibrant.sample import Sample
 from calibrant.softmax.inverse_temperature import inverse_temperature_search
 from calibrant.softmax.rows.base import FeatureMap
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import Block, BlockFunction, SummedRows, add_up
+from calibrant.softmax.rows.sums import BlockFunction, SummedRows, add_up
 from calibrant.softmax.rows.torch import TorchProblem, row_blocks, to_numpy
 from calibrant.softmax.together import run
 from calibrant.steps import Log, Mix, Steps
@@ -86,8 +87,7 @@ class TorchRows(SummedRows):
         """The sums over blocks that are taken to the processor one after the other."""
         at_once = max(1, _BLOCK_ELEMENTS // self.n_classes)
         return add_up(
-            function(Block(*self._on_processor(slice(start, start + at_once))))
-            for start in range(0, self.n_rows, at_once)
+            function(self._on_processor(slice(start, start + at_once))) for start in range(0, self.n_rows, at_once)
         )
 
     def sample(self) -> ArrayRows:
@@ -96,13 +96,13 @@ class TorchRows(SummedRows):
     @cached_property
     def _sample(self) -> ArrayRows:
         if self.n_rows <= _SAMPLE:
-            return ArrayRows(*self._on_processor(slice(None)))
+            return ArrayRows(self._on_processor(slice(None)))
         drawn = np.sort(np.random.default_rng(0).choice(self.n_rows, _SAMPLE, replace=False))
-        return ArrayRows(*self._on_processor(torch.as_tensor(drawn, device=self.x.device)))
+        return ArrayRows(self._on_processor(torch.as_tensor(drawn, device=self.x.device)))
 
-    def _on_processor(self, rows: Any) -> tuple[FloatArray, Any, FloatArray | None]:
+    def _on_processor(self, rows: Any) -> Sample:
         weight = None if self.weight is None else to_numpy(self.weight[rows])
-        return to_numpy(self.x[rows]), self.y[rows].cpu().numpy(), weight
+        return Sample(to_numpy(self.x[rows]), self.y[rows].cpu().numpy(), weight, logs=True)
 
 
 def _row_major(part: Any) -> Tensor | None:

@@ -7,6 +7,9 @@ from scipy.linalg.lapack import dpotrf
 
 from calibrant.typing import FloatArray
 
+#: Added to every curvature: where the loss has none, steps stay numbers whose squares are finite.
+FLATTEST = 1e-100
+
 
 def cholesky(matrix: FloatArray, *, jitter: float) -> FloatArray:
     """The lower factor of a symmetric matrix; while it has none, its diagonal grows in place, by `jitter` at first.

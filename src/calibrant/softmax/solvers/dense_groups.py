@@ -13,7 +13,7 @@ from scipy.linalg.lapack import dpotrs
 
 from calibrant.softmax.penalties import GroupLasso
 from calibrant.softmax.problem import Point
-from calibrant.softmax.solvers.cholesky import cholesky
+from calibrant.softmax.solvers.cholesky import FLATTEST, cholesky
 from calibrant.typing import FloatArray
 
 _MOST_ROUNDS = 25
@@ -25,7 +25,6 @@ _MOST_GROWTH, _MOST_SHRINKING = 10.0, 1e6
 _JITTER = 1e-13
 #: A gradient that outweighs the penalty by less does so by rounding.
 _ROUNDING = 1e-12
-_TINY = float(np.finfo(np.float64).tiny)
 #: Norms below this are zero but for rounding, and their cubes still numbers.
 _LEAST_NORM = 1e-90
 #: The pull on groups that stay at zero.
@@ -71,7 +70,7 @@ class DenseGroupModel:
         hessian = self._curvature(point, error).copy()
         diagonal = np.einsum("ii->i", hessian)
         diagonal += np.broadcast_to(added, theta.shape).ravel()
-        diagonal += _JITTER * float(diagonal.max()) + _TINY
+        diagonal += _JITTER * float(diagonal.max()) + FLATTEST
         x = theta.ravel()
         b = hessian @ x - u.ravel()
         norms = self._norms(x)

@@ -12,6 +12,7 @@ from calibrant.compiling import compiled
 from calibrant.softmax.penalties import Penalty
 from calibrant.softmax.problem import Point
 from calibrant.softmax.proximal import prox_entry
+from calibrant.softmax.solvers.cholesky import FLATTEST
 from calibrant.typing import FloatArray, IntArray
 
 #: Sweeps over the coefficients end after so many, or after so many multiplications: a step need not be exact.
@@ -49,11 +50,13 @@ class SeparableModel:
         hessian = point.hessian() if everyone else point.hessian_of(working)
         diagonal = np.einsum("ii->i", hessian)
         diagonal += np.broadcast_to(added, theta.shape).ravel()[working]
-        diagonal += 1e-12 * float(diagonal.max(initial=0.0)) + np.finfo(np.float64).tiny
+        diagonal += 1e-12 * float(diagonal.max(initial=0.0)) + FLATTEST
         x, gradient = theta.ravel()[working], u.ravel()[working]
         parts = [np.ascontiguousarray(part.ravel()[working]) for part in self.penalty.description[:3]]
         sweeps, left = _SWEEPS, int(np.clip(_MOST_MULTIPLICATIONS / max(len(x), 1) ** 2, 10, _MOST_SWEEPS))
         while left > 0 and not _descend(x, hessian, gradient, *parts, 1e-3 * min(error, 1e-2), sweeps):
+            if not np.all(np.isfinite(x)):  # a model without curvature has no minimiser; the caller adds some
+                break
             _smooth_step(x, hessian, gradient, *parts)
             sweeps, left = 2 * sweeps, left - sweeps
         out = theta.copy()
@@ -74,7 +77,7 @@ def _descend(x, hessian, gradient, slope, curvature, reach, accuracy, most_sweep
         decrease = 0.0
         largest = 0.0
         for c in range(n):
-            h = hessian[c, c]
+            h = max(hessian[c, c], FLATTEST)  # rounding may have left it below zero
             new = prox_entry(x[c] - gradient[c] / h, 1.0 / h, slope[c], curvature[c], reach[c])
             change = new - x[c]
             if change != 0.0:

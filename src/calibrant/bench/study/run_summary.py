@@ -1,0 +1,253 @@
+"""A table of a run to read in the terminal: what each method gained against `none`, how steadily, at what cost."""
+
+from __future__ import annotations
+
+from math import isinf, nan
+from textwrap import fill
+from typing import Any
+
+import pandas as pd
+
+from calibrant.bench.study.draw_tables import curve_table, draw_notes, has_draws, rows_needed
+from calibrant.bench.study.method_ranking import rank_methods
+from calibrant.bench.study.results import change_table, loss_table, split_results, with_baseline
+from calibrant.calibrators.registry import BASELINE, DEFAULT
+from calibrant.text_table import aligned
+
+HEADER = ("method", "log loss", "Brier", "median log loss", "rank", "better on", "fit ms", "unfinished")
+
+#: Columns of a terminal that all text keeps to.
+WIDTH = 79
+LEGEND = (
+    "Changes of test log loss and Brier score against no calibration (none), in thousandths; lower is better. rank: by "
+    "log loss among the methods, mean over datasets. better on: share of experiments with less log loss. fit ms: "
+    "median time of a fit."
+)
+DRAW_LEGEND = (
+    "Calibration rows are drawn, and methods are tested on the others. n=...: mean change of log loss with so many "
+    "rows against no calibration (none), in thousandths; lower is better. rank: by log loss, mean over datasets and "
+    "numbers of rows. needs: rows from which a method is better than nothing in 95 of 100 draws, where there is 1 % to "
+    "gain at all. fit ms: median time of a fit."
+)
+HARM_LEGEND = (
+    "Labels are drawn from the predictions, which are calibrated then: any change is harm. n=...: mean increase of the "
+    "expected log loss with so many calibration rows, in thousandths. rank: by it, mean over datasets and numbers of "
+    "rows."
+)
+
+
+def describe(results: pd.DataFrame | list[dict[str, Any]]) -> str:
+    """Tables of a run below their legend, one for two classes and one for more, and one set for each benchmark.
+
+    Examples
+    --------
+    >>> row = {"benchmark": "b", "dataset": "d", "model": "m", "fold": 0, "method": "none", "n_classes": 2}
+    >>> print(describe([{**row, "status": "ok", "logloss": 0.5, "brier": 0.3, "fit_seconds": 0.001}]))
+    <BLANKLINE>
+    Changes of test log loss ...
+    <BLANKLINE>
+    Two classes: d
+    <BLANKLINE>
+    method   log loss   Brier   median log loss   rank   better on   fit ms
+    none            0       0                 0    1.0                  1.0
+    <BLANKLINE>
+    """
+    results, _ = with_baseline(pd.DataFrame(results))
+    several = results["benchmark"].nunique() > 1
+    text, told = "", set()
+    for _, rows in split_results(results):
+        names = sorted(set(rows["dataset"]))
+        listed = ", ".join(names) if len(names) <= 12 else f"{len(names)} datasets"
+        title = "Two classes" if (rows["n_classes"] == 2).all() else "Three and more classes"
+        where = f"{rows['benchmark'].iloc[0]}, {title.lower()}" if several else title
+        legend, table, notes = _described(rows)
+        text += f"\n{_wrapped(legend)}" if legend not in told else ""
+        told.add(legend)
+        text += f"\n{_wrapped(f'{where}: {listed}')}\n{table}\n"
+        text += "".join(_wrapped(f"Note: {note}.") for note in notes)
+    return text or "No method finished any experiment.\n"
+
+
+def findings(results: pd.DataFrame | list[dict[str, Any]]) -> str:
+    """What a run with drawn calibration rows found, in sentences: the default method, or the best one, and the harm.
+
+    Examples
+    --------
+    >>> row = {"benchmark": "b", "dataset": "d", "model": "m", "n_classes": 2, "status": "ok", "brier": 0.3}
+    >>> rows = [{**row, "fold": f"0-n{n}", "draw": n, "method": method, "logloss": loss, "labels": "observed"}
+    ...         for n, ts in ((100, 0.52), (300, 0.4)) for method, loss in (("none", 0.5), ("ts", ts), ("auto", 0.45))]
+    >>> print(findings([{**row, "fit_seconds": 0.001} for row in rows]), end="")
+    With two classes auto lowers the mean log loss by 0.050 with 100 rows and by
+    0.050 with 300 rows. No other method lowers it more with 100 rows; ts does with
+    300. With 100 rows 1 of 2 methods makes it worse.
+    """
+    results, _ = with_baseline(pd.DataFrame(results))
+    parts = (rows for _, rows in split_results(results))
+    told = [_found(rows) for rows in parts if has_draws(rows) and not (rows["labels"] == "drawn").all()]
+    return "\n".join(map(_wrapped, told))
+
+
+def _found(rows: pd.DataFrame) -> str:
+    curves = _curves(rows)
+    change = curves["change"].unstack().drop(BASELINE)
+    method = DEFAULT if DEFAULT in change.index else curves["rank"].unstack().mean(axis=1)[change.index].idxmin()
+    sizes = sorted(change.columns)
+    few, many = sizes[0], sizes[-1]
+    classes = "two classes" if (rows["n_classes"] == 2).all() else "three and more classes"
+    ends = f" and by {-change[many][method]:.3f} with {many} rows" if len(sizes) > 1 else ""
+    text = f"With {classes} {method} lowers the mean log loss by {-change[few][method]:.3f} with {few} rows{ends}."
+    ahead = {size: _best(change[size]) for size in sizes if method not in _best(change[size])}
+    first = _listed([str(size) for size in sizes if size not in ahead])
+    others = "; ".join(f"{_listed(names)} {'do' if len(names) > 1 else 'does'} with {n}" for n, names in ahead.items())
+    if not ahead:
+        text += " No other method lowers it more with any number of rows."
+    elif first:
+        text += f" No other method lowers it more with {first} rows; {others}."
+    else:
+        text += f" Others lower it more: {others}."
+    harmful = int((change[few] > 0).sum())
+    if harmful:
+        text += f" With {few} rows {harmful} of {len(change)} methods {'make' if harmful > 1 else 'makes'} it worse."
+    return text
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, WIDTH) + "\n"
+
+
+def _described(rows: pd.DataFrame) -> tuple[str, str, tuple[str, ...]]:
+    """Legend, table and notes of results of one kind."""
+    if has_draws(rows):
+        return (HARM_LEGEND if (rows["labels"] == "drawn").all() else DRAW_LEGEND), _draws(rows), draw_notes(rows)
+    table, notes = summarise(rows)
+    return LEGEND, render(table), notes
+
+
+def _curves(results: pd.DataFrame) -> pd.DataFrame:
+    """The curves of log loss by method and number of rows."""
+    methods = sorted(set(results["method"]))
+    curves = curve_table(results, methods, methods)
+    return curves[curves["metric"] == "logloss"].set_index(["method", "draw"]).sort_index()
+
+
+def _draws(results: pd.DataFrame) -> str:
+    """Changes by log loss with each number of rows and mean ranks, the best first."""
+    curves = _curves(results)
+    sizes = sorted(set(curves.index.get_level_values("draw")))
+    harm = (results["labels"] == "drawn").all()
+    seconds = results[results["status"] == "ok"].groupby("method")["fit_seconds"].median()
+    ranks = curves["rank"].unstack().mean(axis=1).sort_values(kind="stable")
+    lines = [["method", *(f"n={size}" for size in sizes), "rank", *([] if harm else ["needs"]), "fit ms"]]
+    for method in ranks.index:
+        own = curves.loc[method]
+        change = [_shown(1000 * own["change"].get(size, nan), "+.1f") for size in sizes]
+        needs = rows_needed(own["better"].to_dict())
+        most = (
+            f"> {sizes[-1]}"
+            if isinf(needs)
+            else f"≤ {sizes[0]}"
+            if needs <= sizes[0]
+            else f"{float(f'{needs:.2g}'):.0f}"
+        )
+        last = [] if harm else ["" if method == BASELINE else most]
+        change = ["0"] * len(sizes) if method == BASELINE else change
+        lines.append(
+            [method, *change, _shown(ranks[method], ".1f"), *last, _shown(1000 * seconds.get(method, nan), ".1f")]
+        )
+    return aligned(lines, gap=2)
+
+
+def _best(change: pd.Series) -> list[str]:
+    """The methods of the lowest loss; those that differ by less than the table shows share the place.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> _best(pd.Series({"ts": -0.01, "sms": -0.05004, "auto": -0.05}))
+    ['sms', 'auto']
+    """
+    shown = (1000 * change).round(1)
+    return list(change[shown == shown.min()].sort_values(kind="stable").index)
+
+
+def summarise(results: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """One row per method, best average rank first, and notes on the ranks.
+
+    Parameters
+    ----------
+    results : pandas.DataFrame
+        Tidy results of experiments whose `none` finished.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        Columns `method`, `logloss` and `brier` (mean change against `none`), `median_logloss`, `rank` (by log loss, see
+        `calibrant.bench.study.method_ranking`), `better` (share of experiments with a lower log loss), `fit_seconds`
+        (median) and `unfinished`.
+    notes : tuple of str
+        Methods and datasets that the ranks leave out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [("b", "d", "m", 0, method, "ok", loss, loss, 0.1) for method, loss in (("none", 0.5), ("ts", 0.4))]
+    >>> columns = ["benchmark", "dataset", "model", "fold", "method", "status", "logloss", "brier", "fit_seconds"]
+    >>> summarise(pd.DataFrame(rows, columns=columns))[0][["method", "logloss", "rank"]].round(3).values.tolist()
+    [['ts', -0.1, 1.0], ['none', 0.0, 2.0]]
+    """
+    methods = sorted(set(results["method"]))
+    losses = {name: loss_table(results, name, methods) for name in ("logloss", "brier")}
+    change = {name: change_table(table) for name, table in losses.items()}
+    ranking = rank_methods(losses["logloss"])
+    ranks = ranking.mean_ranks
+    rows = []
+    for method in methods:
+        moved = change["logloss"][method].dropna()
+        own = results[results["method"] == method]
+        finished = own["status"] == "ok"
+        rows.append(
+            {
+                "method": method,
+                "logloss": moved.mean(),
+                "brier": change["brier"][method].mean(),
+                "median_logloss": moved.median(),
+                "rank": ranks.get(method, float("nan")),
+                "better": float((moved < 0).mean()),
+                "fit_seconds": own.loc[finished, "fit_seconds"].median(),
+                "unfinished": int((~finished).sum()),
+            }
+        )
+    return pd.DataFrame(rows).sort_values(["rank", "logloss"], ignore_index=True), ranking.notes
+
+
+def render(summary: pd.DataFrame) -> str:
+    """Text of a summary, aligned for a terminal.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> numbers = {"logloss": -0.0123, "brier": -0.004, "median_logloss": -0.01, "rank": 1.5, "better": 0.8}
+    >>> print(render(pd.DataFrame([{"method": "ts", **numbers, "fit_seconds": 0.002, "unfinished": 0}])))
+    method   log loss   Brier   median log loss   rank   better on   fit ms
+    ts          -12.3    -4.0             -10.0    1.5         80%      2.0
+    """
+    rows = [list(HEADER), *(_cells(row) for _, row in summary.iterrows())]
+    return aligned(rows if summary["unfinished"].any() else [row[:-1] for row in rows], gap=3)
+
+
+def _cells(row: Any) -> list[str]:
+    if row["method"] == BASELINE:
+        changes, better = ["0", "0", "0"], ""
+    else:
+        changes = [_shown(1000 * row[name], "+.1f") for name in ("logloss", "brier", "median_logloss")]
+        better = _shown(row["better"], ".0%")
+    times = _shown(1000 * row["fit_seconds"], ".1f")
+    return [row["method"], *changes, _shown(row["rank"], ".1f"), better, times, str(row["unfinished"] or "")]
+
+
+def _shown(value: float, style: str) -> str:
+    return "" if value != value else format(value, style)

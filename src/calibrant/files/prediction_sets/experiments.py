@@ -1,0 +1,272 @@
+"""Prediction sets: experiments with a calibration and a test part, whatever file they come from.
+
+An experiment is a dataset, a model and a fold; its four arrays are the model's probabilities and the labels
+on calibration and test rows. A `PredictionSource` lists experiments and loads one at a time; `open_predictions` picks
+the reader from the file name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs.labels import column_numbers
+from calibrant.inputs.predictions import as_matrix, to_probabilities
+from calibrant.inputs.words import Words
+from calibrant.text_table import list_names
+
+PARTS = ("probas_cal", "labels_cal", "probas_test", "labels_test")
+
+
+class PredictionFileError(ValueError):
+    """A prediction file that cannot be used; the message says where and why."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Name and size of one experiment; `digest` is that of its arrays once they were read, else empty.
+
+    Examples
+    --------
+    >>> Experiment("iris", "LR", 0, n_cal=135, n_test=15, n_classes=3).key
+    ('iris', 'LR', '0')
+    """
+
+    dataset: str
+    model: str
+    fold: int | str
+    n_cal: int
+    n_test: int
+    n_classes: int
+    digest: str = field(default="", compare=False)
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Dataset, model and fold as text, which names the experiment within its file."""
+        return self.dataset, self.model, str(self.fold)
+
+    def __str__(self) -> str:
+        return "/".join(self.key)
+
+
+@dataclass(frozen=True)
+class SplitPredictions:
+    """The four arrays of one experiment: float64 probabilities (n, k), labels in 0..k-1.
+
+    Examples
+    --------
+    >>> p = SplitPredictions.checked([[0.2, 0.8]], [1], [0.6], [0])
+    >>> p.probas_test
+    array([[0.4, 0.6]])
+    """
+
+    probas_cal: NDArray[np.float64]
+    labels_cal: NDArray[np.int64]
+    probas_test: NDArray[np.float64]
+    labels_test: NDArray[np.int64]
+
+    @classmethod
+    def checked(
+        cls, probas_cal: Any, labels_cal: Any, probas_test: Any, labels_test: Any, *, where: str = "predictions"
+    ) -> SplitPredictions:
+        """Validate arrays as they come from a file.
+
+        One column of probabilities is that of the second of two classes; rows are scaled to sum to one;
+        labels are the column numbers of the true classes.
+        """
+        cal, test = (
+            _probabilities(p, f"{name} in {where}")
+            for p, name in ((probas_cal, "probas_cal"), (probas_test, "probas_test"))
+        )
+        if cal.shape[1] != test.shape[1]:
+            raise PredictionFileError(f"{where}: {cal.shape[1]} classes in probas_cal, {test.shape[1]} in probas_test")
+        return cls(
+            cal,
+            _labels(labels_cal, cal, f"labels_cal in {where}"),
+            test,
+            _labels(labels_test, test, f"labels_test in {where}"),
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of probability columns."""
+        return int(self.probas_cal.shape[1])
+
+    def digest(self) -> str:
+        """A short text that changes with any number of the arrays.
+
+        Examples
+        --------
+        >>> one, other = (SplitPredictions.checked([0.5], [0], [p], [1]) for p in (0.25, 0.26))
+        >>> one.digest() == other.digest()
+        False
+        """
+        digest = hashlib.blake2b(digest_size=8)
+        for part in PARTS:
+            array = getattr(self, part)
+            digest.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def describe(self, dataset: str, model: str, fold: int | str = 0) -> Experiment:
+        """Name these predictions."""
+        return Experiment(dataset, model, fold, len(self.labels_cal), len(self.labels_test), self.n_classes)
+
+
+Entry = tuple[Experiment, Callable[[], SplitPredictions]]
+
+
+class PredictionSource(Protocol):
+    """A set of experiments that can be listed and loaded one by one."""
+
+    @property
+    def name(self) -> str:
+        """Name of the set, used as `benchmark` in results."""
+
+    @property
+    def path(self) -> Path | None:
+        """Where another process can open the same set; None when only this process holds it."""
+
+    def experiments(self) -> list[Experiment]:
+        """List all experiments in a fixed order."""
+
+    def load(self, experiment: Experiment) -> SplitPredictions:
+        """Read the arrays of one experiment."""
+
+
+class ListedSource:
+    """Experiments, each with a function that reads its arrays: what the reader of every format returns.
+
+    Parameters
+    ----------
+    entries : iterable of (Experiment, callable)
+        The callable takes no argument and returns the experiment's `SplitPredictions`.
+    name : str
+        Name of the set.
+    path : Path, optional
+        Where another process can open the same set.
+    """
+
+    def __init__(self, entries: Iterable[Entry], name: str, path: Path | None = None) -> None:
+        self.name, self.path = name, path
+        self._entries: dict[tuple[str, str, str], Entry] = {}
+        for experiment, read in entries:
+            if experiment.key in self._entries:
+                raise PredictionFileError(f"{path or name}: {experiment} is there twice")
+            self._entries[experiment.key] = experiment, read
+
+    def experiments(self) -> list[Experiment]:
+        """List all experiments in the order of the file."""
+        return [experiment for experiment, _ in self._entries.values()]
+
+    def load(self, experiment: Experiment) -> SplitPredictions:
+        """Read the arrays of one experiment."""
+        return self._entries[experiment.key][1]()
+
+
+class MemorySource(ListedSource):
+    """Predictions held in memory.
+
+    Parameters
+    ----------
+    predictions : mapping from (dataset, model, fold) to SplitPredictions
+    name : str
+        Name of the set.
+    path : Path, optional
+        Where another process can open the same set.
+
+    Examples
+    --------
+    >>> p = SplitPredictions.checked([[0.2, 0.8]], [1], [[0.4, 0.6]], [0])
+    >>> [str(e) for e in MemorySource({("coins", "LR", 0): p}).experiments()]
+    ['coins/LR/0']
+    """
+
+    def __init__(
+        self,
+        predictions: Mapping[tuple[str, str, int | str], SplitPredictions],
+        name: str = "predictions",
+        path: Path | None = None,
+    ) -> None:
+        super().__init__(((p.describe(*key), partial(_itself, p)) for key, p in predictions.items()), name, path)
+
+
+def _itself(predictions: SplitPredictions) -> SplitPredictions:
+    return predictions
+
+
+def as_fold(text: str) -> int | str:
+    """Fold names that are numbers become numbers, if they are written as numbers are.
+
+    Examples
+    --------
+    >>> as_fold("2"), as_fold("r0f1"), as_fold("00")
+    (2, 'r0f1', '00')
+    """
+    return int(text) if text.isdecimal() and len(text) < 19 and str(int(text)) == text else text
+
+
+def with_digest(source: PredictionSource, experiment: Experiment) -> Experiment:
+    """The experiment with the digest of its arrays; without one if they cannot be read.
+
+    Examples
+    --------
+    >>> p = SplitPredictions.checked([[0.2, 0.8]], [1], [[0.4, 0.6]], [0])
+    >>> source = MemorySource({("coins", "LR", 0): p})
+    >>> with_digest(source, source.experiments()[0]).digest == p.digest()
+    True
+    """
+    try:
+        return replace(experiment, digest=source.load(experiment).digest())
+    except (PredictionFileError, OSError):
+        return experiment
+
+
+def select_experiments(
+    experiments: Sequence[Experiment],
+    datasets: Iterable[str] | None = None,
+    models: Iterable[str] | None = None,
+    folds: Iterable[str] | None = None,
+) -> list[Experiment]:
+    """Keep the experiments with the given names; names that do not occur are an error.
+
+    Examples
+    --------
+    >>> all_of_them = [Experiment("iris", m, 0, 135, 15, 3) for m in ("LR", "RF")]
+    >>> [e.model for e in select_experiments(all_of_them, models=["RF"])]
+    ['RF']
+    """
+    kept = list(experiments)
+    wishes = (("dataset", datasets), ("model", models), ("fold", folds))
+    for name, wanted in wishes:
+        if wanted is None:
+            continue
+        names = [str(w) for w in wanted]
+        present = {str(getattr(e, name)) for e in experiments}
+        if unknown := [w for w in names if w not in present]:
+            found, there = list_names(unknown, write=str), list_names(sorted(present), write=str)
+            raise PredictionFileError(f"no {name} named {found}; there are {there}")
+        kept = [e for e in kept if str(getattr(e, name)) in names]
+    return kept
+
+
+def _probabilities(p: Any, where: str) -> NDArray[np.float64]:
+    words = Words(where)
+    try:
+        array, _ = as_matrix(p, words)
+        return np.asarray(to_probabilities(array.astype(np.float64), words=words, tolerance=0.0))
+    except (TypeError, ValueError) as error:
+        raise PredictionFileError(str(error)) from None
+
+
+def _labels(y: Any, p: NDArray[np.float64], where: str) -> NDArray[np.int64]:
+    try:
+        return column_numbers(y, len(p), p.shape[1], Words(labels=where))
+    except (TypeError, ValueError) as error:
+        raise PredictionFileError(str(error)) from None

@@ -1,0 +1,77 @@
+"""Labels and probabilities as a `Sample`: what every metric is handed.
+
+The contract is that of the calibrators, whose functions do the naming of columns; here probabilities stay as they
+are (no logarithm, no copy of a large table) and plain column numbers as labels take a short cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.inputs.groups import check_groups
+from calibrant.inputs.labels import check_labels, encode, is_matrix, name_columns
+from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
+from calibrant.inputs.soft_labels import repeated_rows
+from calibrant.inputs.weights import check_sample_weight
+from calibrant.inputs.words import METRIC
+from calibrant.sample import Sample
+from calibrant.typing import AnyIntArray
+
+
+def check_sample(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    classes: Sequence[Any] | NDArray[Any] | None = None,
+    *,
+    groups: Any = None,
+    blocks: int | None = None,
+) -> Sample:
+    """Validate labels, probabilities, counts and groups; `classes` names the columns of `y_prob` in their order."""
+    if y_true is None:
+        raise ValueError("y_true is None: labels are needed.")
+    array, names = as_matrix(y_prob, METRIC)
+    together = check_groups(groups, blocks, len(array))
+    rows = None
+    if is_matrix(y_true):
+        k = array.shape[1] if array.ndim == 2 and array.shape[1] > 1 else 2
+        rows, y_true, sample_weight = repeated_rows(y_true, len(array), k, sample_weight, classes, METRIC)
+        array = array[rows]
+        together = None if together is None else together[rows]
+    labels, categories = _labels(y_true, len(array))
+    proba = to_probabilities(array, rounding=rounding_of(y_prob), words=METRIC)
+    y, named, order = _columns(labels, proba.shape[1], classes, names if array.ndim == 2 else None, categories)
+    if order is not None:
+        proba = np.ascontiguousarray(proba[:, order])
+    counts = check_sample_weight(sample_weight, len(y))
+    sample = Sample(proba, y, counts, together, named, rows=rows)
+    if counts is None or counts.all():
+        return sample
+    kept = np.flatnonzero(counts)
+    return replace(sample.take(kept), rows=kept if rows is None else rows[kept])
+
+
+def _labels(y_true: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    # The general check sorts the labels to tell their type; integers need none of it.
+    if isinstance(y_true, np.ndarray) and y_true.dtype.kind in "iu" and y_true.shape == (n_rows,):
+        return y_true, None
+    return check_labels(y_true, n_rows, METRIC)
+
+
+def _columns(
+    labels: NDArray[Any],
+    n_columns: int,
+    classes: Sequence[Any] | NDArray[Any] | None,
+    names: list[Any] | None,
+    categories: NDArray[Any] | None,
+) -> tuple[AnyIntArray, NDArray[Any], NDArray[np.intp] | None]:
+    plain = classes is None and names is None and categories is None and labels.dtype.kind in "iu"
+    if plain and labels.max() < n_columns and labels.min() == 0:
+        return labels.astype(np.intp, copy=False), np.arange(n_columns), None
+    named, order = name_columns(labels, n_columns, classes=classes, names=names, categories=categories, words=METRIC)
+    return encode(labels, named), named, order

@@ -1,0 +1,185 @@
+"""How a statistic is distributed if the predictions are calibrated, and the p-value that follows.
+
+Every statistic here is a function of *residuals*: what happened less what was expected, `Σ (hit - score)` over the
+observations of a row. Under the hypothesis labels are draws from the predictions, so the distribution is known: draw
+labels many times and count how often the statistic is at least as large as observed. If rows are independent, the
+p-value `(1 + #{T* ≥ T}) / (1 + B)` is valid for every sample size, with no asymptotics.
+
+Rows of a group may depend on each other in a way that nobody knows. Then the residuals of each group keep or change
+their sign at random (the wild bootstrap), which keeps any dependence inside the groups, and the larger of this p-value
+and that of independent draws counts. Signs say little where few groups can show an event: there one random number is
+drawn for all rows of a group instead, the strongest dependence there can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from calibrant.metrics.views import View
+from calibrant.sample import LabelDraw, Sample
+from calibrant.typing import AnyFloatArray, FloatArray
+
+#: Signs need so many groups of which about half could show the rarer outcome.
+INFORMATIVE_GROUPS = 10.0
+
+
+class CalibrationTest(NamedTuple):
+    """Result of a test of calibration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import calibration_test
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> found = calibration_test(y, p, n_resamples=99)
+    >>> found.name, found.p_value
+    ('kuiper', 0.01)
+    """
+
+    statistic: float
+    p_value: float
+    name: str
+    kind: str
+    n_resamples: int
+
+
+class Residuals(Protocol):
+    """What a statistic is computed from: as observed, drawn from the predictions, and with random signs of groups."""
+
+    data: Sample
+    observed: AnyFloatArray
+
+    def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray: ...
+
+    def flipped(self, rng: np.random.Generator) -> AnyFloatArray: ...
+
+    def rarer(self) -> FloatArray:
+        """Expected number of observations with the rarer outcome, for each event."""
+
+
+class ViewResiduals:
+    """Residuals of one score per row, of shape (n,)."""
+
+    def __init__(self, data: Sample, view: View) -> None:
+        self.data, self.score = data, np.asarray(view.score, dtype=np.float64)
+        self.observed: AnyFloatArray = data.each * (view.hit - self.score)
+
+    def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray:
+        return self.data.draw_hits(self.score, rng, together=together)
+
+    def flipped(self, rng: np.random.Generator) -> AnyFloatArray:
+        return self.observed * self.data.draw_signs(rng)
+
+    def rarer(self) -> FloatArray:
+        return np.atleast_1d(self.data.each @ np.minimum(self.score, 1 - self.score))
+
+
+class ClassResiduals:
+    """Residuals of every class, of shape (n, k)."""
+
+    def __init__(self, data: Sample) -> None:
+        self.data, self.proba = data, np.asarray(data.proba, dtype=np.float64)
+        self.observed: AnyFloatArray = self._of(LabelDraw(None, data.y, data.counts))
+
+    def _of(self, labels: LabelDraw) -> FloatArray:
+        n, k = self.proba.shape
+        rows = np.arange(n) if labels.rows is None else labels.rows
+        hits = np.bincount(rows * k + labels.y, labels.number, minlength=n * k).reshape(n, k)
+        return hits - hits.sum(axis=1, keepdims=True) * self.proba
+
+    def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray:
+        return self._of(self.data.draw_labels(rng, together=together))
+
+    def flipped(self, rng: np.random.Generator) -> AnyFloatArray:
+        return self.observed * self.data.draw_signs(rng)[:, None]
+
+    def rarer(self) -> FloatArray:
+        return np.asarray(self.data.each @ np.minimum(self.proba, 1 - self.proba))
+
+
+class ScoreResiduals:
+    """Scores of class intercepts and of a slope of `logs`: the k + 1 derivatives of the log-likelihood.
+
+    The entry of class `j` is `Σ (1[y = j] - p_j)` over all observations, that of the slope `Σ (x_y - Σ_j p_j x_j)`
+    with `x = logs`. Predictions are those of the hypothesis.
+    """
+
+    def __init__(self, data: Sample, logs: FloatArray) -> None:
+        proba = np.asarray(data.proba, dtype=np.float64)
+        self.data, self._sums = data, data.each @ proba
+        self.x = logs - np.sum(proba * logs, axis=1)[:, None]
+        self._whole = data.counts is None or not np.any(data.counts % 1.0)
+        rows = np.zeros((data.n_groups, data.n_classes + 1))
+        np.add.at(rows, (data.group_numbers, data.y), data.each)
+        rows[:, :-1] -= data.group_sums(data.each[:, None] * proba)
+        rows[:, -1] = data.group_sums(data.each * self.x[np.arange(data.n_rows), data.y])
+        self.groups: FloatArray = rows
+        self.observed: AnyFloatArray = rows.sum(axis=0)
+
+    def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray:
+        rows, y, number = self.data.draw_labels(rng, together=together)
+        k = self.data.n_classes
+        place = (np.arange(len(y)) if rows is None else rows) * k + y
+        chosen = self.x.ravel()[place]
+        expected = self._sums
+        if not (together or self._whole):  # a count of 2.3 is drawn as 2 or as 3
+            expected = np.bincount(place // k, number, minlength=self.data.n_rows) @ self.data.proba
+        hits = np.bincount(y, number, minlength=k) - expected
+        return np.append(hits, chosen.sum() if number is None else number @ chosen)
+
+    def flipped(self, rng: np.random.Generator) -> AnyFloatArray:
+        return self.data.draw_group_signs(rng) @ self.groups
+
+    def rarer(self) -> FloatArray:
+        proba = self.data.proba
+        expected = np.asarray(self.data.each @ np.minimum(proba, 1 - proba), dtype=np.float64)
+        return expected[expected > 0]
+
+    def covariance(self) -> FloatArray:
+        """Covariance of the scores of independent observations, exact under the hypothesis."""
+        proba, each, k = np.asarray(self.data.proba, dtype=np.float64), self.data.each, self.data.n_classes
+        matrix = np.empty((k + 1, k + 1))
+        weighed = each[:, None] * proba
+        matrix[:k, :k] = np.diag(weighed.sum(axis=0)) - proba.T @ weighed
+        matrix[k, :k] = matrix[:k, k] = np.sum(weighed * self.x, axis=0)
+        matrix[k, k] = np.sum(weighed * self.x**2)
+        return matrix
+
+
+def few_groups(residuals: Residuals, cells: int = 1) -> bool:
+    """Whether random signs say too little: few groups of a cell could show the rarer outcome of some event."""
+    data = residuals.data
+    groups = 2.0 * residuals.rarer() * (data.units / data.total) / cells
+    return bool(np.min(groups, initial=np.inf) < INFORMATIVE_GROUPS)
+
+
+def null_p_value(
+    residuals: Residuals,
+    statistic: Callable[[AnyFloatArray], float],
+    n_resamples: int,
+    rng: np.random.Generator,
+    *,
+    observed: float | None = None,
+    cells: int = 1,
+) -> tuple[float, float]:
+    """The statistic as observed, and its p-value: valid if rows, or groups where there are any, are independent.
+
+    `cells` is the number of bins whose residuals the statistic adds up: each needs groups of its own for signs.
+    """
+    value = statistic(residuals.observed) if observed is None else observed
+    # Statistics of few rows take few values: rounding must not turn equal ones into smaller ones.
+    least = value - 1e-12 * max(1.0, abs(value))
+
+    def share(draw: Callable[[], AnyFloatArray]) -> float:
+        return (1 + sum(statistic(draw()) >= least for _ in range(n_resamples))) / (1 + n_resamples)
+
+    if residuals.data.groups is None:
+        return value, share(lambda: residuals.drawn(rng, together=False))
+    together = few_groups(residuals, cells)
+    drawn = share(lambda: residuals.drawn(rng, together=together))
+    return value, max(drawn, share(lambda: residuals.flipped(rng)))

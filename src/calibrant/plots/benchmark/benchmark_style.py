@@ -1,0 +1,180 @@
+"""What all figures of the study share: colours and order of methods, type, rules, and how a figure is saved.
+
+Figures are drawn on `matplotlib.figure.Figure` directly, without pyplot, so that nothing global is touched and a
+report can be made inside any program.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibrant.optional import require
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.labelsize": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#666666",
+    "axes.grid": False,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.7,
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+}
+MARKERS = "osD^vPX*<>hd"
+_LONGEST = 26  # letters of a name that fit beside an axis
+_IN_ONE_PANEL = 8  # methods whose lines can still be told apart
+
+
+@dataclass(frozen=True)
+class Methods:
+    """Display order, colour, family and marker of methods, from the table `methods`."""
+
+    order: tuple[str, ...]
+    colour: dict[str, str]
+    family: dict[str, str]
+    marker: dict[str, str]
+
+    @classmethod
+    def from_table(cls, table: pd.DataFrame) -> Methods:
+        """Read the columns method, family and colour of the table `methods`."""
+        order = tuple(table["method"].astype(str))
+        family = dict(zip(order, table["family"].astype(str)))
+        marker = {}
+        for name in order:
+            siblings = [other for other in order if family[other] == family[name]]
+            marker[name] = MARKERS[siblings.index(name) % len(MARKERS)]
+        return cls(order, dict(zip(order, table["colour"].astype(str))), family, marker)
+
+    def present(self, names: Sequence[str]) -> list[str]:
+        """Those of `names`, in display order."""
+        have = set(names)
+        return [name for name in self.order if name in have]
+
+
+@contextmanager
+def styled() -> Iterator[Any]:
+    """Matplotlib's `Figure` class under the style of the study."""
+    matplotlib = require("matplotlib", extra="plots")
+    figure = require("matplotlib.figure", extra="plots")
+    with matplotlib.rc_context(RC):
+        yield figure.Figure
+
+
+def plain(text: str, longest: int = _LONGEST) -> str:
+    """Text from data as a label: no mathematics read into dollar signs, the middle of long names left out.
+
+    Examples
+    --------
+    >>> plain("my_package.calibration.methods:FancyCalibrator")
+    'my_package.c…cyCalibrator'
+    """
+    text = " ".join(text.split())
+    if len(text) > longest:
+        half = (longest - 1) // 2
+        text = f"{text[:half]}…{text[-half:]}"
+    return text.replace("$", r"\$")
+
+
+def empty_figure(message: str) -> Any:
+    """A figure that says why there is nothing to draw."""
+    with styled() as figure_class:
+        figure = figure_class(figsize=(6.0, 1.6), layout="constrained")
+        axes = figure.add_subplot()
+        axes.axis("off")
+        axes.text(0.5, 0.5, message, ha="center", va="center", wrap=True, color="#666666")
+    return figure
+
+
+def method_axis(axes: Any, names: Sequence[str], *, labels: bool = True) -> None:
+    """Methods downwards in display order, one row each."""
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_yticks(range(len(names)), [plain(name) for name in names] if labels else [])
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    for row in range(0, len(names), 2):
+        axes.axhspan(row - 0.5, row + 0.5, color="#f6f6f6", zorder=-5, linewidth=0)
+
+
+def row_height(n_methods: int) -> float:
+    """Inches a row of methods takes; rows get narrower when there are many."""
+    return 0.34 if n_methods <= 10 else 0.26
+
+
+def grid_shape(n_panels: int, widest: int) -> tuple[int, int]:
+    """Rows and columns of a grid of panels, at most `widest` columns and as few gaps as possible."""
+    columns = min(n_panels, widest)
+    rows = math.ceil(n_panels / columns)
+    return rows, math.ceil(n_panels / rows)
+
+
+def family_panels(
+    figure_class: Any, names: Sequence[str], look: Methods, baseline: str
+) -> tuple[Any, list[tuple[Any, list[str]]]]:
+    """A figure, its panels and the methods of each: one panel for a few methods, else one for each family.
+
+    With many methods in one panel lines would be a thicket; a panel of a family shows the others in grey.
+    """
+    panels = [list(names)]
+    if len(names) > _IN_ONE_PANEL:
+        families = dict.fromkeys(look.family[name] for name in names if name != baseline)
+        panels = [[name for name in names if look.family[name] == family] for family in families]
+    rows, columns = grid_shape(len(panels), 3)
+    size = (7.5, 4.2) if len(panels) == 1 else (0.6 + 3.6 * columns, 0.5 + 3.0 * rows)
+    figure = figure_class(figsize=size, layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    for place, axes in enumerate(grid.flat):
+        if place >= len(panels):
+            axes.set_visible(False)
+        elif place + columns >= len(panels):
+            axes.tick_params(labelbottom=True)
+    return figure, list(zip(grid.flat, panels))
+
+
+def family_legend(axes: Any, look: Methods, shown: Sequence[str] | None) -> None:
+    """Legend of a panel: beside the only one, or above that of the family whose methods are `shown`."""
+    if shown is None:
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), handletextpad=0.3)
+        return
+    axes.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=2,
+        handletextpad=0.2,
+        columnspacing=0.8,
+        borderpad=0.1,
+        title=plain(look.family[shown[0]]),
+        title_fontproperties={"weight": "bold", "size": 9},
+        fontsize=8,
+    )
+
+
+def save(figure: Any, directory: Path, name: str) -> list[Path]:
+    """Write `name.pdf` and `name.png` without dates, so that equal tables give equal files."""
+    matplotlib = require("matplotlib", extra="plots")
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = [directory / f"{name}.pdf", directory / f"{name}.png"]
+    with matplotlib.rc_context(RC), warnings.catch_warnings():
+        # A name in a script the font lacks shows boxes in the figure; tables have it in full.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(paths[0], metadata={"CreationDate": None})
+        # The layout is found; finding it again for the second file would take as long as drawing.
+        figure.set_layout_engine("none")
+        figure.savefig(paths[1], dpi=150, metadata={"Software": None})
+    return paths

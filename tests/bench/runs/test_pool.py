@@ -1,0 +1,156 @@
+"""A working process: what it answers, and what a call can do to it without harm to the next one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calibrant.bench.runs.fits import Setting, fit_method
+from calibrant.bench.runs.method_spec import make_spec
+from calibrant.bench.runs.pool import Job, JobBatch, ProcessPool, Slot
+from calibrant.bench.runs.run_plan import Options
+from calibrant.files.prediction_sets.experiments import SplitPredictions
+from tests.bench.odd_methods import ended
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and forks")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="finds processes under /proc")
+
+
+@pytest.fixture(scope="module")
+def setting() -> Setting:
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(3), 120), rng.integers(3, size=120)
+    arrays = SplitPredictions.checked(p[:80], y[:80], p[80:], y[80:])
+    return Setting(arrays.describe("d", "m"), None, arrays, Options())
+
+
+def fit(setting: Setting, name: str, **parameters: object) -> Job:
+    spec = make_spec(f"tests.bench.odd_methods:{name}", parameters)
+    return Job(fit_method, (setting, spec), spec.make)
+
+
+@pytest.fixture(scope="module")
+def process():
+    process = Slot(time_limit=1.5)
+    yield process
+    process.close()
+
+
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
+@pytest.mark.parametrize("name", ["Overwriting", "Scribbling", pytest.param("Forking", marks=posix), "Talkative"])
+def test_a_method_does_not_change_the_next_one(process: Slot, setting: Setting, name: str) -> None:
+    alone, odd, after, again = process.run(
+        [fit(setting, "Shrink"), fit(setting, name), fit(setting, "Shrink"), fit(setting, "Shrink", weight=0.5)]
+    )
+    assert {answer.status for answer in (alone, odd, after, again)} == {"ok"}
+    assert after.value["logloss"] == alone.value["logloss"]
+    assert after.value["brier"] == alone.value["brier"]
+    assert again.value["logloss"] != alone.value["logloss"]
+
+
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
+@linux
+@pytest.mark.parametrize("raw", [False, True])
+def test_what_a_method_left_behind_ends_with_its_time(setting: Setting, tmp_path: Path, raw: bool) -> None:
+    process = Slot(time_limit=1.0)
+    jobs = [fit(setting, "Leaving", pids=str(tmp_path / "pids"), raw=raw), fit(setting, "Shrink")]
+    left, after = process.run(jobs)
+    process.close()
+    assert (left.status, left.message) == ("timeout", "stopped after 1 s")
+    assert after.status == "ok"
+    children = [int(line) for line in (tmp_path / "pids").read_text().split()]
+    assert children
+    assert all(ended(pid) for pid in children)
+
+
+def test_a_class_from_elsewhere_keeps_what_it_spoils_to_itself(setting: Setting) -> None:
+    specs = [make_spec(name) for name in ("ts", "tests.bench.odd_methods:Spoiling", "ts")]
+    homes = Slot()
+    alone, odd, after = homes.run([Job(fit_method, (setting, spec), spec.make, spec.home) for spec in specs])
+    homes.close()
+    assert odd.value["status"] == "failed"  # of its own doing: the losses need logarithms
+    assert after.value["logloss"] == alone.value["logloss"]
+
+
+@posix
+def test_errors_and_deaths_are_answers(process: Slot) -> None:
+    jobs = [Job(len, (1,)), Job(len, ("abc",)), Job(os._exit, (3,)), Job(os.abort, ()), Job(len, ("a",))]
+    answers = list(process.run(jobs))
+    assert [a.status for a in answers] == ["failed", "ok", "failed", "failed", "ok"]
+    assert "TypeError" in answers[0].message
+    assert answers[2].message == "the process ended with code 3"
+    assert "SIGABRT" in answers[3].message
+
+
+def test_calls_that_nobody_waited_for_are_forgotten(process: Slot) -> None:
+    answers = process.run([Job(len, ("a",)), Job(len, ("ab",))])
+    assert next(answers).value == 1
+    answers.close()
+    assert [answer.value for answer in process.run([Job(len, ("abc",))])] == [3]
+
+
+def test_closing_all_descriptors_ends_the_process_alone(process: Slot) -> None:
+    first, second = process.run([Job(os.closerange, (0, 256)), Job(len, ("ab",))])
+    assert first.status == "failed"
+    assert second.value == 2
+
+
+def test_modules_are_not_looked_for_in_the_working_folder(
+    process: Slot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "planted.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    (found,) = process.run([Job(__import__, ("planted",))])
+    assert "No module named 'planted'" in found.message
+
+
+@linux
+def test_a_process_uses_one_thread(process: Slot) -> None:
+    (answer,) = process.run([Job(os.getenv, ("OMP_NUM_THREADS",))])
+    assert answer.value == "1"
+
+
+@pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
+@linux
+@pytest.mark.parametrize("name", ["Hanging", "Selfish"])
+def test_processes_end_with_their_parent(name: str) -> None:
+    code = (
+        "from tests.bench.runs.test_pool import *\n"
+        "p = Slot(); rng = np.random.default_rng(0); q = rng.dirichlet(np.ones(3), 20)\n"
+        "a = SplitPredictions.checked(q, np.arange(20) % 3, q, np.arange(20) % 3)\n"
+        "s = Setting(a.describe('d', 'm'), None, a, Options())\n"
+        "list(p.run([fit(s, 'Shrink')])); (a,) = p.run([Job(os.getpid, ())]); print(a.value, flush=True)\n"
+        f"list(p.run([fit(s, {name!r})]))"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        time.sleep(0.3)
+        parent.send_signal(signal.SIGKILL)
+    assert ended(child)
+
+
+def test_a_pool_answers_every_call_once_and_goes_on() -> None:
+    with ProcessPool(2) as pool:
+        for _ in range(2):
+            batches = (JobBatch(size, tuple(Job(len, ("a" * i,)) for i in range(size))) for size in range(5))
+            answers = [(batch.about, place, answer.value) for batch, place, answer in pool.run(batches)]
+            assert sorted(answers) == [(size, i, i) for size in range(5) for i in range(size)]
+
+
+def test_what_breaks_while_batches_are_made_reaches_the_caller() -> None:
+    def batches():
+        yield JobBatch("first", (Job(len, ("a",)),))
+        raise KeyError("second")
+
+    with ProcessPool(2) as pool, pytest.raises(KeyError, match="second"):
+        list(pool.run(batches()))

@@ -1,0 +1,128 @@
+"""Every sentence of the monitor: when it says it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibrant import CalibrationMonitor
+from calibrant.deployment.monitoring.findings import Change, Repair
+from calibrant.metrics.intervals import Estimate
+from tests.deployment.test_monitor import identity, stream
+
+
+def test_before_the_first_row():
+    assert CalibrationMonitor(identity(2), alpha=0.05).summary().splitlines() == [
+        "With labels: 0 rows; in total: 0 rows.",
+        "Evidence against the calibrator: 1.00; it starts at 1. The alarm is raised at 20: if the calibrator is right "
+        "and rows are independent, that happens with probability 5.0% at most, however often one looks.",
+    ]
+
+
+def test_one_row():
+    text = CalibrationMonitor(identity(2)).update([0.9], [1]).summary()
+    assert "With labels: 1 row; in total: 1 row." in text
+    assert "No alarm: not enough evidence for one." in text
+
+
+def test_without_labels_nothing_is_said_of_alarms():
+    text = CalibrationMonitor(identity(2), reference=[0.2, 0.5]).observe([0.9]).summary()
+    assert "alarm:" not in text.lower().replace("no alarm", "alarm:") or "No alarm" not in text
+    assert (
+        "Expected without labels, if the calibrator is right: accuracy 0.9000, log loss 0.3251, brier 0.0900." in text
+    )
+    assert "Predictions show no drift (p-value of the latest batch: 1)." in text
+
+
+def test_one_group_is_one_observation():
+    text = (
+        CalibrationMonitor(identity(2)).update(np.full(40, 0.9), np.zeros(40, dtype=int), groups=["a"] * 40).summary()
+    )
+    assert "With labels: 40 rows in 1 group" in text
+    assert "groups are independent" in text
+    assert "No alarm" in text
+
+
+@pytest.mark.parametrize(
+    ("p", "hits", "sign"),
+    [
+        (0.5, 0.62, "1 occurs more often than predicted"),
+        (0.5, 0.38, "1 occurs less often than predicted"),
+    ],
+)
+def test_the_strongest_sign_names_the_change(p, hits, sign):
+    y = (np.arange(100) < 100 * hits).astype(int)
+    text = CalibrationMonitor(identity(2), alpha=1e-6).update(np.full(100, p), y).summary()
+    assert f"No alarm: not enough evidence for one. The strongest sign: {sign} (" in text
+
+
+@pytest.mark.parametrize(("slope", "word"), [(0.5, "extreme"), (2.0, "close to the average")])
+def test_a_slope_is_named_before_and_after_the_alarm(slope, word):
+    p, y = stream(1500, 2, 0, slope=slope)
+    early = CalibrationMonitor(identity(2), alpha=1e-90).update(p, y)
+    assert f"The strongest sign: the probabilities are too {word} (" in early.summary()
+    assert f"The probabilities are too {word}: the slope is" in CalibrationMonitor(identity(2)).update(p, y).summary()
+
+
+def test_labels_that_fit_give_no_sign():
+    p = np.tile([0.3, 0.7], 500)
+    y = (np.arange(1000) // 2 % 10 < np.where(np.arange(1000) % 2, 7, 3)).astype(int)  # exactly as often as predicted
+    text = CalibrationMonitor(identity(2)).update(p, y).summary()
+    assert "The labels fit the probabilities better than any change that is bet on." in text
+
+
+def test_a_segment_is_part_of_the_sign():
+    rng = np.random.default_rng(0)
+    p = rng.random(600)
+    segments = np.where(np.arange(600) % 6 == 0, "west", "east")
+    y = ((rng.random(600) < p) | (segments == "west")).astype(int)
+    text = CalibrationMonitor(identity(2), alpha=1e-50).update(p, y, segments).summary()
+    assert "occurs more often than predicted in the segment west (" in text
+
+
+def test_changes_in_words():
+    share = Estimate(0.3, 0.25, 0.35, 0.95)
+    change = Change("class", "yes", None, 1200, 40, "40 rows, 80 observations", 0.2, share)
+    assert str(change) == (
+        "yes occurs more often than predicted: 20.0% predicted, 30.0% observed (25.0% to 35.0%); since about row "
+        "1,200, measured on 40 rows, 80 observations."
+    )
+    assert "less often" in str(Change("class", "yes", "west", 0, 9, "9 rows", 0.4, share))
+    assert str(Change("class", "yes", "west", 0, 9, "9 rows", 0.4, share)).startswith("In the segment west, yes occurs")
+    slope = Estimate(0.5, 0.4, 0.6, 0.95)
+    assert str(Change("slope", None, None, 3, 9, "9 rows", 1.0, slope)) == (
+        "The probabilities are too extreme: the slope is 0.50 (0.40 to 0.60; ideal: 1); since about row 3, measured on "
+        "9 rows."
+    )
+    nothing = Estimate(float("nan"), float("nan"), float("nan"), 0.95)
+    assert "The slope changed, since about row 3; none of the latest rows are left" in str(
+        Change("slope", None, None, 3, 0, "0 rows", 1.0, nothing)
+    )
+    assert "The frequency of yes changed" in str(Change("class", "yes", None, 3, 0, "0 rows", 1.0, nothing))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("prior", "New class frequencies repair it: 0.0100 of log loss saved, from 90 rows in 9 groups."),
+        ("temperature", "One temperature repairs it: 0.0100 of log loss saved, from 90 rows in 9 groups."),
+        ("refit", "It needs a new fit: 0.0100 of log loss saved, from 90 rows in 9 groups."),
+    ],
+)
+def test_repairs_in_words(kind, text):
+    assert str(Repair(kind, identity(2), 0.01, 90, "90 rows in 9 groups", None)) == text
+    assert "(for the segment west only)" in str(Repair(kind, identity(2), 0.01, 90, "90 rows", "west"))
+
+
+def test_one_class_alone_cannot_be_repaired():
+    monitor = CalibrationMonitor(identity(2)).update(np.full(200, 0.3), np.zeros(200, dtype=int))
+    assert monitor.alarm_
+    assert "1 occurs less often than predicted: 30.0% predicted, 0.0% observed" in monitor.summary()
+    assert monitor.repair() is None
+    assert CalibrationMonitor(identity(2)).repair() is None
+
+
+def test_drift_says_since_when():
+    monitor = CalibrationMonitor(identity(2), reference=np.linspace(0.1, 0.6, 500)).observe(np.linspace(0.1, 0.6, 300))
+    assert "Predictions show no drift (p-value" in monitor.summary()
+    assert "Predictions drifted, since about row 300 (p-value" in monitor.observe(np.full(300, 0.95)).summary()
