@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from calibrant.calibrators.binary.venn_abers import VennAbersCalibrator
+from calibrant.steps import check_steps
 from tests.needs import needs
 from tests.samples import binary_sample, columns, quiet, sharpened
 
@@ -82,3 +83,15 @@ def test_an_absent_class_keeps_a_probability_between_zero_and_one(multiclass):
         q = calibrator.predict_proba(p)
         assert q.min() > 0.0
         np.testing.assert_allclose(q.sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_scores_next_to_each_other_have_edges_in_order():
+    """Five neighbouring floating-point numbers leave no room for two edges each."""
+    scores = [0.3]
+    for _ in range(4):
+        scores.append(float(np.nextafter(scores[-1], 1.0)))
+    calibrator = VennAbersCalibrator().fit(scores, [0, 1, 0, 1, 1])
+    edges = calibrator.steps()[1].edges
+    assert np.all(np.diff(edges) > 0)
+    assert np.ptp(edges) < 1e-12
+    check_steps(calibrator.steps(), 2)

@@ -101,5 +101,7 @@ class VennAbersCalibrator(BinaryMethod):
         edges[1::2] *= 1.0 + _ROUNDING
         # Neighbours that are closer than that meet half-way.
         np.minimum(edges[1:-1:2], 0.5 * (self.thresholds_[1:] + self.thresholds_[:-1]), out=edges[1:-1:2])
-        edges[2::2] = np.maximum(edges[2::2], np.nextafter(edges[1:-1:2], 2.0))
+        # Each edge lies at least one floating-point number above the last; those of positive numbers count them.
+        places = np.arange(len(edges))
+        edges = (np.maximum.accumulate(edges.view(np.int64) - places) + places).view(np.float64)
         return [POSITIVE, StepFunction(edges, p1 / (1.0 - p0 + p1)), Complement()]
