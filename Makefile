@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OPTIONAL := peer or torch or export or browser or program or sklearn_suite or slow
 
-.PHONY: demo results test test-optional test-lowest check docs clean
+.PHONY: demo results test test-optional test-nightly test-lowest check docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m calibrant.demo
@@ -19,6 +19,12 @@ test: $(VENV)/.test check
 # Slow tests, and those that need Chromium, torch or the packages of the extra `peers`, which .ci/run installs.
 test-optional: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -q -m '($(OPTIONAL)) and not fuzz'
+	CALIBRANT_PROPERTIES=full $(BIN)/python -m pytest -n 2 -q tests/test_properties.py
+
+# Random cases that were never tried before: their seeds come from the date, and a failure prints its own.
+test-nightly: $(VENV)/.test
+	CALIBRANT_PROPERTIES=fresh $(BIN)/python -m pytest -n 2 -q tests/test_properties.py
+	$(BIN)/python -m tests.fuzz --first $$(( $$(date +%s) / 86400 * 1000000 )) --cases 20000
 
 # The command line with the lowest versions that pyproject.toml allows, in an environment of its own (LOWEST, else a
 # temporary one); Python 3.11 or 3.12, which these versions were made for.

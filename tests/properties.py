@@ -11,14 +11,14 @@ from hypothesis.extra import numpy as hnp
 
 _COMMON = {
     "deadline": None,
-    "derandomize": True,
     "database": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 }
-settings.register_profile("full", max_examples=200, **_COMMON)
-settings.register_profile("quick", max_examples=20, **_COMMON)
-#: CALIBRANT_PROPERTIES=quick is for the impatient.
-profile = settings.get_profile(os.environ.get("CALIBRANT_PROPERTIES", "full"))
+settings.register_profile("quick", max_examples=40, derandomize=True, **_COMMON)
+settings.register_profile("full", max_examples=200, derandomize=True, **_COMMON)
+settings.register_profile("fresh", max_examples=400, print_blob=True, **_COMMON)
+#: `make test` tries a few examples, `make test-optional` many, `make test-nightly` others every time.
+profile = settings.get_profile(os.environ.get("CALIBRANT_PROPERTIES", "quick"))
 
 
 CLASSES = st.integers(2, 4)

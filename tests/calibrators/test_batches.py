@@ -10,7 +10,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 from calibrant import get_calibrator, list_calibrators
-from tests.combinations import MEMORY_LAYOUTS, in_layout, with_classes
+from tests.combinations import MEMORY_LAYOUTS, in_layout, one_per_class, with_classes
 
 #: Rows that are predicted one by one.
 ALONE = 40
@@ -42,7 +42,9 @@ def check(calibrator, p, y):
         np.testing.assert_array_equal(calibrator.predict_proba(in_layout(p, layout)), together)
 
 
-@pytest.mark.parametrize(("name", "k"), with_classes(list_calibrators(), 2, 4, 20))
+@pytest.mark.parametrize(
+    ("name", "k"), with_classes(list_calibrators(), 2, 4, 20, often=one_per_class(list_calibrators()))
+)
 def test_predictions_do_not_depend_on_the_batch(name, k):
     check(get_calibrator(name, **QUICK.get(name, {})), *ties(k))
 

@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import _NotAnArray, check_estimator
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import CalibrationWarning, get_calibrator, list_calibrators
+from tests.combinations import each, one_per_class
 from tests.samples import calibrated
 
 NATIVE = [info for info in list_calibrators() if info.extra is None and isinstance(info.factory, str)]
@@ -325,7 +326,7 @@ KEEPS_ORDER = {"check_classifiers_one_label": "the method never changes which cl
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("info", NATIVE, ids=lambda info: info.name)
+@pytest.mark.parametrize("info", each(NATIVE, one_per_class(NATIVE)))
 def test_checks(info):
     results = check_estimator(info.make(), on_fail=None, on_skip=None, expected_failed_checks=EXPECTED)
     failed = {result["check_name"]: result["exception"] for result in results if result["status"] == "failed"}
@@ -348,7 +349,7 @@ def test_checks_with_logits(name):
 
 
 @pytest.mark.parametrize("check", MIRRORS)
-@pytest.mark.parametrize("info", NATIVE, ids=lambda info: info.name)
+@pytest.mark.parametrize("info", each(NATIVE, {*one_per_class(NATIVE, base=True), "auto"}))
 def test_mirror(info, check, tmp_path):
     mirror = MIRRORS[check]
     with warnings.catch_warnings():

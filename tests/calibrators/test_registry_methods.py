@@ -11,11 +11,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from calibrant import CalibrationWarning, calibrator_info, get_calibrator, list_calibrators
-from tests.combinations import with_classes
+from tests.combinations import one_per_class, with_classes
 from tests.needs import needs
 from tests.samples import sharpened
 
 ALL = list_calibrators()
+EACH_CLASS = one_per_class(ALL)
 EXTRA = {info.name: info.extra for info in list_calibrators()}
 NATIVE = [info.name for info in list_calibrators() if info.extra is None]
 METHODS = [pytest.param(name, marks=[pytest.mark.trees] if extra else []) for name, extra in EXTRA.items()]
@@ -63,7 +64,7 @@ HARD = {
 
 
 @pytest.mark.parametrize("case", HARD)
-@pytest.mark.parametrize(("name", "k"), with_classes(ALL, 2, 4))
+@pytest.mark.parametrize(("name", "k"), with_classes(ALL, 2, 4, often=EACH_CLASS))
 def test_hard_data_give_valid_distributions(name, case, k):
     p, y = HARD[case](k)
     if case == "ties":
@@ -95,7 +96,10 @@ def test_weight_equals_repetition(name, k):
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-13, 5e7, 1e90])
-@pytest.mark.parametrize(("name", "k"), with_classes([info for info in ALL if info.extra is None], 2, 3))
+@pytest.mark.parametrize(
+    ("name", "k"),
+    with_classes([info for info in ALL if info.extra is None], 2, 3, often=one_per_class(ALL, base=True)),
+)
 def test_weights_of_any_size_give_valid_distributions_in_little_memory(name, k, scale):
     p, y = sharpened(60, k)
     tracemalloc.start()

@@ -57,16 +57,22 @@ def log_loss(p, y):
     return -np.log(p[np.arange(len(y)), y]).mean()
 
 
-CONFORMANCE = [
-    CalibratedClassifier(LogisticRegression()),
-    CalibratedClassifier(LogisticRegression(), "ts", ensemble=False),
-    CalibratedClassifier(LinearSVC(random_state=0), TemperatureScalingCalibrator(), cv=3),
-]
-
-
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(CONFORMANCE)
+@parametrize_with_checks([CalibratedClassifier(LogisticRegression(), "ts", cv=3)])
 def test_conformance(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [
+        CalibratedClassifier(LogisticRegression()),
+        CalibratedClassifier(LogisticRegression(), "ts", ensemble=False),
+        CalibratedClassifier(LinearSVC(random_state=0), TemperatureScalingCalibrator(), cv=3),
+    ]
+)
+def test_conformance_of_other_forms(estimator, check):
     check(estimator)
 
 

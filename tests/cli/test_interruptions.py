@@ -54,7 +54,7 @@ HELD_UP = {
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no such signals to a process")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", HELD_UP)
 def test_a_signal_while_a_command_writes(tmp_path: Path, command: str, number: int) -> None:
     """No output, no part of one, no lock; one line and an exit code."""

@@ -1,4 +1,4 @@
-"""A few hundred of the random cases in every test run, twenty thousand behind a marker."""
+"""A hundred of the random cases in every test run, some more among the slow tests, twenty thousand by themselves."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from tests.fuzz.running import run
 _BATCH = 20
 
 
-@pytest.mark.parametrize("first", range(0, 400, _BATCH))
+@pytest.mark.parametrize(
+    "first", [pytest.param(i, marks=[pytest.mark.slow] * (i >= 100)) for i in range(0, 400, _BATCH)]
+)
 def test_cases(first: int) -> None:
     assert run(range(first, first + _BATCH)) == []
 
 
-@pytest.mark.parametrize("first", range(0, 200, _BATCH))
+@pytest.mark.parametrize(
+    "first", [pytest.param(i, marks=[pytest.mark.slow] * (i >= 100)) for i in range(0, 200, _BATCH)]
+)
 def test_cases_with_a_row_of_unusual_weight(first: int) -> None:
     assert run(range(first, first + _BATCH), "single rows") == []
 
