@@ -15,15 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, check_cv
 from sklearn.svm import LinearSVC
 from sklearn.utils import Bunch, get_tags, indexable
-from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant.calibrators.registry import get_calibrator
 from calibrant.classifier.fold_fitting import fit_calibrator, fit_fold
@@ -32,6 +31,7 @@ from calibrant.inputs.groups import check_groups
 from calibrant.inputs.labels import CalibrationWarning, check_labels, encode
 from calibrant.inputs.weights import check_sample_weight
 from calibrant.sample import Sample
+from calibrant.sklearn_private import HasMethods, Hidden, StrOptions, check_method_params, fit_context, num_samples
 from calibrant.typing import FloatArray, IntArray
 
 #: scikit-learn's own methods, which calibrate decision values rather than log-probabilities where there are both.
@@ -105,7 +105,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.ensemble = ensemble
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **params: Any
     ) -> CalibratedClassifier:
@@ -134,7 +134,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 "cv='prefit' is how older versions of scikit-learn were told that a classifier is fitted already. Wrap "
                 "it instead: CalibratedClassifier(sklearn.frozen.FrozenEstimator(classifier))."
             )
-        labels, _ = check_labels(y, _num_samples(X))
+        labels, _ = check_labels(y, num_samples(X))
         X, labels = indexable(X, labels)
         weight = check_sample_weight(sample_weight, len(labels))
         given = None if sample_weight is None else np.ones(len(labels)) if weight is None else weight
@@ -283,7 +283,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         # Repeated splits predict a row several times; it is still one observation.
         share = None if weight is None and counts.max() == 1 else (1.0 if weight is None else weight[rows])
         share = None if share is None else share / counts[rows]
-        everything = _check_method_params(X, routed.estimator.fit)
+        everything = check_method_params(X, routed.estimator.fit)
         pair = self._pair(clone(self._classifier()).fit(X, labels, **everything), calibrator)
         scores = np.concatenate([scores for _, scores in folds])
         together = None if groups is None else groups[rows]

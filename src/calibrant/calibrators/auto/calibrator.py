@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions
 
 from calibrant.bins import quantiles
 from calibrant.calibrators.auto.additive import AdditiveCalibrator, KernelFeatures
@@ -31,6 +30,7 @@ from calibrant.calibrators.scaling.temperature import (
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
+from calibrant.sklearn_private import StrOptions
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.steps import (
     KeepTop,

@@ -12,7 +12,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE, SOLVER_CONSTRAINTS
@@ -20,6 +19,7 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.strengths import strengths_to_try
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
+from calibrant.sklearn_private import Interval, StrOptions
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones
 from calibrant.softmax.rows.memory import ArrayRows

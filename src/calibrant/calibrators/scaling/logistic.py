@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
-
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrator
 from calibrant.calibrators.scaling.regularisation import SOLVER_CONSTRAINTS
 from calibrant.calibrators.scaling.structured import SMSCalibrator, SVSCalibrator
 from calibrant.calibrators.scaling.temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing
 from calibrant.calibrators.state import StateCheck
+from calibrant.sklearn_private import StrOptions
 from calibrant.softmax.rows.base import Rows
 from calibrant.steps import Step
 

@@ -6,9 +6,8 @@ import warnings
 from numbers import Integral, Real
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from calibrant.inputs.labels import CalibrationWarning
+from calibrant.sklearn_private import Interval, StrOptions
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers import OPTIONS, solve
