@@ -102,7 +102,7 @@ def test_saga_says_that_it_needs_all_rows():
     _, batches = homes(4, False)
     problem = batches.problem(matrix)
     with pytest.raises(ValueError, match=r"all rows in memory.*newton"):
-        solve(problem, Ridge(np.full(problem.shape, 0.1)), opt="saga")
+        solve(problem, Ridge(np.full(problem.shape, 0.1)), solver="saga")
 
 
 @pytest.mark.parametrize("prior", [0.0, 5.0])

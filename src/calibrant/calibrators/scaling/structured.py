@@ -69,7 +69,7 @@ class StructuredCalibrator(RowsCalibrator):
     mcp_gamma: float
     preprocess: str | None
     input_smoothing: InputSmoothing
-    opt: str
+    solver: str
     max_iter: int | None
     tol: float | None
     random_state: Any
@@ -208,7 +208,7 @@ class SVSCalibrator(StructuredCalibrator):
         mcp_gamma: float = 3.0,
         preprocess: str | None = "ts",
         input_smoothing: InputSmoothing = None,
-        opt: str = "auto",
+        solver: str = "auto",
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: Any = None,
@@ -225,7 +225,7 @@ class SVSCalibrator(StructuredCalibrator):
         self.mcp_gamma = mcp_gamma
         self.preprocess = preprocess
         self.input_smoothing = input_smoothing
-        self.opt = opt
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -321,7 +321,7 @@ class SMSCalibrator(StructuredCalibrator):
         mcp_gamma: float = 3.0,
         preprocess: str | None = "ts",
         input_smoothing: InputSmoothing = None,
-        opt: str = "auto",
+        solver: str = "auto",
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: Any = None,
@@ -339,7 +339,7 @@ class SMSCalibrator(StructuredCalibrator):
         self.mcp_gamma = mcp_gamma
         self.preprocess = preprocess
         self.input_smoothing = input_smoothing
-        self.opt = opt
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
