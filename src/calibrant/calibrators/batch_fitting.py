@@ -73,7 +73,8 @@ class BatchFitting:
 
         Examples
         --------
-        >>>         >>> from calibrant import get_calibrator
+        >>> import numpy as np
+        >>> from calibrant import get_calibrator
         >>> rng = np.random.default_rng(0)
         >>> P = rng.dirichlet(np.ones(3), size=1000)
         >>> y = np.array([rng.choice(3, p=row) for row in P])

@@ -128,8 +128,7 @@ class AdaptedCalibrator(AfterCalibrator):
 
         Examples
         --------
-        >>> from calibrant import get_calibrator
-        >>> from calibrant import adapt
+        >>> from calibrant import adapt, get_calibrator
         >>> ts = get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], ["ok", "ok", "fraud", "fraud"])
         >>> print(adapt(ts, prior={"ok": 0.99, "fraud": 0.01}).summary())
         Adapted to the class frequencies given:
