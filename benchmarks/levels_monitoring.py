@@ -19,8 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from calibrant import CalibrationMonitor, NoCalibrator, get_calibrator
-from calibrant.deployment import adapt
+from calibrant import CalibrationMonitor, NoCalibrator, adapt, get_calibrator
 from calibrant.metrics import accuracy, brier, log_loss
 
 Row = tuple[str, str, float, float, int]

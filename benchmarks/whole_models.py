@@ -27,7 +27,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from calibrant import CalibratedClassifier, register_with_skl2onnx
+from calibrant import CalibratedClassifier
+from calibrant.writers.whole_models import register_with_skl2onnx
 
 CLASSIFIERS = {
     "logistic regression": LogisticRegression(),

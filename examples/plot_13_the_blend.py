@@ -18,11 +18,11 @@ sizes = [50, 200, 1000, 3600]
 fits = [AutoCalibrator().fit(p[:size], y[:size]) for size in sizes]
 print(fits[-1].summary())
 
-members = list(dict.fromkeys(name for fit in fits for name in fit.chosen_))
+members = list(dict.fromkeys(name for fit in fits for name in fit.member_weights_))
 figure, ax = plt.subplots(layout="constrained")
 left = [0.0] * len(sizes)
 for name in members:
-    weights = [fit.chosen_.get(name, 0.0) for fit in fits]
+    weights = [fit.member_weights_.get(name, 0.0) for fit in fits]
     ax.barh([f"{size} rows" for size in sizes], weights, left=left, label="as it is" if name == "none" else name)
     left = [a + b for a, b in zip(left, weights)]
 ax.set(xlabel="weight", title="Members of the blend")

@@ -8,9 +8,8 @@ labels and corrects the calibrator for it.
 
 import numpy as np
 
-from calibrant import get_calibrator
+from calibrant import adapt, get_calibrator
 from calibrant.bench import load_embedded
-from calibrant.deployment import adapt
 from calibrant.plots import BeforeAfterDisplay
 
 data = load_embedded("heart_deaths", "LGBM")

@@ -16,7 +16,7 @@ data = load_embedded("diamonds", "LR")
 p, y = data.probas_cal, data.labels_cal
 
 tolerances = np.logspace(-1, -10, 10)
-fits = [SMSCalibrator(opt="fista", tol=tol, max_iter=20_000).fit(p[:500], y[:500]) for tol in tolerances]
+fits = [SMSCalibrator(solver="fista", tol=tol, max_iter=20_000).fit(p[:500], y[:500]) for tol in tolerances]
 best = SMSCalibrator(tol=1e-14).fit(p[:500], y[:500]).objective_
 
 figure, ax = plt.subplots(layout="constrained")

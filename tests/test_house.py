@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from pathlib import Path
 
@@ -48,6 +49,24 @@ def test_no_private_name_crosses_a_package() -> None:
         private = any(part.startswith("_") and not part.startswith("__") for part in parts)
         if private and house.package_of(item.importer, KNOWN) != home:
             wrong.append(str(item))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_private_names_of_scikit_learn_are_imported_in_one_file() -> None:
+    wrong = []
+    for module, path in KNOWN.items():
+        if module == "calibrant.sklearn_private":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            else:
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            wrong += [
+                f"{module}:{node.lineno} imports {name}"
+                for name in names
+                if name.startswith("sklearn.") and "._" in name and "__" not in name
+            ]
     assert not wrong, "\n".join(wrong)
 
 

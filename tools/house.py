@@ -17,7 +17,7 @@ PACKAGE = "calibrant"
 #: The floors of the house, from the ground up. A room may import from floors below and from its own floor, but rooms
 #: that share a floor do not import each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("typing", "optional", "lazy", "threads", "compiling", "docs", "progress"),
+    ("typing", "optional", "lazy", "threads", "compiling", "docs", "progress", "sklearn_private"),
     ("rowwise", "bins", "numerals", "text_table", "folds", "random_numbers"),
     ("simplex",),
     ("sample",),

@@ -18,9 +18,8 @@ GROUPS = (
     "NoCalibrator AutoCalibrator",
     "CalibrationReport metrics.evaluate metrics.miscalibration plots.ReliabilityDisplay",
     "save load runtime.load runtime.Map export",
-    "export register_with_skl2onnx",
     "open_batches TopK",
-    "CalibrationMonitor SegmentedCalibrator deployment.adapt deployment.AdaptedCalibrator deployment.ChainedCalibrator",
+    "CalibrationMonitor SegmentedCalibrator adapt deployment.AdaptedCalibrator deployment.ChainedCalibrator",
     "metrics.log_loss metrics.brier metrics.accuracy metrics.auroc metrics.evaluate",
     "metrics.evaluate metrics.confidence_interval metrics.list_metrics metrics.RunningMetrics metrics.Running "
     "metrics.Estimate",

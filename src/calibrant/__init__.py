@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from calibrant.calibrators.scaling.structured import SVSCalibrator as SVSCalibrator
     from calibrant.calibrators.scaling.temperature import TemperatureScalingCalibrator as TemperatureScalingCalibrator
     from calibrant.classifier import CalibratedClassifier as CalibratedClassifier
+    from calibrant.deployment.adaptation import adapt as adapt
     from calibrant.deployment.monitoring.monitor import CalibrationMonitor as CalibrationMonitor
     from calibrant.deployment.segments.calibrator import SegmentedCalibrator as SegmentedCalibrator
     from calibrant.files.stored.persistence import load as load
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from calibrant.inputs.weights import effective_counts as effective_counts
     from calibrant.report.calibration_report import CalibrationReport as CalibrationReport
     from calibrant.writers.exporting import export as export
-    from calibrant.writers.whole_models import register_with_skl2onnx as register_with_skl2onnx
 
 _HOMES = {
     "AutoCalibrator": ".calibrators.auto.calibrator",
@@ -59,6 +59,7 @@ _HOMES = {
     "SegmentedCalibrator": ".deployment.segments.calibrator",
     "TemperatureScalingCalibrator": ".calibrators.scaling.temperature",
     "TopK": ".inputs.top_k",
+    "adapt": ".deployment.adaptation",
     "bench": ".",
     "calibrator_info": ".calibrators.registry",
     "calibrators": ".",
@@ -71,7 +72,6 @@ _HOMES = {
     "open_batches": ".files.tables.batches",
     "plots": ".",
     "register_calibrator": ".calibrators.registry",
-    "register_with_skl2onnx": ".writers.whole_models",
     "runtime": ".",
     "save": ".files.stored.persistence",
 }

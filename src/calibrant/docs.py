@@ -49,7 +49,7 @@ multiclass : {"ovr", "ovo"}
     How more than two classes are handled: one-vs-rest or one-vs-one.
 mcp_gamma : float
     Where the minimax concave penalty becomes constant.
-opt : {"auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"}
+solver : {"auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"}
     Solver.
 max_iter : int
     Largest number of iterations; `None` takes the solver's own.

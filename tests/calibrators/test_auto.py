@@ -160,8 +160,8 @@ def test_two_classes_with_trees_are_increasing_on_request():
 def test_trees_that_did_not_grow_leave_their_share_to_the_additive_member():
     p, y = calibrated(600, 3)
     auto = AutoCalibrator().fit(p, y)
-    assert "trees" not in auto.chosen_
-    assert auto.chosen_["additive"] > 3.0 * auto.chosen_["temperature"]
+    assert "trees" not in auto.member_weights_
+    assert auto.member_weights_["additive"] > 3.0 * auto.member_weights_["temperature"]
 
 
 def test_nearly_uniform_predictions_are_stretched():
@@ -247,8 +247,8 @@ def test_chosen_scores_and_summary():
     p, y = curved(600, 3)
     names = np.array(["ash", "beech", "oak"])
     auto = AutoCalibrator().fit(p**2 / (p**2).sum(axis=1, keepdims=True), names[y])
-    assert sum(auto.chosen_.values()) == pytest.approx(1.0)
-    assert set(auto.scores_) == {"blend", *auto.chosen_}
+    assert sum(auto.member_weights_.values()) == pytest.approx(1.0)
+    assert set(auto.scores_) == {"blend", *auto.member_weights_}
     assert min(v for k, v in auto.scores_.items() if k != "blend") > auto.scores_["blend"] - 0.01
     text = auto.summary()
     assert "over-confident" in text
@@ -306,7 +306,7 @@ def test_a_vocabulary_needs_no_matrix(tmp_path):
     p, y = curved(150, 220, 0)
     auto = AutoCalibrator(classes=range(220)).fit(p, y)
     assert auto.coef_.shape == (220, 5)
-    assert set(auto.chosen_) == {"temperature", "vector", "none"}
+    assert set(auto.member_weights_) == {"temperature", "vector", "none"}
     save(auto, tmp_path / "auto.json")
     stored = load(tmp_path / "auto.json")
     assert np.array_equal(stored.predict_proba(p), auto.predict_proba(p))

@@ -16,7 +16,11 @@ from tests.combinations import MEMORY_LAYOUTS, in_layout, one_per_class, with_cl
 ALONE = 40
 
 #: Parameters that make a fit fast, where nothing else depends on them.
-QUICK = {"dirichlet-cv": {"lams": [0.01], "mus": [0.01]}, "ms": {"max_iter": 20}, "catboost": {"max_rounds": 5}}
+QUICK = {
+    "dirichlet-cv": {"lambdas_coef": [0.01], "lambdas_intercept": [0.01]},
+    "ms": {"max_iter": 20},
+    "catboost": {"max_rounds": 5},
+}
 
 
 def ties(k):

@@ -39,7 +39,9 @@ def test_minimises_the_penalised_log_loss(k, regularization, normalization):
 
     start = np.concatenate([np.eye(k).ravel(), np.zeros(k)])
     best = minimize(objective, start, jac=True, method="BFGS", options={"gtol": 1e-8, "maxiter": 2000})
-    ours = DirichletCalibrator(lam=lam, mu=mu, regularization=regularization, normalization=normalization).fit(p, y)
+    ours = DirichletCalibrator(
+        lambda_coef=lam, lambda_intercept=mu, regularization=regularization, normalization=normalization
+    ).fit(p, y)
     value, gradient = objective(np.concatenate([ours.coef_.ravel(), ours.intercept_]))
     assert value <= best.fun + 1e-8
     assert ours.objective_ == pytest.approx(value, abs=1e-9)
@@ -49,13 +51,13 @@ def test_minimises_the_penalised_log_loss(k, regularization, normalization):
 def test_cross_validation_prefers_strong_penalties_for_few_rows_and_weak_ones_for_many():
     few = DirichletCVCalibrator().fit(*sharpened(60, 4, power=1.0))
     many = DirichletCVCalibrator().fit(*sharpened(8000, 4, power=1.0))
-    assert few.lam_ > many.lam_
+    assert few.lambda_coef_ > many.lambda_coef_
 
 
 def test_cross_validation_chooses_the_pair_that_predicts_best():
     p, y = sharpened(250, 3)
     lams, mus = [0.1, 1e-4], [0.1, 1e-4]
-    chosen = DirichletCVCalibrator(lams=lams, mus=mus, regularization="odir", n_folds=3).fit(p, y)
+    chosen = DirichletCVCalibrator(lambdas_coef=lams, lambdas_intercept=mus, regularization="odir", n_folds=3).fit(p, y)
     folds = stratified_folds(y, 3, 0)
     losses = {}
     for lam in lams:
@@ -63,9 +65,13 @@ def test_cross_validation_chooses_the_pair_that_predicts_best():
             q = np.empty_like(p)
             for fold in range(3):
                 out = folds == fold
-                q[out] = DirichletCalibrator(lam=lam, mu=mu).fit(p[~out], y[~out]).predict_proba(p[out])
+                q[out] = (
+                    DirichletCalibrator(lambda_coef=lam, lambda_intercept=mu)
+                    .fit(p[~out], y[~out])
+                    .predict_proba(p[out])
+                )
             losses[lam, mu] = mean_log_loss(q, y)
-    assert (chosen.lam_, chosen.mu_) == min(losses, key=losses.get)
+    assert (chosen.lambda_coef_, chosen.lambda_intercept_) == min(losses, key=losses.get)
 
 
 def test_folds_spread_every_label():

@@ -157,11 +157,11 @@ def test_binary_family_against_scikit_learn(kind: str) -> None:
 
 
 @pytest.mark.parametrize("penalty", ["ridge", "lasso", "mcp"])
-@pytest.mark.parametrize("opt", ["auto", "saga"])
-def test_binary_penalties_shrink_what_they_are_told_to(penalty: str, opt: str) -> None:
+@pytest.mark.parametrize("solver", ["auto", "saga"])
+def test_binary_penalties_shrink_what_they_are_told_to(penalty: str, solver: str) -> None:
     x, y = BinaryGaussianModel(-0.8, 1.2, 0.7, 1.4).sample(400, random_state=0)
     free = BinaryLogisticCalibrator(input="logits").fit(x, y)
-    parameters = {"penalty": penalty, "lambda_quadratic": 50.0, "opt": opt, "max_iter": 20000, "tol": 1e-5}
+    parameters = {"penalty": penalty, "lambda_quadratic": 50.0, "solver": solver, "max_iter": 20000, "tol": 1e-5}
     shrunk = BinaryLogisticCalibrator(**parameters, input="logits").fit(x, y)
     affine = BinaryLogisticCalibrator("affine", input="logits").fit(x, y)
     assert abs(shrunk.quadratic_) < 0.01 * abs(free.quadratic_)
@@ -191,11 +191,11 @@ def test_binary_calibrator_says_that_it_is_for_two_classes() -> None:
 
 def test_parameters_are_checked_at_fit() -> None:
     p, y = confused(50, 3)
-    for bad in ({"penalty": "l7"}, {"lambda_diagonal": -1}, {"opt": "adam"}, {"tol": 0}, {"input_smoothing": 1.0}):
+    for bad in ({"penalty": "l7"}, {"lambda_diagonal": -1}, {"solver": "adam"}, {"tol": 0}, {"input_smoothing": 1.0}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             SMSCalibrator(**bad).fit(p, y)
-    with pytest.raises(ValueError, match=r"opt='newton' needs a smooth penalty.*saga"):
-        SMSCalibrator(penalty="lasso", opt="newton").fit(p, y)
+    with pytest.raises(ValueError, match=r"solver='newton' needs a smooth penalty.*saga"):
+        SMSCalibrator(penalty="lasso", solver="newton").fit(p, y)
 
 
 HARD = {

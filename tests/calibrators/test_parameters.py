@@ -48,7 +48,7 @@ def test_nan_is_refused(cls):
                 assert not accepts(cls, name, nan), name
 
 
-@pytest.mark.parametrize(("cls", "name"), [("SplineCalibrator", "lambdas"), ("DirichletCVCalibrator", "lams")])
+@pytest.mark.parametrize(("cls", "name"), [("SplineCalibrator", "lambdas"), ("DirichletCVCalibrator", "lambdas_coef")])
 @pytest.mark.parametrize("value", [[], [np.nan], [0.1, -1.0], [np.inf]])
 def test_lists_of_strengths_are_checked(cls, name, value):
     with pytest.raises(ValueError, match=name):

@@ -137,7 +137,7 @@ def test_a_monotone_map_keeps_the_ranking_everywhere(seed):
 def test_two_groups_are_too_few_for_more_than_a_temperature():
     p, y = confused(200, 3, seed=3)
     auto = get_calibrator("auto").fit(p, y, groups=np.arange(200) % 2)
-    assert set(auto.chosen_) == {"temperature", "none"}
+    assert set(auto.member_weights_) == {"temperature", "none"}
 
 
 @pytest.mark.parametrize("method", sorted(FOLDED - ELSEWHERE))

@@ -54,7 +54,7 @@ def objective(cal: Any, p: np.ndarray, y: np.ndarray) -> float:
     z = (np.diag(diagonal) + off) @ x.T + cal.intercept_[:, None]
     loss = -float(np.mean(log_softmax(z, axis=0)[y, np.arange(n)]))
     if isinstance(cal, DirichletCalibrator):
-        return loss + cal.lam * float(np.sum(off**2)) + cal.mu * float(np.sum(cal.intercept_**2))
+        return loss + cal.lambda_coef * float(np.sum(off**2)) + cal.lambda_intercept * float(np.sum(cal.intercept_**2))
     loss += size(cal.intercept_, cal.lambda_intercept * k / n, cal.penalty)
     loss += size(diagonal - 1.0, cal.lambda_diagonal * k / n, cal.penalty)
     return loss + size(off, getattr(cal, "lambda_off_diagonal", 0.0) * k * (k - 1) / n, cal.penalty)
@@ -85,18 +85,20 @@ def fitted(cal: Any, p: np.ndarray, y: np.ndarray, *, quiet: tuple[type[Warning]
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
-@pytest.mark.parametrize("opt", list(SOLVERS))
+@pytest.mark.parametrize("solver", list(SOLVERS))
 @pytest.mark.parametrize("make", [SVSCalibrator, SMSCalibrator])
 @pytest.mark.parametrize("preprocess", ["ts", None])
-def test_every_solver_stores_what_it_judged(make: type, opt: str, penalty: str | None, preprocess: str | None) -> None:
-    if opt in ("newton", "lbfgs") and penalty not in ("ridge", None):
+def test_every_solver_stores_what_it_judged(
+    make: type, solver: str, penalty: str | None, preprocess: str | None
+) -> None:
+    if solver in ("newton", "lbfgs") and penalty not in ("ridge", None):
         with pytest.raises(ValueError, match="smooth"):
-            make(penalty, opt=opt).fit(*rows(0))
+            make(penalty, solver=solver).fit(*rows(0))
         return
-    first_order = opt in ("saga", "fista", "lbfgs")
+    first_order = solver in ("saga", "fista", "lbfgs")
     for seed, decimals in ((0, None), (1, 1), (2, 2)):
         p, y = rows(seed, decimals=decimals)
-        cal = make(penalty, opt=opt, preprocess=preprocess, max_iter=20 if first_order else None)
+        cal = make(penalty, solver=solver, preprocess=preprocess, max_iter=20 if first_order else None)
         fitted(cal, p, y, quiet=(ConvergenceWarning,) if first_order or penalty == "mcp" else ())
         assert cal.objective_ == pytest.approx(objective(cal, p, y), rel=1e-9, abs=1e-12)
 
@@ -134,7 +136,7 @@ def test_rows_without_an_error_and_without_preprocessing_reach_the_optimum(make:
         y = p.argmax(axis=1)
         cal = fitted(make(preprocess=None), p, y)
         assert cal.objective_ == pytest.approx(objective(cal, p, y), rel=1e-9)
-        other = fitted(make(preprocess=None, opt="lbfgs", tol=1e-9), p, y)
+        other = fitted(make(preprocess=None, solver="lbfgs", tol=1e-9), p, y)
         assert cal.objective_ == pytest.approx(other.objective_, abs=2e-8 * max(1.0, other.objective_))
 
 
@@ -207,7 +209,7 @@ def test_parameters_must_be_finite(value: float) -> None:
         for name in real:
             with pytest.raises(ValueError, match=name):
                 make(**{name: value}).fit(p, y)
-    for name in ("lams", "mus"):
+    for name in ("lambdas_coef", "lambdas_intercept"):
         with pytest.raises(ValueError, match=name):
             DirichletCVCalibrator(**{name: [1.0, value]}).fit(p, y)
 

@@ -18,10 +18,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import GroupKFold, LeaveOneOut
 from sklearn.naive_bayes import GaussianNB
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.fixes import parse_version
 
-from calibrant import CalibratedClassifier
+from calibrant import CalibratedClassifier, calibrator_info
 
 INTERPOLATION = "interpolates between probabilities, not between decision values"
 PREFIT = "cv='prefit', which scikit-learn 1.8 removed, is explained instead"
@@ -96,6 +96,29 @@ def test_defaults():
     frozen = FrozenEstimator(LinearSVC(random_state=0).fit(X, y))
     assert len(CalibratedClassifier(frozen, "ts").fit(X, y).calibrated_classifiers_) == 1
     assert len(CalibratedClassifier(frozen, "ts", ensemble=True, cv=3).fit(X, y).calibrated_classifiers_) == 3
+
+
+class Unlike(LogisticRegression):
+    """A classifier whose probabilities are not those of its decision values."""
+
+    def predict_proba(self, X):
+        p = super().predict_proba(X) ** 3
+        return p / p.sum(axis=1, keepdims=True)
+
+    def predict_log_proba(self, X):
+        return np.log(self.predict_proba(X))
+
+
+@pytest.mark.parametrize("estimator", [SVC(), Unlike(), GaussianNB()], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("name", ["ts", "isotonic", "platt", "platt-logits", "beta"])
+def test_every_name_of_a_method_does_the_same(estimator, name):
+    X, y = data(120)
+    aliases = set(calibrator_info(name).aliases)
+    if isinstance(estimator, GaussianNB):
+        aliases.discard("sigmoid")  # scikit-learn's word: without decision values it is a sigmoid of the probability
+    one = CalibratedClassifier(estimator, name, cv=2).fit(X, y).predict_proba(X)
+    for alias in (*aliases, name.upper()):
+        np.testing.assert_array_equal(CalibratedClassifier(estimator, alias, cv=2).fit(X, y).predict_proba(X), one)
 
 
 def test_prefit_is_explained():

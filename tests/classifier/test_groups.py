@@ -53,6 +53,12 @@ def test_fewer_groups_than_folds_make_fewer_folds():
     assert len(model.calibrators_) == 3
 
 
+def test_a_single_group_is_explained():
+    X, y, _ = patients()
+    with pytest.raises(ValueError, match=r"All rows belong to one group"):
+        CalibratedClassifier(LogisticRegression(), "ts").fit(X, y, groups=np.zeros(len(y)))
+
+
 @pytest.mark.parametrize("ensemble", [True, False])
 @pytest.mark.parametrize("frozen", [True, False])
 def test_the_calibrator_gets_the_groups(ensemble, frozen, monkeypatch):

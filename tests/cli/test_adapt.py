@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import calibrant
-from calibrant.deployment import adapt
+from calibrant import adapt
 from tests.cli.test_commands import CLASSES, ok, predictions, run
 
 

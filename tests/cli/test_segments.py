@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 import calibrant
-from calibrant import SegmentedCalibrator
-from calibrant.deployment import adapt
+from calibrant import SegmentedCalibrator, adapt
 from tests.cli.test_commands import ok, run
 
 

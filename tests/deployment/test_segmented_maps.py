@@ -14,8 +14,7 @@ import pandas as pd
 import pytest
 
 import calibrant
-from calibrant import runtime
-from calibrant.deployment import adapt
+from calibrant import adapt, runtime
 from calibrant.deployment.segments.map_steps import cell_steps
 from tests.segmented import CASES, expected, rows, segmented
 from tests.steps.test_decoding import damage

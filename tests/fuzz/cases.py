@@ -12,9 +12,9 @@ from calibrant import list_calibrators
 #: Methods of the registry that need no other package, with parameters that reach every solver and penalty.
 METHODS: list[tuple[str, dict[str, Any]]] = [(info.name, {}) for info in list_calibrators() if info.extra is None]
 METHODS += [
-    (name, {"penalty": penalty, "opt": opt, "preprocess": preprocess})
+    (name, {"penalty": penalty, "solver": solver, "preprocess": preprocess})
     for name in ("svs", "sms")
-    for penalty, opt in [
+    for penalty, solver in [
         ("ridge", "lbfgs"),
         ("ridge", "newton"),
         ("lasso", "auto"),

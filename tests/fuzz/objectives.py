@@ -52,7 +52,7 @@ class Objective:
         """The stored coefficients as one vector."""
         cal = self.calibrator
         if hasattr(cal, "quadratic_"):
-            size = {"linear": 1, "affine": 2, "quadratic": 3}[cal.type]
+            size = {"linear": 1, "affine": 2, "quadratic": 3}[cal.function]
             return np.array([cal.coef_, cal.intercept_, cal.quadratic_][:size])
         if not hasattr(cal, "coef_"):
             return np.array([cal.inverse_temperature_])
@@ -83,11 +83,14 @@ class Objective:
             return []
         coef, intercept = theta[:-k], theta[-k:]
         if hasattr(cal, "regularization"):
-            lam = cal.lam_ if hasattr(cal, "lam_") else cal.lam
+            lam = cal.lambda_coef_ if hasattr(cal, "lambda_coef_") else cal.lambda_coef
             if cal.regularization == "l2":
                 return [(lam, theta)]
             off = ~np.eye(k, dtype=bool).ravel()
-            return [(lam, coef[off]), (cal.mu_ if hasattr(cal, "mu_") else cal.mu, intercept)]
+            return [
+                (lam, coef[off]),
+                (cal.lambda_intercept_ if hasattr(cal, "lambda_intercept_") else cal.lambda_intercept, intercept),
+            ]
         if cal.penalty is None:
             return []
         scale = k**cal.rho / self.n**cal.tau

@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import calibrant
-from calibrant import CalibrationWarning, SegmentedCalibrator, get_calibrator, runtime
-from calibrant.deployment import adapt
+from calibrant import CalibrationWarning, SegmentedCalibrator, adapt, get_calibrator, runtime
 from calibrant.writers.exporting import export_with_proof
 from tests.fuzz.cases import PREDICTIONS, draw_labels, draw_names, draw_predictions, draw_weights
 from tests.fuzz.checks import ROUNDING

@@ -88,10 +88,10 @@ def referee_convex(problem: ArrayProblem, penalty: Penalty) -> float:
 SMOOTH = ("none", "ridge")
 CONVEX = ("lasso", "group_lasso")
 PAIRS = [
-    (opt, name)
-    for opt, solver in SOLVERS.items()
+    (solver, name)
+    for solver, one in SOLVERS.items()
     for name in (*SMOOTH, *CONVEX, "mcp")
-    if name in SMOOTH or not solver.needs_smooth
+    if name in SMOOTH or not one.needs_smooth
 ]
 _OPTIMA: dict[tuple[str, str], float] = {}
 
@@ -106,15 +106,17 @@ def optimum(kind: str, name: str) -> float:
 
 FIRST_ORDER = ("saga", "fista", "lbfgs")
 # The features of "mixed" are nearly collinear: that is for second-order methods, no calibrator gives it to others.
-CASES = [(opt, name, kind) for opt, name in PAIRS for kind in KINDS if kind != "mixed" or opt not in FIRST_ORDER]
+CASES = [
+    (solver, name, kind) for solver, name in PAIRS for kind in KINDS if kind != "mixed" or solver not in FIRST_ORDER
+]
 
 
-@pytest.mark.parametrize(("opt", "name", "kind"), CASES)
-def test_solution_is_the_optimum(opt: str, name: str, kind: str) -> None:
+@pytest.mark.parametrize(("solver", "name", "kind"), CASES)
+def test_solution_is_the_optimum(solver: str, name: str, kind: str) -> None:
     problem = make_problem(kind, weighted=True)
     penalty = make_penalty(name, problem)
-    tol = {"saga": 1e-4, "fista": 1e-5}.get(opt, 1e-10)
-    solution = solve(problem, penalty, opt=opt, tol=tol, max_iter=20000)
+    tol = {"saga": 1e-4, "fista": 1e-5}.get(solver, 1e-10)
+    solution = solve(problem, penalty, solver=solver, tol=tol, max_iter=20000)
     assert solution.converged
     value = plain_loss(problem, solution.theta) + penalty.value(solution.theta)
     assert solution.objective == pytest.approx(value, rel=1e-12)
@@ -130,7 +132,7 @@ def test_solution_is_the_optimum(opt: str, name: str, kind: str) -> None:
     assert excess >= -1e-8
     if name == "none":
         assert np.isnan(solution.gap)
-        assert excess <= 1e-4 if opt in ("saga", "fista") else excess <= 1e-9
+        assert excess <= 1e-4 if solver in ("saga", "fista") else excess <= 1e-9
     else:
         assert excess <= solution.gap + 1e-8
         assert 0.0 <= solution.gap <= tol * max(1.0, solution.objective)
@@ -197,7 +199,7 @@ def test_sparse_penalties_of_many_classes(group_lasso: bool, strengths: tuple[fl
     assert duality_gap(state.point, penalty, solution.theta, state.u, state.objective) <= 1e-8 * state.objective
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        gradients = solve(problem, penalty, opt="fista", max_iter=50)
+        gradients = solve(problem, penalty, solver="fista", max_iter=50)
     assert solution.objective <= gradients.objective + 1e-12
 
 
@@ -209,28 +211,28 @@ def test_gradients_finish_where_too_many_coefficients_may_leave_zero() -> None:
     assert solution.gap <= 1e-2
 
 
-@pytest.mark.parametrize("opt", ["newton", "lbfgs"])
-def test_a_solver_that_needs_a_smooth_penalty_names_those_that_do_not(opt: str) -> None:
+@pytest.mark.parametrize("solver", ["newton", "lbfgs"])
+def test_a_solver_that_needs_a_smooth_penalty_names_those_that_do_not(solver: str) -> None:
     problem = make_problem("vector")
     with pytest.raises(ValueError, match=r"saga.*proximal-newton.*fista"):
-        solve(problem, make_penalty("lasso", problem), opt=opt)
+        solve(problem, make_penalty("lasso", problem), solver=solver)
 
 
 @pytest.mark.parametrize(
-    ("opt", "name"), [("newton", "ridge"), ("lbfgs", "ridge"), ("saga", "lasso"), ("fista", "mcp")]
+    ("solver", "name"), [("newton", "ridge"), ("lbfgs", "ridge"), ("saga", "lasso"), ("fista", "mcp")]
 )
-def test_too_few_iterations_warn_with_what_was_reached(opt: str, name: str) -> None:
+def test_too_few_iterations_warn_with_what_was_reached(solver: str, name: str) -> None:
     problem = make_problem("matrix")
-    with pytest.warns(ConvergenceWarning, match=rf"{opt} stopped after 1 iterations with a (gap|residual) of"):
-        solution = solve(problem, make_penalty(name, problem), opt=opt, tol=1e-12, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match=rf"{solver} stopped after 1 iterations with a (gap|residual) of"):
+        solution = solve(problem, make_penalty(name, problem), solver=solver, tol=1e-12, max_iter=1)
     assert np.isfinite(solution.theta).all()
 
 
-@pytest.mark.parametrize("opt", list(SOLVERS))
-def test_results_repeat_bit_for_bit(opt: str) -> None:
+@pytest.mark.parametrize("solver", list(SOLVERS))
+def test_results_repeat_bit_for_bit(solver: str) -> None:
     problem = make_problem("matrix")
     penalty = make_penalty("ridge", problem)
-    one, two = (solve(problem, penalty, opt=opt, tol=1e-3, random_state=3).theta for _ in range(2))
+    one, two = (solve(problem, penalty, solver=solver, tol=1e-3, random_state=3).theta for _ in range(2))
     np.testing.assert_array_equal(one, two)
 
 
@@ -238,7 +240,7 @@ def test_results_repeat_bit_for_bit(opt: str) -> None:
 def test_large_problems_in_single_precision_on_some_rows_are_certified_in_double(weighted: bool) -> None:
     problem = make_problem("matrix", n=400, k=70, weighted=weighted)
     penalty = Ridge(np.full(problem.shape, 0.05))
-    exact = solve(problem, penalty, opt="lbfgs", tol=1e-12)
+    exact = solve(problem, penalty, solver="lbfgs", tol=1e-12)
     for tol, bound in ((None, 1e-6), (1e-8, 1e-8), (1e-12, 1e-12)):  # an explicit tolerance is kept
         solution = solve(problem, penalty, tol=tol)
         assert solution.converged
@@ -255,6 +257,6 @@ def test_preconditioned_newton_on_either_side_of_its_switches(k: int) -> None:
     groups[np.arange(k), np.arange(k)] = 2
     penalty = Ridge(np.array([0.1, 0.01, 0.004])[groups])
     solution = solve(problem, penalty, tol=1e-12)
-    reference = solve(problem, penalty, opt="lbfgs", tol=1e-10)
+    reference = solve(problem, penalty, solver="lbfgs", tol=1e-10)
     assert solution.objective == pytest.approx(reference.objective, abs=1e-9)
     np.testing.assert_allclose(solution.theta, reference.theta, atol=1e-4)

@@ -9,7 +9,7 @@ import pytest
 
 from calibrant.sample import Sample
 from calibrant.softmax.penalties import GroupLasso, Lasso, Ridge
-from calibrant.softmax.rows.base import Features
+from calibrant.softmax.rows.base import Extent, Features
 from calibrant.softmax.rows.batches import BatchRows
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows
@@ -53,14 +53,7 @@ def homes(k, weighted, n=700, cache=None, sample=None):
 
     rows = ArrayRows(everything)
     some = np.arange(0, n, 3) if sample is None else sample
-    batches = BatchRows(
-        read,
-        n_rows=n,
-        total_weight=rows.total_weight,
-        class_weights=rows.class_weights,
-        sample=ArrayRows(everything.take(some)),
-        cache=cache,
-    )
+    batches = BatchRows(read, Extent(n, rows.total_weight, rows.class_weights), ArrayRows(everything.take(some)), cache)
     return rows, batches
 
 
@@ -109,7 +102,7 @@ def test_saga_says_that_it_needs_all_rows():
     _, batches = homes(4, False)
     problem = batches.problem(matrix)
     with pytest.raises(ValueError, match=r"all rows in memory.*newton"):
-        solve(problem, Ridge(np.full(problem.shape, 0.1)), opt="saga")
+        solve(problem, Ridge(np.full(problem.shape, 0.1)), solver="saga")
 
 
 @pytest.mark.parametrize("prior", [0.0, 5.0])
@@ -147,7 +140,7 @@ def test_many_passes_read_a_temporary_file_that_is_removed(tmp_path):
     with cache:
         problem = batches.problem(matrix)  # 2550 coefficients: more than a dense Hessian is made for
         assert cache.filled
-        assert sum(column.nbytes for column in cache._columns) == cache.bytes_needed
+        assert cache._rows.nbytes == cache.bytes_needed
         theta = np.full(problem.shape, 0.01)
         one, other = rows.problem(matrix).at(theta), problem.at(theta)
         assert other.loss == pytest.approx(one.loss, rel=1e-6)

@@ -11,7 +11,7 @@ from calibrant import get_calibrator, list_calibrators
 from tests.samples import sharpened
 
 #: Parameters that make a fit fast, where nothing else depends on them.
-QUICK = {"dirichlet-cv": {"lams": [0.01], "mus": [0.01]}, "ms": {"max_iter": 20}}
+QUICK = {"dirichlet-cv": {"lambdas_coef": [0.01], "lambdas_intercept": [0.01]}, "ms": {"max_iter": 20}}
 
 #: Further maps of the same methods.
 VARIANTS = {

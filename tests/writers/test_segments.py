@@ -10,9 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import calibrant
-from calibrant import runtime
+from calibrant import adapt, runtime
 from calibrant.cli import app
-from calibrant.deployment import adapt
 from calibrant.inputs.segments import texts_of
 from calibrant.steps import Columns, Join, Levels, Log, Softmax, Sum
 from calibrant.writers import c_source, javascript, sql

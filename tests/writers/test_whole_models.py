@@ -14,7 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from calibrant import CalibratedClassifier, get_calibrator, register_with_skl2onnx
+from calibrant import CalibratedClassifier, get_calibrator
+from calibrant.writers.whole_models import register_with_skl2onnx
 from tests.needs import needs
 
 pytestmark = pytest.mark.export

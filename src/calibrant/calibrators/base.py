@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.batch_fitting import BatchFitting
@@ -35,6 +34,7 @@ from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.sample import Sample
 from calibrant.simplex import log_in_place
+from calibrant.sklearn_private import StrOptions, validate_parameter_constraints
 from calibrant.softmax.rows.base import Rows
 from calibrant.softmax.rows.memory import ArrayRows, log_of_many
 from calibrant.steps import Function, Log, Step, run_from_logs

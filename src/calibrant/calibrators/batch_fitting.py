@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.calibrators.streaming import Bar, blocks_of, survey
+from calibrant.calibrators.streaming import fit_to_sample, survey
 from calibrant.inputs.batches import BatchReader, predictions_of
 from calibrant.inputs.observations import encoded
 from calibrant.inputs.sources import as_source
@@ -26,17 +25,6 @@ if TYPE_CHECKING:
 class BatchFitting:
     """The part of a calibrator that handles batches."""
 
-    if TYPE_CHECKING:  # what the rest of a calibrator has
-        input: str
-        classes: Any
-        renormalize: bool
-        classes_: Any
-        _column_order: Any
-        _check_parameters: Any
-        _fit: Any
-        _fit_rows: Any
-        predict_proba: Any
-
     def fit_batches(
         self,
         source: Any,
@@ -49,7 +37,7 @@ class BatchFitting:
         random_state: int = 0,
         axis: int | None = None,
         ignore_index: Any = None,
-    ) -> Any:
+    ) -> Calibrator:
         """Learn the calibration map from rows that come in batches and need not fit into memory.
 
         Methods that need nothing but sums over rows (`calibrator_info(name).streams`) reach the same optimum as `fit`,
@@ -96,41 +84,29 @@ class BatchFitting:
         >>> bool(np.allclose(one.coef_, get_calibrator("sms").fit(P, y).coef_, rtol=1e-6))
         True
         """
-        self._check_parameters()
-        given = as_source(source, label=label, weight=weight)
+        calibrator = cast("Calibrator", self)
+        calibrator._check_parameters()
         reader = BatchReader(
-            given,
-            logits=self.input == "logits",
-            renormalize=self.renormalize,
-            classes=self.classes,
+            as_source(source, label=label, weight=weight),
+            logits=calibrator.input == "logits",
+            renormalize=calibrator.renormalize,
+            classes=calibrator.classes,
             axis=axis,
             ignore_index=ignore_index,
         )
-        with limit(), Bar() as bar:
-            found, drawn = survey(reader, memory_mb, random_state, bar)
+        with limit():
+            found, drawn = survey(reader, memory_mb, random_state)
             assert reader.n_columns is not None
-            found.describe(cast("Calibrator", self), reader.n_columns, reader.names, reader.categories)
-            order = self._column_order
-            sample = encoded(drawn, self.classes_, order)
-            self.batches_ = {"rows": found.n_rows, "rows_used": found.n_rows, "passes": 1}
-            if sample.n_rows == found.n_rows or not hasattr(self, "_fit_rows"):
-                self.batches_["rows_used"] = sample.n_rows
-                self.class_counts_, self.fitted_to_ = sample.class_counts, str(sample)
-                self._fit(sample.with_values(np.asarray(sample.x, order=cast("Calibrator", self)._order)))
-                return self
-            with RowCache(found.n_rows, sample.n_classes, folder, disk_mb) as cache:
-                rows = BatchRows(
-                    blocks_of(reader, self.classes_, order),
-                    n_rows=found.n_rows,
-                    total_weight=found.total_weight,
-                    class_weights=self.class_counts_,
-                    sample=ArrayRows(sample),
-                    cache=cache,
-                    watcher=bar,
-                )
-                self._fit_rows(rows)
-            self.batches_["passes"] = rows.n_passes
-        return self
+            extent = found.describe(calibrator, reader.n_columns, reader.names, reader.categories)
+            encode = partial(encoded, classes=calibrator.classes_, order=calibrator._column_order)
+            if drawn.n_rows == found.n_rows or not hasattr(calibrator, "_fit_rows"):
+                fit_to_sample(calibrator, encode(drawn), found.n_rows)
+                return calibrator
+            with RowCache(found.n_rows, found.n_classes, folder, disk_mb) as cache:
+                rows = BatchRows(lambda: map(encode, reader.read()), extent, ArrayRows(encode(drawn)), cache)
+                calibrator._fit_rows(rows)
+            calibrator.batches_ = {"rows": found.n_rows, "rows_used": found.n_rows, "passes": rows.n_passes}
+        return calibrator
 
     def predict_batches(self, source: Any, *, axis: int | None = None) -> Iterator[NDArray[Any]]:
         """Calibrated probabilities batch by batch: an iterator that reads the source as it is asked.
@@ -150,4 +126,4 @@ class BatchFitting:
         [2, 1]
         """
         check_is_fitted(self, "classes_")
-        return map(partial(self.predict_proba, axis=axis), predictions_of(as_source(source)))
+        return map(partial(cast("Calibrator", self).predict_proba, axis=axis), predictions_of(as_source(source)))

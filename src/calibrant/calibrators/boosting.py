@@ -12,12 +12,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.optional import require
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight, log_probabilities, log_softmax, mix_with_uniform, softmax_inplace
+from calibrant.sklearn_private import Interval
 from calibrant.typing import FloatArray, IntArray
 
 #: Features, logits to start from, labels and weights of some rows.

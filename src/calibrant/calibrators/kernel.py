@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaln
-from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.binary.natural_spline import check_spline, second_derivatives
 from calibrant.calibrators.lifting import positive_probability
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.sample import Sample
+from calibrant.sklearn_private import Interval
 from calibrant.steps import Clip, Complement, Linear, Log, LogOdds, Normalize, Softmax, Spline, Step, run
 from calibrant.typing import FloatArray, IntArray
 

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.identity import NoCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
+from calibrant.sklearn_private import HasMethods, StrOptions
 from calibrant.steps import Columns, Normalize, OneVsOne, OneVsRest, Step
 from calibrant.steps.branches import pair, rest
 from calibrant.typing import FloatArray

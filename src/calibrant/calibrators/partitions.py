@@ -13,7 +13,7 @@ import dask
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.calibrators.streaming import Facts, Findings, facts_of
+from calibrant.calibrators.streaming import Facts, Findings, facts_of, fit_to_sample
 from calibrant.inputs.batches import checksum
 from calibrant.inputs.observations import encoded, observations
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
@@ -34,92 +34,54 @@ _MOST_NUMBERS, _LEAST_ROWS, _SHARE = 1 << 21, 20_000, 0.02
 _MEMORY_NUMBERS = 1 << 22
 
 
-class Partitions:
-    """Checked partitions that stay where they are, and what a first pass over them found.
+def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -> None:
+    """Fit to a Dask array or data frame whose partitions stay where they are, or to a sample of its rows.
 
     Parameters
     ----------
+    calibrator : Calibrator
+        Says what predictions and labels are, and is told of the classes.
     X : dask array or data frame
         Predictions.
     y, sample_weight : dask array or series, or array-like
         Labels and weights, in the same partitions if their sizes are not known.
-    calibrator : Calibrator
-        Says what predictions and labels are, and is told of the classes.
     """
-
-    def __init__(self, X: Any, y: Any, sample_weight: Any, calibrator: Calibrator) -> None:
-        check = dask.delayed(_check, pure=False)
+    with limit():
+        kept, check = _kept(), dask.delayed(_check, pure=False)
         what = (calibrator.input == "logits", calibrator.renormalize, calibrator.classes)
         # Of each partition its rows, and what it says of all: number and names of columns, categories of labels.
-        parts = [check(*piece, number, *what) for number, piece in enumerate(aligned(X, y, sample_weight))]
-        if _has_cluster():
-            parts = list(dask.persist(*parts))
-        self._parts = parts
+        parts = kept([check(*piece, number, *what) for number, piece in enumerate(aligned(X, y, sample_weight))])
         facts = dask.compute(*[dask.delayed(_facts, pure=False)(part) for part in parts])
-        self._checksums = [None if fact is None else fact[2] for fact in facts]
-        self._sizes = [0 if fact is None else fact[0].n_rows for fact in facts]
-        self.found, first = Findings(), next((fact for fact in facts if fact is not None), None)
+        found, first = Findings(), next((fact for fact in facts if fact is not None), None)
         if first is None:
             raise ValueError("No partition holds a row with a positive weight.")
         for number, fact in enumerate(facts):
             if fact is not None:
                 _check_alike(fact[1], first[1], number)
-                self.found.add(fact[0], f"partition {number}")
-        self.found.describe(calibrator, *first[1][1:])
-        self.classes, self.order, self.class_weights = (
-            calibrator.classes_,
-            calibrator._column_order,
-            calibrator.class_counts_,
-        )
-
-    def _sample(self, most: int) -> Sample:
-        """A uniform sample of so many rows, or all, drawn where they are."""
-        rng = np.random.default_rng(0)
-        counts = self._sizes
-        if self.found.n_rows > most:
-            counts = rng.multivariate_hypergeometric(self._sizes, most).tolist()
-        draw = dask.delayed(_draw, pure=False)
-        seeds = rng.integers(2**31, size=len(counts)).tolist()
-        drawn = [draw(part, count, s) for part, count, s in zip(self._parts, counts, seeds, strict=True) if count]
-        return encoded(Sample.joined(list(dask.compute(*drawn))), self.classes, self.order)
-
-    def in_memory(self) -> Sample:
-        """A uniform sample of the rows, all if they are few: for methods that need rows at hand."""
-        return self._sample(_MEMORY_NUMBERS // len(self.classes))
-
-    def rows(self) -> DaskRows:
-        """The rows as fits want them."""
-        n_rows = self.found.n_rows
-        most = max(_LEAST_ROWS, min(int(_SHARE * n_rows), _MOST_NUMBERS // len(self.classes)))
-        sample = self._sample(most)
-        encode_part = dask.delayed(_encoded, pure=False)
-        parts = [
-            encode_part(part, self.classes, self.order, number, known)
-            for number, (part, known) in enumerate(zip(self._parts, self._checksums, strict=True))
-        ]
-        if _has_cluster():
-            parts = list(dask.persist(*parts))
-            self._parts = []  # what was only on the way need not be kept
-        return DaskRows(
-            parts,
-            n_rows=n_rows,
-            total_weight=self.found.total_weight,
-            class_weights=self.class_weights,
-            sample=ArrayRows(sample),
-        )
-
-
-def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -> None:
-    """Fit to a Dask array or data frame whose partitions stay where they are, or to a sample of its rows."""
-    with limit():
-        partitions = Partitions(X, y, sample_weight, calibrator)
-        if hasattr(calibrator, "_fit_rows"):
-            calibrator._fit_rows(partitions.rows())
+                found.add(fact[0], f"partition {number}")
+        extent = found.describe(calibrator, *first[1][1:])
+        classes, order = calibrator.classes_, calibrator._column_order
+        sizes = [0 if fact is None else fact[0].n_rows for fact in facts]
+        if not hasattr(calibrator, "_fit_rows"):
+            drawn = _sample(parts, sizes, _MEMORY_NUMBERS // len(classes))
+            fit_to_sample(calibrator, encoded(drawn, classes, order), found.n_rows)
             return
-        drawn = partitions.in_memory()
-        calibrator.batches_ = {"rows": partitions.found.n_rows, "rows_used": drawn.n_rows, "passes": 1}
-        calibrator.class_counts_, calibrator.fitted_to_ = drawn.class_counts, str(drawn)
-        calibrator._fit(drawn.with_values(np.asfortranarray(drawn.x)))
+        most = max(_LEAST_ROWS, min(int(_SHARE * found.n_rows), _MOST_NUMBERS // len(classes)))
+        sample = ArrayRows(encoded(_sample(parts, sizes, most), classes, order))
+        encode_part = dask.delayed(_encoded, pure=False)
+        known = [None if fact is None else fact[2] for fact in facts]
+        parts = kept([encode_part(part, classes, order, *one) for part, *one in zip(parts, range(len(parts)), known)])
+        calibrator._fit_rows(DaskRows(parts, extent, sample))
+
+
+def _sample(parts: list[Any], sizes: list[int], most: int) -> Sample:
+    """A uniform sample of at most so many rows, drawn where they are."""
+    rng = np.random.default_rng(0)
+    counts = sizes if sum(sizes) <= most else rng.multivariate_hypergeometric(sizes, most).tolist()
+    seeds = rng.integers(2**31, size=len(counts)).tolist()
+    draw = dask.delayed(_draw, pure=False)
+    drawn = [draw(part, count, seed) for part, count, seed in zip(parts, counts, seeds, strict=True) if count]
+    return Sample.joined(list(dask.compute(*drawn)))
 
 
 def lazily(predict: Callable[[Any], Any], X: Any, k: int) -> Any:
@@ -141,17 +103,17 @@ def _predicted(part: Any, predict: Callable[[Any], Any], none: FloatArray) -> An
     return predict(part) if len(part) else none
 
 
-def _has_cluster() -> bool:
-    """Whether computations go to workers, where partitions can be kept."""
+def _kept() -> Callable[[list[Any]], list[Any]]:
+    """Keeps delayed partitions on the workers of a cluster, if there is one that computations go to."""
     if dask.config.get("scheduler", None) in ("synchronous", "sync", "single-threaded", "threads", "processes"):
-        return False
+        return list
     try:
         from distributed import default_client
 
         default_client()
     except (ImportError, ValueError):
-        return False
-    return True
+        return list
+    return lambda parts: list(dask.persist(*parts))
 
 
 def aligned(X: Any, y: Any, weight: Any) -> list[tuple[Any, Any, Any]]:

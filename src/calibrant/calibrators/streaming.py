@@ -7,7 +7,7 @@ need all rows at once; the others start from it and take their curvature from it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.batches import BatchReader
 from calibrant.inputs.labels import distinct, encode, warn_of_missing_information
-from calibrant.inputs.observations import check_observations, encoded, unless_ones
+from calibrant.inputs.observations import check_observations, unless_ones
 from calibrant.inputs.seen import SeenLabels
-from calibrant.progress import ProgressBar
 from calibrant.sample import Sample, Size
+from calibrant.softmax.rows.base import Extent
+from calibrant.softmax.rows.batches import watched
 from calibrant.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -110,34 +111,6 @@ def _hashed(groups: NDArray[Any]) -> FloatArray:
     return (bits ^ (bits >> np.uint64(31))).astype(np.float64) / 2.0**64
 
 
-class Bar:
-    """A progress bar for each pass, shown on a terminal."""
-
-    def __init__(self) -> None:
-        self._bar: ProgressBar | None = None
-
-    def start(self, what: str, n_rows: int) -> None:
-        self.stop()
-        self._total = n_rows
-        self._bar = ProgressBar(1.0, what)
-        self._bar.__enter__()
-
-    def move(self, rows: int) -> None:
-        assert self._bar is not None
-        self._bar.move(rows / self._total if self._total else 0.0, f"{rows:,} rows")
-
-    def __enter__(self) -> Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        if self._bar is not None:
-            self._bar.__exit__()
-            self._bar = None
-
-
 class Facts(NamedTuple):
     """What is known of a part of the rows without looking at it again."""
 
@@ -189,7 +162,7 @@ class Findings:
 
     def describe(
         self, calibrator: Calibrator, n_given: int, names: list[Any] | None, categories: NDArray[Any] | None
-    ) -> None:
+    ) -> Extent:
         """Check that something can be learned, and give a calibrator its classes with their counts."""
         check_observations(self.n_rows, np.array([self.total_weight]))
         labels = self._seen.labels
@@ -201,26 +174,25 @@ class Findings:
         calibrator.fitted_to_ = str(Size(self.n_rows, self.total_weight if weighted else None))
         only = labels[0] if len(labels) == 1 else None
         warn_of_missing_information(self.n_rows, only, self._all_equal)
+        return Extent(self.n_rows, self.total_weight, calibrator.class_counts_)
 
 
-def survey(reader: BatchReader, memory_mb: float, seed: int, bar: Bar) -> tuple[Findings, Sample]:
+def survey(reader: BatchReader, memory_mb: float, seed: int) -> tuple[Findings, Sample]:
     """The first pass: what there is, and a uniform sample of it, all rows if they are few."""
     found, reservoir = Findings(), None
-    bar.start("first pass", 0)
-    for part in reader.read():
+    for part in watched(reader.read(), "first pass"):
         found.add(facts_of(part), reader.place_of)
         if reservoir is None:
             reservoir = Reservoir(rows_in_memory(memory_mb, found.n_classes), seed)
         reservoir.add([part.x, part.y, part.each])
-        bar.move(found.n_rows)
     check_observations(found.n_rows, None)
     assert reservoir is not None
     x, labels, counts = reservoir.take()
     return found, Sample(x, labels, unless_ones(counts), logs=True)
 
 
-def blocks_of(
-    reader: BatchReader, classes: NDArray[Any], order: NDArray[np.intp] | None
-) -> Callable[[], Iterator[Sample]]:
-    """A function that reads all rows again, as fits want them."""
-    return lambda: (encoded(part, classes, order) for part in reader.read())
+def fit_to_sample(calibrator: Calibrator, sample: Sample, n_rows: int) -> None:
+    """Fit to a uniform sample of `n_rows` rows, for methods that need theirs in memory, or to all if they are few."""
+    calibrator.batches_ = {"rows": n_rows, "rows_used": sample.n_rows, "passes": 1}
+    calibrator.class_counts_, calibrator.fitted_to_ = sample.class_counts, str(sample)
+    calibrator._fit(sample.with_values(np.asarray(sample.x, order=calibrator._order)))

@@ -15,27 +15,28 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, check_cv
 from sklearn.svm import LinearSVC
 from sklearn.utils import Bunch, get_tags, indexable
-from sklearn.utils._param_validation import HasMethods, Hidden, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from calibrant.calibrators.registry import get_calibrator
+from calibrant.calibrators.registry import calibrator_info, get_calibrator
 from calibrant.classifier.fold_fitting import fit_calibrator, fit_fold
 from calibrant.classifier.pair import CalibratedPair, log_scores, response_method
 from calibrant.inputs.groups import check_groups
 from calibrant.inputs.labels import CalibrationWarning, check_labels, encode
 from calibrant.inputs.weights import check_sample_weight
 from calibrant.sample import Sample
+from calibrant.sklearn_private import HasMethods, Hidden, StrOptions, check_method_params, fit_context, num_samples
 from calibrant.typing import FloatArray, IntArray
 
-#: scikit-learn's own methods, which calibrate decision values rather than log-probabilities where there are both.
-_OF_DECISIONS = ("sigmoid", "isotonic", "temperature")
+#: The methods that scikit-learn has, too ("sigmoid", "isotonic", "temperature"): as there, they calibrate decision
+#: values rather than log-probabilities where a classifier has both.
+_OF_DECISIONS = ("platt-logits", "isotonic", "ts")
 
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -48,7 +49,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         inside a `sklearn.frozen.FrozenEstimator` is left as it is, and calibrated on the rows given to `fit`.
     method : str or calibrator, default="auto"
         A name of `list_calibrators`, or an unfitted calibrator; ``"auto"`` is the best one for most data. As
-        in scikit-learn, ``"sigmoid"``, ``"isotonic"`` and ``"temperature"`` prefer decision values to probabilities.
+        in scikit-learn, ``"sigmoid"``, ``"isotonic"`` and ``"temperature"`` prefer decision values to probabilities,
+        whichever of their names is given, and ``"sigmoid"`` is ``"platt"`` for classifiers without decision values.
     cv : int, splitter or iterable of (train, test) indices, default=None
         An integer makes stratified folds, `None` five, which keep the groups together that `fit` is given. Not used for
         a frozen estimator, unless ``ensemble=True``.
@@ -105,7 +107,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.ensemble = ensemble
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **params: Any
     ) -> CalibratedClassifier:
@@ -134,7 +136,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 "cv='prefit' is how older versions of scikit-learn were told that a classifier is fitted already. Wrap "
                 "it instead: CalibratedClassifier(sklearn.frozen.FrozenEstimator(classifier))."
             )
-        labels, _ = check_labels(y, _num_samples(X))
+        labels, _ = check_labels(y, num_samples(X))
         X, labels = indexable(X, labels)
         weight = check_sample_weight(sample_weight, len(labels))
         given = None if sample_weight is None else np.ones(len(labels)) if weight is None else weight
@@ -205,13 +207,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _make_calibrator(self) -> Any:
         if not isinstance(self.method, str):
             return clone(self.method)
-        if self.method == "sigmoid":
+        if self.method.strip().lower() == "sigmoid":
             decided = response_method(self._classifier(), decisions=True) == "decision_function"
             return get_calibrator("platt-logits" if decided else "platt")
         return get_calibrator(self.method)
 
     def _pair(self, estimator: Any, calibrator: Any, scale: float = 1.0) -> CalibratedPair:
-        decisions = isinstance(self.method, str) and self.method in _OF_DECISIONS
+        decisions = isinstance(self.method, str) and calibrator_info(self.method).name in _OF_DECISIONS
         return CalibratedPair(estimator, [] if calibrator is None else [calibrator], self.classes_, decisions, scale)
 
     def _route(self, sample_weight: FloatArray | None, groups: Any, params: dict[str, Any]) -> Any:
@@ -240,7 +242,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.cv is None or isinstance(self.cv, Integral):  # the splitter is ours, and so are its groups
             params = {}
         if groups is not None and (self.cv is None or isinstance(self.cv, Integral)):
-            n_splits = min(splitter.get_n_splits(), len(np.unique(groups)))
+            n_groups = len(np.unique(groups))
+            if n_groups < 2:
+                raise ValueError(
+                    "All rows belong to one group, and folds keep groups together: no row would be left to calibrate "
+                    "on. Give groups that differ, or leave them out."
+                )
+            n_splits = min(splitter.get_n_splits(), n_groups)
             splitter, params = StratifiedGroupKFold(n_splits), {"groups": groups}
         try:
             return splitter, [(rows[train], rows[test]) for train, test in splitter.split(X, labels, **params)]
@@ -283,7 +291,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         # Repeated splits predict a row several times; it is still one observation.
         share = None if weight is None and counts.max() == 1 else (1.0 if weight is None else weight[rows])
         share = None if share is None else share / counts[rows]
-        everything = _check_method_params(X, routed.estimator.fit)
+        everything = check_method_params(X, routed.estimator.fit)
         pair = self._pair(clone(self._classifier()).fit(X, labels, **everything), calibrator)
         scores = np.concatenate([scores for _, scores in folds])
         together = None if groups is None else groups[rows]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from calibrant.classifier.pair import CalibratedPair, log_scores, score_scale
 from calibrant.sample import Sample
 from calibrant.simplex import LOG_FLOOR, log_softmax, softmax
+from calibrant.sklearn_private import check_method_params, safe_split
 from calibrant.typing import FloatArray, IntArray
 
 #: Weights become repetitions if that makes at most this many rows, or this many times as many.
@@ -32,9 +32,9 @@ def fit_fold(
     A pair that has a calibrator has it fitted to these scores, too.
     """
     X, labels, codes, weight, groups = data
-    X_train, y_train = _safe_split(pair.estimator, X, labels, train)
-    pair.estimator.fit(X_train, y_train, **_check_method_params(X, params, indices=train))
-    X_test, _ = _safe_split(pair.estimator, X, labels, test, train)
+    X_train, y_train = safe_split(pair.estimator, X, labels, train)
+    pair.estimator.fit(X_train, y_train, **check_method_params(X, params, indices=train))
+    X_test, _ = safe_split(pair.estimator, X, labels, test, train)
     scores = log_scores(pair.estimator, X_test, pair.classes, decisions=pair.decisions)
     if pair.calibrators:
         counts, together = (None if part is None else part[test] for part in (weight, groups))

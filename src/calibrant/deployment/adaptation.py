@@ -89,8 +89,7 @@ def adapt(
     Examples
     --------
     >>> import numpy as np
-    >>> from calibrant import get_calibrator
-    >>> from calibrant.deployment import adapt
+    >>> from calibrant import adapt, get_calibrator
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(5000)
     >>> y = rng.random(5000) < p  # half of them true

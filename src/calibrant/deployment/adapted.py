@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import HasMethods
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.lifting import fit_columns
@@ -20,6 +19,7 @@ from calibrant.deployment.inputs import SMALLEST_SHARE, class_shares, take_colum
 from calibrant.metrics.recalibration import resolve_calibrator
 from calibrant.numerals import percent
 from calibrant.sample import Sample, Size
+from calibrant.sklearn_private import HasMethods
 from calibrant.steps import Normalize, Scale, Step
 from calibrant.typing import FloatArray
 
@@ -128,8 +128,7 @@ class AdaptedCalibrator(AfterCalibrator):
 
         Examples
         --------
-        >>> from calibrant import get_calibrator
-        >>> from calibrant.deployment import adapt
+        >>> from calibrant import adapt, get_calibrator
         >>> ts = get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], ["ok", "ok", "fraud", "fraud"])
         >>> print(adapt(ts, prior={"ok": 0.99, "fraud": 0.01}).summary())
         Adapted to the class frequencies given:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import HasMethods
 
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.lifting import fit_columns
@@ -15,6 +14,7 @@ from calibrant.deployment.after import AfterCalibrator
 from calibrant.deployment.inputs import take_columns
 from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities
+from calibrant.sklearn_private import HasMethods
 from calibrant.steps import Step, run_from_logs
 
 

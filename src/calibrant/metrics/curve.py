@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_pos_label_consistency
 
 from calibrant.bins import Strategy, bin_sums, check_bins, edge_index, quantiles, uniform_edges, uniform_index
 from calibrant.docs import describe_parameters
@@ -18,6 +17,7 @@ from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.samples import check_sample
 from calibrant.inputs.words import METRIC
 from calibrant.metrics.views import class_view, column_of, single_view
+from calibrant.sklearn_private import check_pos_label_consistency
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray
 
@@ -66,7 +66,7 @@ def calibration_curve(
                 f"y_true holds {len(seen)} classes, {seen.tolist()[:3]} ...: a single column of y_prob is for two. "
                 "Pass one column per class, or y_true == label."
             )
-        positive = _check_pos_label_consistency(pos_label, labels)
+        positive = check_pos_label_consistency(pos_label, labels)
         # As probabilities of the classes 0 and 1 they are checked like all others.
         view = single_view(check_sample((labels == positive).astype(np.int64), array, classes=[0, 1]), "binary")
     if strategy == "uniform":

@@ -30,9 +30,10 @@ def register_with_skl2onnx() -> None:
     --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> import calibrant
+    >>> from calibrant.writers.whole_models import register_with_skl2onnx
     >>> model = calibrant.CalibratedClassifier(LogisticRegression(), method="ts")
     >>> model = model.fit([[0.0], [1.0], [2.0], [3.0]] * 10, [0, 1, 0, 1] * 10)
-    >>> calibrant.register_with_skl2onnx()  # doctest: +SKIP
+    >>> register_with_skl2onnx()  # doctest: +SKIP
     >>> onnx_model = skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})  # doctest: +SKIP
     """
     skl2onnx = require("skl2onnx", extra="export")

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions
 
 from calibrant.bins import quantiles
 from calibrant.calibrators.auto.additive import AdditiveCalibrator, KernelFeatures
@@ -31,6 +30,7 @@ from calibrant.calibrators.scaling.temperature import (
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
+from calibrant.sklearn_private import StrOptions
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.steps import (
     KeepTop,
@@ -80,7 +80,7 @@ class AutoCalibrator(AdditiveCalibrator):
 
     Attributes
     ----------
-    chosen_ : dict
+    member_weights_ : dict
         Weight of each member in the blend.
     scores_ : dict
         Cross-validated log loss of each member, of the predictions as they are, and of the blend with their share; the
@@ -199,8 +199,8 @@ class AutoCalibrator(AdditiveCalibrator):
     def _store(self, members: list[Member], weights: FloatArray, kernel: KernelFeatures, k: int) -> None:
         """Blend the members into one coefficient matrix and one list of trees."""
         share = 1.0 - self.identity_weight_
-        self.chosen_ = {member.name: share * float(w) for member, w in zip(members, weights, strict=True)}
-        self.chosen_["none"] = self.identity_weight_
+        self.member_weights_ = {member.name: share * float(w) for member, w in zip(members, weights, strict=True)}
+        self.member_weights_["none"] = self.identity_weight_
         self.details_ = {member.name: dict(member.details) for member in members}
         self.coef_ = np.tensordot(weights, np.stack([member.theta for member in members]), axes=1)
         worth = [m.trees.scaled(w) for m, w in zip(members, weights, strict=True) if w >= _LEAST_TREES]
@@ -268,7 +268,7 @@ class AutoCalibrator(AdditiveCalibrator):
             knots = state.array("knots_", None, increasing=True)
             state.require(len(knots) >= 2, "knots_ should be at least two")
             state.array("knot_values_", len(knots))
-        state.information("knots_", "knot_values_", "monotone_cost_", "chosen_", "details_", "scores_")
+        state.information("knots_", "knot_values_", "monotone_cost_", "member_weights_", "details_", "scores_")
         state.information("n_calibration_rows_", "class_frequencies_", "class_means_before_")
         state.information("calibrated_on_", "n_independent_")
 

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.calibrators.auto.additive import FACTORS, STRONGEST, AdditiveCalibrator, KernelFeatures, fit_path
 from calibrant.calibrators.auto.members import CrossFit
@@ -25,6 +24,7 @@ from calibrant.calibrators.scaling.temperature import (
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
+from calibrant.sklearn_private import Interval, StrOptions
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.solvers import solve

@@ -87,7 +87,7 @@ def _and_more(parts: list[str], count: int) -> str:
 
 
 def _blend(auto: AutoCalibrator) -> str:
-    weights = sorted(auto.chosen_.items(), key=lambda item: -item[1])
+    weights = sorted(auto.member_weights_.items(), key=lambda item: -item[1])
     corrected = " but for these class means" if np.any(auto.input_factors_ != 1.0) else ""
     meaning = _MEANING | {"none": _MEANING["none"] + corrected}
     parts = [f"{w:.0%} {meaning[name]}" for name, w in weights if w >= 0.01]

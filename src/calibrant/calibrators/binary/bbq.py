@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaln
-from sklearn.utils._param_validation import StrOptions
 
 from calibrant.bins import EDGE_DECIMALS, quantiles, uniform_edges
 from calibrant.calibrators.binary.binning import Grouped, bin_totals, binned, group_scores, rounded_positive
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
+from calibrant.sklearn_private import StrOptions
 from calibrant.steps import Step
 from calibrant.typing import FloatArray, IntArray
 

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.bins import EDGE_DECIMALS, edge_index, quantiles, uniform_edges, uniform_index
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
+from calibrant.sklearn_private import Interval, StrOptions
 from calibrant.steps import Complement, Step, StepFunction
 from calibrant.typing import FloatArray, IntArray
 

@@ -11,13 +11,13 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.binary.binning import group_scores
 from calibrant.calibrators.binary.natural_spline import second_derivatives
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
+from calibrant.sklearn_private import Interval
 from calibrant.steps import Clip, Complement, Line, Step
 from calibrant.steps.lines import evaluate_spline, local_coefficients
 from calibrant.typing import FloatArray

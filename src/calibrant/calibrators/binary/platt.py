@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.binary.logistic_method import LogisticMethod
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
+from calibrant.sklearn_private import StrOptions
 from calibrant.steps import Log, LogOdds, Scale, Sigmoid, Step
 from calibrant.typing import FloatArray
 

@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from calibrant.bins import EDGE_DECIMALS, equal_mass_edges
 from calibrant.calibrators.binary.binning import binned, group_scores
@@ -18,6 +17,7 @@ from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
+from calibrant.sklearn_private import Interval
 from calibrant.steps import Clip, Log, LogOdds, Scale, Sigmoid, Step
 from calibrant.typing import FloatArray
 

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.binary.logistic_fit import sigmoid
 from calibrant.calibrators.binary.natural_spline import check_spline
@@ -21,6 +20,7 @@ from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.strengths import strengths_to_try
 from calibrant.sample import Sample
+from calibrant.sklearn_private import Interval
 from calibrant.softmax.solvers.damped_newton import damped_newton
 from calibrant.steps import Clip, Log, LogOdds, Sigmoid, Spline, Step
 from calibrant.steps.lines import local_coefficients

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.regularisation import (
@@ -27,6 +26,7 @@ from calibrant.calibrators.scaling.temperature import (
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import LOG_FLOOR
+from calibrant.sklearn_private import StrOptions
 from calibrant.softmax.rows.base import Features, Rows, namespace
 from calibrant.steps import Clip, LogOdds, Polynomial, Sigmoid, Step
 from calibrant.typing import FloatArray
@@ -53,8 +53,8 @@ class BinaryLogisticCalibrator(RowsCalibrator):
 
     Parameters
     ----------
-    type : {"quadratic", "affine", "linear"}, default="quadratic"
-        The function.
+    function : {"quadratic", "affine", "linear"}, default="quadratic"
+        Which function of the log-odds.
     penalty : {"ridge", "lasso", "mcp"} or None, default=None
         Penalty on the parameters, each with its own strength.
     lambda_intercept, lambda_linear, lambda_quadratic : float, default=0.0
@@ -82,7 +82,7 @@ class BinaryLogisticCalibrator(RowsCalibrator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Calibrator._parameter_constraints,
         **SOLVER_CONSTRAINTS,
-        "type": [StrOptions(set(_FEATURES))],
+        "function": [StrOptions(set(_FEATURES))],
         "penalty": [StrOptions({"ridge", "lasso", "mcp"}), None],
         "lambda_intercept": NOT_NEGATIVE,
         "lambda_linear": NOT_NEGATIVE,
@@ -93,14 +93,14 @@ class BinaryLogisticCalibrator(RowsCalibrator):
 
     def __init__(
         self,
-        type: str = "quadratic",
+        function: str = "quadratic",
         penalty: str | None = None,
         lambda_intercept: float = 0.0,
         lambda_linear: float = 0.0,
         lambda_quadratic: float = 0.0,
         mcp_gamma: float = 3.0,
         input_smoothing: InputSmoothing = None,
-        opt: str = "auto",
+        solver: str = "auto",
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: Any = None,
@@ -109,14 +109,14 @@ class BinaryLogisticCalibrator(RowsCalibrator):
         classes: Any = None,
         renormalize: bool = False,
     ) -> None:
-        self.type = type
+        self.function = function
         self.penalty = penalty
         self.lambda_intercept = lambda_intercept
         self.lambda_linear = lambda_linear
         self.lambda_quadratic = lambda_quadratic
         self.mcp_gamma = mcp_gamma
         self.input_smoothing = input_smoothing
-        self.opt = opt
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -128,7 +128,7 @@ class BinaryLogisticCalibrator(RowsCalibrator):
             self.input_smoothing_ = learn_temperature(rows, "auto")[1]
         else:
             self.input_smoothing_ = float(self.input_smoothing or 0.0)
-        size = _FEATURES[self.type]
+        size = _FEATURES[self.function]
         rows = rows.mapped(mixed_logs(self.input_smoothing_)) if self.input_smoothing_ else rows
 
         def features(x: FloatArray) -> Features:

@@ -12,7 +12,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE, SOLVER_CONSTRAINTS
@@ -20,6 +19,7 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.strengths import strengths_to_try
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
+from calibrant.sklearn_private import Interval, StrOptions
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones
 from calibrant.softmax.rows.memory import ArrayRows
@@ -76,7 +76,7 @@ class _DirichletMap(Calibrator):
         super()._check_state(state)
         state.array("coef_", state.k, state.k)
         state.array("intercept_", state.k)
-        state.information("objective_", "lam_", "mu_")
+        state.information("objective_", "lambda_coef_", "lambda_intercept_")
 
     def steps(self) -> list[Step]:
         return [Log(), Linear(self.coef_.T, self.intercept_), Softmax()]
@@ -87,9 +87,9 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
 
     Parameters
     ----------
-    lam : float, default=1e-3
+    lambda_coef : float, default=1e-3
         Strength of the penalty on the off-diagonal weights (ODIR) or on everything (L2).
-    mu : float, default=1e-3
+    lambda_intercept : float, default=1e-3
         Strength of the penalty on the intercepts (ODIR only).
     regularization : {"odir", "l2"}, default="odir"
         Which coefficients are penalised.
@@ -124,8 +124,8 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Calibrator._parameter_constraints,
-        "lam": NOT_NEGATIVE,
-        "mu": NOT_NEGATIVE,
+        "lambda_coef": NOT_NEGATIVE,
+        "lambda_intercept": NOT_NEGATIVE,
         "regularization": [StrOptions({"odir", "l2"})],
         "normalization": [StrOptions({"none", "mean"})],
         "tol": SOLVER_CONSTRAINTS["tol"],
@@ -134,8 +134,8 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
     def __init__(
         self,
         *,
-        lam: float = 1e-3,
-        mu: float = 1e-3,
+        lambda_coef: float = 1e-3,
+        lambda_intercept: float = 1e-3,
         regularization: str = "odir",
         normalization: str = "none",
         tol: float | None = None,
@@ -143,15 +143,15 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
         classes: Any = None,
         renormalize: bool = False,
     ) -> None:
-        self.lam = lam
-        self.mu = mu
+        self.lambda_coef = lambda_coef
+        self.lambda_intercept = lambda_intercept
         self.regularization = regularization
         self.normalization = normalization
         self.tol = tol
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit_rows(self, rows: Rows) -> None:
-        self._fit_strengths(rows, float(self.lam), float(self.mu), tol=self.tol)
+        self._fit_strengths(rows, float(self.lambda_coef), float(self.lambda_intercept), tol=self.tol)
 
 
 class DirichletCVCalibrator(_DirichletMap):
@@ -159,8 +159,9 @@ class DirichletCVCalibrator(_DirichletMap):
 
     Parameters
     ----------
-    lams, mus : sequence of float, default=None
-        Strengths to choose from, by default 0.1 to 1e-5 in steps of ten; `mus` matter for ODIR only.
+    lambdas_coef, lambdas_intercept : sequence of float, default=None
+        Strengths to choose from, by default 0.1 to 1e-5 in steps of ten; those of the intercepts
+        matter for ODIR only.
     n_folds : int, default=5
         Number of folds, stratified by label. Folds are made of rows, so a weight of two is not quite the same as a
         repeated row.
@@ -173,7 +174,7 @@ class DirichletCVCalibrator(_DirichletMap):
 
     Attributes
     ----------
-    lam_, mu_ : float
+    lambda_coef_, lambda_intercept_ : float
         The strengths chosen.
     coef_ : ndarray of shape (k, k)
         The matrix W.
@@ -189,14 +190,14 @@ class DirichletCVCalibrator(_DirichletMap):
     >>> rng = np.random.default_rng(0)
     >>> P = rng.dirichlet(np.ones(3), size=500)
     >>> calibrator = DirichletCVCalibrator().fit(P, [rng.choice(3, p=row) for row in P])
-    >>> calibrator.lam_ in (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+    >>> calibrator.lambda_coef_ in (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
     True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Calibrator._parameter_constraints,
-        "lams": ["array-like", None],
-        "mus": ["array-like", None],
+        "lambdas_coef": ["array-like", None],
+        "lambdas_intercept": ["array-like", None],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "regularization": [StrOptions({"odir", "l2"})],
         "normalization": [StrOptions({"none", "mean"})],
@@ -206,8 +207,8 @@ class DirichletCVCalibrator(_DirichletMap):
     def __init__(
         self,
         *,
-        lams: Sequence[float] | None = None,
-        mus: Sequence[float] | None = None,
+        lambdas_coef: Sequence[float] | None = None,
+        lambdas_intercept: Sequence[float] | None = None,
         n_folds: int = 5,
         regularization: str = "l2",
         normalization: str = "none",
@@ -216,8 +217,8 @@ class DirichletCVCalibrator(_DirichletMap):
         classes: Any = None,
         renormalize: bool = False,
     ) -> None:
-        self.lams = lams
-        self.mus = mus
+        self.lambdas_coef = lambdas_coef
+        self.lambdas_intercept = lambdas_intercept
         self.n_folds = n_folds
         self.regularization = regularization
         self.normalization = normalization
@@ -225,15 +226,15 @@ class DirichletCVCalibrator(_DirichletMap):
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, sample: Sample) -> None:
-        lams, mus = strengths_to_try(self, "lams", _GRID), strengths_to_try(self, "mus", _GRID)
+        lams, mus = (strengths_to_try(self, name, _GRID) for name in ("lambdas_coef", "lambdas_intercept"))
         if self.regularization != "odir":
             mus = [0.0]
         folds = sample.folds(int(self.n_folds), int(self.random_state))
         # Strongest first: each fit starts where the one before ended, and weak penalties are the slow ones.
         pairs = sorted(product(lams, mus), reverse=True)
         losses = self._cross_validate(sample, folds, pairs)
-        self.lam_, self.mu_ = pairs[int(np.argmin(losses))]
-        self._fit_strengths(ArrayRows(sample), self.lam_, self.mu_)
+        self.lambda_coef_, self.lambda_intercept_ = pairs[int(np.argmin(losses))]
+        self._fit_strengths(ArrayRows(sample), self.lambda_coef_, self.lambda_intercept_)
 
     def _cross_validate(self, sample: Sample, folds: IntArray, pairs: list[tuple[float, float]]) -> FloatArray:
         """Mean log loss over rows predicted without themselves for each pair of strengths; zero in a single fold."""

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import softmax
+from calibrant.sklearn_private import StrOptions
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.steps import Log, Scale, Softmax, Step, Sum
 from calibrant.typing import FloatArray, IntArray

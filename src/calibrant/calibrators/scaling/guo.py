@@ -10,11 +10,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
+from calibrant.sklearn_private import Interval
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.steps import Log, Scale, Softmax, Step
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
-
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrator
 from calibrant.calibrators.scaling.regularisation import SOLVER_CONSTRAINTS
 from calibrant.calibrators.scaling.structured import SMSCalibrator, SVSCalibrator
 from calibrant.calibrators.scaling.temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing
 from calibrant.calibrators.state import StateCheck
+from calibrant.sklearn_private import StrOptions
 from calibrant.softmax.rows.base import Rows
 from calibrant.steps import Step
 
@@ -29,9 +28,9 @@ class LogisticCalibrator(RowsCalibrator):
 
     Parameters
     ----------
-    binary_type : {"quadratic", "affine", "linear"}, default="quadratic"
+    binary_method : {"quadratic", "affine", "linear"}, default="quadratic"
         Function of the log-odds for two columns.
-    multiclass_type : {"sms", "svs"}, default="sms"
+    multiclass_method : {"sms", "svs"}, default="sms"
         Model for more columns.
     input_smoothing : float in [0, 1), "auto" or None, default="auto"
         Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
@@ -52,16 +51,16 @@ class LogisticCalibrator(RowsCalibrator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Calibrator._parameter_constraints,
-        "binary_type": [StrOptions({"quadratic", "affine", "linear"})],
-        "multiclass_type": [StrOptions({"sms", "svs"})],
+        "binary_method": [StrOptions({"quadratic", "affine", "linear"})],
+        "multiclass_method": [StrOptions({"sms", "svs"})],
         "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
         "tol": SOLVER_CONSTRAINTS["tol"],
     }
 
     def __init__(
         self,
-        binary_type: str = "quadratic",
-        multiclass_type: str = "sms",
+        binary_method: str = "quadratic",
+        multiclass_method: str = "sms",
         input_smoothing: InputSmoothing = "auto",
         *,
         tol: float | None = None,
@@ -69,8 +68,8 @@ class LogisticCalibrator(RowsCalibrator):
         classes: Any = None,
         renormalize: bool = False,
     ) -> None:
-        self.binary_type = binary_type
-        self.multiclass_type = multiclass_type
+        self.binary_method = binary_method
+        self.multiclass_method = multiclass_method
         self.input_smoothing = input_smoothing
         self.tol = tol
         super().__init__(input=input, classes=classes, renormalize=renormalize)
@@ -79,7 +78,7 @@ class LogisticCalibrator(RowsCalibrator):
         self.calibrator_: RowsCalibrator
         if rows.n_classes == 2:
             self.calibrator_ = BinaryLogisticCalibrator(
-                self.binary_type,
+                self.binary_method,
                 penalty="ridge",
                 lambda_linear=_SLOPE / rows.total_weight,
                 lambda_quadratic=_CURVATURE / rows.total_weight,
@@ -87,7 +86,7 @@ class LogisticCalibrator(RowsCalibrator):
                 tol=self.tol,
             )
         else:
-            model = SMSCalibrator if self.multiclass_type == "sms" else SVSCalibrator
+            model = SMSCalibrator if self.multiclass_method == "sms" else SVSCalibrator
             self.calibrator_ = model(input_smoothing=self.input_smoothing, tol=self.tol)
         self.calibrator_.fit_rows(rows, self.classes_)
 

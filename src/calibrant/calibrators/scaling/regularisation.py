@@ -6,9 +6,8 @@ import warnings
 from numbers import Integral, Real
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from calibrant.inputs.labels import CalibrationWarning
+from calibrant.sklearn_private import Interval, StrOptions
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers import OPTIONS, solve
@@ -19,7 +18,7 @@ NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 FINITE = [Interval(Real, None, None, closed="neither")]
 MCP_GAMMA = [Interval(Real, 1, None, closed="neither")]
 SOLVER_CONSTRAINTS: dict[str, list[Any]] = {
-    "opt": [StrOptions(OPTIONS)],
+    "solver": [StrOptions(OPTIONS)],
     "max_iter": [Interval(Integral, 1, None, closed="left"), None],
     "tol": [Interval(Real, 0, None, closed="neither"), None],
     "random_state": ["random_state"],
@@ -57,7 +56,7 @@ def fit_coefficients(
     solution = solve(
         problem,
         penalty,
-        opt=calibrator.opt,
+        solver=calibrator.solver,
         tol=calibrator.tol,
         max_iter=calibrator.max_iter,
         random_state=calibrator.random_state,

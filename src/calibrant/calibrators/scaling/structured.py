@@ -12,7 +12,6 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.regularisation import (
@@ -35,6 +34,7 @@ from calibrant.calibrators.scaling.temperature import (
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import laplace_weight
+from calibrant.sklearn_private import StrOptions
 from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones
 from calibrant.steps import Linear, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
@@ -69,7 +69,7 @@ class StructuredCalibrator(RowsCalibrator):
     mcp_gamma: float
     preprocess: str | None
     input_smoothing: InputSmoothing
-    opt: str
+    solver: str
     max_iter: int | None
     tol: float | None
     random_state: Any
@@ -208,7 +208,7 @@ class SVSCalibrator(StructuredCalibrator):
         mcp_gamma: float = 3.0,
         preprocess: str | None = "ts",
         input_smoothing: InputSmoothing = None,
-        opt: str = "auto",
+        solver: str = "auto",
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: Any = None,
@@ -225,7 +225,7 @@ class SVSCalibrator(StructuredCalibrator):
         self.mcp_gamma = mcp_gamma
         self.preprocess = preprocess
         self.input_smoothing = input_smoothing
-        self.opt = opt
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -321,7 +321,7 @@ class SMSCalibrator(StructuredCalibrator):
         mcp_gamma: float = 3.0,
         preprocess: str | None = "ts",
         input_smoothing: InputSmoothing = None,
-        opt: str = "auto",
+        solver: str = "auto",
         max_iter: int | None = None,
         tol: float | None = None,
         random_state: Any = None,
@@ -339,7 +339,7 @@ class SMSCalibrator(StructuredCalibrator):
         self.mcp_gamma = mcp_gamma
         self.preprocess = preprocess
         self.input_smoothing = input_smoothing
-        self.opt = opt
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state

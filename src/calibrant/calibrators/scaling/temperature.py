@@ -11,11 +11,11 @@ from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import laplace_weight
+from calibrant.sklearn_private import Interval, StrOptions
 from calibrant.softmax.rows.base import Rows
 from calibrant.steps import Log, Mix, Scale, Softmax, Step
 

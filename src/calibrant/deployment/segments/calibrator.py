@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import HasMethods, Interval
 
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees
 from calibrant.calibrators.base import steps_of
@@ -32,6 +31,7 @@ from calibrant.inputs.segments import LARGEST, read_segments, segment_numbers
 from calibrant.metrics.recalibration import resolve_calibrator
 from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities, softmax
+from calibrant.sklearn_private import HasMethods, Interval
 from calibrant.steps import Join, Step, run, run_from_logs
 from calibrant.threads import limit
 from calibrant.typing import FloatArray, IntArray

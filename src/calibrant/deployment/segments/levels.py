@@ -45,7 +45,7 @@ def fit_correction(
     """The correction of a certain strength, from the coefficients `start`, with a duality gap of at most `tol`."""
     problem = LevelProblem(sample.y, sample.x, places, start.shape[1] // 2, sample.counts)
     penalty = Ridge(np.full(problem.shape, strength / problem.total_weight))
-    return solve(problem, penalty, opt="lbfgs", tol=tol, theta=start)
+    return solve(problem, penalty, solver="lbfgs", tol=tol, theta=start)
 
 
 class HeldOut(NamedTuple):

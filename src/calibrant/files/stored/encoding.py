@@ -23,6 +23,21 @@ from calibrant.deployment.segments.calibrator import SegmentedCalibrator
 #: Sizes that a file may claim without holding as many values: empty arrays, and texts shorter than their type.
 _MOST_UNFILLED = 1_000_000
 _NOT_FINITE = ("nan", "inf", "-inf")
+#: What versions 0.1 and 0.2 called parameters and fitted attributes that have other names today, by class.
+_RENAMED: dict[str, dict[str, str]] = {
+    "AutoCalibrator": {"chosen_": "member_weights_"},
+    "BinaryLogisticCalibrator": {"type": "function", "opt": "solver"},
+    "DirichletCalibrator": {"lam": "lambda_coef", "mu": "lambda_intercept"},
+    "DirichletCVCalibrator": {
+        "lams": "lambdas_coef",
+        "mus": "lambdas_intercept",
+        "lam_": "lambda_coef_",
+        "mu_": "lambda_intercept_",
+    },
+    "LogisticCalibrator": {"binary_type": "binary_method", "multiclass_type": "multiclass_method"},
+    "SMSCalibrator": {"opt": "solver"},
+    "SVSCalibrator": {"opt": "solver"},
+}
 
 
 class CalibratorFileError(ValueError):
@@ -170,8 +185,11 @@ def _decode_object(value: dict[str, Any]) -> Calibrator:
         raise CalibratorFileError(
             f"This file names the class {name!r:.80}, which is not a calibrator of this version of calibrant."
         )
-    parameters = {name: decode(item) for name, item in _expect(value["parameters"], dict).items()}
-    state = {name: decode(item) for name, item in _expect(value["state"], dict).items()}
+    today = _RENAMED.get(name, {})
+    parameters, state = (
+        {today.get(key, key): decode(item) for key, item in _expect(value[part], dict).items()}
+        for part in ("parameters", "state")
+    )
     if unknown := sorted(set(parameters) - set(cls._get_param_names())):
         raise CalibratorFileError(
             f"This file's {name} has the parameters {', '.join(unknown)!r:.80}, which this version of calibrant does "

@@ -61,14 +61,29 @@ def with_ones(x: FloatArray) -> FloatArray:
     return shared
 
 
+class Extent(NamedTuple):
+    """How much there is.
+
+    Attributes
+    ----------
+    n_rows : int
+    total_weight : float, the number of observations: rows, or the sum of their weights.
+    class_weights : ndarray of shape (k,), the weight of the rows with each label.
+    """
+
+    n_rows: int
+    total_weight: float
+    class_weights: FloatArray
+
+
 class Rows(ABC):
     """Labelled, weighted log-probabilities.
 
     Attributes
     ----------
-    n_classes, n_rows : int
-    total_weight : float, the number of observations: rows, or the sum of their weights.
-    class_weights : ndarray of shape (k,), the weight of the rows with each label.
+    n_classes : int
+    n_rows, total_weight, class_weights
+        See `Extent`.
     """
 
     n_classes: int

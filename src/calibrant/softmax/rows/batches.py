@@ -6,25 +6,29 @@ say of each. Fits of many coefficients pass over the rows so often that they kee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from calibrant.progress import ProgressBar
 from calibrant.sample import Sample
+from calibrant.softmax.rows.base import Extent
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.rows.sums import BlockFunction, SummedRows, add_up, block_rows
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import IntArray
 
 
-class Watcher(Protocol):
-    """Somebody who is told how far a pass is."""
-
-    def start(self, what: str, n_rows: int) -> None: ...
-
-    def move(self, rows: int) -> None: ...
+def watched(blocks: Iterable[Sample], what: str, n_rows: int = 0) -> Iterator[Sample]:
+    """The same blocks, with a progress bar on a terminal; without the number of all rows it counts them only."""
+    done = 0
+    with ProgressBar(1.0, what) as bar:
+        for block in blocks:
+            yield block
+            done += block.n_rows
+            bar.move(done / n_rows if n_rows else 0.0, f"{done:,} rows")
 
 
 class BatchRows(SummedRows):
@@ -34,14 +38,10 @@ class BatchRows(SummedRows):
     ----------
     read : callable
         Returns a fresh iterator of validated blocks of any size.
-    n_rows, total_weight, class_weights
-        What a first pass found: see `Rows`.
-    sample : ArrayRows
-        A uniform sample of the rows.
+    extent, sample
+        What a first pass found: see `SummedRows`.
     cache : RowCache, default=None
         Where rows may be kept for many passes.
-    watcher : Watcher, default=None
-        Told how far each pass is.
 
     Attributes
     ----------
@@ -51,33 +51,22 @@ class BatchRows(SummedRows):
     def __init__(
         self,
         read: Callable[[], Iterator[Sample]],
-        *,
-        n_rows: int,
-        total_weight: float,
-        class_weights: FloatArray,
+        extent: Extent,
         sample: ArrayRows,
         cache: RowCache | None = None,
-        watcher: Watcher | None = None,
     ) -> None:
-        self._read = read
-        self.n_rows, self.n_classes = n_rows, sample.n_classes
-        self.total_weight, self.class_weights = total_weight, class_weights
-        self._sample = sample
-        self._cache = cache
-        self._watcher = watcher
+        super().__init__(extent, sample)
+        self._read, self._cache = read, cache
         self._size = block_rows(self.n_classes)
         self._numbers: IntArray | None = None
         self.n_passes = 1
-
-    def sample(self) -> ArrayRows:
-        return self._sample
 
     def expect_passes(self) -> None:
         cache = self._cache
         if cache is None or cache.filled or not cache.fits:
             return
         what = f"keep {cache.bytes_needed / 2**20:,.0f} MiB in {cache.folder}"
-        cache.fill(self._watched(self._blocks(), what))
+        cache.fill(watched(self._blocks(), what, self.n_rows))
 
     def part(self, share: float, rng: np.random.Generator) -> BatchRows | None:
         """Blocks of the temporary file, drawn at random."""
@@ -90,7 +79,7 @@ class BatchRows(SummedRows):
         return other
 
     def sums(self, function: BlockFunction) -> list[Any]:
-        return add_up(function(block) for block in self._watched(self._blocks(), f"pass {self.n_passes + 1}"))
+        return add_up(function(block) for block in watched(self._blocks(), f"pass {self.n_passes + 1}", self.n_rows))
 
     def _blocks(self) -> Iterator[Sample]:
         """All rows, in blocks that stay in the cache of the processor."""
@@ -100,14 +89,3 @@ class BatchRows(SummedRows):
             return
         for block in self._read():
             yield from block.pieces(self._size)
-
-    def _watched(self, blocks: Iterator[Sample], what: str) -> Iterator[Sample]:
-        if self._watcher is None:
-            yield from blocks
-            return
-        self._watcher.start(what, self.n_rows)
-        done = 0
-        for block in blocks:
-            yield block
-            done += len(block.y)
-            self._watcher.move(done)

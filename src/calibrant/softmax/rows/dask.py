@@ -12,10 +12,10 @@ from typing import Any
 import dask
 
 from calibrant.sample import Sample
+from calibrant.softmax.rows.base import Extent
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.rows.sums import BlockFunction, SummedRows, add_up, block_rows
 from calibrant.threads import limited
-from calibrant.typing import FloatArray
 
 #: Sums that one task of the reduction adds up.
 _FAN_IN = 8
@@ -28,28 +28,13 @@ class DaskRows(SummedRows):
     ----------
     partitions : sequence of Delayed
         Each a `Sample`; some may be empty.
-    n_rows, total_weight, class_weights
-        Of all partitions: see `Rows`.
-    sample : ArrayRows
-        A uniform sample of the rows.
+    extent, sample
+        See `SummedRows`.
     """
 
-    def __init__(
-        self,
-        partitions: Sequence[Any],
-        *,
-        n_rows: int,
-        total_weight: float,
-        class_weights: FloatArray,
-        sample: ArrayRows,
-    ) -> None:
+    def __init__(self, partitions: Sequence[Any], extent: Extent, sample: ArrayRows) -> None:
+        super().__init__(extent, sample)
         self._partitions = partitions
-        self.n_rows, self.n_classes = n_rows, sample.n_classes
-        self.total_weight, self.class_weights = total_weight, class_weights
-        self._sample = sample
-
-    def sample(self) -> ArrayRows:
-        return self._sample
 
     def sums(self, function: BlockFunction) -> list[Any]:
         part = dask.delayed(_sums_of_partition, pure=False)

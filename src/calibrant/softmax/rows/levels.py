@@ -17,7 +17,7 @@ from calibrant.typing import FloatArray, IntArray
 
 
 class LevelProblem(ArrayProblem):
-    """The softmax problem of intercepts and slopes by level, for solvers that ask for gradients (``opt="lbfgs"``).
+    """The softmax problem of intercepts and slopes by level, for solvers that ask for gradients (``solver="lbfgs"``).
 
     The logits of row i and class j are ``z_ij + Σ_l (b_jl + s_jl z_ij)`` over its levels l.
 

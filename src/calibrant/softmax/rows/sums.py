@@ -22,7 +22,7 @@ from calibrant.simplex import mix_log_probabilities
 from calibrant.softmax.inverse_temperature import inverse_temperature_search
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.softmax.rows.arrays import ArrayPoint, ArrayProblem
-from calibrant.softmax.rows.base import FeatureMap, Rows
+from calibrant.softmax.rows.base import Extent, FeatureMap, Rows
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.together import run_together
 from calibrant.steps import Steps, run_from_logs
@@ -65,15 +65,26 @@ def add_up(parts: Iterable[Sequence[Any] | None]) -> list[Any]:
 
 
 class SummedRows(Rows):
-    """Rows that can be summed over, block by block."""
+    """Rows that can be summed over, block by block.
+
+    Parameters
+    ----------
+    extent : Extent
+        How many rows there are, found in a first pass.
+    sample : ArrayRows
+        A uniform sample of them, in memory.
+    """
+
+    def __init__(self, extent: Extent, sample: ArrayRows) -> None:
+        self.n_rows, self.total_weight, self.class_weights = extent
+        self.n_classes, self._sample = sample.n_classes, sample
 
     @abstractmethod
     def sums(self, function: BlockFunction) -> list[Any]:
         """The sums over all blocks of what `function` returns for each, one pass over the rows."""
 
-    @abstractmethod
     def sample(self) -> ArrayRows:
-        """A uniform sample in memory."""
+        return self._sample
 
     @cached_property
     def always_right(self) -> bool:
@@ -117,21 +128,12 @@ class _Mapped(SummedRows):
     """Other rows after some steps."""
 
     def __init__(self, rows: SummedRows, steps: Steps) -> None:
-        self._rows = rows
-        self._steps = steps
-        self.n_classes, self.n_rows = rows.n_classes, rows.n_rows
-        self.total_weight, self.class_weights = rows.total_weight, rows.class_weights
+        super().__init__(Extent(rows.n_rows, rows.total_weight, rows.class_weights), rows.sample().mapped(steps))
+        self._rows, self._steps = rows, steps
 
     def sums(self, function: BlockFunction) -> list[Any]:
         steps = self._steps  # not the rows: a function may travel to where the blocks are
         return self._rows.sums(lambda block: function(block.with_values(run_from_logs(steps, block.x.copy()))))
-
-    def sample(self) -> ArrayRows:
-        return self._sample
-
-    @cached_property
-    def _sample(self) -> ArrayRows:
-        return self._rows.sample().mapped(self._steps)
 
     def expect_passes(self) -> None:
         self._rows.expect_passes()

@@ -90,11 +90,8 @@ class TorchRows(SummedRows):
             function(self._on_processor(slice(start, start + at_once))) for start in range(0, self.n_rows, at_once)
         )
 
-    def sample(self) -> ArrayRows:
-        return self._sample
-
     @cached_property
-    def _sample(self) -> ArrayRows:
+    def _sample(self) -> ArrayRows:  # type: ignore[override]
         if self.n_rows <= _SAMPLE:
             return ArrayRows(self._on_processor(slice(None)))
         drawn = np.sort(np.random.default_rng(0).choice(self.n_rows, _SAMPLE, replace=False))

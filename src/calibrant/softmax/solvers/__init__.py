@@ -31,25 +31,25 @@ OPTIONS = {"auto", *SOLVERS, *ALIASES}
 _FASTEST_FIRST = ("newton", "proximal-newton")
 
 
-def choose(opt: str, problem: SoftmaxProblem, penalty: Penalty) -> Solver:
-    """The solver that `opt` names for this problem; ValueError if penalty or rows are beyond it."""
+def choose(solver: str, problem: SoftmaxProblem, penalty: Penalty) -> Solver:
+    """The solver that `solver` names for this problem; ValueError if penalty or rows are beyond it."""
 
-    def able(solver: Solver) -> bool:
-        return (penalty.smooth or not solver.needs_smooth) and (problem.in_memory or not solver.needs_arrays)
+    def able(one: Solver) -> bool:
+        return (penalty.smooth or not one.needs_smooth) and (problem.in_memory or not one.needs_arrays)
 
-    if opt == "auto":
+    if solver == "auto":
         fastest = (SOLVERS[name] for name in _FASTEST_FIRST)
-        return next(solver for solver in fastest if able(solver))
-    solver = SOLVERS[ALIASES.get(opt, opt)]
-    if not able(solver):
+        return next(one for one in fastest if able(one))
+    chosen = SOLVERS[ALIASES.get(solver, solver)]
+    if not able(chosen):
         others = [name for name, other in SOLVERS.items() if able(other)]
         lacking = (
             f"a smooth penalty (ridge or none), not {type(penalty).__name__}"
-            if solver.needs_smooth and not penalty.smooth
+            if chosen.needs_smooth and not penalty.smooth
             else "all rows in memory"
         )
-        raise ValueError(f"opt={opt!r} needs {lacking}; use opt='auto' or one of {others}.")
-    return solver
+        raise ValueError(f"solver={solver!r} needs {lacking}; use solver='auto' or one of {others}.")
+    return chosen
 
 
 def _rough_start(sample: SoftmaxProblem, penalty: Penalty, theta: FloatArray | None) -> FloatArray:
@@ -66,7 +66,7 @@ def solve(
     problem: SoftmaxProblem,
     penalty: Penalty,
     *,
-    opt: str = "auto",
+    solver: str = "auto",
     tol: float | None = None,
     max_iter: int | None = None,
     random_state: Any = None,
@@ -76,7 +76,7 @@ def solve(
 
     Parameters
     ----------
-    opt : {"auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"}
+    solver : {"auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"}
         The algorithm.
     tol : float, default=None
         Bound of the duality gap relative to ``max(1, objective)``, of the residual where there is no gap. `None`
@@ -90,21 +90,21 @@ def solve(
     theta : ndarray, default=None
         Where to start; zero by default.
     """
-    solver = choose(opt, problem, penalty)
-    tol = solver.default_tol(problem, penalty) if tol is None else tol
-    most = solver.max_iter if max_iter is None else max_iter
+    chosen = choose(solver, problem, penalty)
+    tol = chosen.default_tol(problem, penalty) if tol is None else tol
+    most = chosen.max_iter if max_iter is None else max_iter
     limits: dict[str, Any] = {"tol": tol, "max_iter": most, "theta": theta}
-    if solver.draws_rows:
+    if chosen.draws_rows:
         limits["random_state"] = 0 if random_state is None else random_state
     with for_products(problem.n_rows, problem.shape[0], problem.n_shared):
         if problem.rough is not None and penalty.convex:
             limits["theta"] = _rough_start(problem.rough, penalty, theta)
-        solution = solver.minimise(problem, penalty, **limits)
+        solution = chosen.minimise(problem, penalty, **limits)
     if not solution.converged:
         reached = f"a residual of {solution.residual:.2g}" if np.isnan(solution.gap) else f"a gap of {solution.gap:.2g}"
         warnings.warn(
-            f"{solver.name} stopped after {solution.n_iter} iterations with {reached}, above tol={tol:g}. "
-            "Increase max_iter or tol, or use opt='auto'.",
+            f"{chosen.name} stopped after {solution.n_iter} iterations with {reached}, above tol={tol:g}. "
+            "Increase max_iter or tol, or use solver='auto'.",
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -16,7 +16,7 @@ class Solver(ABC):
 
     Attributes
     ----------
-    name : what `opt` calls it.
+    name : what `solver` calls it.
     tol, max_iter : what `None` means for it, the first unless `default_tol` knows better.
     needs_smooth : whether it asks a penalty for its gradient and curvature, not only for its prox.
     draws_rows : whether it takes a random state.
