@@ -165,7 +165,7 @@ def belt_levels(case: Case, runs: int) -> list[Level]:
         y, p, groups = case.draw(rng)
         belt = calibration_belt(y, p, classes=range(case.k), groups=groups)
         inside = (belt.low <= belt.score + 1e-12) & (belt.score <= belt.high + 1e-12)
-        return [belt.p_value <= ALPHA, not inside.all()]
+        return [belt.test.p_value <= ALPHA, not inside.all()]
 
     return shares("belt ", case, runs, ALPHA, fails, ["p", "misses the diagonal"])
 

@@ -31,9 +31,9 @@ GROUPS = (
     "metrics.miscalibration metrics.Miscalibration metrics.calibration_slope metrics.calibration_in_the_large",
     "metrics.decompose metrics.Decomposition metrics.calibration_loss metrics.refinement_loss "
     "metrics.post_hoc_improvement",
-    "metrics.corp_curve metrics.CorpCurve metrics.ScoreParts metrics.classwise_corp_curves metrics.smooth_curve "
-    "metrics.SmoothCurve metrics.calibration_belt metrics.CalibrationBelt plots.ReliabilityDisplay",
-    "metrics.reliability_table metrics.ReliabilityTable metrics.classwise_reliability_tables "
+    "metrics.ReliabilityCurve metrics.corp_curve metrics.ScoreParts metrics.classwise_corp_curves "
+    "metrics.smooth_curve metrics.calibration_belt plots.ReliabilityDisplay",
+    "metrics.reliability_table metrics.ReliabilityCurve metrics.classwise_reliability_tables "
     "metrics.calibration_curve plots.ReliabilityDisplay",
     "metrics.calibration_map metrics.CalibrationMap plots.CalibrationMapDisplay",
     "metrics.correction_matrix metrics.CorrectionMatrix plots.CorrectionMatrixDisplay",

@@ -167,7 +167,7 @@ def test_reliability_table_of_classes(multiclass: Data) -> None:
     assert list(tables) == names.tolist()
     one = reliability_table(names[y], p, label="y")
     np.testing.assert_array_equal(one.frequency, tables["y"].frequency)
-    assert one.expected_error == pytest.approx(expected_calibration_error((y == 2).astype(int), p[:, 2]), abs=1e-14)
+    assert one.error == pytest.approx(expected_calibration_error((y == 2).astype(int), p[:, 2]), abs=1e-14)
     with pytest.raises(ValueError, match="labelled 'v'"):
         reliability_table(names[y], p, label="v")
     with pytest.raises(ValueError, match="classwise_reliability_tables"):

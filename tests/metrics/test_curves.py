@@ -49,14 +49,14 @@ def test_parts_in_closed_form() -> None:
     # Two scores, each with its own frequency: the fit is the frequencies themselves.
     y = np.repeat([0, 1, 0, 1], [8, 2, 3, 7])
     s = np.repeat([0.1, 0.6], 10)
-    parts = corp_curve(y, s, n_resamples=0).brier
+    parts = corp_curve(y, s, n_resamples=0).parts["brier"]
     miscalibration = ((0.1 - 0.2) ** 2 + (0.6 - 0.7) ** 2) / 2
     discrimination = ((0.2 - 0.45) ** 2 + (0.7 - 0.45) ** 2) / 2
     assert parts.miscalibration == pytest.approx(miscalibration)
     assert parts.discrimination == pytest.approx(discrimination)
     assert parts.uncertainty == pytest.approx(0.45 * 0.55)
     assert parts.score == pytest.approx(miscalibration - discrimination + 0.45 * 0.55)
-    entropy = corp_curve(y, s, n_resamples=0).log_loss
+    entropy = corp_curve(y, s, n_resamples=0).parts["log_loss"]
     relative = np.mean([0.2 * np.log(0.2 / 0.1) + 0.8 * np.log(0.8 / 0.9), 0.7 * np.log(7 / 6) + 0.3 * np.log(3 / 4)])
     assert entropy.miscalibration == pytest.approx(relative)
 
@@ -69,7 +69,10 @@ def test_parts_are_those_of_model_diagnostics(weighted: bool) -> None:
     s = np.clip(s, 0.001, 0.999)
     w = np.random.default_rng(1).integers(1, 4, len(y)).astype(float) if weighted else None
     curve = corp_curve(y, s, sample_weight=w, n_resamples=0)
-    for ours, function in ((curve.brier, scoring.SquaredError()), (curve.log_loss, scoring.LogLoss())):
+    for ours, function in (
+        (curve.parts["brier"], scoring.SquaredError()),
+        (curve.parts["log_loss"], scoring.LogLoss()),
+    ):
         theirs = scoring.decompose(y_obs=y.astype(float), y_pred=s, weights=w, scoring_function=function)
         for name, value in ours._asdict().items():
             assert value == pytest.approx(float(theirs[name][0]), abs=1e-9), name
@@ -92,7 +95,7 @@ def test_consistency_band_holds_calibrated_curves() -> None:
     for seed in range(20):
         y, s = drawn(400, seed=seed)
         curve = corp_curve(y, s, level=0.9, n_resamples=80, random_state=seed)
-        value = np.interp(curve.at, *curve.points())
+        value = np.interp(curve.at, *curve.corners())
         inside.append(np.mean((value >= curve.low - 1e-12) & (value <= curve.high + 1e-12)))
     assert 0.82 < np.mean(inside) < 0.97
 
@@ -100,7 +103,7 @@ def test_consistency_band_holds_calibrated_curves() -> None:
 def test_confidence_band_goes_with_the_curve() -> None:
     y, s = drawn(3000, 3.0)
     around, along = (corp_curve(y, s, band=band) for band in ("consistency", "confidence"))
-    value = np.interp(along.at, *along.points())
+    value = np.interp(along.at, *along.corners())
     middle = (along.at > 0.2) & (along.at < 0.8)
     assert ((along.low <= value + 1e-12) & (value <= along.high + 1e-12))[middle].mean() > 0.9
     assert np.mean((around.low[middle] < around.at[middle]) & (around.at[middle] < around.high[middle])) > 0.95
@@ -122,7 +125,7 @@ def test_one_curve_for_each_class_and_the_predicted_one() -> None:
     assert list(curves) == ["x", "y", "z"]
     binary = corp_curve((y == "y").astype(int), p[:, 1])
     np.testing.assert_allclose(curves["y"].frequency, binary.frequency)
-    assert curves["y"].brier == pytest.approx(binary.brier)
+    assert curves["y"].parts["brier"] == pytest.approx(binary.parts["brier"])
     assert (binary.kind, curves["y"].kind, corp_curve(y, p).kind) == ("binary", "class-wise", "top-label")
     with pytest.raises(ValueError, match="diagram per class"):
         corp_curve(y, p, kind="class-wise")
@@ -134,7 +137,7 @@ def test_one_outcome_and_one_score() -> None:
     for y, s in (([1, 1, 1], [0.2, 0.5, 0.9]), ([0, 1], [0.5, 0.5]), ([1], [1.0])):
         curve = corp_curve(y, s, classes=[0, 1])
         assert curve.frequency.tolist() == [np.mean(y)]
-        assert curve.brier.uncertainty == pytest.approx(np.mean(y) * (1 - np.mean(y)))
+        assert curve.parts["brier"].uncertainty == pytest.approx(np.mean(y) * (1 - np.mean(y)))
         for table in (smooth_curve(y, s, classes=[0, 1]), calibration_belt(y, s, classes=[0, 1])):
             assert np.isfinite(table.frequency).all()
             assert (table.low <= table.high).all()
@@ -255,7 +258,7 @@ def test_belts_of_calibrated_scores_are_rejected_no_more_often(rate: float, size
         s = rate * rng.random(50)
         y = (rng.random(50) < s).astype(int)
         belt = calibration_belt(y[groups], s[groups], groups=groups, classes=[0, 1])
-        rejected += belt.p_value <= 0.05
+        rejected += belt.test.p_value <= 0.05
         left += not ((belt.low <= belt.score) & (belt.score <= belt.high)).all()
     assert left <= rejected
     assert rejected / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)

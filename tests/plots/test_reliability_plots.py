@@ -52,7 +52,7 @@ def test_drawn_points_are_the_table(three: Data) -> None:
     assert sum(heights) == len(y)
     assert display.ax_.get_xlabel() == "Confidence"
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert labels == ["calibrated", f"model\nECE {table.expected_error:.3f}"]
+    assert labels == ["calibrated", f"model\nECE {table.error:.3f}"]
 
 
 @pytest.mark.parametrize("curve", ["corp", "kernel", "belt"])
@@ -70,7 +70,7 @@ def test_curves_without_bins(three: Data, curve: str) -> None:
 
 def test_the_default_is_corp_unless_bins_are_asked_for(three: Data) -> None:
     y, p = three
-    assert ReliabilityDisplay.from_predictions(y, p).table.brier == corp_curve(y, p).brier
+    assert ReliabilityDisplay.from_predictions(y, p).table.parts == corp_curve(y, p).parts
     assert len(ReliabilityDisplay.from_predictions(y, p, strategy="quantile").table) == 15
     with pytest.raises(ValueError, match="curve must be"):
         ReliabilityDisplay.from_predictions(y, p, curve="spline")
@@ -172,7 +172,7 @@ def test_class_wise_grid(three: Data) -> None:
     display = ClasswiseReliabilityDisplay.from_predictions(y, p, n_bins=5)
     tables = classwise_reliability_tables(y, p, n_bins=5)
     for ax, (label, table) in zip(display.axes_, tables.items()):
-        assert ax.get_title() == f"{label}\nECE {table.expected_error:.3f}"
+        assert ax.get_title() == f"{label}\nECE {table.error:.3f}"
         curve = ax.lines[1].get_xydata()
         np.testing.assert_allclose(curve, np.column_stack([table.score, table.frequency]))
     assert_text_inside(display.figure_)
@@ -187,8 +187,8 @@ def test_class_wise_grid_of_many_classes_shows_the_worst() -> None:
     display = ClasswiseReliabilityDisplay.from_predictions(y, p, max_classes=7)
     assert len(display.axes_) == 7
     tables = classwise_corp_curves(y, p, n_resamples=0)
-    shown = min(tables[label].brier.miscalibration for label in display.tables)
-    hidden = max(tables[label].brier.miscalibration for label in tables if label not in display.tables)
+    shown = min(tables[label].error for label in display.tables)
+    hidden = max(tables[label].error for label in tables if label not in display.tables)
     assert shown >= hidden
     assert "23 more" in display.figure_.get_suptitle()
     assert_text_inside(display.figure_)
@@ -201,7 +201,7 @@ def test_before_beside_after(three: Data) -> None:
     for ax, proba, title in zip(display.axes_, (p, flat), ("Before", "After")):
         table = reliability_table(y, proba, n_bins=6)
         np.testing.assert_allclose(ax.lines[1].get_xydata(), np.column_stack([table.score, table.frequency]))
-        assert ax.get_title() == f"{title}\nECE {table.expected_error:.3f}"
+        assert ax.get_title() == f"{title}\nECE {table.error:.3f}"
     assert_text_inside(display.figure_)
     _, axes = plt.subplots(1, 2, figsize=(5.2, 2.6), layout="constrained")
     assert_text_inside(display.plot(axes).figure_)
@@ -215,8 +215,8 @@ def test_before_and_after_a_calibrator(three: Data) -> None:
     y, p = three
     fitted = get_calibrator("ts").fit(p, y)
     display = BeforeAfterDisplay.from_estimator(fitted, p, y)
-    assert display.before.brier == corp_curve(y, p).brier
-    assert display.after.brier == corp_curve(y, fitted.predict_proba(p)).brier
+    assert display.before.parts == corp_curve(y, p).parts
+    assert display.after.parts == corp_curve(y, fitted.predict_proba(p)).parts
 
 
 def test_hostile_and_long_names() -> None:

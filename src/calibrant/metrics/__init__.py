@@ -4,11 +4,11 @@ Arguments follow scikit-learn: labels first, then probabilities. Every scalar me
 name to `evaluate` and `confidence_interval`, and has a bootstrap interval on request.
 """
 
-from calibrant.metrics.belt import CalibrationBelt, calibration_belt
+from calibrant.metrics.belt import calibration_belt
 from calibrant.metrics.binned import expected_calibration_error, maximum_calibration_error, rms_calibration_error
-from calibrant.metrics.corp import CorpCurve, ScoreParts, classwise_corp_curves, corp_curve
+from calibrant.metrics.corp import classwise_corp_curves, corp_curve
 from calibrant.metrics.cumulative import kolmogorov_smirnov, kuiper
-from calibrant.metrics.curve import calibration_curve
+from calibrant.metrics.curve import ReliabilityCurve, ScoreParts
 from calibrant.metrics.decomposition import (
     Decomposition,
     calibration_loss,
@@ -25,29 +25,26 @@ from calibrant.metrics.lp import lp_calibration_error
 from calibrant.metrics.maps import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
 from calibrant.metrics.null import CalibrationTest
 from calibrant.metrics.ranking import auroc
-from calibrant.metrics.reliability import ReliabilityTable, classwise_reliability_tables, reliability_table
+from calibrant.metrics.reliability import calibration_curve, classwise_reliability_tables, reliability_table
 from calibrant.metrics.running import Running, RunningMetrics
 from calibrant.metrics.segments import SegmentCalibration, segment_calibration
 from calibrant.metrics.slope import Miscalibration, calibration_slope, miscalibration
 from calibrant.metrics.smooth import smooth_ece
-from calibrant.metrics.smooth_curve import SmoothCurve, smooth_curve
+from calibrant.metrics.smooth_curve import smooth_curve
 
 __all__ = [
-    "CalibrationBelt",
     "CalibrationMap",
     "CalibrationTest",
     "ClassFrequencies",
-    "CorpCurve",
     "CorrectionMatrix",
     "Decomposition",
     "Estimate",
     "Miscalibration",
-    "ReliabilityTable",
+    "ReliabilityCurve",
     "Running",
     "RunningMetrics",
     "ScoreParts",
     "SegmentCalibration",
-    "SmoothCurve",
     "accuracy",
     "auroc",
     "brier",

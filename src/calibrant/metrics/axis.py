@@ -64,6 +64,10 @@ class ScoreAxis(NamedTuple):
         return sum_by(uniform_index(self.place(score), n_bins), counts, n_bins)
 
 
+#: The axis of all probabilities.
+UNIT = ScoreAxis()
+
+
 def fitting_axis(score: AnyFloatArray, frequency: AnyFloatArray, weight: AnyFloatArray) -> ScoreAxis:
     """The axis for scores of one event and the frequencies it has at them.
 
@@ -79,7 +83,7 @@ def fitting_axis(score: AnyFloatArray, frequency: AnyFloatArray, weight: AnyFloa
         if farthest <= reach:
             return ScoreAxis(0.0, reach)
     if float(weight @ frequency) >= RARE * float(weight.sum()):
-        return ScoreAxis()
+        return UNIT
     lowest = max(float(quantiles(score, weight, np.array([0.01]))[0]), 1e-6)
     low = 10.0 ** np.floor(np.log10(min(lowest, 0.01)))
     highest = min(float(score.max()), 1 - 1e-4)

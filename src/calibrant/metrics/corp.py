@@ -13,9 +13,7 @@ trusted (`band="confidence"`, around the curve).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import xlogy
@@ -23,10 +21,10 @@ from scipy.special import xlogy
 from calibrant.bins import sum_by
 from calibrant.calibrators.binary.binning import Grouped, group_scores
 from calibrant.calibrators.binary.isotonic import isotonic_steps
-from calibrant.metrics.axis import ScoreAxis, fitting_axis
-from calibrant.metrics.reliability import HISTOGRAM_BINS
+from calibrant.metrics.axis import UNIT, ScoreAxis, fitting_axis
+from calibrant.metrics.curve import HISTOGRAM_BINS, ReliabilityCurve, ScoreParts
 from calibrant.metrics.scalars import public
-from calibrant.metrics.tabular import Tabular, check_level
+from calibrant.metrics.tabular import check_level
 from calibrant.metrics.views import Kind, Shown, View, class_view, shown_view
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
@@ -41,95 +39,6 @@ BAND_SCORES = 4000
 BAND_POINTS = 200
 
 
-class ScoreParts(NamedTuple):
-    """A mean score and its parts: `score = miscalibration - discrimination + uncertainty`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import corp_curve
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
-    >>> parts = corp_curve(y, p).brier
-    >>> bool(np.isclose(parts.score, parts.miscalibration - parts.discrimination + parts.uncertainty))
-    True
-    """
-
-    score: float
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
-
-
-@dataclass(frozen=True)
-class CorpCurve(Tabular):
-    """Isotonic reliability curve of one binary view.
-
-    Attributes
-    ----------
-    lower, upper : ndarray
-        Smallest and largest score of each step.
-    frequency : ndarray
-        Observed frequency of the step: the recalibrated probability of its scores.
-    weight : ndarray
-        Number of rows in the step, or their total weight.
-    at, low, high : ndarray
-        The band: its ends at some of the scores.
-    brier, log_loss : ScoreParts
-        Parts of the two scores of the view, with the overall frequency as the forecast that knows nothing.
-    axis : ScoreAxis
-        Range of probabilities worth showing: a zoom or log-odds for rare events.
-    histogram : ndarray
-        Weight of the scores in `HISTOGRAM_BINS` bins of equal width on this axis.
-    kind : str
-        "binary", "top-label" or "class-wise".
-    label : object
-        The class whose probability is judged; None for top-label.
-    level : float
-        Share of drawn curves inside the band, at each score by itself.
-    band : str
-        "consistency" or "confidence".
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import corp_curve
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
-    >>> curve = corp_curve(y, p)
-    >>> bool(np.all(np.diff(curve.frequency) > 0)), sorted(curve.to_dict())
-    (True, ['frequency', 'lower', 'upper', 'weight'])
-    """
-
-    COLUMNS = ("lower", "upper", "weight", "frequency")
-
-    lower: AnyFloatArray
-    upper: AnyFloatArray
-    frequency: AnyFloatArray
-    weight: AnyFloatArray
-    at: AnyFloatArray
-    low: AnyFloatArray
-    high: AnyFloatArray
-    brier: ScoreParts
-    log_loss: ScoreParts
-    axis: ScoreAxis
-    histogram: AnyFloatArray
-    kind: str
-    label: Any
-    level: float
-    band: str
-
-    def __len__(self) -> int:
-        return len(self.weight)
-
-    def points(self) -> tuple[AnyFloatArray, AnyFloatArray]:
-        """Corners of the curve: both ends of every step, between which it is a straight line."""
-        scores = np.column_stack([self.lower, self.upper]).ravel()
-        return scores, np.repeat(self.frequency, 2)
-
-
 def view_scores(score: AnyFloatArray, positive: AnyFloatArray, weight: AnyFloatArray) -> tuple[float, float]:
     """Mean Brier score and log loss of grouped scores with `positive` of `weight` events each."""
     negative, total = weight - positive, float(weight.sum())
@@ -138,13 +47,13 @@ def view_scores(score: AnyFloatArray, positive: AnyFloatArray, weight: AnyFloatA
     return brier, -float(np.sum(xlogy(positive, yes)) + np.sum(xlogy(negative, no))) / total
 
 
-def _parts(grouped: Grouped, fitted: AnyFloatArray) -> tuple[ScoreParts, ScoreParts]:
+def _parts(grouped: Grouped, fitted: AnyFloatArray) -> dict[str, ScoreParts]:
     share = np.full(len(fitted), grouped.positive.sum() / grouped.weight.sum())
-    given, best, nothing = (view_scores(s, grouped.positive, grouped.weight) for s in (grouped.score, fitted, share))
-    brier, log_loss = (
-        ScoreParts(given[i], given[i] - best[i], nothing[i] - best[i], nothing[i]) for i in range(len(given))
-    )
-    return brier, log_loss
+    of_each = zip(*(view_scores(s, grouped.positive, grouped.weight) for s in (grouped.score, fitted, share)))
+    return {
+        name: ScoreParts(given, given - best, nothing - best, nothing)
+        for name, (given, best, nothing) in zip(("brier", "log_loss"), of_each)
+    }
 
 
 def _merged(grouped: Grouped, fitted: AnyFloatArray) -> tuple[FloatArray, Grouped, FloatArray]:
@@ -194,7 +103,7 @@ def _band(
     return cells.score[at], np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
-def _prepare(
+def _curve(
     data: Sample,
     shown: Shown,
     level: float,
@@ -202,42 +111,39 @@ def _prepare(
     n_resamples: int,
     random_state: Any,
     axis: ScoreAxis | None = None,
-) -> Callable[[AnyFloatArray], CorpCurve]:
+) -> ReliabilityCurve:
     check_level(level)
     if band not in ("consistency", "confidence"):
         raise ValueError(f"band must be 'consistency' or 'confidence', got {band!r}")
     if n_resamples < 0:
         raise ValueError(f"n_resamples must not be negative, got {n_resamples}")
-
-    def curve(counts: AnyFloatArray) -> CorpCurve:
-        view: View = shown.view
-        grouped = group_scores(view.score.astype(np.float64), view.hit.astype(np.int64), counts.astype(np.float64))
-        fitted, starts = isotonic_steps(grouped)
-        ends = np.append(starts[1:], len(fitted)) - 1
-        at, low, high = _band(data, view, grouped, fitted, band, level, n_resamples, random_state)
-        brier, log_loss = _parts(grouped, fitted)
-        # The predicted class is never rare.
-        fitting = ScoreAxis() if shown.label is None else fitting_axis(grouped.score, fitted, grouped.weight)
-        show = fitting if axis is None else axis
-        return CorpCurve(
-            lower=grouped.score[starts],
-            upper=grouped.score[ends],
-            frequency=fitted[starts],
-            weight=np.add.reduceat(grouped.weight, starts),
-            at=at,
-            low=low,
-            high=high,
-            brier=brier,
-            log_loss=log_loss,
-            axis=show,
-            histogram=show.histogram(view.score, counts, HISTOGRAM_BINS),
-            kind=shown.kind,
-            label=shown.label,
-            level=level,
-            band=band,
-        )
-
-    return curve
+    view = shown.view
+    grouped = group_scores(view.score.astype(np.float64), view.hit.astype(np.int64), data.each)
+    fitted, starts = isotonic_steps(grouped)
+    weight = np.add.reduceat(grouped.weight, starts)
+    at, low, high = _band(data, view, grouped, fitted, band, level, n_resamples, random_state)
+    parts = _parts(grouped, fitted)
+    if axis is None:  # the predicted class is never rare
+        axis = UNIT if shown.label is None else fitting_axis(grouped.score, fitted, grouped.weight)
+    return ReliabilityCurve(
+        maker="corp",
+        lower=grouped.score[starts],
+        upper=grouped.score[np.append(starts[1:], len(fitted)) - 1],
+        score=np.add.reduceat(grouped.weight * grouped.score, starts) / weight,
+        frequency=fitted[starts],
+        weight=weight,
+        at=at,
+        low=low,
+        high=high,
+        level=level,
+        error=parts["brier"].miscalibration,
+        histogram=axis.histogram(view.score, data.each, HISTOGRAM_BINS),
+        kind=shown.kind,
+        label=shown.label,
+        around="curve" if band == "confidence" else "diagonal",
+        axis=axis,
+        parts=parts,
+    )
 
 
 @public
@@ -251,7 +157,7 @@ def corp_curve(
     n_resamples: int = 200,
     random_state: int | np.random.Generator | None = 0,
     axis: ScoreAxis | None = None,
-) -> Callable[[AnyFloatArray], CorpCurve]:
+) -> ReliabilityCurve:
     """Isotonic reliability curve with a band, and the parts of Brier score and log loss.
 
     Parameters
@@ -271,9 +177,9 @@ def corp_curve(
 
     Returns
     -------
-    CorpCurve
-        With the steps of the curve, the band (`at`, `low`, `high`) and `brier` and `log_loss`, each a named tuple of
-        `score`, `miscalibration`, `discrimination` and `uncertainty`.
+    ReliabilityCurve
+        With the steps of the curve, the band (`at`, `low`, `high`) and the `parts` of "brier" and "log_loss", each a
+        named tuple of `score`, `miscalibration`, `discrimination` and `uncertainty`.
 
     References
     ----------
@@ -286,10 +192,10 @@ def corp_curve(
     >>> curve = corp_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
     >>> curve.lower.tolist(), curve.upper.tolist(), curve.frequency.tolist()
     ([0.1, 0.4, 0.9], [0.1, 0.6, 0.9], [0.0, 0.5, 1.0])
-    >>> [round(part, 3) for part in curve.brier]
+    >>> [round(part, 3) for part in curve.parts["brier"]]
     [0.185, 0.06, 0.125, 0.25]
     """
-    return _prepare(data, shown_view(data, kind, label), level, band, n_resamples, random_state, axis)
+    return _curve(data, shown_view(data, kind, label), level, band, n_resamples, random_state, axis)
 
 
 @public
@@ -300,7 +206,7 @@ def classwise_corp_curves(
     band: Band = "consistency",
     n_resamples: int = 200,
     random_state: int | np.random.Generator | None = 0,
-) -> Callable[[AnyFloatArray], dict[Any, CorpCurve]]:
+) -> dict[Any, ReliabilityCurve]:
     """Isotonic reliability curve of every class against the rest, by label.
 
     Parameters
@@ -317,9 +223,5 @@ def classwise_corp_curves(
     >>> list(curves), curves["a"].frequency.tolist()
     (['a', 'b', 'c'], [0.0, 1.0])
     """
-
-    def curves(counts: AnyFloatArray) -> dict[Any, CorpCurve]:
-        shown = (Shown(class_view(data, i), "class-wise", label) for i, label in enumerate(data.names))
-        return {one.label: _prepare(data, one, level, band, n_resamples, random_state)(counts) for one in shown}
-
-    return curves
+    shown = (Shown(class_view(data, i), "class-wise", label) for i, label in enumerate(data.names))
+    return {one.label: _curve(data, one, level, band, n_resamples, random_state) for one in shown}

@@ -1,78 +1,139 @@
-"""scikit-learn's `calibration_curve`, also for predictions with one column per class.
+"""One reliability curve, whichever way it was made: how often an event happens at each score, with a band.
 
-Two arrays for those who plot by themselves; `reliability_table` has intervals, counts and weights besides.
+`reliability_table` makes it from bins, `corp_curve` by isotonic regression, `smooth_curve` with a kernel and
+`calibration_belt` from a polynomial of the log-odds.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.bins import Strategy, bin_sums, check_bins, edge_index, quantiles, uniform_edges, uniform_index
-from calibrant.docs import describe_parameters
-from calibrant.inputs.labels import check_labels, distinct
-from calibrant.inputs.predictions import as_matrix
-from calibrant.inputs.samples import check_sample
-from calibrant.inputs.words import METRIC
-from calibrant.metrics.views import class_view, column_of, single_view
-from calibrant.sklearn_private import check_pos_label_consistency
-from calibrant.threads import limited
+from calibrant.metrics.axis import UNIT, ScoreAxis
+from calibrant.metrics.null import CalibrationTest
+from calibrant.metrics.tabular import Tabular
 from calibrant.typing import AnyFloatArray
 
+#: Bars of the histogram below a diagram.
+HISTOGRAM_BINS = 25
 
-@limited
-@describe_parameters
-def calibration_curve(
-    y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None, n_bins: int = 5, strategy: Strategy = "uniform"
-) -> tuple[AnyFloatArray, AnyFloatArray]:
-    """Observed frequency and mean predicted probability in bins, as `sklearn.calibration.calibration_curve`.
+Maker = Literal["bins", "corp", "kernel", "belt"]
+Around = Literal["curve", "diagonal"]
 
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_prob : array-like of shape (n,) or (n, k)
-        Probabilities of `pos_label`, or of all classes.
-    pos_label : object, default=None
-        The class whose probability is judged. `None` is the class 1 of a single column, the second of two columns,
-        and the predicted class of each row if there are more.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or between quantiles of the probabilities.
 
-    Returns
-    -------
-    prob_true, prob_pred : ndarray
-        Observed frequency and mean probability of each bin.
+class ScoreParts(NamedTuple):
+    """A mean score and its parts: `score = miscalibration - discrimination + uncertainty`.
 
     Examples
     --------
-    >>> from calibrant.metrics import calibration_curve
-    >>> prob_true, prob_pred = calibration_curve([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], n_bins=2)
-    >>> prob_true, prob_pred
-    (array([0., 1.]), array([0.2, 0.7]))
+    >>> import numpy as np
+    >>> from calibrant.metrics import corp_curve
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> parts = corp_curve(y, p).parts["brier"]
+    >>> bool(np.isclose(parts.score, parts.miscalibration - parts.discrimination + parts.uncertainty))
+    True
     """
-    check_bins(n_bins, strategy)
-    array, _ = as_matrix(y_prob, METRIC)
-    if array.ndim == 2 and array.shape[1] > 1:
-        data = check_sample(y_true, y_prob)
-        view = single_view(data, "auto") if pos_label is None else class_view(data, column_of(data, pos_label))
-    else:
-        labels, _ = check_labels(y_true, len(array), METRIC)
-        seen = distinct(labels)
-        if len(seen) > 2:
-            raise ValueError(
-                f"y_true holds {len(seen)} classes, {seen.tolist()[:3]} ...: a single column of y_prob is for two. "
-                "Pass one column per class, or y_true == label."
-            )
-        positive = check_pos_label_consistency(pos_label, labels)
-        # As probabilities of the classes 0 and 1 they are checked like all others.
-        view = single_view(check_sample((labels == positive).astype(np.int64), array, classes=[0, 1]), "binary")
-    if strategy == "uniform":
-        index = uniform_index(view.score, n_bins)
-    else:
-        index = edge_index(view.score, quantiles(view.score, None, uniform_edges(n_bins))[1:-1])
-    sums = bin_sums(index, view.score, view.hit, np.ones(len(index)), n_bins)
-    full = sums.weight > 0
-    return sums.hit[full] / sums.weight[full], sums.score[full] / sums.weight[full]
+
+    score: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+
+@dataclass(frozen=True)
+class ReliabilityCurve(Tabular):
+    """How often an event happens, against its predicted probability: the points of a curve, and a band.
+
+    Attributes
+    ----------
+    maker : {"bins", "corp", "kernel", "belt"}
+        How the curve was made.
+    lower, upper : ndarray
+        Scores that each point stands for: the ends of its bin (the right one belongs to it), the smallest and the
+        largest score of a step of the isotonic regression, or the score itself.
+    score : ndarray
+        Where each point is, ascending: the mean score of its bin or step, or places at equal distances.
+    frequency : ndarray
+        Frequency of the event there.
+    weight : ndarray
+        Number of observations that a point rests on: in its bin or step, under the kernel, or nearest to it.
+    at, low, high : ndarray
+        The band: its two edges at the scores `at`, which are those of the points except for isotonic regression.
+    around : {"curve", "diagonal"}
+        The band shows how far the curve can be trusted, or where the curve of calibrated predictions would lie.
+    level : float
+        Confidence level of the band: at each score by itself, for the belt as a whole.
+    error : float
+        How far the curve is from the diagonal: ECE over these bins, smooth ECE, the miscalibration part of the Brier
+        score for isotonic regression, and the mean distance for the belt.
+    histogram : ndarray
+        Number of observations in `HISTOGRAM_BINS` bins that are equally wide on `axis`.
+    kind : {"binary", "top-label", "class-wise"}
+        Whose probability is judged.
+    label : object
+        The class whose probability is judged; None for the predicted class.
+    axis : ScoreAxis
+        Range of probabilities worth showing: a zoom or log-odds for rare events.
+    parts : mapping of str to ScoreParts
+        Parts of "brier" and "log_loss" that isotonic regression tells apart, with the overall frequency as the
+        forecast that knows nothing; else empty.
+    test : CalibrationTest or None
+        The belt's test of the diagonal.
+    bandwidth : float or None
+        Width of the kernel.
+    degree : int or None
+        Of the belt's polynomial in the log-odds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import calibration_belt, reliability_table
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(1000)
+    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
+    >>> table = reliability_table(y, p, n_bins=5)
+    >>> len(table), round(table.error, 2), sorted(table.to_dict())
+    (5, 0.15, ['frequency', 'high', 'low', 'lower', 'score', 'upper', 'weight'])
+    >>> calibration_belt(y, p).test.p_value < 0.001
+    True
+    """
+
+    maker: Maker
+    lower: AnyFloatArray
+    upper: AnyFloatArray
+    score: AnyFloatArray
+    frequency: AnyFloatArray
+    weight: AnyFloatArray
+    at: AnyFloatArray
+    low: AnyFloatArray
+    high: AnyFloatArray
+    level: float
+    error: float
+    histogram: AnyFloatArray
+    kind: str
+    label: Any
+    around: Around = "curve"
+    axis: ScoreAxis = UNIT
+    parts: Mapping[str, ScoreParts] = field(default_factory=dict)
+    test: CalibrationTest | None = None
+    bandwidth: float | None = None
+    degree: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The points as columns, with the band where it is given at the same scores."""
+        names = ("lower", "upper", "weight", "score", "frequency", *(() if self.maker == "corp" else ("low", "high")))
+        return {name: getattr(self, name) for name in names}
+
+    def corners(self) -> tuple[AnyFloatArray, AnyFloatArray]:
+        """Scores and frequencies between which the curve is a straight line: both ends of the steps of a CORP curve."""
+        if self.maker != "corp":
+            return self.score, self.frequency
+        return np.column_stack([self.lower, self.upper]).ravel(), np.repeat(self.frequency, 2)

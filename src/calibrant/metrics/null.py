@@ -17,13 +17,19 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import chdtrc
 
 from calibrant.metrics.views import View
+from calibrant.random_numbers import generator
 from calibrant.sample import LabelDraw, Sample
 from calibrant.typing import AnyFloatArray, FloatArray
 
 #: Signs need so many groups of which about half could show the rarer outcome.
 INFORMATIVE_GROUPS = 10.0
+#: Draws of labels for p-values that have a χ² tail beyond them, and of many rows in groups, which have none.
+DRAWS, FEW_DRAWS = 399, 199
+#: Data of examples are often drawn with seed 0, and draws must not repeat the numbers that the data are made of.
+_SEED = 20_140_628
 
 
 class CalibrationTest(NamedTuple):
@@ -183,3 +189,23 @@ def null_p_value(
     together = few_groups(residuals, cells)
     drawn = share(lambda: residuals.drawn(rng, together=together))
     return value, max(drawn, share(lambda: residuals.flipped(rng)))
+
+
+def drawn_or_tail(
+    residuals: Residuals, statistic: Callable[[AnyFloatArray], float], freedom: int, *, name: str, kind: str, most: int
+) -> CalibrationTest:
+    """The test with a statistic that is about χ² distributed with so many degrees of freedom.
+
+    Labels are drawn unless observations times draws exceed `most`; then, and beyond all draws if it says less than
+    they do, the tail is that of χ². Groups have no such tail: theirs are always drawn.
+    """
+    data = residuals.data
+    value, many = statistic(residuals.observed), data.total * DRAWS > most
+    tail = float(chdtrc(freedom, max(value, 0.0)))
+    if data.groups is None and many:
+        return CalibrationTest(value, tail, name, kind, 0)
+    draws = FEW_DRAWS if many else DRAWS
+    p_value = null_p_value(residuals, statistic, draws, generator(_SEED), observed=value)[1]
+    if data.groups is None and p_value <= 1 / (1 + draws):
+        p_value = min(p_value, tail)
+    return CalibrationTest(value, p_value, name, kind, draws)

@@ -12,70 +12,26 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from calibrant.bins import BinSums, Strategy, sum_by, uniform_edges, uniform_index
+from calibrant.bins import BinSums, Strategy, bin_sums, check_bins, edge_index, uniform_edges, uniform_index
+from calibrant.docs import describe_parameters
+from calibrant.inputs.labels import check_labels, distinct
+from calibrant.inputs.predictions import as_matrix
+from calibrant.inputs.samples import check_sample
+from calibrant.inputs.words import METRIC
+from calibrant.metrics.axis import UNIT
 from calibrant.metrics.binned import Binner, expected_error
+from calibrant.metrics.curve import HISTOGRAM_BINS, ReliabilityCurve
 from calibrant.metrics.scalars import table
 from calibrant.metrics.sums import Summed, no_spread
-from calibrant.metrics.tabular import ScoredCurve, check_level
-from calibrant.metrics.views import Kind, View, class_view, shown_view
+from calibrant.metrics.tabular import check_level
+from calibrant.metrics.views import Kind, View, class_view, column_of, shown_view, single_view
 from calibrant.sample import Sample
+from calibrant.sklearn_private import check_pos_label_consistency
+from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, FloatArray
-
-HISTOGRAM_BINS = 25
-
-
-@dataclass(frozen=True)
-class ReliabilityTable(ScoredCurve):
-    """Occupied bins of one binary view, in ascending order.
-
-    Attributes
-    ----------
-    lower, upper : ndarray
-        Ends of each bin; the right one belongs to it.
-    weight : ndarray
-        Number of rows in the bin, or their total weight.
-    score : ndarray
-        Mean predicted probability.
-    frequency : ndarray
-        Observed frequency of the event.
-    low, high : ndarray
-        Interval of the frequency at `level`.
-    histogram : ndarray
-        Weight of the scores in `HISTOGRAM_BINS` bins of equal width from 0 to 1, whatever the bins of the table.
-    kind : str
-        "binary", "top-label" or "class-wise".
-    label : object
-        The class whose probability is judged; None for top-label.
-    level : float
-        Confidence level of the interval.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import reliability_table
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
-    >>> table = reliability_table(y, p, n_bins=5)
-    >>> len(table), sorted(table.to_dict())
-    (5, ['frequency', 'high', 'low', 'lower', 'score', 'upper', 'weight'])
-    """
-
-    COLUMNS = ("lower", "upper", "weight", "score", "frequency", "low", "high")
-
-    lower: AnyFloatArray
-    upper: AnyFloatArray
-    weight: AnyFloatArray
-
-    def __len__(self) -> int:
-        return len(self.weight)
-
-    @property
-    def expected_error(self) -> float:
-        """Expected calibration error over these bins."""
-        return expected_error(BinSums(self.weight, self.weight * self.score, self.weight * self.frequency))
 
 
 def wilson_interval(
@@ -126,36 +82,39 @@ class TableOptions:
     kind: str
     label: Any
 
-    def table(
+    def curve(
         self, sums: BinSums, products: AnyFloatArray, edges: AnyFloatArray, histogram: AnyFloatArray
-    ) -> ReliabilityTable:
+    ) -> ReliabilityCurve:
         """The occupied bins; equal-mass bins all are."""
         full = sums.weight > 0
         lower, upper = edges[:-1], edges[1:]
         if self.strategy == "uniform":
             lower, upper = lower[full], upper[full]
         count = sums.weight[full]
-        frequency = np.clip(sums.hit[full] / count, 0, 1)
+        score, frequency = sums.score[full] / count, np.clip(sums.hit[full] / count, 0, 1)
         low, high = wilson_interval(frequency, independent_trials(frequency, count, products[:, full]), self.level)
-        return ReliabilityTable(
+        return ReliabilityCurve(
+            maker="bins",
             lower=lower,
             upper=upper,
-            weight=count,
-            score=sums.score[full] / count,
+            score=score,
             frequency=frequency,
+            weight=count,
+            at=score,
             low=low,
             high=high,
+            level=self.level,
+            error=expected_error(sums),
             histogram=histogram,
             kind=self.kind,
             label=self.label,
-            level=self.level,
         )
 
-    def value(self, sums: FloatArray) -> ReliabilityTable:
+    def value(self, sums: FloatArray) -> ReliabilityCurve:
         """The table from sums over equal-width bins (counts, scores, hits, products), followed by the histogram."""
         bins, histogram = np.split(sums, [6 * self.n_bins])
         bins = bins.reshape(6, -1)
-        return self.table(BinSums(*bins[:3]), bins[3:], uniform_edges(self.n_bins), histogram)
+        return self.curve(BinSums(*bins[:3]), bins[3:], uniform_edges(self.n_bins), histogram)
 
 
 @dataclass(frozen=True)
@@ -164,11 +123,11 @@ class TablesByLabel:
 
     tables: tuple[TableOptions, ...]
 
-    def value(self, sums: FloatArray) -> dict[Any, ReliabilityTable]:
+    def value(self, sums: FloatArray) -> dict[Any, ReliabilityCurve]:
         return {options.label: options.value(part) for options, part in zip(self.tables, sums)}
 
 
-def _prepare_table(data: Sample, view: View, options: TableOptions) -> Callable[[AnyFloatArray], ReliabilityTable]:
+def _prepare_table(data: Sample, view: View, options: TableOptions) -> Callable[[AnyFloatArray], ReliabilityCurve]:
     binner = Binner(view, options.n_bins, options.strategy)
 
     def products(counts: AnyFloatArray) -> FloatArray:
@@ -176,20 +135,18 @@ def _prepare_table(data: Sample, view: View, options: TableOptions) -> Callable[
         pairs = ((one, one), (one, view.hit), (view.hit, view.hit))
         return np.stack([counted.group_products(index, left, right, binner.n_bins) for left, right in pairs])
 
+    def histogram(counts: AnyFloatArray) -> FloatArray:
+        return UNIT.histogram(view.score, counts, HISTOGRAM_BINS)
+
     if options.strategy != "uniform":
-        return lambda counts: options.table(
-            binner.sums(counts), products(counts), binner.edges(counts), score_histogram(view.score, counts)
+        return lambda counts: options.curve(
+            binner.sums(counts), products(counts), binner.edges(counts), histogram(counts)
         )
-
-    def sums(counts: AnyFloatArray) -> FloatArray:
-        return np.concatenate([*binner.sums(counts), *products(counts), score_histogram(view.score, counts)])
-
-    return Summed(options, sums, no_spread)
-
-
-def score_histogram(score: AnyFloatArray, counts: AnyFloatArray) -> FloatArray:
-    """Weight of the scores in `HISTOGRAM_BINS` bins of equal width."""
-    return sum_by(uniform_index(score, HISTOGRAM_BINS), counts, HISTOGRAM_BINS)
+    return Summed(
+        options,
+        lambda counts: np.concatenate([*binner.sums(counts), *products(counts), histogram(counts)]),
+        no_spread,
+    )
 
 
 @table
@@ -201,7 +158,7 @@ def reliability_table(
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     level: float = 0.95,
-) -> Callable[[AnyFloatArray], ReliabilityTable]:
+) -> Callable[[AnyFloatArray], ReliabilityCurve]:
     """Score and observed frequency in bins of the score.
 
     Parameters
@@ -230,7 +187,7 @@ def classwise_reliability_tables(
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     level: float = 0.95,
-) -> Callable[[AnyFloatArray], dict[Any, ReliabilityTable]]:
+) -> Callable[[AnyFloatArray], dict[Any, ReliabilityCurve]]:
     """Reliability table of every class against the rest, by label.
 
     Parameters
@@ -246,7 +203,7 @@ def classwise_reliability_tables(
     labels = data.names
     options = tuple(TableOptions(n_bins, strategy, level, "class-wise", label) for label in labels)
 
-    def prepared(column: int) -> Callable[[AnyFloatArray], ReliabilityTable]:
+    def prepared(column: int) -> Callable[[AnyFloatArray], ReliabilityCurve]:
         return _prepare_table(data, class_view(data, column), options[column])
 
     if strategy != "uniform":
@@ -256,3 +213,60 @@ def classwise_reliability_tables(
         return np.stack([cast(Summed, prepared(column)).sums(counts) for column in range(len(labels))])
 
     return Summed(TablesByLabel(options), sums, no_spread)
+
+
+@limited
+@describe_parameters
+def calibration_curve(
+    y_true: ArrayLike, y_prob: ArrayLike, *, pos_label: Any = None, n_bins: int = 5, strategy: Strategy = "uniform"
+) -> tuple[AnyFloatArray, AnyFloatArray]:
+    """Observed frequency and mean predicted probability in bins, as `sklearn.calibration.calibration_curve`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_prob : array-like of shape (n,) or (n, k)
+        Probabilities of `pos_label`, or of all classes.
+    pos_label : object, default=None
+        The class whose probability is judged. `None` is the class 1 of a single column, the second of two columns,
+        and the predicted class of each row if there are more.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width, or between quantiles of the probabilities.
+
+    Returns
+    -------
+    prob_true, prob_pred : ndarray
+        Observed frequency and mean probability of each bin.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import calibration_curve
+    >>> prob_true, prob_pred = calibration_curve([0, 0, 1, 1], [0.1, 0.3, 0.6, 0.8], n_bins=2)
+    >>> prob_true, prob_pred
+    (array([0., 1.]), array([0.2, 0.7]))
+    """
+    check_bins(n_bins, strategy)
+    array, _ = as_matrix(y_prob, METRIC)
+    if array.ndim == 2 and array.shape[1] > 1:
+        data = check_sample(y_true, y_prob)
+        view = single_view(data, "auto") if pos_label is None else class_view(data, column_of(data, pos_label))
+    else:
+        labels, _ = check_labels(y_true, len(array), METRIC)
+        seen = distinct(labels)
+        if len(seen) > 2:
+            raise ValueError(
+                f"y_true holds {len(seen)} classes, {seen.tolist()[:3]} ...: a single column of y_prob is for two. "
+                "Pass one column per class, or y_true == label."
+            )
+        positive = check_pos_label_consistency(pos_label, labels)
+        # As probabilities of the classes 0 and 1 they are checked like all others.
+        view = single_view(check_sample((labels == positive).astype(np.int64), array, classes=[0, 1]), "binary")
+    edges = uniform_edges(n_bins)
+    if strategy == "uniform":
+        index = uniform_index(view.score, n_bins)
+    else:
+        index = edge_index(view.score, np.quantile(view.score, edges)[1:-1])
+    sums = bin_sums(index, view.score, view.hit, np.ones(len(index)), n_bins)
+    full = sums.weight > 0
+    return sums.hit[full] / sums.weight[full], sums.score[full] / sums.weight[full]

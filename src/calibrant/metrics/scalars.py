@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import update_wrapper
+from functools import update_wrapper, wraps
 from inspect import signature
 from typing import Any, Protocol, TypeVar, cast
 
@@ -86,8 +86,8 @@ SCALARS: dict[str, Scalar] = {}
 TABLES: dict[str, Callable[..., Callable[[AnyFloatArray], Any]]] = {}
 
 
-def public(prepare: Callable[..., Callable[[AnyFloatArray], Result]], *, grouped: bool = True) -> Metric[Result]:
-    """A function of labels and probabilities from one that prepares validated predictions.
+def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Result]:
+    """A function of labels and probabilities from one of validated predictions.
 
     It has the parameters `groups` and `blocks` if the result depends on them: by its intervals or by folds.
     """
@@ -103,17 +103,27 @@ def public(prepare: Callable[..., Callable[[AnyFloatArray], Result]], *, grouped
         **options: Any,
     ) -> Result:
         if not grouped and not (groups is None and blocks is None):
-            raise TypeError(f"{prepare.__name__} has one value whatever the groups are; its interval depends on them")
+            raise TypeError(f"{compute.__name__} has one value whatever the groups are; its interval depends on them")
         data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
-        return prepare(data, **options)(data.each)
+        return compute(data, **options)
 
     shared = signature(metric)
     y_true, y_prob, *common = list(shared.parameters.values())[:-1]
     common = [one for one in common if grouped or one.name not in ("groups", "blocks")]
-    options = list(signature(prepare).parameters.values())[1:]
-    function: Any = update_wrapper(metric, prepare)
+    options = list(signature(compute).parameters.values())[1:]
+    function: Any = update_wrapper(metric, compute)
     function.__signature__ = shared.replace(parameters=[y_true, y_prob, *options, *common])
     return cast("Metric[Result]", limited(describe_parameters(function)))
+
+
+def _of_all_rows(prepare: Callable[..., Callable[[AnyFloatArray], Result]]) -> Callable[..., Result]:
+    """The value with the counts of the sample, from what prepares it for any counts."""
+
+    @wraps(prepare)
+    def compute(data: Sample, **options: Any) -> Result:
+        return prepare(data, **options)(data.each)
+
+    return compute
 
 
 def scalar(
@@ -130,7 +140,7 @@ def scalar(
     """Turn `prepare(predictions, **options)` into a public metric of labels and probabilities, registered as `name`."""
 
     def register(prepare: Callable[..., Statistic]) -> Metric[float]:
-        function = public(prepare, grouped=grouped)
+        function = public(_of_all_rows(prepare), grouped=grouped)
         description = (prepare.__doc__ or "").strip().splitlines()[0]
         SCALARS[name] = Scalar(
             name, function, prepare, lower, upper, plug_in_bias, greater_is_better, of_sums, by_class, description
@@ -143,7 +153,7 @@ def scalar(
 def table(prepare: Callable[..., Callable[[AnyFloatArray], Result]]) -> Metric[Result]:
     """Turn `prepare(predictions, **options)` into a public function that returns a table, registered by its name."""
     TABLES[prepare.__name__] = prepare
-    return public(prepare)
+    return public(_of_all_rows(prepare))
 
 
 def find_scalar(metric: str | Callable[..., float]) -> Scalar | None:

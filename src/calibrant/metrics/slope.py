@@ -21,17 +21,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import chdtrc, ndtri, stdtr, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import log_loss_rows
-from calibrant.metrics.null import ScoreResiduals, null_p_value
+from calibrant.metrics.null import ScoreResiduals, drawn_or_tail
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, scalar
-from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.softmax.solvers.damped_newton import Minimum, damped_newton
@@ -42,8 +41,8 @@ from calibrant.typing import AnyFloatArray, FloatArray
 RIDGE = 1e-3
 #: What a last step of Newton's method gains at most.
 _TOL = 1e-13
-#: Labels are drawn so often while observations times draws are few enough, else tails are those of χ².
-_DRAWS, _MOST_DRAWN = 399, 8_000_000
+#: Observations times draws up to which labels are drawn for p-values.
+_MOST_DRAWN = 8_000_000
 #: Slopes beyond so many standard errors are not looked at for the end of an interval.
 _FARTHEST = 60.0
 #: A variance of scores below which there is none.
@@ -199,21 +198,9 @@ class SlopeScore:
         return float(scores @ self.direction) ** 2 / self.variance if self.variance > _NOTHING else 0.0
 
 
-def _tested(scores: ScoreResiduals, statistic: Callable[[AnyFloatArray], float], freedom: int) -> tuple[float, float]:
-    """The p-value of a score test, and the statistic.
-
-    Beyond all draws the tail is that of χ², if it says less than the draws.
-    """
-    data = scores.data
-    value = statistic(scores.observed)
-    tail = float(chdtrc(freedom, max(value, 0.0)))
-    if data.groups is None and data.total * _DRAWS > _MOST_DRAWN:
-        return tail, value
-    draws = _DRAWS if data.total * _DRAWS <= _MOST_DRAWN else 199
-    p_value = null_p_value(scores, statistic, draws, generator(0))[1]
-    if p_value > 1 / (1 + draws) or data.groups is not None:
-        return p_value, value
-    return min(p_value, tail), value
+def _part(gain: float, scores: ScoreResiduals, statistic: Callable[[AnyFloatArray], float], freedom: int) -> Part:
+    found = drawn_or_tail(scores, statistic, freedom, name="score", kind="all classes", most=_MOST_DRAWN)
+    return Part(gain, found.p_value, found.statistic)
 
 
 @scalar("calibration_slope", lower=-np.inf)
@@ -302,13 +289,12 @@ def separate(data: Sample, after: Sample, level: float = 0.95) -> Miscalibration
     saved_by_means = max(costs[0] - costs[1], 0.0) if best in (1, 3) else 0.0
     asis = model.scores(model.identity)
     inverse = np.linalg.pinv(asis.covariance()[:-1, :-1], rcond=1e-10, hermitian=True)
-    means = _tested(asis, lambda scores: float(scores[:-1] @ inverse @ scores[:-1]), k - 1)
     of_slope = SlopeScore(model.scores(shifted))
     rows = -np.log(np.maximum(model.evaluate(fits[best])[1][np.arange(data.n_rows), data.y], LOSS_FLOOR))
     saved = rows + (costs[best] - losses[best]) - log_loss_rows(after)
     return Miscalibration(
-        Part(saved_by_means, *means),
-        Part(costs[0] - costs[best] - saved_by_means, *_tested(of_slope.scores, of_slope.statistic, 1)),
+        _part(saved_by_means, asis, lambda scores: float(scores[:-1] @ inverse @ scores[:-1]), k - 1),
+        _part(costs[0] - costs[best] - saved_by_means, of_slope.scores, of_slope.statistic, 1),
         _mean_test(saved, data),
         _slope_interval(model, tilted, level),
         shifted[:-1] - shifted[:-1].mean(),

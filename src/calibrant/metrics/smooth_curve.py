@@ -8,17 +8,16 @@ variance `Σ c_i K_i² (hit_i - f(s_i))² / (Σ c_i K_i)²`; with groups, square
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from calibrant.metrics.reliability import score_histogram
+from calibrant.metrics.axis import UNIT
+from calibrant.metrics.curve import HISTOGRAM_BINS, ReliabilityCurve
 from calibrant.metrics.scalars import public
 from calibrant.metrics.smooth import Grid, smooth_error
-from calibrant.metrics.tabular import ScoredCurve, check_level
+from calibrant.metrics.tabular import check_level
 from calibrant.metrics.views import Kind, shown_view
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray
@@ -29,41 +28,6 @@ POINTS = 201
 FEWEST_ROWS = 3.0
 #: A narrower kernel would draw single rows.
 SMALLEST_BANDWIDTH = 1e-3
-
-
-@dataclass(frozen=True)
-class SmoothCurve(ScoredCurve):
-    """Kernel-smoothed reliability curve of one binary view, where there are rows to speak of.
-
-    Attributes
-    ----------
-    score : ndarray
-        Scores at which the curve is given, ascending.
-    frequency, low, high : ndarray
-        Smoothed frequency of the event with its interval at `level`.
-    error : float
-        Smooth ECE.
-    bandwidth : float
-        Width of the kernel.
-    histogram : ndarray
-        Weight of the scores in bins of equal width from 0 to 1.
-    kind, label, level
-        As in `ReliabilityTable`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import smooth_curve
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
-    >>> curve = smooth_curve(y, p)
-    >>> round(curve.error, 2), sorted(curve.to_dict())
-    (0.15, ['frequency', 'high', 'low', 'score'])
-    """
-
-    error: float
-    bandwidth: float
 
 
 def reflected_kernel(score: AnyFloatArray, at: AnyFloatArray, bandwidth: float) -> FloatArray:
@@ -84,9 +48,7 @@ def reflected_kernel(score: AnyFloatArray, at: AnyFloatArray, bandwidth: float) 
 
 
 @public
-def smooth_curve(
-    data: Sample, *, kind: Kind = "auto", label: Any = None, level: float = 0.95
-) -> Callable[[AnyFloatArray], SmoothCurve]:
+def smooth_curve(data: Sample, *, kind: Kind = "auto", label: Any = None, level: float = 0.95) -> ReliabilityCurve:
     """Kernel-smoothed reliability curve with intervals; the bandwidth is that of smooth ECE.
 
     Parameters
@@ -111,42 +73,45 @@ def smooth_curve(
     >>> bool(abs(curve.frequency[100] - 0.5**2) < 0.05)  # at a score of 0.5
     True
     """
+    check_level(level)
     shown = shown_view(data, kind, label)
     score, hit = (np.asarray(part, dtype=np.float64) for part in shown.view)
-    check_level(level)
-
-    def curve(w: AnyFloatArray) -> SmoothCurve:
-        error = smooth_error(Grid(score).sums(w * (hit - score)) / w.sum())
-        bandwidth = max(error, SMALLEST_BANDWIDTH)
-        # Cells a sixteenth of the kernel wide: finer ones change nothing that can be seen.
-        grid = Grid(score, int(2 ** np.ceil(np.log2(16 / min(bandwidth, 0.5)))))
-        middle = (np.arange(grid.n_cells) + 0.5) / grid.n_cells
-        at = np.linspace(0, 1, POINTS)
-        at = at[(at >= score.min() - bandwidth / 2) & (at <= score.max() + bandwidth / 2)]
-        at = at if len(at) > 1 else np.array([score.min(), score.max()])
-        kernel = reflected_kernel(middle, at, bandwidth)
-        mass = kernel @ grid.sums(w)
-        near = mass * bandwidth * np.sqrt(2 * np.pi) >= min(FEWEST_ROWS, float(w.sum()) / 2)
-        at, kernel, mass = at[near], kernel[near], mass[near]
-        frequency = at + kernel @ grid.sums(w * (hit - score)) / mass
-        residual = hit - np.interp(score, at, frequency)
-        if data.groups is None:
-            variance = kernel**2 @ grid.sums(w * residual**2)
-        else:
-            cell = np.minimum((score * grid.n_cells).astype(np.intp), grid.n_cells - 1)
-            variance = np.array([np.sum(data.group_sums(row[cell] * w * residual) ** 2) for row in kernel])
-        spread = np.sqrt(variance) / mass * float(ndtri((1 + level) / 2))
-        return SmoothCurve(
-            score=at,
-            frequency=np.clip(frequency, 0.0, 1.0),
-            low=np.clip(frequency - spread, 0.0, 1.0),
-            high=np.clip(frequency + spread, 0.0, 1.0),
-            error=error,
-            bandwidth=bandwidth,
-            histogram=score_histogram(score, w),
-            kind=shown.kind,
-            label=shown.label,
-            level=level,
-        )
-
-    return curve
+    excess = data.each * (hit - score)
+    error = smooth_error(Grid(score).sums(excess) / data.total)
+    bandwidth = max(error, SMALLEST_BANDWIDTH)
+    # Cells a sixteenth of the kernel wide: finer ones change nothing that can be seen.
+    grid = Grid(score, int(2 ** np.ceil(np.log2(16 / min(bandwidth, 0.5)))))
+    middle = (np.arange(grid.n_cells) + 0.5) / grid.n_cells
+    at = np.linspace(0, 1, POINTS)
+    at = at[(at >= score.min() - bandwidth / 2) & (at <= score.max() + bandwidth / 2)]
+    at = at if len(at) > 1 else np.array([score.min(), score.max()])
+    kernel = reflected_kernel(middle, at, bandwidth)
+    mass = kernel @ grid.sums(data.each)
+    rows = mass * bandwidth * np.sqrt(2 * np.pi)
+    near = rows >= min(FEWEST_ROWS, data.total / 2)
+    at, kernel, mass, rows = at[near], kernel[near], mass[near], rows[near]
+    frequency = at + kernel @ grid.sums(excess) / mass
+    residual = hit - np.interp(score, at, frequency)
+    if data.groups is None:
+        variance = kernel**2 @ grid.sums(data.each * residual**2)
+    else:
+        cell = np.minimum((score * grid.n_cells).astype(np.intp), grid.n_cells - 1)
+        variance = np.array([np.sum(data.group_sums(row[cell] * data.each * residual) ** 2) for row in kernel])
+    spread = np.sqrt(variance) / mass * float(ndtri((1 + level) / 2))
+    return ReliabilityCurve(
+        maker="kernel",
+        lower=at,
+        upper=at,
+        score=at,
+        frequency=np.clip(frequency, 0.0, 1.0),
+        weight=rows,
+        at=at,
+        low=np.clip(frequency - spread, 0.0, 1.0),
+        high=np.clip(frequency + spread, 0.0, 1.0),
+        level=level,
+        error=error,
+        histogram=UNIT.histogram(score, data.each, HISTOGRAM_BINS),
+        kind=shown.kind,
+        label=shown.label,
+        bandwidth=bandwidth,
+    )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
 from calibrant.optional import require
-from calibrant.typing import AnyFloatArray
 
 
 def check_level(level: Any) -> float:
@@ -18,43 +17,13 @@ def check_level(level: Any) -> float:
     return float(level)
 
 
-class Tabular:
-    """What has columns: attributes of the names in `COLUMNS`, unless `to_dict` knows others."""
+class Tabular(ABC):
+    """A result with columns."""
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ()
-
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """The columns as arrays, by name."""
-        return {name: getattr(self, name) for name in self.COLUMNS}
 
     def to_pandas(self) -> Any:
         """The columns as a pandas data frame."""
         return require("pandas", extra="bench").DataFrame(self.to_dict())
-
-
-@dataclass(frozen=True)
-class ScoredCurve(Tabular):
-    """A reliability curve of one binary view with a band around it.
-
-    Attributes
-    ----------
-    score : ndarray
-        Scores at which the curve is given, ascending.
-    frequency, low, high : ndarray
-        Frequency of the event and the two edges of the band.
-    histogram : ndarray
-        Weight of the scores in bins of equal width from 0 to 1.
-    kind, label, level
-        As in `ReliabilityTable`.
-    """
-
-    COLUMNS: ClassVar[tuple[str, ...]] = ("score", "frequency", "low", "high")
-
-    score: AnyFloatArray
-    frequency: AnyFloatArray
-    low: AnyFloatArray
-    high: AnyFloatArray
-    histogram: AnyFloatArray
-    kind: str
-    label: Any
-    level: float

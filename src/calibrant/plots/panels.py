@@ -14,25 +14,19 @@ from numpy.typing import ArrayLike
 
 from calibrant.bins import Strategy
 from calibrant.docs import describe_parameters
-from calibrant.metrics.corp import CorpCurve
-from calibrant.metrics.reliability import ReliabilityTable
+from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.views import Kind
 from calibrant.optional import require
 from calibrant.plots.reliability import CLASSWISE, CURVES, Curve, axis_labels, chosen_curve, draw_trace, predict
 from calibrant.plots.style import BLUE, VERMILION, histogram_strip, plain, shorten, square_unit_axes, towering
-from calibrant.plots.traces import Diagram, trace
+from calibrant.plots.traces import trace
 
 
-def _panel(ax: Any, table: Diagram, title: str, *, log: bool, **look: Any) -> None:
+def _panel(ax: Any, table: ReliabilityCurve, title: str, *, log: bool, **look: Any) -> None:
     drawn = trace(table)
     draw_trace(ax, drawn, axis=square_unit_axes(ax, drawn.axis), **look)
     ax.set_title(title, fontsize="medium")
     histogram_strip(ax, table.histogram, log=log)
-
-
-def error_of(table: CorpCurve | ReliabilityTable) -> float:
-    """What classes are ordered by: miscalibration of the Brier score, or ECE."""
-    return table.brier.miscalibration if isinstance(table, CorpCurve) else table.expected_error
 
 
 class ClasswiseReliabilityDisplay:
@@ -40,7 +34,7 @@ class ClasswiseReliabilityDisplay:
 
     Parameters
     ----------
-    tables : mapping of label to CorpCurve or ReliabilityTable
+    tables : mapping of label to ReliabilityCurve
         What to draw, in this order.
     n_left_out : int, default 0
         Number of classes that are not among the tables, told in the figure.
@@ -62,7 +56,7 @@ class ClasswiseReliabilityDisplay:
     ['a', 'b', 'c']
     """
 
-    def __init__(self, tables: Mapping[Any, Diagram], *, n_left_out: int = 0) -> None:
+    def __init__(self, tables: Mapping[Any, ReliabilityCurve], *, n_left_out: int = 0) -> None:
         if not tables:
             raise ValueError("there are no tables to draw")
         self.tables = dict(tables)
@@ -104,7 +98,7 @@ class ClasswiseReliabilityDisplay:
         # Bands take time, and most of many classes are not shown.
         quick = {**given, "n_resamples": 0} if which == "corp" else given
         tables: dict[Any, Any] = CLASSWISE[which](y_true, y_prob, **quick)
-        worst = sorted(tables, key=lambda label: -error_of(tables[label]))[:max_classes]
+        worst = sorted(tables, key=lambda label: -tables[label].error)[:max_classes]
         kept = {
             label: CURVES[which](y_true, y_prob, label=label, **given) if which == "corp" else table
             for label, table in tables.items()
@@ -167,7 +161,7 @@ class BeforeAfterDisplay:
 
     Parameters
     ----------
-    before, after : CorpCurve, SmoothCurve, CalibrationBelt or ReliabilityTable
+    before, after : ReliabilityCurve
         What to draw.
 
     Attributes
@@ -185,7 +179,7 @@ class BeforeAfterDisplay:
     (2,)
     """
 
-    def __init__(self, before: Diagram, after: Diagram) -> None:
+    def __init__(self, before: ReliabilityCurve, after: ReliabilityCurve) -> None:
         self.before = before
         self.after = after
 

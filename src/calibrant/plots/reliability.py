@@ -23,10 +23,11 @@ from calibrant.metrics import (
     reliability_table,
     smooth_curve,
 )
-from calibrant.metrics.axis import ScoreAxis
+from calibrant.metrics.axis import UNIT, ScoreAxis
+from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.views import Kind
-from calibrant.plots.style import BLUE, SERIES, UNIT, histogram_strip, new_axes, plain, shorten, square_unit_axes
-from calibrant.plots.traces import Diagram, Trace, trace
+from calibrant.plots.style import BLUE, SERIES, histogram_strip, new_axes, plain, shorten, square_unit_axes
+from calibrant.plots.traces import Trace, trace
 
 #: Marks the line of a curve, so that the next model on the same axes is drawn in another look.
 CURVE = "reliability-curve"
@@ -53,7 +54,7 @@ def chosen_curve(curve: str, bins: dict[str, Any], known: Sequence[str] = tuple(
     return curve, given
 
 
-def axis_labels(table: Diagram) -> tuple[str, str]:
+def axis_labels(table: ReliabilityCurve) -> tuple[str, str]:
     """What the two axes of a table show."""
     if table.label is None:
         return "Confidence", "Accuracy"
@@ -127,7 +128,7 @@ class ReliabilityDisplay:
 
     Parameters
     ----------
-    table : CorpCurve, SmoothCurve, CalibrationBelt or ReliabilityTable
+    table : ReliabilityCurve
         What to draw.
     name : str, optional
         Name of the curve in the legend.
@@ -151,7 +152,7 @@ class ReliabilityDisplay:
     'Observed frequency'
     """
 
-    def __init__(self, table: Diagram, *, name: str | None = None) -> None:
+    def __init__(self, table: ReliabilityCurve, *, name: str | None = None) -> None:
         self.table = table
         self.name = name
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.metrics.axis import ScoreAxis
+from calibrant.metrics.axis import UNIT, ScoreAxis
 from calibrant.numerals import power_of_ten
 from calibrant.optional import require
 from calibrant.typing import AnyFloatArray
@@ -30,7 +30,6 @@ TOWERING = 25.0
 MARGIN = 0.02
 STRIP_HEIGHT = 0.17
 DIAGONAL = "calibrated"
-UNIT = ScoreAxis()
 # Colour, marker and line of the first, second ... model in one diagram (Okabe and Ito, alternating in lightness).
 SERIES = (
     (BLUE, "o", "-"),

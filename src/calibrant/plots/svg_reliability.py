@@ -6,18 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from calibrant.metrics.axis import ScoreAxis
-from calibrant.metrics.corp import CorpCurve
+from calibrant.metrics.axis import UNIT, ScoreAxis
+from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.plots.style import shorten, tick_text
 from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, PAPER, element, figure, line, marker, path, text, turned
-from calibrant.plots.traces import Diagram, Trace, trace
+from calibrant.plots.traces import Trace, trace
 from calibrant.typing import AnyFloatArray
 
 SIDE = 260.0
 LEFT = 58.0
 TOP = 12.0
 HISTOGRAM = 46.0
-UNIT = ScoreAxis()
 
 
 class Square:
@@ -92,7 +91,7 @@ class Square:
         return [*parts, line(self.left, base, self.left + self.side, base, stroke=FAINT)]
 
 
-def reliability(table: CorpCurve, title: str, *, after: bool) -> str:
+def reliability(table: ReliabilityCurve, title: str, *, after: bool) -> str:
     """Reliability diagram with a band and the histogram of the predictions below."""
     colour = AFTER if after else BEFORE
     frame = Square(SIDE, LEFT, TOP, table.axis)
@@ -112,7 +111,9 @@ def _sideways(words: str, middle: float) -> str:
     return turned(14, middle, words)
 
 
-def panel(name: str, before: Diagram, after: Diagram | None = None, axis: ScoreAxis | None = None) -> str:
+def panel(
+    name: str, before: ReliabilityCurve, after: ReliabilityCurve | None = None, axis: ScoreAxis | None = None
+) -> str:
     """Small reliability diagram with a name, before and after in one."""
     first = trace(before)
     frame = Square(130.0, 46.0, 22.0, axis or first.axis, ticks=3)

@@ -1,25 +1,18 @@
-"""What a reliability diagram draws of its table, whoever draws it: a line, a band, points and a word about the error.
+"""What a reliability diagram draws of its curve, whoever draws it: a line, a band, points and a word about the error.
 
-There are four tables: CORP curves, kernel-smoothed curves, calibration belts and bins. Matplotlib and SVG draw their
-traces alike.
+Matplotlib and SVG draw the same traces.
 """
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.metrics.axis import ScoreAxis
-from calibrant.metrics.belt import CalibrationBelt
-from calibrant.metrics.corp import CorpCurve
-from calibrant.metrics.reliability import ReliabilityTable
-from calibrant.metrics.smooth_curve import SmoothCurve
+from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.typing import AnyFloatArray
-
-Diagram = CorpCurve | SmoothCurve | CalibrationBelt | ReliabilityTable
 
 #: A bin of fewer rows says next to nothing: its point is faint, and the line leaves it out.
 FEWEST_ROWS = 3.0
@@ -48,51 +41,32 @@ class Trace(NamedTuple):
     solid: NDArray[np.bool_] = NOTHING > 0
 
 
-@singledispatch
-def trace(table: object) -> Trace:
-    """What to draw of a table."""
-    raise TypeError(f"{type(table).__name__} is no table of a reliability diagram")
+def trace(curve: ReliabilityCurve) -> Trace:
+    """What to draw of a curve."""
+    x, y = curve.corners()
+    if curve.maker == "bins":
+        solid = curve.weight >= min(FEWEST_ROWS, float(curve.weight.max()))
+        return Trace(
+            x[solid],
+            y[solid],
+            x[solid],
+            curve.low[solid],
+            curve.high[solid],
+            f"ECE {curve.error:.3f}",
+            point_x=x,
+            point_y=y,
+            size=np.sqrt(curve.weight / curve.weight.max()),
+            solid=solid,
+        )
+    steps = (curve.lower, curve.upper, curve.frequency) if curve.maker == "corp" else (NOTHING, NOTHING, NOTHING)
+    around = curve.around == "curve"
+    return Trace(x, y, curve.at, curve.low, curve.high, _note(curve), axis=curve.axis, around=around, steps=steps)
 
 
-@trace.register
-def _(table: CorpCurve) -> Trace:
-    x, y = table.points()
-    return Trace(
-        x,
-        y,
-        table.at,
-        table.low,
-        table.high,
-        f"MCB {table.brier.miscalibration:.2g}, DSC {table.brier.discrimination:.2g}",
-        axis=table.axis,
-        around=table.band == "confidence",
-        steps=(table.lower, table.upper, table.frequency),
-    )
-
-
-@trace.register
-def _(table: SmoothCurve) -> Trace:
-    return Trace(table.score, table.frequency, table.score, table.low, table.high, f"smooth ECE {table.error:.3f}")
-
-
-@trace.register
-def _(table: CalibrationBelt) -> Trace:
-    chance = f"p = {table.p_value:.2g}" if table.p_value >= 0.001 else "p < 0.001"
-    return Trace(table.score, table.frequency, table.score, table.low, table.high, f"belt, {chance}")
-
-
-@trace.register
-def _(table: ReliabilityTable) -> Trace:
-    solid = table.weight >= min(FEWEST_ROWS, float(table.weight.max()))
-    return Trace(
-        table.score[solid],
-        table.frequency[solid],
-        table.score[solid],
-        table.low[solid],
-        table.high[solid],
-        f"ECE {table.expected_error:.3f}",
-        point_x=table.score,
-        point_y=table.frequency,
-        size=np.sqrt(table.weight / table.weight.max()),
-        solid=solid,
-    )
+def _note(curve: ReliabilityCurve) -> str:
+    if curve.test is not None:
+        chance = f"p = {curve.test.p_value:.2g}" if curve.test.p_value >= 0.001 else "p < 0.001"
+        return f"belt, {chance}"
+    if curve.parts:
+        return f"MCB {curve.parts['brier'].miscalibration:.2g}, DSC {curve.parts['brier'].discrimination:.2g}"
+    return f"smooth ECE {curve.error:.3f}"

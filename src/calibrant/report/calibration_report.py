@@ -136,13 +136,13 @@ class CalibrationReport:
                     "expected_before": row.before.expected,
                     "expected_after": row.after.expected,
                     "p_value_before": row.before.p_value,
-                    "miscalibration_before": row.curve_before.brier.miscalibration,
-                    "miscalibration_after": row.curve_after.brier.miscalibration,
+                    "miscalibration_before": row.curve_before.error,
+                    "miscalibration_after": row.curve_after.error,
                 }
                 for row in found.class_rows
             ],
             "parts": [
-                {"loss": loss, "when": when, **getattr(views.corp, loss)._asdict()}
+                {"loss": loss, "when": when, **views.corp.parts[loss]._asdict()}
                 for loss in ("brier", "log_loss")
                 for when, views in (("before", found.reliability_before), ("after", found.reliability_after))
             ],

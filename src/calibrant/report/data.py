@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.metrics.belt import CalibrationBelt
-from calibrant.metrics.corp import CorpCurve
+from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.intervals import Estimate
-from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.slope import Miscalibration
-from calibrant.metrics.smooth_curve import SmoothCurve
 from calibrant.sample import Size
 from calibrant.typing import AnyFloatArray
 
@@ -117,10 +114,10 @@ class Parts:
 class Views:
     """The reliability of the same predictions in four ways."""
 
-    corp: CorpCurve
-    kernel: SmoothCurve
-    belt: CalibrationBelt
-    bins: ReliabilityTable
+    corp: ReliabilityCurve
+    kernel: ReliabilityCurve
+    belt: ReliabilityCurve
+    bins: ReliabilityCurve
 
 
 @dataclass(frozen=True)
@@ -141,8 +138,8 @@ class ClassRow:
     total: float
     before: Count
     after: Count
-    curve_before: CorpCurve
-    curve_after: CorpCurve
+    curve_before: ReliabilityCurve
+    curve_after: ReliabilityCurve
 
 
 @dataclass(frozen=True)
@@ -261,8 +258,7 @@ class Report:
             "decomposition": {row.title: chosen(row, "calibration", "refinement") for row in self.parts},
             "reliability": {
                 when: {
-                    "brier": views.corp.brier._asdict(),
-                    "log_loss": views.corp.log_loss._asdict(),
+                    **{name: parts._asdict() for name, parts in views.corp.parts.items()},
                     "smooth_ece": views.kernel.error,
                 }
                 for when, views in (("before", self.reliability_before), ("after", self.reliability_after))

@@ -72,7 +72,7 @@ def _figures(report: Report) -> dict[str, list[str]]:
     binary = len(report.classes) == 2
     kind = f"of {numerals.class_text(report.classes[1])}" if binary else "of the predicted class"
     before, after = report.reliability_before, report.reliability_after
-    worst = sorted(report.class_rows, key=lambda row: -row.curve_before.brier.miscalibration)[:PANELS]
+    worst = sorted(report.class_rows, key=lambda row: -row.curve_before.error)[:PANELS]
     gains = {row.name: row.gain_log_loss for row in report.methods if row.gain_log_loss is not None}
     curve, correction = report.binary_map, report.correction
     # All views of one event have one axis; only a kernel of one width is nothing for log-odds.
@@ -107,8 +107,8 @@ def _tables(report: Report) -> dict[str, Any]:
     return {
         "listed": [] if report.correction is None else largest_corrections(report.correction, report.classes),
         "mapped": mapped,
-        "scores": [("Brier score", name, curve.brier) for name, curve in when]
-        + [("Log loss", name, curve.log_loss) for name, curve in when],
+        "scores": [("Brier score", name, curve.parts["brier"]) for name, curve in when]
+        + [("Log loss", name, curve.parts["log_loss"]) for name, curve in when],
         "standing": "the default" if report.verdict.tone == "good" and report.recommended == DEFAULT else "recommended",
         "panels": PANELS,
         "alpha": ALPHA,

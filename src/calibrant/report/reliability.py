@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from calibrant.metrics import (
-    CorpCurve,
+    ReliabilityCurve,
     calibration_belt,
     classwise_corp_curves,
     corp_curve,
@@ -33,9 +33,9 @@ def views(data: Sample, level: float, beside: Views | None = None) -> Views:
     )
 
 
-def worst_classes(curves: dict[Any, CorpCurve]) -> list[Any]:
+def worst_classes(curves: dict[Any, ReliabilityCurve]) -> list[Any]:
     """Labels of the classes with diagrams, the largest miscalibration first."""
-    return sorted(curves, key=lambda label: -curves[label].brier.miscalibration)[:PANELS]
+    return sorted(curves, key=lambda label: -curves[label].error)[:PANELS]
 
 
 def class_rows(

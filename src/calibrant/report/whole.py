@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from calibrant.files.tables.rows import Layout, Rows
+from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
-from calibrant.metrics.reliability import ReliabilityTable, reliability_table
+from calibrant.metrics.reliability import reliability_table
 from calibrant.metrics.running import RunningMetrics
 from calibrant.report.evaluation import Taken, as_sample, from_sums, given, take_in
 from calibrant.sample import Sample, Size
@@ -46,7 +47,7 @@ class Whole:
         `SUMS`.
     frequencies : ClassFrequencies
         Expected and observed count of every class.
-    bins : ReliabilityTable
+    bins : ReliabilityCurve
         Of the second of two classes, or of the predicted class.
     ruled_out : pair of int and float
         Rows whose class had probability zero, and what they add to log loss.
@@ -57,7 +58,7 @@ class Whole:
     size: Size
     metrics: dict[str, Estimate]
     frequencies: ClassFrequencies
-    bins: ReliabilityTable
+    bins: ReliabilityCurve
     ruled_out: tuple[int, float]
     segments: dict[str, SegmentSums]
 

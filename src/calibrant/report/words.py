@@ -16,9 +16,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibrant.calibrators.registry import DEFAULT
+from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.intervals import Estimate
-from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.slope import Miscalibration
 from calibrant.numerals import class_text, count, excess, number, percent, signed, span
 from calibrant.report.data import Learning, MethodRow, SegmentRow, Source, Step, Verdict, condition
@@ -68,7 +68,7 @@ class Evidence:
         Of all rows.
     found : Miscalibration
         What is lost to wrong means, a wrong slope and the rest.
-    table : ReliabilityTable
+    table : ReliabilityCurve
         Of the second of two classes, or of the predicted class.
     accuracy, gap : Estimate
         Accuracy, and predicted minus observed: the mean probability of the second class, or the mean confidence.
@@ -93,7 +93,7 @@ class Evidence:
     names: tuple[str, ...]
     size: Size
     found: Miscalibration
-    table: ReliabilityTable
+    table: ReliabilityCurve
     accuracy: Estimate
     gap: Estimate
     p_value: float
@@ -335,7 +335,7 @@ def _slope(slope: Estimate, *, beyond: bool) -> str:
     return f"{start} {_extreme(slope.value)}: {should}. The slope is {number(slope.value, 2)} (ideal: 1; {ends})."
 
 
-def _ranges(table: ReliabilityTable) -> list[str]:
+def _ranges(table: ReliabilityCurve) -> list[str]:
     """The bin that contributes most to the calibration error, if it is off beyond chance."""
     off = (table.score < table.low) | (table.score > table.high)
     if not off.any():
