@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities
+from calibrant.inputs.column_names import columns_of_classes, order_of_columns
+from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities, to_numpy
 from calibrant.inputs.segments import SeenLevels, SegmentInputs, read_segments, segment_numbers
 from calibrant.steps import Steps, check_steps, decode, encode, run, run_from_logs, widest
 from calibrant.typing import FloatArray, IntArray
@@ -34,7 +35,7 @@ FORMAT = "calibrant calibrator"
 #: Raised when files change in a way that older versions cannot read.
 VERSION = 1
 #: What a map holds: see docs/format.md.
-_KEYS = {"classes", "input", "renormalize", "columns", "method", "segments", "steps"}
+_KEYS = {"classes", "input", "renormalize", "columns", "names", "method", "segments", "steps"}
 
 
 class FileError(ValueError):
@@ -114,6 +115,9 @@ class Map:
     segments : dict
         The columns that tell the segment of a row, if the map needs any: the texts of their levels, or None for a
         column of numbers. The first step gets a number for each of them behind the probabilities.
+    names : list or None
+        The names of the columns in `fit`, texts or whole numbers, in their order; of a single column without a name
+        that of the second class. `None`: the columns had no names.
 
     Examples
     --------
@@ -130,30 +134,50 @@ class Map:
     columns: IntArray | None = None
     method: str = ""
     segments: SegmentInputs = field(default_factory=dict)
+    names: list[Any] | None = None
 
     @property
     def k(self) -> int:
         """The number of classes."""
         return len(self.classes)
 
+    @property
+    def column_names(self) -> list[str]:
+        """What the columns of the predictions are called: as in `fit`, or as the classes if they had no names.
+
+        Examples
+        --------
+        >>> Map(["no", "yes"], [], columns=np.array([1, 0])).column_names
+        ['yes', 'no']
+        """
+        if self.names is not None:
+            return [str(name) for name in self.names]
+        order = range(self.k) if self.columns is None else np.argsort(self.columns)
+        return [str(self.classes[j]) for j in order]
+
     def predict_proba(self, X: Any, *, segments: Any = None) -> NDArray[Any]:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
 
         Parameters
         ----------
-        X : array-like of shape (n, k), or (n,) or (n, 1) for two classes
+        X : array-like of shape (n, k), or (n,) or (n, 1) for two classes, data frame, or mapping of columns
             Predictions, columns in the order of the calibration data; a single column is that of the second class.
+            Columns that have names are matched with those of `fit`, in any order.
         segments : data frame, mapping of columns, or array-like of shape (n,) or (n, c), default=None
             The columns that tell the segment of each row, for a map that has `segments`.
         """
-        array, _ = as_matrix(X)
+        names: list[Any] | None = None
+        if isinstance(X, Mapping):
+            names, X = list(X), np.column_stack([to_numpy(column) for column in X.values()])
+        array, found = as_matrix(X)
+        names = found if names is None else names
         columns = 1 if array.ndim == 1 else array.shape[1]
         if columns != self.k and not (columns == 1 and self.k == 2):
             raise ValueError(f"X has {columns} columns; this map was fitted to {self.k} classes, one column per class.")
         p = predict(
             self.steps,
             array,
-            None if columns == 1 else self.columns,
+            None if columns == 1 else self._order(names),
             k=self.k,
             logits=self.logits,
             renormalize=self.renormalize,
@@ -164,6 +188,15 @@ class Map:
         if not (p.min() >= 0.0 and np.abs(p.sum(axis=1) - 1.0).max() <= _OFF):
             raise FileError("This map does not give probabilities: its file was changed.")
         return p
+
+    def _order(self, names: list[Any] | None) -> NDArray[np.intp] | None:
+        """The column of each class in predictions whose columns have these names."""
+        if names is None:
+            return self.columns
+        if self.names is None or len(self.names) < len(names):
+            order = columns_of_classes(np.asarray(self.classes), names)
+            return self.columns if order is None else order
+        return order_of_columns(names, self.names, self.columns)
 
     def numbers(self, segments: Any, n: int) -> FloatArray | None:
         """What the first step gets for the segments of `n` rows, (n, c); None if the map needs none."""
@@ -194,6 +227,7 @@ class Map:
             "columns": None if self.columns is None else self.columns.tolist(),
             "method": self.method,
             **({"segments": segments} if segments else {}),
+            **({} if self.names is None else {"names": self.names}),
             "steps": encode(self.steps),
         }
 
@@ -217,13 +251,23 @@ class Map:
                     raise ValueError("columns should be a permutation")
                 columns = np.array(columns, dtype=np.intp)
             segments = _read_inputs(value["segments"]) if "segments" in value else {}
+            names = _read_names(value["names"], len(classes)) if "names" in value else None
             steps = decode(value["steps"])
             if check_steps(steps, len(classes) + len(segments)) != len(classes):
                 raise ValueError("the last step should return one column per class")
             logits, method = value["input"] == "logits", str(value["method"])
         except (LookupError, TypeError, ValueError) as error:
             raise FileError(f"This file is damaged: {error!s:.300}.") from None
-        return cls(classes, steps, logits, value["renormalize"], columns, method, segments)
+        return cls(classes, steps, logits, value["renormalize"], columns, method, segments, names)
+
+
+def _read_names(value: Any, k: int) -> list[Any]:
+    """The names of columns in a file."""
+    if not isinstance(value, list) or (len(value) != k and not (k == 2 and len(value) == 1)):
+        raise ValueError("names should be a list with one name per class")
+    if not all(isinstance(name, (str, int)) for name in value) or len(set(value)) < len(value):
+        raise ValueError("names should hold different texts or whole numbers")
+    return value
 
 
 def _read_inputs(value: Any) -> dict[str, list[str] | None]:

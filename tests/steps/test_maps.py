@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from tests.steps.maps import CASES, fitted
 
 LIGHT = """
 import sys
+from dataclasses import replace
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in ("sklearn", "scipy", "numba", "pandas", "threadpoolctl", "joblib"):
@@ -119,3 +121,34 @@ def test_files_of_a_later_version_are_refused(tmp_path):
         runtime.load(tmp_path / "later.json")
     with pytest.raises(runtime.FileError, match="its map holds 'temperature', which this version"):
         runtime.Map.from_json({**document["map"], "temperature": 2.0})
+
+
+def test_names_of_columns_travel_with_the_map(tmp_path):
+    """Columns of a frame or a mapping are matched by name or refused; arrays are taken in the order of `fit`."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.dirichlet(np.ones(3), size=300), columns=["p_c", "p_a", "p_b"])
+    calibrator = calibrant.get_calibrator("svs").fit(frame, np.array(["a", "b", "c"])[rng.integers(0, 3, 300)])
+    calibrant.save(calibrator, tmp_path / "cal.json")
+    light, expected = runtime.load(tmp_path / "cal.json"), calibrator.predict_proba(frame)
+    turned = frame[["p_a", "p_b", "p_c"]]
+    for given in (frame, turned, {name: turned[name].to_numpy() for name in turned}, frame.to_numpy()):
+        np.testing.assert_allclose(light.predict_proba(given), expected, rtol=0, atol=1e-15)  # sums in another order
+    assert light.column_names == ["p_c", "p_a", "p_b"]
+    with pytest.raises(ValueError, match="X lacks 'p_a', has 'x', 'p_b', 'p_c'"):
+        light.predict_proba(turned.rename(columns={"p_a": "x"}))
+    unnamed = replace(light, names=None)  # as in files of version 0.2
+    np.testing.assert_allclose(unnamed.predict_proba(turned), expected, rtol=0, atol=1e-15)
+    assert np.array_equal(unnamed.predict_proba(frame.set_axis(["x", "y", "z"], axis=1)), expected)
+
+
+@pytest.mark.parametrize("names", ["ab", ["a"], ["a", "a", "b"], [None, 1, 2], {"a": 1}])
+def test_names_in_a_file_are_checked(names):
+    plain = fitted("ts", 3)[0].to_map().to_json()
+    with pytest.raises(runtime.FileError, match="names should"):
+        runtime.Map.from_json({**plain, "names": names})
+
+
+def test_a_single_column_is_named_by_its_class():
+    calibrator = calibrant.get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], ["no", "no", "yes", "yes"])
+    assert calibrator.to_map().names == ["yes"]
+    assert runtime.Map.from_json(calibrator.to_map().to_json()).column_names == ["yes"]

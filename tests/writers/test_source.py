@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -12,10 +13,11 @@ import pytest
 import calibrant
 from calibrant import runtime
 from calibrant.steps import Function, Log, Softmax, Trees
+from calibrant.steps.base import NotSupportedError
+from calibrant.steps.lines import pieces
 from calibrant.writers import c_source, javascript, python_source
-from calibrant.writers.calls import NotSupportedError, pieces
 from calibrant.writers.exporting import TARGETS, ParityError, export_with_proof, prove
-from calibrant.writers.sample import sample_rows
+from calibrant.writers.proof_rows import sample_rows
 from calibrant.writers.tools import run_program, workshop
 from tests.needs import needs_program
 from tests.steps.maps import CASES, fitted
@@ -164,3 +166,41 @@ def test_what_cannot_be_exported_says_why(tmp_path):
     with pytest.raises(NotSupportedError, match="cannot be written"):
         calibrant.export(runtime.Map([0, 1], [Function(lambda x: x)]), to="python")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("language", ["python", pytest.param("js", marks=pytest.mark.program)])
+def test_rows_by_the_names_of_their_columns(language):
+    map_ = replace(boosted(), names=["p 2", "p 0", "p 1"], columns=np.array([1, 2, 0]))
+    expected = map_.predict_proba([[0.2, 0.3, 0.5]])[0].tolist()
+    row, text = {"p 0": 0.3, "p 1": 0.5, "p 2": 0.2}, LANGUAGES[language].write(map_, [])
+    if language == "python":
+        scope: dict = {}
+        exec(text, scope)
+        assert scope["COLUMNS"] == map_.names
+        assert scope["calibrate"](row) == pytest.approx(expected, abs=1e-15)
+        with pytest.raises(KeyError, match="p 1"):
+            scope["calibrate"]({"p 0": 0.5, "p 2": 0.5})
+        return
+    needs_program("node")
+    script = f"""
+const {{ calibrate }} = require("./map.cjs");
+console.log(JSON.stringify(calibrate({json.dumps(row)})));
+try {{ calibrate({{ "p 0": 0.5, "p 2": 0.5 }}); }} catch (error) {{ console.log(error.message); }}
+"""
+    with workshop({"map.cjs": text, "run.cjs": script}) as folder:
+        found, refused = run_program(["node", "run.cjs"], folder).splitlines()
+    assert json.loads(found) == pytest.approx(expected, abs=1e-15)
+    assert refused == "not probabilities of 3 classes: 0.5,0.5,NaN"
+
+
+@pytest.mark.program
+def test_c_names_its_columns_and_compiles_without_warnings():
+    needs_program("cc")
+    main = '#include "map.c"\nint main(void) {\n    puts(calibrate_columns[1]);\n    return 0;\n}\n'
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    for name, k in COMPILED:
+        map_ = fitted(name, k)[0].to_map()
+        text = c_source.write(replace(map_, names=[f"p {j}" for j in range(k)]), [])
+        with workshop({"map.c": text, "main.c": main}) as folder:
+            run_program(["cc", "-std=c99", "-O0", *warnings, "main.c", "-o", "map", "-lm"], folder)
+            assert run_program([str(folder / "map")], folder) == "p 1\n"

@@ -14,7 +14,7 @@ from calibrant.cli import app
 from calibrant.steps import Log, Softmax
 from calibrant.writers import sql
 from calibrant.writers.exporting import export_with_proof, prove
-from calibrant.writers.sample import sample_rows
+from calibrant.writers.proof_rows import sample_rows
 from calibrant.writers.sql_dialects import DIALECTS
 from tests.needs import needs
 from tests.steps.maps import CASES, fitted

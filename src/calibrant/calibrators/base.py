@@ -25,9 +25,10 @@ from calibrant.calibrators.kept_steps import KeptSteps, kept_steps
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
+from calibrant.inputs.column_names import order_of_columns, order_of_names
 from calibrant.inputs.dense import from_rows, groups_of_rows, labelled_rows, to_rows
 from calibrant.inputs.groups import check_groups
-from calibrant.inputs.labels import name_columns, order_of_names, warn_of_missing_information
+from calibrant.inputs.labels import name_columns, warn_of_missing_information
 from calibrant.inputs.observations import check_observations, encoded, observations
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.rowwise import TILE
@@ -38,7 +39,6 @@ from calibrant.sklearn_private import StrOptions, validate_parameter_constraints
 from calibrant.softmax.rows.base import Rows
 from calibrant.softmax.rows.memory import ArrayRows, log_of_many
 from calibrant.steps import Function, Log, Step, run_from_logs
-from calibrant.text_table import list_names
 from calibrant.threads import for_products, limit
 from calibrant.typing import FloatArray
 
@@ -268,7 +268,14 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             label if isinstance(label, (bool, int, float, str)) else str(label) for label in self.classes_.tolist()
         ]
         logits = self.input == "logits"
-        return Map(classes, self.steps(), logits, self.renormalize, self._column_order, type(self).__name__)
+        names = self._column_names
+        if names is None and self.n_features_in_ == 1:
+            names = [str(classes[1])]
+        elif names is not None and not all(isinstance(name, (int, str)) for name in names):
+            names = None  # a date, for example, is not JSON
+        return Map(
+            classes, self.steps(), logits, self.renormalize, self._column_order, type(self).__name__, names=names
+        )
 
     def _runs_by_steps(self) -> bool:
         return type(self)._map is Calibrator._map
@@ -316,7 +323,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             return array, self._column_order
         if self._column_names is None or columns != self.n_features_in_:
             return array, order_of_names(self.classes_, names)
-        return array, self._order_of_fit(names)
+        return array, order_of_columns(names, self._column_names, self._column_order)
 
     def _check_columns(self, array: Any) -> int:
         """The number of columns of predictions, which must be that of `fit`."""
@@ -335,20 +342,6 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             array, logits=self.input == "logits", renormalize=self.renormalize, rounding=rounding_of(X)
         )
         return x if order is None else np.ascontiguousarray(x[:, order])
-
-    def _order_of_fit(self, names: list[Any]) -> NDArray[np.intp] | None:
-        """The column of each class in a data frame with the columns of `fit` in any order."""
-        fitted = self._column_names
-        if fitted is None or names == fitted:
-            return self._column_order
-        absent = [name for name in fitted if name not in names]
-        if absent:
-            raise ValueError(
-                f"The feature names should match those that were passed during fit: X lacks "
-                f"{list_names(absent)}, has {list_names(names)}."
-            )
-        position = np.array([names.index(name) for name in fitted], dtype=np.intp)
-        return position if self._column_order is None else position[self._column_order]
 
     def _set_names(self, names: list[Any] | None) -> None:
         self._column_names: list[Any] | None = names

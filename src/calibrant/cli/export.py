@@ -12,7 +12,7 @@ from calibrant.cli.mistakes import CommandError, asked, explained
 from calibrant.cli.printing import check_streams, print_json
 
 if TYPE_CHECKING:
-    from calibrant.writers.options import OptionError
+    from calibrant.writers.export_options import OptionError
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -54,8 +54,8 @@ def export(
     with explained():
         from calibrant.files.stored.application import load_calibrator
         from calibrant.files.tables.writers import atomic_output, check_output
+        from calibrant.writers.export_options import OptionError
         from calibrant.writers.exporting import check_options, export_with_proof, file_of, find_target
-        from calibrant.writers.options import OptionError
 
         check_streams(as_json, output, "export")
         check_output(output, force=force)

@@ -74,6 +74,7 @@ def batch(
 def identity(calibrator: Any) -> dict[str, Any]:
     """What predictions of a calibrator depend on, in terms of JSON."""
     content: dict[str, Any] = calibrator.to_map().to_json()
+    content.pop("names", None)
     return content
 
 

@@ -6,7 +6,6 @@ a data frame, by the categories of a pandas categorical, or by the sorted labels
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterable
 from enum import Enum
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
+from calibrant.inputs.column_names import is_enumeration, order_of_names, texts_of_labels, without_prefix
 from calibrant.inputs.predictions import to_numpy
 from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.text_table import list_names
@@ -238,35 +238,6 @@ def name_columns(
     return _classes_from_labels(seen, n_columns, words), None
 
 
-def order_of_names(classes: NDArray[Any], names: list[Any]) -> NDArray[np.intp] | None:
-    """The column that each class's name stands in, or `None` if names are positions, say nothing, or are in order."""
-    wanted = _texts(classes)
-    for rest in _without_prefix([str(name) for name in names]):
-        if set(rest) == set(wanted) and not _is_enumeration(rest):
-            order = np.array([rest.index(text) for text in wanted], dtype=np.intp)
-            return None if np.array_equal(order, np.arange(len(order))) else order
-    return None
-
-
-def _texts(labels: NDArray[Any]) -> list[str]:
-    """Labels as column names spell them: whole numbers without a decimal point."""
-    whole = labels.astype(np.int64) if labels.dtype.kind == "f" and np.all(np.abs(labels) < 2**53) else labels
-    return [str(label) for label in whole.tolist()]
-
-
-def _without_prefix(texts: list[str]) -> list[list[str]]:
-    """The names without their common prefix, longest first.
-
-    The longest common prefix may eat the beginning of the labels themselves ("p_cat", "p_cow"): hence all its cuts.
-    """
-    prefix = os.path.commonprefix(texts) if len(texts) > 1 else ""
-    return [[text[cut:] for text in texts] for cut in range(len(prefix), -1, -1)]
-
-
-def _is_enumeration(texts: list[str]) -> bool:
-    return texts == [str(i) for i in range(len(texts))]
-
-
 def _match_names(seen: NDArray[Any], names: list[Any], words: Words) -> NDArray[Any] | None:
     """Labels named by data frame columns, with or without a common prefix; `None` if the names say nothing."""
     if names == list(range(len(names))):  # the default names of a frame: positions, not labels
@@ -275,12 +246,12 @@ def _match_names(seen: NDArray[Any], names: list[Any], words: Words) -> NDArray[
     if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)
         raise ValueError(f"{words.predictions} has more than one column called {twice!r}: one per class is expected.")
-    wanted = set(_texts(seen))
-    candidates = _without_prefix(texts)
+    wanted = set(texts_of_labels(seen))
+    candidates = without_prefix(texts)
     for rest in candidates:
         if wanted <= set(rest):
             return _parse(rest, seen)
-        if _is_enumeration(rest) and rest != texts:  # "p_0", "p_1": positions again
+        if is_enumeration(rest) and rest != texts:  # "p_0", "p_1": positions again
             return None
     for rest in candidates:
         unknown = sorted(wanted - set(rest))

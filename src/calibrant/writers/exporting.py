@@ -20,8 +20,8 @@ from calibrant.files.atomic import atomic_stream
 from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
-from calibrant.writers.options import OptionError
-from calibrant.writers.sample import sample_rows, with_segments
+from calibrant.writers.export_options import OptionError
+from calibrant.writers.proof_rows import sample_rows, with_segments
 from calibrant.writers.source import Segments, row_by_row
 from calibrant.writers.tools import MissingRuntimeError
 

@@ -17,10 +17,12 @@ from calibrant.inputs.rows import ROUNDING
 from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.optional import require
 from calibrant.runtime import Map
+from calibrant.steps.base import NotSupportedError
 from calibrant.steps.branches import TIE
 from calibrant.steps.decisions import decides
+from calibrant.steps.lines import pieces
 from calibrant.typing import FloatArray
-from calibrant.writers.calls import NotSupportedError, check_precision, pieces
+from calibrant.writers.export_options import check_precision
 from calibrant.writers.onnx_alongside import leading_steps, run_alongside
 from calibrant.writers.onnx_nodes import IR_VERSION, OPSET, Nodes, code
 from calibrant.writers.source import Segments, facts

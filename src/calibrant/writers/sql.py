@@ -13,7 +13,7 @@ import numpy as np
 from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
-from calibrant.writers.options import OptionError
+from calibrant.writers.export_options import OptionError
 from calibrant.writers.source import Segments, row_by_row, title
 from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, get_dialect, new_names
 from calibrant.writers.sql_program import number

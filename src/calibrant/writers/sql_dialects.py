@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.writers.options import OptionError
+from calibrant.writers.export_options import OptionError
 
 
 def _doubled(quote: str) -> Callable[[str], str]:
@@ -132,7 +132,7 @@ def check_apart(names: Sequence[str], dialect: Dialect) -> None:
     >>> check_apart(["yes", "Yes"], get_dialect("postgres"))
     >>> check_apart(["yes", "Yes"], get_dialect("duckdb"))
     Traceback (most recent call last):
-    calibrant.writers.options.OptionError: columns=['yes', 'Yes'] has names of one and the same column in duckdb: ...
+    calibrant.writers.export_options.OptionError: columns=['yes', 'Yes'] has names of one and the same column in ...
     """
     seen: dict[str, str] = {}
     for name in names:

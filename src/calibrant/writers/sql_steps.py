@@ -18,9 +18,10 @@ from calibrant.inputs.rows import ROUNDING, largest_allowed
 from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of, plain_number
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR, LOG_FLOOR
+from calibrant.steps.base import NotSupportedError
 from calibrant.steps.branches import TIE
+from calibrant.steps.lines import pieces
 from calibrant.typing import FloatArray
-from calibrant.writers.calls import NotSupportedError, pieces
 from calibrant.writers.sql_dialects import Dialect, check_text
 from calibrant.writers.sql_program import Program, Value, number
 

@@ -21,7 +21,7 @@ from calibrant.simplex import FLOOR
 from calibrant.steps.decisions import decides
 from calibrant.steps.torch_modules import sequence
 from calibrant.typing import FloatArray
-from calibrant.writers.calls import check_precision
+from calibrant.writers.export_options import check_precision
 from calibrant.writers.source import Segments, facts
 
 #: Largest difference of a probability, in double precision.
