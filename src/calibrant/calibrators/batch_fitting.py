@@ -112,9 +112,9 @@ class BatchFitting:
             found.describe(cast("Calibrator", self), reader.n_columns, reader.names, reader.categories)
             order = self._column_order
             sample = encoded(drawn, self.classes_, order)
-            self.batches_ = {"rows": found.n_rows, "rows_used": found.n_rows, "passes": 1}
+            self.batches_ = {"rows": found.n_given, "rows_used": found.n_given, "passes": 1}
             if sample.n_rows == found.n_rows or not hasattr(self, "_fit_rows"):
-                self.batches_["rows_used"] = sample.n_rows
+                self.batches_["rows_used"] = sample.size.rows
                 self.class_counts_, self.fitted_to_ = sample.class_counts, str(sample)
                 self._fit(sample.with_values(np.asarray(sample.x, order=cast("Calibrator", self)._order)))
                 return self
