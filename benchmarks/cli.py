@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import calibrant
-from calibrant.files.stored.application import apply_to_table
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.rows import Layout, RowReader
+from calibrant.workflows.applying import apply
 
 CLASSES = 10
 
@@ -74,7 +74,7 @@ def measure_apply(folder: Path, n_rows: int) -> dict[str, tuple[float, float]]:
         pyarrow.parquet.write_table(read, folder / "memory.parquet")
 
     def in_chunks() -> None:
-        apply_to_table(fitted, RowReader(open_table(source), Layout()), target, force=True)
+        apply(fitted, RowReader(open_table(source), Layout()), target, force=True)
 
     in_memory()
     return {"calibrant apply": best(in_chunks, 3), "read, predict, write in memory": best(in_memory, 3)}

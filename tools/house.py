@@ -29,6 +29,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("deployment",),
     ("plots",),
     ("files",),
+    ("workflows",),
     ("report", "writers"),
     ("bench",),
     ("cli", "demo"),

@@ -23,7 +23,7 @@ from calibrant.cli import app
 from calibrant.files.tables import table as tables
 from calibrant.files.tables import text as table_csv
 from calibrant.metrics import log_loss
-from calibrant.report import evaluation
+from calibrant.workflows import evaluating
 from tests.needs import needs
 
 CLASSES = ["bird", "cat", "dog"]
@@ -187,8 +187,8 @@ def test_numpy_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [10, 10**9])
 def test_evaluate_in_memory_and_in_chunks(data: Path, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "MEMORY_CELLS", limit)
-    monkeypatch.setattr(evaluation, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(evaluating, "MEMORY_CELLS", limit)
+    monkeypatch.setattr(evaluating, "SAMPLE_ROWS", 100)
     monkeypatch.setattr(table_csv, "CSV_BLOCK", 4096)
     arguments = ("evaluate", data, "--label", "animal", "--weight", "w", "--segments", "site", "--ci", "--json")
     found = json.loads(ok(*arguments).stdout)
@@ -376,8 +376,8 @@ def test_open_batches_is_the_library_s_way_to_a_large_file(tmp_path: Path) -> No
 
 
 def test_report_on_a_large_file_is_about_a_sample_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "MEMORY_CELLS", 900)
-    monkeypatch.setattr(evaluation, "SAMPLE_ROWS", 10)
+    monkeypatch.setattr(evaluating, "MEMORY_CELLS", 900)
+    monkeypatch.setattr(evaluating, "SAMPLE_ROWS", 10)
     table = predictions(2000)
     pyarrow.parquet.write_table(table, tmp_path / "p.parquet")
     page = tmp_path / "r.html"

@@ -27,7 +27,7 @@ def test_a_stopped_program_leaves_nothing_behind(tmp_path: Path, number: int, co
     # The writer is held up in the middle of its work, where a signal would leave a half-written file.
     program = (
         "import sys, time; sys.argv = ['calibrant', 'fit', 't.csv', '-y', 'y', '-m', 'ts', '-o', 'c.json']\n"
-        "from calibrant.report import fitting\n"
+        "from calibrant.workflows import fitting\n"
         "fitting.stored_text = lambda *_: time.sleep(600)\n"
         "from calibrant.cli import main; main()"
     )
@@ -45,8 +45,8 @@ def test_a_stopped_program_leaves_nothing_behind(tmp_path: Path, number: int, co
 
 #: Words of a command, and the function that is held up while its output is being written.
 HELD_UP = {
-    "apply": (["c.json", "t.csv", "-o", "out.csv"], "calibrant.files.stored.application", "_replaced"),
-    "adapt": (["c.json", "--prior", "a=0.5,b=0.5", "-o", "out.json"], "calibrant.report.fitting", "stored_text"),
+    "apply": (["c.json", "t.csv", "-o", "out.csv"], "calibrant.workflows.applying", "_replaced"),
+    "adapt": (["c.json", "--prior", "a=0.5,b=0.5", "-o", "out.json"], "calibrant.workflows.fitting", "stored_text"),
     "export": (["c.json", "-o", "out.py"], "os", "fsync"),
     "report": (["t.csv", "-y", "y", "-o", "out.html"], "os", "fsync"),
     "watch": (["c.json", "t.csv", "-y", "y", "--state", "out.json"], "os", "fsync"),

@@ -17,10 +17,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import calibrant
-from calibrant.files.stored.application import load_calibrator
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 from calibrant.files.tables.table import RequestError
 from calibrant.runtime import canonical, checksum
+from calibrant.workflows.applying import load_calibrator
 from tests.combinations import with_classes
 from tests.needs import needs
 

@@ -19,7 +19,6 @@ import pyarrow.parquet
 import pytest
 
 import calibrant
-from calibrant.files.stored.application import apply_to_table, calibrator_columns, load_calibrator
 from calibrant.files.tables import table as tables
 from calibrant.files.tables import text as table_csv
 from calibrant.files.tables.cells import to_text
@@ -29,6 +28,7 @@ from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.rows import Layout, RowReader, as_probabilities, read_all
 from calibrant.files.tables.table import RequestError, TableError
 from calibrant.files.tables.writers import atomic_output, open_writer
+from calibrant.workflows.applying import apply, calibrator_columns, load_calibrator
 
 WELL = """\
 id,city,p_cat,p_dog,y
@@ -410,7 +410,7 @@ def test_a_calibrator_takes_its_own_column_among_thousands(tmp_path: Path, of_sc
     calibrant.save(of_score, tmp_path / "cal.json")
     many_columns(tmp_path / "wide.csv", 3000)
     fitted, reader = load_calibrator(tmp_path / "cal.json"), RowReader(open_table(tmp_path / "wide.csv"), Layout())
-    done = apply_to_table(fitted, reader, tmp_path / "out.csv")
+    done = apply(fitted, reader, tmp_path / "out.csv")
     assert (done.columns, done.classes) == (("score",), (0, 1))
     found = [float(line.split(",")[0]) for line in (tmp_path / "out.csv").read_text().splitlines()[1:]]
     np.testing.assert_allclose(found, of_score.predict_proba([0.25, 0.5, 0.75])[:, 1])
@@ -433,7 +433,7 @@ def test_work_grows_with_the_number_of_columns_not_with_its_square(tmp_path: Pat
         many_columns(tmp_path / "wide.csv", n)
         profile = cProfile.Profile()
         with profile:
-            apply_to_table(of_score, RowReader(open_table(tmp_path / "wide.csv"), Layout()), tmp_path / f"{n}.csv")
+            apply(of_score, RowReader(open_table(tmp_path / "wide.csv"), Layout()), tmp_path / f"{n}.csv")
             with pytest.raises(RequestError):
                 find_columns([f"c{i}" for i in range(n)], [0, 1], peek=peek_uniform)
             named = [f"p_{i}" for i in range(n)]
@@ -528,14 +528,14 @@ def test_bytes_are_text_or_refused(tmp_path: Path, of_score: Any, kind: Any) -> 
     assert rows.classes == ("no", "yes")
     for ending in ("jsonl", "xlsx", "csv", "parquet"):
         out = tmp_path / f"out.{ending}"
-        apply_to_table(of_score, RowReader(open_table(write(b"abc", b"xyz")), Layout()), out)
+        apply(of_score, RowReader(open_table(write(b"abc", b"xyz")), Layout()), out)
         (batch,) = open_table(out).batches()
         found = batch.data.column("note").to_pylist()
         assert found == ([b"abc", b"xyz"] if ending == "parquet" else ["abc", "xyz"]), ending
         if ending == "parquet":
             continue
         with pytest.raises(TableError, match=r"the column 'note' of type .* cannot be written as"):
-            apply_to_table(of_score, RowReader(open_table(write(b"\xff\xfe\x00", b"xyz")), Layout()), out, force=True)
+            apply(of_score, RowReader(open_table(write(b"\xff\xfe\x00", b"xyz")), Layout()), out, force=True)
     pa.parquet.write_table(pa.table({"score": [0.25], "y": pa.array([b"\xff\xfe\x00"], kind)}), tmp_path / "t.parquet")
     with pytest.raises(RequestError, match="bytes that are not UTF-8 text"):
         read_all(RowReader(open_table(tmp_path / "t.parquet"), Layout(label="y")))

@@ -14,7 +14,6 @@ from scipy.special import expit, softmax
 
 import calibrant
 from calibrant import CalibrationReport
-from calibrant.report import evaluation
 from calibrant.report.enough import lacking, rarely_seen
 from calibrant.report.words import NOTHING_GAINED, why_chosen
 from calibrant.sample import Sample
@@ -245,9 +244,10 @@ def test_a_row_without_a_group_is_named(folder: Path) -> None:
 
 
 def test_of_a_large_file_whole_groups_are_sampled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from calibrant.workflows import evaluating
 
-    monkeypatch.setattr(evaluation, "MEMORY_CELLS", 1000)
-    monkeypatch.setattr(evaluation, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(evaluating, "MEMORY_CELLS", 1000)
+    monkeypatch.setattr(evaluating, "SAMPLE_ROWS", 100)
     done = ok("evaluate", "cal.csv", "--label", "truth", "--group-by", "patient", "--ci")
     assert "2,000 rows in 200 groups" in done.stdout
     assert "of a uniform sample of 500 rows in 50 groups, all else of all, intervals as wide as those of" in done.stdout

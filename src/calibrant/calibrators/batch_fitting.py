@@ -100,12 +100,12 @@ class BatchFitting:
             extent = found.describe(calibrator, reader.n_columns, reader.names, reader.categories)
             encode = partial(encoded, classes=calibrator.classes_, order=calibrator._column_order)
             if drawn.n_rows == found.n_rows or not hasattr(calibrator, "_fit_rows"):
-                fit_to_sample(calibrator, encode(drawn), found.n_rows)
+                fit_to_sample(calibrator, encode(drawn), found.n_given)
                 return calibrator
             with RowCache(found.n_rows, found.n_classes, folder, disk_mb) as cache:
                 rows = BatchRows(lambda: map(encode, reader.read()), extent, ArrayRows(encode(drawn)), cache)
                 calibrator._fit_rows(rows)
-            calibrator.batches_ = {"rows": found.n_rows, "rows_used": found.n_rows, "passes": rows.n_passes}
+            calibrator.batches_ = {"rows": found.n_given, "rows_used": found.n_given, "passes": rows.n_passes}
         return calibrator
 
     def predict_batches(self, source: Any, *, axis: int | None = None) -> Iterator[NDArray[Any]]:

@@ -115,6 +115,7 @@ class Facts(NamedTuple):
     """What is known of a part of the rows without looking at it again."""
 
     n_rows: int
+    n_given: int
     labels: NDArray[Any]
     counts: FloatArray
     first: FloatArray
@@ -125,7 +126,7 @@ def facts_of(sample: Sample) -> Facts:
     """The distinct labels of some rows with their counts, the first prediction, and whether all are like it."""
     seen, first = distinct(sample.y), sample.x[0].copy()
     counts = np.bincount(encode(sample.y, seen), sample.counts, minlength=len(seen)).astype(np.float64)
-    return Facts(sample.n_rows, seen, counts, first, bool(np.all(sample.x == first)))
+    return Facts(sample.n_rows, sample.size.rows, seen, counts, first, bool(np.all(sample.x == first)))
 
 
 class Findings:
@@ -133,14 +134,15 @@ class Findings:
 
     Attributes
     ----------
-    n_rows, total_weight : observations, and the sum of their weights.
+    n_rows, total_weight : rows to compute with, and the sum of their weights.
+    n_given : rows of the input: one with votes for several classes is computed with once for each.
     n_classes : columns of the log-probabilities.
     """
 
     n_classes: int
 
     def __init__(self) -> None:
-        self.n_rows = 0
+        self.n_rows = self.n_given = 0
         self._seen = SeenLabels()
         self._counts: dict[Any, float] = {}
         self._first: FloatArray | None = None
@@ -155,6 +157,7 @@ class Findings:
             self._first, self.n_classes = facts.first, len(facts.first)
         self._all_equal &= facts.all_equal and np.array_equal(facts.first, self._first)
         self.n_rows += facts.n_rows
+        self.n_given += facts.n_given
 
     @property
     def total_weight(self) -> float:
@@ -171,7 +174,7 @@ class Findings:
         classes = calibrator.classes_.tolist()
         calibrator.class_counts_ = np.array([self._counts.get(label, 0.0) for label in classes])
         weighted = self.total_weight != self.n_rows
-        calibrator.fitted_to_ = str(Size(self.n_rows, self.total_weight if weighted else None))
+        calibrator.fitted_to_ = str(Size(self.n_given, self.total_weight if weighted else None))
         only = labels[0] if len(labels) == 1 else None
         warn_of_missing_information(self.n_rows, only, self._all_equal)
         return Extent(self.n_rows, self.total_weight, calibrator.class_counts_)
@@ -184,15 +187,17 @@ def survey(reader: BatchReader, memory_mb: float, seed: int) -> tuple[Findings, 
         found.add(facts_of(part), reader.place_of)
         if reservoir is None:
             reservoir = Reservoir(rows_in_memory(memory_mb, found.n_classes), seed)
-        reservoir.add([part.x, part.y, part.each])
+        rows = np.arange(found.n_rows - part.n_rows, found.n_rows) if part.rows is None else part.rows
+        reservoir.add([part.x, part.y, part.each, rows])
     check_observations(found.n_rows, None)
     assert reservoir is not None
-    x, labels, counts = reservoir.take()
-    return found, Sample(x, labels, unless_ones(counts), logs=True)
+    x, labels, counts, rows = reservoir.take()
+    source = None if found.n_given == found.n_rows else rows
+    return found, Sample(x, labels, unless_ones(counts), logs=True, rows=source)
 
 
 def fit_to_sample(calibrator: Calibrator, sample: Sample, n_rows: int) -> None:
     """Fit to a uniform sample of `n_rows` rows, for methods that need theirs in memory, or to all if they are few."""
-    calibrator.batches_ = {"rows": n_rows, "rows_used": sample.n_rows, "passes": 1}
+    calibrator.batches_ = {"rows": n_rows, "rows_used": sample.size.rows, "passes": 1}
     calibrator.class_counts_, calibrator.fitted_to_ = sample.class_counts, str(sample)
     calibrator._fit(sample.with_values(np.asarray(sample.x, order=calibrator._order)))

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.mistakes import CommandError, asked, explained
+from calibrant.cli.mistakes import CommandError
 from calibrant.cli.printing import check_streams, print_json
 from calibrant.cli.reading import read_for
 
 app = typer.Typer(rich_markup_mode=None)
 
 
-@app.command()
+@options.command(app)
 def adapt(
     calibrator: options.Calibrator,
     output: options.CalibratorOutput,
+    table: options.RowOptions,
     prior: Annotated[
         str | None, typer.Option("--prior", help="Share of each class now, as in fraud=0.002,ok=0.998.")
     ] = None,
@@ -35,9 +35,6 @@ def adapt(
     source: Annotated[
         str | None, typer.Option("--source", help="Share of each class at calibration, if the calibrator lacks it.")
     ] = None,
-    probs: options.Probs = None,
-    decimal: options.Decimal = None,
-    on_error: options.OnErrorOption = options.OnError.stop,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -45,48 +42,44 @@ def adapt(
 
     Right if nothing but the frequencies has changed. Give --prior or --from.
     """
-    with explained():
-        from calibrant.deployment import adapt as adapt_calibrator
-        from calibrant.files.stored.application import load_calibrator
-        from calibrant.files.tables.writers import check_output
-        from calibrant.report.fitting import store
+    from calibrant.files.tables.writers import check_output
+    from calibrant.workflows.applying import load_calibrator
+    from calibrant.workflows.deploying import adapt as adapt_calibrator
+    from calibrant.workflows.fitting import store
 
-        check_streams(as_json, output, "calibrator")
-        if (prior is None) == (unlabelled is None):
-            raise CommandError("give either --prior, the share of each class now, or --from, a file of predictions")
-        if (labelled is None) != (label is None):
-            raise CommandError("--labelled and --label, the column of its labels, belong together")
-        check_output(output, force=force)
-        fitted = load_calibrator(calibrator)
-        read = partial(read_for, fitted, probs=probs, decimal=decimal, on_error=on_error)
-        now = None if unlabelled is None else read(unlabelled)
-        then = None if labelled is None else read(labelled, label)
-        with asked():
-            adapted = adapt_calibrator(
-                fitted,
-                prior=_shares(prior, fitted),
-                unlabelled=None if now is None else now.values,
-                method=method,
-                labelled=None if then is None else (then.values, then.labels, then.segments),
-                segments=None if now is None else now.segments,
-                source=_shares(source, fitted),
-            )
-        store(adapted, output, force=force)
-        if as_json:
-            print_json(
-                {
-                    "output": output,
-                    "method": adapted.method_,
-                    "classes": adapted.classes_,
-                    "source_prior": adapted.source_prior_,
-                    "prior": adapted.prior_,
-                    "interval": getattr(adapted, "interval_", None),
-                    "rows": None if now is None else now.rows,
-                }
-            )
-        elif output != "-":
-            typer.echo(adapted.summary())
-            typer.echo(f"Calibrator: {output}")
+    check_streams(as_json, output, "calibrator")
+    if (prior is None) == (unlabelled is None):
+        raise CommandError("give either --prior, the share of each class now, or --from, a file of predictions")
+    if (labelled is None) != (label is None):
+        raise CommandError("--labelled and --label, the column of its labels, belong together")
+    check_output(output, force=force)
+    fitted = load_calibrator(calibrator)
+    now = None if unlabelled is None else read_for(fitted, unlabelled, **vars(table))
+    then = None if labelled is None else read_for(fitted, labelled, label=label, **vars(table))
+    adapted = adapt_calibrator(
+        fitted,
+        prior=_shares(prior, fitted),
+        unlabelled=now,
+        method=method,
+        labelled=then,
+        source=_shares(source, fitted),
+    )
+    store(adapted, output, force=force)
+    if as_json:
+        print_json(
+            {
+                "output": output,
+                "method": adapted.method_,
+                "classes": adapted.classes_,
+                "source_prior": adapted.source_prior_,
+                "prior": adapted.prior_,
+                "interval": getattr(adapted, "interval_", None),
+                "rows": None if now is None else now.rows,
+            }
+        )
+    elif output != "-":
+        typer.echo(adapted.summary())
+        typer.echo(f"Calibrator: {output}")
 
 
 def _shares(text: str | None, fitted: Any) -> dict[Any, float] | None:

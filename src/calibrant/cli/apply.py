@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.mistakes import explained
 from calibrant.cli.printing import check_streams, class_columns, print_json
 from calibrant.cli.progress import progress_over
 from calibrant.cli.reading import reading
@@ -15,18 +14,16 @@ from calibrant.cli.reading import reading
 app = typer.Typer(rich_markup_mode=None)
 
 
-@app.command()
+@options.command(app)
 def apply(
     calibrator: options.Calibrator,
     file: options.Input,
     output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")],
-    probs: options.Probs = None,
+    table: options.RowOptions,
     suffix: Annotated[
         str, typer.Option("--suffix", help="Keep the columns and add calibrated ones with this suffix, as in _cal.")
     ] = "",
     renormalize: options.Renormalize = False,
-    decimal: options.Decimal = None,
-    on_error: options.OnErrorOption = options.OnError.stop,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -35,30 +32,26 @@ def apply(
     All other columns pass through unchanged, in their order. Files of any size are handled in chunks; the output
     appears when it is complete. Rows skipped by --on-error skip are left out of it.
     """
-    with explained():
-        from calibrant.files.stored.application import apply_to_table, load_calibrator
-        from calibrant.files.tables.writers import check_output
+    from calibrant.files.tables.writers import check_output
+    from calibrant.workflows import applying
 
-        check_streams(as_json, output, "calibrated rows")
-        check_output(output, force=force)
-        fitted = load_calibrator(calibrator)
-        logits = getattr(fitted, "input", "probabilities") == "logits"
-        renormalize = renormalize or bool(getattr(fitted, "renormalize", False))
-        with reading(
-            file, probs=probs, logits=logits, renormalize=renormalize, decimal=decimal, on_error=on_error
-        ) as reader:
-            done = apply_to_table(
-                fitted, reader, output, suffix=suffix, force=force, progress=progress_over(reader.table, "apply")
-            )
-        if as_json:
-            print_json(
-                {
-                    "output": output,
-                    "rows": done.rows,
-                    "rows_skipped": reader.skipped.count,
-                    "columns": dict(zip(done.columns, done.classes)),
-                }
-            )
-        elif output != "-":
-            typer.echo(f"{output}: {done.rows:,} rows calibrated")
-            typer.echo(class_columns(done.columns, done.classes))
+    check_streams(as_json, output, "calibrated rows")
+    check_output(output, force=force)
+    fitted = applying.load_calibrator(calibrator)
+    rules = {"logits": fitted.input == "logits", "renormalize": renormalize or fitted.renormalize}
+    with reading(file, **vars(table), **rules) as reader:
+        done = applying.apply(
+            fitted, reader, output, suffix=suffix, force=force, progress=progress_over(reader.table, "apply")
+        )
+    if as_json:
+        print_json(
+            {
+                "output": output,
+                "rows": done.rows,
+                "rows_skipped": reader.skipped.count,
+                "columns": dict(zip(done.columns, done.classes)),
+            }
+        )
+    elif output != "-":
+        typer.echo(f"{output}: {done.rows:,} rows calibrated")
+        typer.echo(class_columns(done.columns, done.classes))

@@ -8,35 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.mistakes import explained
 from calibrant.cli.printing import class_columns, print_json
 from calibrant.cli.progress import progress_over
 from calibrant.cli.reading import check_truth, reading
 from calibrant.text_table import aligned
 
 if TYPE_CHECKING:
-    from calibrant.report.evaluation import Evaluation
+    from calibrant.workflows.evaluating import Evaluation
 
 app = typer.Typer(rich_markup_mode=None)
 
 
-@app.command()
+@options.command(app, kept="There is no result")
 def evaluate(
     file: options.Input,
-    label: options.Label = None,
-    votes: options.Votes = None,
-    probs: options.Probs = None,
-    classes: options.Classes = None,
-    weight: options.Weight = None,
-    segments: options.Segments = None,
-    group_by: options.GroupBy = None,
-    blocks: options.Blocks = None,
-    logits: options.Logits = False,
-    renormalize: options.Renormalize = False,
-    decimal: options.Decimal = None,
+    table: options.LabelledOptions,
     ci: Annotated[bool, typer.Option("--ci", help="Add confidence intervals.")] = False,
-    level: Annotated[float, typer.Option(help="Confidence level of the intervals.", min=0.5, max=0.999)] = 0.95,
-    on_error: options.OnErrorOption = options.OnError.stop,
+    level: options.Level = 0.95,
     as_json: options.Json = False,
 ) -> None:
     """Metrics of a file of predictions with labels.
@@ -46,33 +34,18 @@ def evaluate(
     of any size are read in chunks; of very large ones, what needs all rows at once (AUROC, the test) is that of a
     uniform sample.
     """
-    with explained("There is no result"):
-        from calibrant.report.evaluation import evaluate_table
+    from calibrant.workflows.evaluating import evaluate as evaluate_table
 
-        check_truth(label, votes)
-        with reading(
-            file,
-            label,
-            weight,
-            segments,
-            probs,
-            classes,
-            logits,
-            renormalize,
-            decimal,
-            on_error,
-            votes,
-            group_by,
-            blocks,
-        ) as reader:
-            progress = progress_over(reader.table, "evaluate")
-            found = evaluate_table(reader, level=level if ci else None, progress=progress)
-        if as_json:
-            print_json({"file": file, **_as_dict(found), "rows_skipped": reader.skipped.count})
-        else:
-            typer.echo(f"{file}: {found.size}, {len(found.classes)} classes")
-            typer.echo(class_columns(found.columns, found.classes))
-            typer.echo(_table(found, level if ci else None))
+    check_truth(table)
+    with reading(file, **vars(table)) as reader:
+        progress = progress_over(reader.table, "evaluate")
+        found = evaluate_table(reader, level=level if ci else None, progress=progress)
+    if as_json:
+        print_json({"file": file, **_as_dict(found), "rows_skipped": reader.skipped.count})
+    else:
+        typer.echo(f"{file}: {found.size}, {len(found.classes)} classes")
+        typer.echo(class_columns(found.columns, found.classes))
+        typer.echo(_table(found, level if ci else None))
 
 
 def _as_dict(found: Evaluation) -> dict[str, Any]:

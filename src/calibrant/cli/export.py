@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.mistakes import CommandError, asked, explained
+from calibrant.cli.mistakes import CommandError, asked
 from calibrant.cli.printing import check_streams, print_json
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 
-@app.command()
+@options.command(app)
 def export(
     calibrator: options.Calibrator,
     output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")],
@@ -51,38 +51,37 @@ def export(
     The export is run on a sample of rows and corner cases and compared; the largest difference is printed and stored
     in the file. If it is more than rounding there is no file.
     """
-    with explained():
-        from calibrant.files.stored.application import load_calibrator
-        from calibrant.files.tables.writers import atomic_output, check_output
-        from calibrant.writers.export_options import OptionError
-        from calibrant.writers.exporting import check_options, export_with_proof, file_of, find_target
+    from calibrant.files.tables.writers import atomic_output, check_output
+    from calibrant.workflows.applying import load_calibrator
+    from calibrant.writers.export_options import OptionError
+    from calibrant.writers.exporting import check_options, export_with_proof, file_of, find_target
 
-        check_streams(as_json, output, "export")
-        check_output(output, force=force)
-        given = {
-            "dtype": "float32" if float32 else None,
-            "dialect": dialect,
-            "table": table,
-            "columns": options.split_names(columns),
-            "keep": options.split_names(keep),
-            "suffix": suffix,
-        }
-        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        flags = {name: f"--{name}" for name in (*given, "to")} | {"dtype": "--float32"}
-        try:
-            to = find_target(output, to)
-            with asked():
-                check_options(to, chosen, flags)
-            done = export_with_proof(load_calibrator(calibrator), to=to, **chosen)
-        except OptionError as error:
-            raise CommandError(_spelled(error, flags[error.option])) from error
-        data = file_of(done)
-        with atomic_output(output, force=force) as stream:
-            stream.write(data)
-        if as_json:
-            print_json({"output": output, "to": done.to, "bytes": len(data), "difference": done.difference})
-        elif output != "-":
-            typer.echo(f"{output}: {len(data):,} bytes. {done.proof}")
+    check_streams(as_json, output, "export")
+    check_output(output, force=force)
+    given = {
+        "dtype": "float32" if float32 else None,
+        "dialect": dialect,
+        "table": table,
+        "columns": options.split_names(columns),
+        "keep": options.split_names(keep),
+        "suffix": suffix,
+    }
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    flags = {name: f"--{name}" for name in (*given, "to")} | {"dtype": "--float32"}
+    try:
+        to = find_target(output, to)
+        with asked():
+            check_options(to, chosen, flags)
+        done = export_with_proof(load_calibrator(calibrator), to=to, **chosen)
+    except OptionError as error:
+        raise CommandError(_spelled(error, flags[error.option])) from error
+    data = file_of(done)
+    with atomic_output(output, force=force) as stream:
+        stream.write(data)
+    if as_json:
+        print_json({"output": output, "to": done.to, "bytes": len(data), "difference": done.difference})
+    elif output != "-":
+        typer.echo(f"{output}: {len(data):,} bytes. {done.proof}")
 
 
 def _spelled(error: OptionError, flag: str) -> str:

@@ -5,44 +5,42 @@ from __future__ import annotations
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.mistakes import explained
 from calibrant.cli.printing import print_json
 from calibrant.text_table import aligned
 
 app = typer.Typer(rich_markup_mode=None)
 
 
-@app.command()
+@options.command(app)
 def methods(as_json: options.Json = False) -> None:
     """List the calibration methods that --method knows."""
-    with explained():
-        from calibrant.calibrators.registry import list_calibrators
+    from calibrant.calibrators.registry import list_calibrators
 
-        entries = list_calibrators()
-        if as_json:
-            print_json(
-                [
-                    {
-                        "name": info.name,
-                        "label": info.label,
-                        "family": info.family,
-                        "aliases": list(info.aliases),
-                        "description": info.description,
-                        "binary": info.binary,
-                        "multiclass": info.multiclass,
-                        "extra": info.extra,
-                        "stores": info.stores,
-                        "streams": info.streams,
-                        "reference": info.reference,
-                        "parameters": dict(info.parameters),
-                    }
-                    for info in entries
-                ]
-            )
-            return
-        rows = [["name", "classes", "large files", "needs", "description", "reference"]]
-        for info in entries:
-            fits = "any" if info.binary and info.multiclass else "2" if info.binary else "3+"
-            large = "all rows" if info.streams else "sample"
-            rows.append([info.name, fits, large, info.extra or "", info.description, info.reference])
-        typer.echo(aligned(rows, left=6))
+    entries = list_calibrators()
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": info.name,
+                    "label": info.label,
+                    "family": info.family,
+                    "aliases": list(info.aliases),
+                    "description": info.description,
+                    "binary": info.binary,
+                    "multiclass": info.multiclass,
+                    "extra": info.extra,
+                    "stores": info.stores,
+                    "streams": info.streams,
+                    "reference": info.reference,
+                    "parameters": dict(info.parameters),
+                }
+                for info in entries
+            ]
+        )
+        return
+    rows = [["name", "classes", "large files", "needs", "description", "reference"]]
+    for info in entries:
+        fits = "any" if info.binary and info.multiclass else "2" if info.binary else "3+"
+        large = "all rows" if info.streams else "sample"
+        rows.append([info.name, fits, large, info.extra or "", info.description, info.reference])
+    typer.echo(aligned(rows, left=6))

@@ -19,6 +19,7 @@ import typer
 
 #: What errors and notes about tables suggest, in the words of the command line.
 HINTS = {
+    "began": "Leave out --alpha, --tolerance and --reference",
     "classes": "Name the label of each column with --classes a,b,c",
     "two_classes": "Name both classes with --classes, the column's own one last",
     "order": "If that is wrong, name the label of each column with --classes",

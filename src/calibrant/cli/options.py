@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from typing import Annotated
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from calibrant.cli.mistakes import explained
 
 
 class OnError(str, Enum):
@@ -101,3 +107,69 @@ OnErrorOption = Annotated[OnError, typer.Option("--on-error", help="Stop at a ro
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Method = Annotated[str, typer.Option("--method", "-m", help="Calibration method.", autocompletion=complete_method)]
+Level = Annotated[float, typer.Option(help="Confidence level of the intervals.", min=0.5, max=0.999)]
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """How rows of predictions are read from a file."""
+
+    probs: Probs = None
+    decimal: Decimal = None
+    on_error: OnErrorOption = OnError.stop
+
+
+@dataclass(frozen=True)
+class LabelledOptions(RowOptions):
+    """What else there is to say of a file of predictions with labels."""
+
+    label: Label = None
+    votes: Votes = None
+    classes: Classes = None
+    weight: Weight = None
+    segments: Segments = None
+    group_by: GroupBy = None
+    blocks: Blocks = None
+    logits: Logits = False
+    renormalize: Renormalize = False
+
+
+#: What does the work of a command.
+Worker = Callable[..., None]
+
+
+def command(app: typer.Typer, kept: str = "Nothing was written") -> Callable[[Worker], Worker]:
+    """Register a function as the command of `app`; mistakes in it are explained to the user.
+
+    A parameter that is a class of options, such as `RowOptions`, stands for all options of the class. `kept` is what an
+    interrupted command leaves behind.
+    """
+
+    def register(function: Worker) -> Worker:
+        kinds = get_type_hints(function, include_extras=True)
+        groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
+        parameters = []
+        for parameter in signature(function).parameters.values():
+            kind = kinds[parameter.name]
+            if parameter.name in groups:
+                own = get_type_hints(kind, include_extras=True)
+                parameters += [_option(field.name, own[field.name], field.default) for field in fields(kind)]
+            else:
+                parameters.append(_option(parameter.name, kind, parameter.default))
+
+        @wraps(function)
+        def run(**given: Any) -> None:
+            for name, kind in groups.items():
+                given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            with explained(kept):
+                function(**given)
+
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return app.command()(run)
+
+    return register
+
+
+def _option(name: str, kind: Any, default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)

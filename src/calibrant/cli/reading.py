@@ -9,22 +9,23 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from calibrant.cli.mistakes import CommandError, with_hints
-from calibrant.cli.options import OnError, split_names
+from calibrant.cli.options import LabelledOptions, OnError, split_names
 
 if TYPE_CHECKING:
-    from calibrant.files.stored.application import Predictions
     from calibrant.files.tables.rows import RowReader
+    from calibrant.workflows.applying import Predictions
 
 
-def check_truth(label: str | None, votes: Sequence[str] | None) -> None:
-    """Exactly one of them is given."""
-    if (label is None) == (not votes):
+def check_truth(table: LabelledOptions) -> None:
+    """Exactly one of labels and votes is given."""
+    if (table.label is None) == (not table.votes):
         raise CommandError("give either --label, the column of the true labels, or --votes, a column for each class")
 
 
 @contextlib.contextmanager
 def reading(
     file: str,
+    *,
     label: str | None = None,
     weight: str | None = None,
     segments: str | None = None,
@@ -69,35 +70,12 @@ def reading(
         typer.echo(f"Skipped {rows}; the first is {reader.skipped.first}", err=True)
 
 
-def read_for(
-    calibrator: Any,
-    file: str,
-    label: str | None = None,
-    weight: str | None = None,
-    segments: str | None = None,
-    probs: Sequence[str] | None = None,
-    decimal: str | None = None,
-    on_error: OnError = OnError.stop,
-    group_by: str | None = None,
-    blocks: int | None = None,
-) -> Predictions:
-    """All rows of a file as predictions that a fitted calibrator takes, with labels and more if columns are named.
+def read_for(calibrator: Any, file: str, **given: Any) -> Predictions:
+    """All rows of a file as predictions that a fitted calibrator takes, with what `reading` is told of its columns.
 
     A calibrator that takes segments gets the columns that it was fitted with.
     """
-    from calibrant.files.stored.application import read_predictions
+    from calibrant.workflows.applying import read_predictions
 
-    with reading(
-        file,
-        label,
-        weight,
-        segments,
-        probs,
-        logits=calibrator.input == "logits",
-        renormalize=calibrator.renormalize,
-        decimal=decimal,
-        on_error=on_error,
-        group_by=group_by,
-        blocks=blocks,
-    ) as reader:
+    with reading(file, logits=calibrator.input == "logits", renormalize=calibrator.renormalize, **given) as reader:
         return read_predictions(calibrator, reader)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.mistakes import CommandError, asked, explained
+from calibrant.cli.mistakes import CommandError, asked
 from calibrant.cli.printing import check_streams, class_columns, print_json
 from calibrant.cli.progress import progress_over
 from calibrant.cli.reading import check_truth, reading
@@ -25,21 +25,11 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 
-@app.command()
+@options.command(app)
 def report(
     files: options.Inputs,
     output: Annotated[str, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
-    label: options.Label = None,
-    votes: options.Votes = None,
-    probs: options.Probs = None,
-    classes: options.Classes = None,
-    weight: options.Weight = None,
-    segments: options.Segments = None,
-    group_by: options.GroupBy = None,
-    blocks: options.Blocks = None,
-    logits: options.Logits = False,
-    renormalize: options.Renormalize = False,
-    decimal: options.Decimal = None,
+    table: options.LabelledOptions,
     methods: Annotated[str | None, typer.Option("--methods", help="Methods to compare, as in ts,sms,isotonic.")] = None,
     method: Annotated[
         str | None,
@@ -48,8 +38,7 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Title of the page. Default: the file's name.")] = None,
-    level: Annotated[float, typer.Option(help="Confidence level of the intervals.", min=0.5, max=0.999)] = 0.95,
-    on_error: options.OnErrorOption = options.OnError.stop,
+    level: options.Level = 0.95,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -59,109 +48,89 @@ def report(
     improve, methods compared, classes and segments one by one, and the command to run next. Two or more files (models,
     periods) of the same classes are shown side by side.
     """
-    with explained():
-        from calibrant.calibrators.registry import get_calibrator
-        from calibrant.files.tables.rows import read_all
-        from calibrant.files.tables.writers import atomic_output, check_output
-        from calibrant.report.analysis import analyse
-        from calibrant.report.comparison import default_methods
-        from calibrant.report.data import Source
-        from calibrant.report.evaluation import as_sample, sample_rows, split_segments
-        from calibrant.report.page import render
-        from calibrant.report.side_by_side import compared
-        from calibrant.report.whole import WholeRows
+    from calibrant.calibrators.registry import get_calibrator
+    from calibrant.files.tables.writers import atomic_output, check_output
+    from calibrant.report.analysis import analyse
+    from calibrant.report.comparison import default_methods
+    from calibrant.report.data import Source
+    from calibrant.report.page import render
+    from calibrant.report.side_by_side import compared
+    from calibrant.workflows.report_rows import read_for_report
 
-        check_truth(label, votes)
-        check_streams(as_json, output, "page")
-        check_output(output, force=force)
-        wanted = options.split_names(methods)
-        with asked():
-            for known in [*(wanted or []), *([method] if method else [])]:
-                get_calibrator(known)
-        if title is not None and len(files) > 1:
-            raise CommandError("--title names the page of one file; several are called by their names")
-        found: list[Report] = []
-        for file in files:
-            with reading(
-                file,
-                label,
-                weight,
-                segments,
-                probs,
-                classes,
-                logits,
-                renormalize,
-                decimal,
-                on_error,
-                votes,
-                group_by,
-                blocks,
-            ) as reader:
-                every = WholeRows(reader.layout, level, progress_over(reader.table, "read"))
-                rows = read_all(reader, sample_rows, through=every.watching)
-            data, parts = as_sample(rows, reader.layout)
-            whole = None
-            if rows.n_usable > len(rows.codes):
-                whole = every.result(data, {} if parts is None else dict(split_segments(parts)))
-                typer.echo(
-                    f"Note: what is fitted, tested or drawn as a curve is of a uniform sample: {data.size} of "
-                    f"{whole.size}; metrics before calibration, classes and segments are counted on all",
-                    err=True,
+    check_truth(table)
+    check_streams(as_json, output, "page")
+    check_output(output, force=force)
+    wanted = options.split_names(methods)
+    with asked():
+        for known in [*(wanted or []), *([method] if method else [])]:
+            get_calibrator(known)
+    if title is not None and len(files) > 1:
+        raise CommandError("--title names the page of one file; several are called by their names")
+    found: list[Report] = []
+    for file in files:
+        with reading(file, **vars(table)) as reader:
+            rows = read_for_report(reader, level, progress_over(reader.table, "read"))
+        if rows.whole is not None:
+            typer.echo(
+                f"Note: what is fitted, tested or drawn as a curve is of a uniform sample: {rows.data.size} of "
+                f"{rows.whole.size}; metrics before calibration, classes and segments are counted on all",
+                err=True,
+            )
+        if found and tuple(map(str, rows.classes)) != found[0].classes:
+            raise CommandError(
+                f"{files[0]} has the classes {list_names(found[0].classes, write=str)}, {file} has "
+                f"{list_names(rows.classes, write=str)}; give --classes in the order of the columns"
+            )
+        check = _words(table, "label", "votes", "classes", "weight", "probs", "group_by", "blocks")
+        words = [file, *check, *_words(table, "logits", "renormalize", "decimal")]
+        words += ["--on-error", "skip"] * (reader.skipped.count > 0)
+        command = shlex.join(["calibrant", "report", *words, *_words(table, "segments"), "-o", output])
+        name = title or ("standard input" if file == "-" else Path(file).name)
+        total = len(wanted or default_methods(rows.data.n_classes)) + 2
+        with ProgressBar(total, "report") as bar:
+            found.append(
+                analyse(
+                    rows.data,
+                    rows.classes,
+                    Source(name, tuple(words), command, reader.skipped.count, check=tuple(check)),
+                    segments=rows.segments,
+                    segment_name=table.segments or "",
+                    methods=wanted,
+                    method=method,
+                    level=level,
+                    progress=partial(_advance, bar, iter(range(total + 1)), total),
+                    whole=rows.whole,
                 )
-            if found and tuple(map(str, rows.classes)) != found[0].classes:
-                raise CommandError(
-                    f"{files[0]} has the classes {list_names(found[0].classes, write=str)}, {file} has "
-                    f"{list_names(rows.classes, write=str)}; give --classes in the order of the columns"
-                )
-            check = [*_given("--label", label), *_repeated("--votes", votes), *_given("--classes", classes)]
-            check += [*_given("--weight", weight), *_repeated("--probs", probs)]
-            check += [*_given("--group-by", group_by), *_given("--blocks", blocks)]
-            words = [file, *check, *["--logits"] * logits, *["--renormalize"] * renormalize]
-            words += [*_given("--decimal", decimal)] + ["--on-error", "skip"] * (reader.skipped.count > 0)
-            command = shlex.join(["calibrant", "report", *words, *_given("--segments", segments), "-o", output])
-            name = title or ("standard input" if file == "-" else Path(file).name)
-            total = len(wanted or default_methods(data.n_classes)) + 2
-            with ProgressBar(total, "report") as bar:
-                done = iter(range(total + 1))
-                found.append(
-                    analyse(
-                        data,
-                        rows.classes,
-                        Source(name, tuple(words), command, reader.skipped.count, check=tuple(check)),
-                        segments=parts,
-                        segment_name=segments or "",
-                        methods=wanted,
-                        method=method,
-                        level=level,
-                        progress=partial(_advance, bar, done, total),
-                        whole=whole,
-                    )
-                )
-        with atomic_output(output, force=force) as stream:
-            stream.write(render(*found).encode())
-        if as_json:
-            several = {"reports": [contents.to_dict() for contents in found]}
-            print_json({"output": output, **(found[0].to_dict() if len(found) == 1 else several)})
-        elif output != "-":
-            for contents in found:
-                typer.echo(f"{f'{contents.source}: ' if len(found) > 1 else ''}{contents.verdict.headline}.")
-                typer.echo("\n".join(contents.verdict.sentences))
-                if len(found) > 1:
-                    typer.echo()  # what is said of one file must not be read as said of the next
+            )
+    with atomic_output(output, force=force) as stream:
+        stream.write(render(*found).encode())
+    if as_json:
+        several = {"reports": [contents.to_dict() for contents in found]}
+        print_json({"output": output, **(found[0].to_dict() if len(found) == 1 else several)})
+    elif output != "-":
+        for contents in found:
+            typer.echo(f"{f'{contents.source}: ' if len(found) > 1 else ''}{contents.verdict.headline}.")
+            typer.echo("\n".join(contents.verdict.sentences))
             if len(found) > 1:
-                apart = [f"{row.title} ({signed(row.difference.value)})" for row in compared(found) if row.apart]
-                typer.echo(f"They differ beyond chance in: {', '.join(apart) or 'nothing'}.")
-            typer.echo(class_columns(rows.columns, rows.classes))
-            typer.echo(f"Report: {output}")
+                typer.echo()  # what is said of one file must not be read as said of the next
+        if len(found) > 1:
+            apart = [f"{row.title} ({signed(row.difference.value)})" for row in compared(found) if row.apart]
+            typer.echo(f"They differ beyond chance in: {', '.join(apart) or 'nothing'}.")
+        typer.echo(class_columns(rows.columns, rows.classes))
+        typer.echo(f"Report: {output}")
 
 
 def _advance(bar: ProgressBar, done: Iterator[int], total: int, name: str) -> None:
     bar.move(next(done, total), name)
 
 
-def _repeated(option: str, values: Sequence[str] | None) -> list[str]:
-    return [word for value in values or () for word in (option, value)]
-
-
-def _given(option: str, value: str | int | None) -> list[str]:
-    return [] if value is None else [option, str(value)]
+def _words(table: options.LabelledOptions, *names: str) -> list[str]:
+    """The options of these names as they were given, as words of a command."""
+    words: list[str] = []
+    for name in names:
+        value, flag = getattr(table, name), f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif value not in (None, False):
+            words += [word for part in (value if isinstance(value, list) else [value]) for word in (flag, str(part))]
+    return words

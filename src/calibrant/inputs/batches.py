@@ -148,7 +148,9 @@ class BatchReader:
                 x = x[rows[some] - start]
                 numbers = first_row + rows[some]
             self._handed = labels[some], numbers
-            yield Sample(x, labels[some], None if weight is None else weight[some], logs=True), stop - start
+            counts = None if weight is None else weight[some]
+            source = None if rows is None else numbers
+            yield Sample(x, labels[some], counts, logs=True, rows=source), stop - start
 
     def _check_alike(self, array: NDArray[Any], names: list[Any] | None, labels: NDArray[Any]) -> None:
         columns = 1 if array.ndim == 1 else array.shape[1]

@@ -36,6 +36,10 @@ class CalibrationWarning(UserWarning):
     """
 
 
+class ClassOrderWarning(CalibrationWarning):
+    """The columns of predictions stand for the classes in another order than the sorted one."""
+
+
 def warn_of_missing_information(n: int, only_label: Any, all_equal: bool) -> None:
     """Warn if `n` rows have the same label, `only_label`, or the same prediction."""
     if only_label is not None:

@@ -27,8 +27,12 @@ BATCH_ROWS = 1 << 16
 class NamedColumns:
     """A matrix with column names, as much of a data frame as calibrators look at."""
 
-    columns: list[str]
+    columns: list[Any]
     values: NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
 
     def to_numpy(self) -> NDArray[Any]:
         """The numbers alone."""

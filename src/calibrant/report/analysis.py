@@ -33,13 +33,13 @@ from calibrant.report.comparison import (
 from calibrant.report.correction import corrections
 from calibrant.report.data import MetricRow, Parts, Report, SegmentRow, Source
 from calibrant.report.enough import lacking, rarely_seen
-from calibrant.report.evaluation import metrics_in_memory, omnibus_test, split_segments
 from calibrant.report.learning import learning
 from calibrant.report.reliability import class_rows, views
-from calibrant.report.whole import SegmentSums, Whole, ruled_out
 from calibrant.report.words import ALPHA, Evidence, next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
 from calibrant.sample import Sample
 from calibrant.threads import limited
+from calibrant.workflows.evaluating import metrics_in_memory, omnibus_test, split_segments
+from calibrant.workflows.report_rows import SegmentSums, Whole, ruled_out
 
 METRICS = {
     "log_loss": ("Log loss", "lower"),

@@ -15,8 +15,8 @@ from calibrant.metrics import (
 )
 from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.report.data import ClassRow, Count, Views
-from calibrant.report.evaluation import given
 from calibrant.sample import Sample
+from calibrant.workflows.evaluating import given
 
 #: Classes with a diagram of their own, those with the largest miscalibration; the curves of the others have no band.
 PANELS = 12

@@ -35,7 +35,8 @@ class LabelledBatches:
     def __call__(self) -> Iterator[Any]:
         labels, names = np.array(self.classes), list(self.columns)
         for rows in self._reader.read(self._found):
-            yield NamedColumns(names, rows.values), labels[rows.codes], rows.weight
+            truth = labels[rows.codes] if rows.votes is None else NamedColumns(list(self.classes), rows.votes)
+            yield NamedColumns(names, rows.values), truth, rows.weight
 
 
 def open_batches(

@@ -16,15 +16,25 @@ from numpy.typing import NDArray
 
 from calibrant.calibrators.streaming import Reservoir
 from calibrant.files.tables.assumptions import better_order, looks_like_probabilities, measured
-from calibrant.files.tables.cells import group_codes, label_codes, located, read_labels, to_cells, to_text
+from calibrant.files.tables.cells import (
+    group_codes,
+    label_codes,
+    located,
+    read_labels,
+    segment_texts,
+    to_cells,
+    to_text,
+)
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.files.tables.numeric import NumberStyle, to_numbers
 from calibrant.files.tables.table import Batch, RequestError, Table, TableError, UnknownLabelError
 from calibrant.files.tables.votes import Votes, columns_of_votes, vote_labels
 from calibrant.inputs.rows import complete, examine, find_fault
 from calibrant.inputs.soft_labels import repeated_rows
+from calibrant.inputs.sources import NamedColumns
 from calibrant.inputs.weights import LARGEST_TOTAL
 from calibrant.optional import require
+from calibrant.sample import Sample
 from calibrant.text_table import list_names
 
 #: A column with more different values than this is not one of class labels.
@@ -71,8 +81,7 @@ class Rows:
     """Usable rows of one chunk.
 
     `values` are the predictions as they stand in the file, `codes` the positions of the labels among the classes,
-    `kept` tells which rows of `batch` these are (None: all). A row with votes is there once for each class that has
-    any, with their number as its weight.
+    `kept` tells which rows of `batch` these are (None: all). Instead of labels there may be `votes`, (n, k).
     """
 
     batch: Batch
@@ -84,21 +93,19 @@ class Rows:
     segments: NDArray[Any] | None = None
     #: A number that is equal for rows of one group, in all chunks.
     groups: NDArray[np.int64] | None = None
-    #: With votes, the row of the table that each of these comes from.
-    source: NDArray[np.int64] | None = None
+    votes: NDArray[np.float64] | None = None
 
-    def take(self, rows: NDArray[Any]) -> Rows:
-        """Some of the rows, by number or by a mask."""
-        names = ("values", "codes", "weight", "segments", "groups", "source")
+    def usable(self, kept: NDArray[np.bool_]) -> Rows:
+        """The rows that a mask keeps."""
+        names = ("values", "codes", "weight", "segments", "groups", "votes")
         held = {name: getattr(self, name) for name in names}
-        taken: dict[str, Any] = {name: value if value is None else value[rows] for name, value in held.items()}
-        return replace(self, **taken)
+        taken: dict[str, Any] = {name: value if value is None else value[kept] for name, value in held.items()}
+        return replace(self, kept=kept, **taken)
 
-    def with_votes(self, votes: NDArray[np.float64]) -> Rows:
-        """The same rows once for each class that has votes."""
-        rows, codes, weight = repeated_rows(votes, len(votes), votes.shape[1], self.weight)
-        source = self.batch.rows if self.kept is None else self.batch.rows[self.kept]
-        return replace(self.take(rows), codes=codes, weight=weight, source=source[rows])
+    @property
+    def source(self) -> NDArray[np.int64]:
+        """The number of each row in the table."""
+        return self.batch.rows if self.kept is None else self.batch.rows[self.kept]
 
 
 @dataclass
@@ -185,17 +192,19 @@ class RowReader:
         pairs = _pairs(columns.names, columns.classes)
         batch = next(self.table.batches([*columns.names, *self.layout.reserved], skip_errors=True), None)
         order = "in the order of the columns of votes" if columns.votes else "in sorted order"
+        better = None
         if batch is not None:
             rows = RowReader(self.table, self.layout, skip_errors=True)._checked(batch, columns)
-            p = as_probabilities(rows.values, self.layout)
-            better = None if rows.codes is None else better_order(p, rows.codes, rows.weight)
-            if better is not None:
-                raise RequestError(
-                    f"the names of the probability columns do not tell their classes, and labels {order} do not fit "
-                    f"the data: {pairs} is far worse than "
-                    f"{_pairs(columns.names, [columns.classes[j] for j in better])}",
-                    "classes" if len(columns.names) > 1 else "two_classes",
-                )
+            if rows.codes is not None or rows.votes is not None:
+                data, _ = as_sample(rows, self.layout)
+                better = better_order(data.proba, data.y, data.counts)
+        if better is not None:
+            raise RequestError(
+                f"the names of the probability columns do not tell their classes, and labels {order} do not fit "
+                f"the data: {pairs} is far worse than "
+                f"{_pairs(columns.names, [columns.classes[j] for j in better])}",
+                "classes" if len(columns.names) > 1 else "two_classes",
+            )
         if known:
             self.notes.append((f"the columns were taken in the order of the calibrator's classes: {pairs}",))
         else:
@@ -244,9 +253,10 @@ class RowReader:
             for row, reason in self.table.skipped[bad_lines:]:
                 self.skipped.add(1, f"{self.table.row_name(row)}: {reason}")
             bad_lines = len(self.table.skipped)
-            if rows.weight is not None:
+            if rows.weight is not None or rows.votes is not None:
                 with np.errstate(over="ignore"):
-                    total += float(rows.weight.sum())
+                    votes = 1.0 if rows.votes is None else rows.votes.sum(axis=1)
+                    total += float(np.sum(votes if rows.weight is None else votes * rows.weight))
                 if total > LARGEST_TOTAL:
                     raise TableError(
                         f"{self.table.name}: the weights sum to {total:.3g}, which is too much; scale them down"
@@ -276,11 +286,11 @@ class RowReader:
         if layout.groups is not None:
             groups, unknown = group_codes(batch.data.column(layout.groups))
             bad |= unknown
-        elif layout.blocks is not None:
-            groups = (first_row + np.arange(len(batch))) // layout.blocks
+        elif layout.grouped:
+            groups = (first_row + np.arange(len(batch))) // (layout.blocks or 1)
+        rows = Rows(batch, values, codes, weight, None, segments, groups, None if votes is None else votes.values)
         if not bad.any():
-            rows = Rows(batch, values, codes, weight, None, segments, groups)
-            return rows if votes is None else rows.with_votes(votes.values)
+            return rows
         row = int(np.argmax(bad))
         unreadable = {name: cell.unreadable[row] for name, cell in zip(names, cells) if row in cell.unreadable}
         reason, *hints = self._reason(batch, row, values[row], columns, unreadable, codes, weight, votes)
@@ -288,8 +298,7 @@ class RowReader:
         if not self.skip_errors:
             raise TableError(f"{self.table.name}, {message}", *hints, "skip_errors")
         self.skipped.add(int(bad.sum()), message)
-        rows = Rows(batch, values, codes, weight, ~bad, segments, groups).take(~bad)
-        return rows if votes is None else rows.with_votes(votes.values[~bad])
+        return rows.usable(~bad)
 
     def _reason(
         self,
@@ -350,12 +359,33 @@ def as_probabilities(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
     return complete(values, logits=layout.logits)
 
 
+def as_sample(rows: Rows | Labelled, layout: Layout) -> tuple[Sample, NDArray[Any] | None]:
+    """Rows of a table with their labels as a sample, and the segment of each; rows that count for nothing are left out.
+
+    A row with votes is there once for each class that has any, with their number as its count.
+    """
+    proba, source = np.ascontiguousarray(as_probabilities(rows.values, layout)), rows.source
+    segments = None if rows.segments is None else segment_texts(rows.segments)
+    place: NDArray[Any] | slice = slice(None)
+    codes, counts = rows.codes, rows.weight
+    if rows.votes is not None:
+        place, codes, counts = repeated_rows(rows.votes, len(rows.votes), proba.shape[1], rows.weight)
+    elif counts is not None and not counts.all():
+        place = np.flatnonzero(counts)
+        codes, counts = None if codes is None else codes[place], counts[place]
+    assert codes is not None
+    groups = None if rows.groups is None else rows.groups[place]
+    classes = np.arange(proba.shape[1])
+    data = Sample(proba[place], codes, counts, groups, classes, rows=None if rows.votes is None else source[place])
+    return data, None if segments is None else segments[place]
+
+
 @dataclass(frozen=True)
 class Labelled:
-    """All usable rows of a table in memory; `proba` (n, k), `codes` column numbers."""
+    """All usable rows of a table in memory; `codes` are the column numbers of the labels, unless there are `votes`."""
 
     values: NDArray[Any]
-    codes: NDArray[np.int64]
+    codes: NDArray[np.int64] | None
     weight: NDArray[np.float64] | None
     classes: tuple[Any, ...]
     columns: tuple[str, ...]
@@ -363,12 +393,19 @@ class Labelled:
     n_usable: int
     segments: NDArray[Any] | None = None
     groups: NDArray[np.int64] | None = None
-    source: NDArray[np.int64] | None = None
+    votes: NDArray[np.float64] | None = None
 
     @property
-    def labels(self) -> NDArray[Any]:
-        """The labels themselves."""
+    def labels(self) -> Any:
+        """The labels themselves, or the votes of the classes."""
+        if self.votes is not None:
+            return NamedColumns(list(self.classes), self.votes)
         return np.array(self.classes)[self.codes]
+
+    @property
+    def source(self) -> NDArray[np.int64]:
+        """A number for each row."""
+        return np.arange(len(self.values))
 
 
 def read_all(
@@ -387,25 +424,16 @@ def read_all(
         Wraps the iteration over the chunks of the whole table.
     """
     columns = reader.find()
-    names = ["values", "codes"]
-    layout = reader.layout
-    names += ["weight"] * (layout.weight is not None or bool(layout.votes)) + ["segments"] * bool(layout.segments)
-    names += ["groups"] * layout.grouped + ["source"] * bool(layout.votes)
+    every = ("values", "codes", "weight", "segments", "groups", "votes")
+    names: list[str] = []
     reservoir = Reservoir(most_rows(len(columns.classes)), seed=0)
     for part in through(reader.read(columns)):
+        names = [name for name in every if getattr(part, name) is not None]
         reservoir.add([getattr(part, name) for name in names], part.groups)
     if not reservoir.seen:
         raise TableError(f"{reader.table.name} has no usable rows")
-    found: dict[str, Any] = dict(zip(names, reservoir.take(), strict=True))
-    return Labelled(
-        found["values"],
-        found["codes"],
-        found.get("weight"),
-        columns.classes,
-        columns.names,
-        reservoir.seen,
-        *(found.get(name) for name in ("segments", "groups", "source")),
-    )
+    held: dict[str, Any] = dict.fromkeys(every) | dict(zip(names, reservoir.take(), strict=True))
+    return Labelled(classes=columns.classes, columns=columns.names, n_usable=reservoir.seen, **held)
 
 
 def take_rows(rows: Rows) -> Any:

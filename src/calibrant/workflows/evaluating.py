@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators.streaming import Reservoir
-from calibrant.files.tables.cells import segment_texts
 from calibrant.files.tables.columns import ProbabilityColumns
-from calibrant.files.tables.rows import Labelled, Layout, RowReader, Rows, as_probabilities
+from calibrant.files.tables.rows import Layout, RowReader, Rows, as_sample
 from calibrant.files.tables.table import TableError
 from calibrant.inputs.labels import CalibrationWarning
-from calibrant.metrics import calibration_test, confidence_interval, evaluate
+from calibrant.metrics import calibration_test, confidence_interval
+from calibrant.metrics import evaluate as metrics_of
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.null import CalibrationTest
 from calibrant.metrics.running import RunningMetrics
@@ -124,7 +124,7 @@ def given(data: Sample) -> dict[str, Any]:
 
 
 @limited
-def evaluate_table(reader: RowReader, *, level: float | None = None, progress: Any = iter) -> Evaluation:
+def evaluate(reader: RowReader, *, level: float | None = None, progress: Any = iter) -> Evaluation:
     """Metrics of all usable rows of a table.
 
     Parameters
@@ -169,18 +169,6 @@ def _parts(chunks: Iterable[Rows], layout: Layout) -> Iterator[tuple[Sample, Any
         part, segments = as_sample(rows, layout)
         if part.n_rows:
             yield part, segments
-
-
-def as_sample(rows: Rows | Labelled, layout: Layout) -> tuple[Sample, Any]:
-    """Rows of a table as a sample, and the segment of each; rows of no weight are absent."""
-    assert rows.codes is not None
-    proba = np.ascontiguousarray(as_probabilities(rows.values, layout))
-    segments = None if rows.segments is None else segment_texts(rows.segments)
-    data = Sample(proba, rows.codes, rows.weight, rows.groups, np.arange(proba.shape[1]), rows=rows.source)
-    if rows.weight is None or rows.weight.all():
-        return data, segments
-    present = rows.weight > 0
-    return data.take(present), None if segments is None else segments[present]
 
 
 def take_in(taken: dict[str | None, Taken], part: Sample, segments: Any, names: Sequence[str] | None = None) -> None:
@@ -246,7 +234,7 @@ def _metrics_in_memory(data: Sample, level: float | None, names: Sequence[str]) 
         options: dict[str, Any] = {"level": level, "n_resamples": draws, **given(data)}
         return {name: confidence_interval(name, data.y, data.proba, **options) for name in names}
     plain = given(replace(data, groups=None))
-    values = evaluate(data.y, data.proba, names, **plain)
+    values = metrics_of(data.y, data.proba, names, **plain)
     if level is None:
         return {name: _plain(value) for name, value in values.items()}
     running = RunningMetrics([name for name in running_names(data.n_classes) if name in names])
@@ -254,7 +242,7 @@ def _metrics_in_memory(data: Sample, level: float | None, names: Sequence[str]) 
     if data.proba.size <= BOOTSTRAP_CELLS:
         # A replicate of smooth ECE costs as much as all others together, and its cells give the same interval.
         resampled = [name for name in names if name != "smooth_ece"]
-        found.update(evaluate(data.y, data.proba, resampled, level=level, **plain))
+        found.update(metrics_of(data.y, data.proba, resampled, level=level, **plain))
     return {name: found[name] for name in names}
 
 

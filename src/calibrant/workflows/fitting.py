@@ -1,9 +1,12 @@
-"""Calibrators by name for tables of predictions: made, refused if they cannot be stored, fitted, stored."""
+"""Fit a calibrator, made by the name of its method, to a table of predictions, and store it."""
 
 from __future__ import annotations
 
 import json
+import time
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +19,13 @@ from calibrant.deployment import SegmentedCalibrator
 from calibrant.deployment.segments.columns import BINS
 from calibrant.files.stored.persistence import stored_text
 from calibrant.files.tables.batches import LabelledBatches
-from calibrant.files.tables.rows import Labelled, RowReader, read_all
+from calibrant.files.tables.rows import RowReader, read_all
 from calibrant.files.tables.table import RequestError
 from calibrant.files.tables.writers import atomic_output
+from calibrant.inputs.labels import ClassOrderWarning
 from calibrant.inputs.segments import numbers_if_all_are
 from calibrant.inputs.sources import NamedColumns
+from calibrant.sample import Size
 
 
 def make_calibrator(
@@ -69,19 +74,56 @@ def _parsed(pair: str) -> tuple[str, Any]:
         return name, text
 
 
-def fit_table(calibrator: Any, batches: LabelledBatches, memory_mb: float) -> Any:
-    """Fit to the rows of a table, which need not fit into memory; the calibrator remembers the names of the columns."""
-    if "classes" in calibrator.get_params(deep=False):
-        calibrator.set_params(classes=np.array(batches.classes))
-    return calibrator.fit_batches(batches, memory_mb=memory_mb)
+@dataclass(frozen=True)
+class FitResult:
+    """A fitted calibrator, the columns it was fitted to with the class of each, and how much there was to learn from.
 
-
-def fit_in_memory(calibrator: Any, reader: RowReader, memory_mb: float) -> tuple[Any, Labelled]:
-    """A calibrator, with corrections if the layout names segments, and the rows it was fitted to.
-
-    They are all rows of the table, or a uniform sample of them that takes so much memory, of whole groups if rows
-    belong together.
+    `found` are the usable rows of the table, `used` those the calibrator was fitted to: a sample if they are fewer.
     """
+
+    calibrator: Any
+    columns: tuple[str, ...]
+    classes: tuple[Any, ...]
+    found: str
+    used: str
+    seconds: float
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows of the table, rows used and passes over the table."""
+        counts: dict[str, int] = self.calibrator.batches_
+        return counts
+
+
+def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0) -> FitResult:
+    """Fit to the rows of a table, which need not fit into memory.
+
+    With segments the calibrator is corrected in each of them. Segments and groups need their rows in memory, and so do
+    methods that need more than sums over rows: they take a uniform sample, of whole groups if rows belong together.
+
+    Parameters
+    ----------
+    calibrator : unfitted calibrator
+    reader : RowReader
+        With a label column or columns of votes.
+    memory_mb : float, default=512
+        Memory in MiB for rows.
+    """
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        # Columns of a file have names, by which `evaluate` and `apply` find their classes whatever their order is.
+        warnings.simplefilter("ignore", ClassOrderWarning)
+        if reader.layout.segments or reader.layout.grouped:
+            calibrator, columns, classes, found = _fit_in_memory(calibrator, reader, memory_mb)
+        else:
+            batches = LabelledBatches(reader)
+            columns, classes = batches.columns, batches.classes
+            calibrator = _with_classes(calibrator, classes).fit_batches(batches, memory_mb=memory_mb)
+            found = calibrator.batches_["rows"]
+    return FitResult(calibrator, columns, classes, str(Size(found)), calibrator.fitted_to_, time.perf_counter() - start)
+
+
+def _fit_in_memory(calibrator: Any, reader: RowReader, memory_mb: float) -> tuple[Any, Any, Any, int]:
     rows = read_all(reader, partial(rows_in_memory, memory_mb))
     beside: dict[str, Any] = {} if rows.groups is None else {"groups": rows.groups}
     if rows.segments is not None:
@@ -93,11 +135,15 @@ def fit_in_memory(calibrator: Any, reader: RowReader, memory_mb: float) -> tuple
             input="logits" if reader.layout.logits else "probabilities",
             renormalize=reader.layout.renormalize,
         )
-    if "classes" in calibrator.get_params(deep=False):
-        calibrator.set_params(classes=np.array(rows.classes))
+    calibrator = _with_classes(calibrator, rows.classes)
     calibrator.fit(NamedColumns(list(rows.columns), rows.values), rows.labels, rows.weight, **beside)
-    calibrator.batches_ = {"rows": rows.n_usable, "rows_used": len(rows.codes), "passes": 1}
-    return calibrator, rows
+    calibrator.batches_ = {"rows": rows.n_usable, "rows_used": len(rows.values), "passes": 1}
+    return calibrator, rows.columns, rows.classes, rows.n_usable
+
+
+def _with_classes(calibrator: Any, classes: Sequence[Any]) -> Any:
+    takes_classes = "classes" in calibrator.get_params(deep=False)
+    return calibrator.set_params(classes=np.array(classes)) if takes_classes else calibrator
 
 
 def store(calibrator: Any, output: str | Path, *, force: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""A fitted calibrator applied to a table in a file, chunk by chunk."""
+"""A stored calibrator applied to a table in a file, chunk by chunk, or given all of its rows."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
     return ProbabilityColumns(names, tuple(classes), found.style), place
 
 
-def apply_to_table(
+def apply(
     calibrator: Any,
     reader: RowReader,
     output: str | Path,

@@ -1,4 +1,4 @@
-"""What all rows of a table say of its predictions, taken in while it is read and a report keeps only a sample.
+"""The rows of a table for a report: all of them, or a sample beside sums over all of them.
 
 Means, counts and bins are sums over rows, so they need no sample however large the table is. What is fitted to the
 rows, resampled or drawn as a curve without bins is left to the sample.
@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.files.tables.rows import Layout, Rows
+from calibrant.files.tables.rows import Labelled, Layout, RowReader, Rows, as_sample, read_all
 from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.reliability import reliability_table
 from calibrant.metrics.running import RunningMetrics
-from calibrant.report.evaluation import Taken, as_sample, from_sums, given, take_in
 from calibrant.sample import Sample, Size
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
+from calibrant.workflows.evaluating import Taken, from_sums, given, sample_rows, split_segments, take_in
 
 #: Metrics that a report shows of the predictions as they are and that are sums.
 SUMS = ("log_loss", "brier", "accuracy", "positive_gap", "confidence_gap", "ece")
@@ -132,6 +132,50 @@ class WholeRows:
             (self._ruled_out, self._cost / self._total),
             found,
         )
+
+
+@dataclass(frozen=True)
+class ReportRows:
+    """What a report is made from.
+
+    Attributes
+    ----------
+    data : Sample
+        The rows, or a uniform sample of them.
+    segments : array of str or None
+        The segment of each.
+    whole : Whole or None
+        Sums over all rows, if `data` is a sample.
+    columns, classes : tuple
+        The columns of the predictions, and the class of each (of a single one: both classes, its own last).
+    """
+
+    data: Sample
+    segments: Any
+    whole: Whole | None
+    columns: tuple[str, ...]
+    classes: tuple[Any, ...]
+
+
+def read_for_report(reader: RowReader, level: float = 0.95, progress: Any = iter) -> ReportRows:
+    """Read a labelled table once; of a large one a sample of its rows is kept, and sums over all rows.
+
+    Parameters
+    ----------
+    reader : RowReader
+        With a label column or columns of votes.
+    level : float, default=0.95
+        Confidence level of all intervals.
+    progress : callable, optional
+        Wraps the iteration over chunks.
+    """
+    every = WholeRows(reader.layout, level, progress)
+    rows: Labelled = read_all(reader, sample_rows, through=every.watching)
+    data, segments = as_sample(rows, reader.layout)
+    whole = None
+    if rows.n_usable > len(rows.values):
+        whole = every.result(data, {} if segments is None else dict(split_segments(segments)))
+    return ReportRows(data, segments, whole, rows.columns, rows.classes)
 
 
 def ruled_out(data: Sample) -> tuple[int, float]:
