@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import HasMethods
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.lifting import fit_columns
 from calibrant.calibrators.state import StateCheck
-from calibrant.deployment.after import AfterCalibrator
 from calibrant.deployment.inputs import take_columns
+from calibrant.deployment.segments.by_segment import AfterCalibrator
 from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities
 from calibrant.steps import Step, run_from_logs
