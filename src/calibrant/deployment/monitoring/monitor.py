@@ -318,16 +318,17 @@ class CalibrationMonitor:
     def summary(self) -> str:
         """The findings in words."""
         unit = "rows" if self.labelled_.groups == self.labelled_.rows else "groups"
-        lines = [
-            f"With labels: {self.labelled_}; in total: {self._performance.seen}.",
-            f"Evidence against the calibrator: {factor(self.log_evidence_)}; it starts at 1. The alarm is raised at "
-            f"{1.0 / self.alpha:,.0f}: if the calibrator is right and {unit} are independent, that happens with "
-            f"probability {percent(self.alpha)} at most, however often one looks.",
-        ]
+        lines = []
         if self.alarm_:
             lines += [f"Alarm, raised after {self.alarm_row_:,} labelled rows.", str(self.change_)]
         elif self.rows_:
             lines.append(f"No alarm: not enough evidence for one. {self._sign()}")
+        lines += [
+            f"Evidence against the calibrator: {factor(self.log_evidence_)}; it starts at 1. The alarm is raised at "
+            f"{1.0 / self.alpha:,.0f}: if the calibrator is right and {unit} are independent, that happens with "
+            f"probability {percent(self.alpha)} at most, however often one looks.",
+            f"With labels: {self.labelled_}; in total: {self._performance.seen}.",
+        ]
         if self._performance.seen.rows:
             parts = (f"{name.replace('_', ' ')} {value.value:.4f}" for name, value in self.performance_.items())
             lines.append(f"Expected without labels, if the calibrator is right: {', '.join(parts)}.")
