@@ -43,7 +43,7 @@ def test_batches_states_alarm_page_and_repair(folder):
     assert second.exit_code == 3, second.output + second.stderr
     assert "Alarm, raised after 2,000 labelled rows" in second.stdout or "Alarm, raised after 1,500" in second.stdout
     page = (folder / "watch.html").read_text()
-    assert "Alarm: the calibrator no longer holds" in page
+    assert "Alarm: the calibrated probabilities are no longer right" in page
     assert page.count("<svg") == 2
     assert "<script" not in page
     ok("apply", folder / "new.json", folder / "bad.parquet", "-o", folder / "out.parquet")

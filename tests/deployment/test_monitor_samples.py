@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from calibrant import CalibrationMonitor, CalibrationWarning
+from calibrant.deployment.monitoring import history
 from calibrant.deployment.monitoring.bets import log_ratios
+from calibrant.deployment.monitoring.findings import fit_repair
 from calibrant.metrics import accuracy, brier, log_loss
 from calibrant.sample import Sample
 from tests.deployment.test_monitor import identity, stream
@@ -110,10 +113,50 @@ def test_a_group_that_goes_on_in_the_next_batch_is_warned_of():
     monitor.update(p[30:60], y[30:60], groups=3.0 + np.arange(30) // 10)
     resumed = CalibrationMonitor.resume(monitor.calibrator, json.loads(json.dumps(monitor.state_)))
     for again in (monitor, resumed):
-        with pytest.warns(CalibrationWarning, match="1 of 3 groups were in the batch before"):
+        with pytest.warns(CalibrationWarning, match="1 of 3 groups were in an earlier batch"):
             again.update(p[60:], y[60:], groups=5 + np.arange(30) // 10)
     monitor.update(p[:30], y[:30], blocks=10).update(p[:30], y[:30], blocks=10)  # blocks have no names
     assert resumed.labelled_.groups == 9
+
+
+def test_a_group_that_comes_back_later_is_warned_of_while_it_is_remembered(monkeypatch):
+    p, y = stream(20, 2, 4)
+    monitor = CalibrationMonitor(identity(2))
+    for name in "abc":
+        monitor.update(p, y, groups=[name] * 20)
+    monitor.update(p, y).update(p, y, blocks=5)  # batches without names of groups between
+    with pytest.warns(CalibrationWarning, match="1 of 1 groups were in an earlier batch as well"):
+        monitor.update(p, y, groups=["a"] * 20)
+    monkeypatch.setattr(history, "GROUPS", 2)
+    monitor.update(p, y, groups=["d"] * 20)  # the latest are a and d now: b and c are forgotten
+    assert len(monitor.state_["latest_groups"]) == 2
+    monitor.update(p, y, groups=["b"] * 20)
+    with pytest.warns(CalibrationWarning, match="1 of 1 groups"):
+        monitor.update(p, y, groups=["d"] * 20)
+
+
+def test_the_slope_of_a_change_is_as_uncertain_as_its_groups():
+    p, y = stream(400, 2, 0, slope=0.5)
+    copies = {"P": np.repeat(p, 10, axis=0), "y": np.repeat(y, 10)}
+    alone = CalibrationMonitor(identity(2)).update(p, y)
+    together = CalibrationMonitor(identity(2)).update(**copies, groups=np.repeat(np.arange(400), 10))
+    apart = CalibrationMonitor(identity(2)).update(**copies)
+    assert {monitor.change_.kind for monitor in (alone, together, apart)} == {"slope"}
+    widths = [monitor.change_.observed.high - monitor.change_.observed.low for monitor in (alone, together, apart)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.2)
+    assert widths[2] == pytest.approx(widths[0] / np.sqrt(10), rel=0.1)
+
+
+def test_chance_that_groups_share_needs_no_repair():
+    needed = {False: 0, True: 0}
+    for seed in range(8):
+        p, y = stream(60, 2, seed)
+        rows = Sample(np.repeat(p, 20, axis=0), np.repeat(y, 20), classes=np.arange(2))
+        for grouped in needed:
+            known = replace(rows, groups=np.repeat(np.arange(60), 20)) if grouped else rows
+            needed[grouped] += fit_repair(identity(2), known, None) is not None
+    assert needed[True] <= 1
+    assert needed[False] >= 5
 
 
 def test_a_state_of_version_0_2_goes_on():

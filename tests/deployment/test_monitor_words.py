@@ -13,16 +13,16 @@ from tests.deployment.test_monitor import identity, stream
 
 def test_before_the_first_row():
     assert CalibrationMonitor(identity(2), alpha=0.05).summary().splitlines() == [
-        "With labels: 0 rows; in total: 0 rows.",
         "Evidence against the calibrator: 1.00; it starts at 1. The alarm is raised at 20: if the calibrator is right "
         "and rows are independent, that happens with probability 5.0% at most, however often one looks.",
+        "With labels: 0 rows; in total: 0 rows.",
     ]
 
 
 def test_one_row():
-    text = CalibrationMonitor(identity(2)).update([0.9], [1]).summary()
-    assert "With labels: 1 row; in total: 1 row." in text
-    assert "No alarm: not enough evidence for one." in text
+    first, *_, last = CalibrationMonitor(identity(2)).update([0.9], [1]).summary().splitlines()[:3]
+    assert first.startswith("No alarm: not enough evidence for one.")
+    assert last == "With labels: 1 row; in total: 1 row."
 
 
 def test_without_labels_nothing_is_said_of_alarms():

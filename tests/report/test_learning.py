@@ -65,7 +65,7 @@ def test_one_number_is_learned_from_half_of_the_rows():
     data = sharpened(2000, 4, 2.0)
     made = found(data, "ts")
     total = float(-np.log(data.proba[np.arange(2000), data.y]).mean())
-    assert worth_of_rows(made, total).startswith("With all 2,000 rows calibration is worth about ")
+    assert worth_of_rows(made, total).startswith("With all 2,000 rows calibration saves about ")
     assert worth_of_rows(made, total).endswith("more rows would add little.")
 
 
@@ -103,7 +103,7 @@ def estimate(value, error):
     return Estimate(value, value - error, value + error, 0.95)
 
 
-START = "With all 1,264 rows calibration is worth about 6.1% of log loss; half of them "
+START = "With all 1,264 rows calibration saves about 6.1% of log loss; half of them "
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ START = "With all 1,264 rows calibration is worth about 6.1% of log loss; half o
         (
             estimate(0.001, 0.005),
             estimate(0.02, 0.01),
-            "Half of the rows would do worse, so with more rows calibration may pay.",
+            "Half of the rows would do worse, so calibration may help with more rows.",
         ),
         (estimate(0.001, 0.005), estimate(0.0, 0.01), ""),
         (estimate(-0.1, 0.05), estimate(0.02, 0.01), ""),

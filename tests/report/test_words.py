@@ -187,7 +187,7 @@ def test_segments_that_are_off_are_never_called_no_evidence(k: int, what: str) -
         "No evidence of miscalibration overall, but 2 of 2 segments are off",
     )
     said = next(sentence for sentence in found.verdict.sentences if "segments" in sentence)
-    assert said.startswith(f"In 2 of 2 segments {what} is off beyond chance: ")
+    assert said.startswith(f"In both segments {what} is off by more than chance: ")
     for name, sign in (("north", 1), ("south", -1)):
         rows = group == name
         score, hit = data.proba[rows, 1 if k == 2 else 0], data.y[rows] == (1 if k == 2 else 0)

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.classifier import CalibratedClassifier
 from calibrant.deployment.adapted import METHODS, AdaptedCalibrator, shares_of
-from calibrant.deployment.inputs import batch, check_calibrator, class_shares
+from calibrant.deployment.inputs import batch, batch_of, check_calibrator, class_shares
 from calibrant.deployment.prior_estimation import EXACT, SharesEstimate, beyond_prior, estimate_shares, soft_confusion
+from calibrant.docs import describe_parameters
 from calibrant.inputs.labels import CalibrationWarning
 from calibrant.metrics.tabular import check_level
 from calibrant.sample import Sample
@@ -27,6 +28,7 @@ _NOISE = 0.005
 _SURE = 0.999
 
 
+@describe_parameters
 def adapt(
     calibrator: Any,
     *,
@@ -69,12 +71,8 @@ def adapt(
         right: what its own error adds is not known.
     segments : data frame or mapping of columns, default=None
         The segments of the unlabelled rows, for a calibrator that takes segments.
-    sample_weight : array-like of shape (n,), default=None
-        Counts of the unlabelled rows: weight 3 equals three copies of a row.
     groups : array-like of shape (n,), default=None
         Unlabelled rows of one group may depend on each other in any way: intervals are as wide as that makes them.
-    blocks : int, default=None
-        Instead of groups: so many consecutive rows belong together.
 
     Returns
     -------
@@ -108,13 +106,7 @@ def adapt(
     check_level(level)
     classes, rows = target.classes_, None
     if labelled is not None:
-        if isinstance(labelled, tuple) and len(labelled) in (2, 3):
-            labelled = dict(zip(("P", "y", "segments"), labelled))
-        if not isinstance(labelled, Mapping):
-            raise ValueError(
-                "labelled should be a tuple (P, y), or (P, y, segments) for a calibrator with segments, or a mapping."
-            )
-        rows = batch(target, **labelled)
+        rows = batch_of(target, labelled, ("P", "y", "segments"), "labelled")
     counts = _source_counts(calibrator, parts, source, rows)
     then, now, found = shares_of(counts, classes), None, None
     if unlabelled is None:

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.lifting import fit_columns
 from calibrant.calibrators.state import StateCheck
-from calibrant.deployment.after import AfterCalibrator
 from calibrant.deployment.inputs import SMALLEST_SHARE, class_shares, take_columns
+from calibrant.deployment.segments.by_segment import AfterCalibrator
 from calibrant.metrics.recalibration import resolve_calibrator
 from calibrant.numerals import percent
 from calibrant.sample import Sample, Size

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.lifting import fit_columns
 from calibrant.calibrators.state import StateCheck
-from calibrant.deployment.after import AfterCalibrator
 from calibrant.deployment.inputs import take_columns
+from calibrant.deployment.segments.by_segment import AfterCalibrator
 from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities
 from calibrant.sklearn_private import HasMethods

@@ -35,20 +35,6 @@ def check_calibrator(calibrator: Any) -> Calibrator:
     return calibrator
 
 
-def takes_segments(calibrator: Calibrator) -> bool:
-    """Whether `predict_proba` needs the segments of the rows."""
-    return bool(getattr(calibrator, "segment_columns_", None))
-
-
-def calibrated(calibrator: Calibrator, P: Any, segments: Any = None) -> FloatArray:
-    """What a calibrator makes of predictions, of tensors too, as an array of doubles.
-
-    Those that need no segments are not told of them.
-    """
-    beside = {"segments": segments} if takes_segments(calibrator) else {}
-    return to_numpy(calibrator.predict_proba(P, **beside)).astype(np.float64, copy=False)
-
-
 def batch(
     calibrator: Any,
     P: Any,
@@ -63,7 +49,9 @@ def batch(
 
     Without labels every row has that of the first column. `rows` are those of the input.
     """
-    p = calibrated(calibrator, P, segments)
+    # Calibrators that need no segments are not told of them; tensors become arrays.
+    beside = {"segments": segments} if getattr(calibrator, "segment_columns_", None) else {}
+    p = to_numpy(calibrator.predict_proba(P, **beside)).astype(np.float64, copy=False)
     codes = np.zeros(len(p), dtype=np.int64) if y is None else column_codes(y, len(p), calibrator.classes_)
     counts = check_sample_weight(sample_weight, len(p))
     together = check_groups(groups, blocks, len(p))
@@ -71,11 +59,18 @@ def batch(
     return data if counts is None or counts.all() else data.take(counts > 0.0)
 
 
-def identity(calibrator: Any) -> dict[str, Any]:
-    """What predictions of a calibrator depend on, in terms of JSON."""
-    content: dict[str, Any] = calibrator.to_map().to_json()
-    content.pop("names", None)
-    return content
+def batch_of(calibrator: Any, given: Any, names: tuple[str, ...], argument: str) -> Sample:
+    """The rows of an argument that holds several things: a tuple of `names`, or a mapping of arguments of `batch`.
+
+    What is neither is the first of them, if the others may be left out.
+    """
+    if isinstance(given, tuple) and 2 <= len(given) <= len(names):
+        given = dict(zip(names, given))
+    if not isinstance(given, Mapping) and names[1] == "y":
+        raise ValueError(
+            f"{argument} should be a tuple (P, y), or (P, y, segments) for a calibrator with segments, or a mapping."
+        )
+    return batch(calibrator, **(given if isinstance(given, Mapping) else {names[0]: given}))
 
 
 def column_codes(y: Any, n: int, classes: NDArray[Any]) -> IntArray:

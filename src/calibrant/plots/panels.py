@@ -84,10 +84,6 @@ class ClasswiseReliabilityDisplay:
         ----------
         curve : {"auto", "corp", "bins"}, default="auto"
             Isotonic curves or bins; "auto" is "corp", or "bins" if `n_bins` or `strategy` is given.
-        n_bins : int, optional
-            Number of bins; 15 if bins are wanted and nothing is said.
-        strategy : {"uniform", "quantile"}, optional
-            Bins of equal width (the default), or of equal mass.
         max_classes : int, default 16
             Draw at most this many classes: those with the largest calibration error.
         **options
@@ -208,10 +204,6 @@ class BeforeAfterDisplay:
             As in `ReliabilityDisplay.from_predictions`.
         kind : {"auto", "binary", "top-label"}, default="auto"
             The second class of two, or the predicted class; "auto" is binary for two classes.
-        n_bins : int, optional
-            Number of bins; 15 if bins are wanted and nothing is said.
-        strategy : {"uniform", "quantile"}, optional
-            Bins of equal width (the default), or of equal mass.
         before, after : array-like of shape (n, k) or (n,)
             Probabilities without and with calibration.
         **options

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import struct
-import zlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -16,10 +13,8 @@ from calibrant.plots.style import WHITE_ABOVE, shorten
 from calibrant.plots.svg import AFTER, BEFORE, FAINT, INK, element, figure, line, marker, round_ticks, text
 from calibrant.typing import AnyFloatArray
 
-#: Classes up to which the cells of the correction matrix are drawn one by one, with numbers.
+#: Classes whose correction matrix is drawn at most: the numbers in so many cells can be read on a page.
 CELLS = 16
-#: Distance of two names beside the correction matrix, above the height of their letters.
-LABEL_STEP = 16.0
 
 
 def method_gains(saved: Mapping[str, Estimate], recommended: str) -> str:
@@ -72,50 +67,26 @@ def parts_bar(title: str, loss: float, calibration: float, refinement: float) ->
 
 
 def correction_matrix(matrix: AnyFloatArray, names: Sequence[str]) -> str:
-    """Heat map of the corrections; for many classes an image without numbers."""
-    k = len(names)
+    """Heat map of the corrections between a few classes, with numbers in the cells."""
+    k, cell = len(names), 34.0
     limit = max(float(np.abs(matrix).max()), 1e-9)
-    length = 7.4 * min(max(len(name) for name in names), 14)
-    label = 20 + length
-    cell = 34.0 if k <= CELLS else 520.0 / k
-    size = k * cell
+    label = 20 + 7.4 * min(max(len(name) for name in names), 14)
+    colours = _colours(matrix / limit)
     parts = []
-    if k <= CELLS:
-        colours = _colours(matrix / limit)
-        for i in range(k):
-            for j in range(k):
-                fill = "#{:02x}{:02x}{:02x}".format(*colours[i, j].tolist())
-                x, y = label + j * cell, label + i * cell
-                parts.append(element("rect", x=x, y=y, width=cell, height=cell, fill=fill, stroke="#fff"))
-                ink = "#fff" if float(matrix[i, j]) / limit > WHITE_ABOVE else "#1f2933"
-                written = number(float(matrix[i, j]), 2)
-                place = {"text_anchor": "middle", "class_": "cell", "style": f"fill:{ink}"}
-                parts.append(text(x + cell / 2, y + cell / 2 + 3.5, written, **place))
-    else:
-        # Among many classes most corrections are small: square roots make them visible.
-        scaled = np.sign(matrix) * np.sqrt(np.abs(matrix) / limit)
-        image = "data:image/png;base64," + base64.b64encode(_png(_colours(scaled))).decode()
-        parts.append(
-            element(
-                "image",
-                x=label,
-                y=label,
-                width=size,
-                height=size,
-                href=image,
-                style="image-rendering:pixelated",
-                preserveAspectRatio="none",
-            )
-        )
-        parts.append(element("rect", x=label, y=label, width=size, height=size, fill="none", stroke=FAINT))
-    every = int(np.ceil(LABEL_STEP / cell))
-    for i in range(0, k, every):
-        middle = label + (i + 0.5) * cell
-        name = shorten(names[i], 14)
-        parts.append(text(label - 6, middle + 4, name, text_anchor="end", class_="label"))
+    for i, name in enumerate(names):
+        for j in range(k):
+            fill = "#{:02x}{:02x}{:02x}".format(*colours[i, j].tolist())
+            x, y = label + j * cell, label + i * cell
+            parts.append(element("rect", x=x, y=y, width=cell, height=cell, fill=fill, stroke="#fff"))
+            ink = "#fff" if float(matrix[i, j]) / limit > WHITE_ABOVE else "#1f2933"
+            place = {"text_anchor": "middle", "class_": "cell", "style": f"fill:{ink}"}
+            parts.append(text(x + cell / 2, y + cell / 2 + 3.5, number(float(matrix[i, j]), 2), **place))
+        middle, short = label + (i + 0.5) * cell, shorten(name, 14)
+        parts.append(text(label - 6, middle + 4, short, text_anchor="end", class_="label"))
         turned = f"rotate(-90 {middle + 4:.1f} {label - 6:.1f})"
-        parts.append(text(middle + 4, label - 6, name, class_="label", transform=turned))
-    return figure(label + size + 8, label + size + 6, parts, f"Correction matrix of {k} classes")
+        parts.append(text(middle + 4, label - 6, short, class_="label", transform=turned))
+    side = label + k * cell
+    return figure(side + 8, side + 6, parts, f"Correction matrix of {k} classes")
 
 
 def _colours(values: AnyFloatArray) -> NDArray[np.uint8]:
@@ -124,16 +95,3 @@ def _colours(values: AnyFloatArray) -> NDArray[np.uint8]:
     blue, orange = np.array([0, 114, 178.0]), np.array([213, 94, 0.0])
     target = np.where(values[..., None] >= 0, blue, orange)
     return np.rint(255 + strength * (target - 255)).astype(np.uint8)
-
-
-def _png(pixels: NDArray[np.uint8]) -> bytes:
-    """A PNG image of RGB pixels."""
-    height, width, _ = pixels.shape
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    # Each row starts with the number of its filter, 0 for none.
-    rows = b"".join(b"\0" + pixels[i].tobytes() for i in range(height))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")

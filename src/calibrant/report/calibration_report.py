@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from calibrant.docs import describe_parameters
 from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.samples import check_sample
-from calibrant.metrics.intervals import Estimate
 from calibrant.optional import require
 from calibrant.report.analysis import analyse
 from calibrant.report.data import Report, Source
@@ -112,58 +111,23 @@ class CalibrationReport:
     def tables(self) -> dict[str, Any]:
         """The numbers of the page as data frames."""
         frame = require("pandas", extra="bench").DataFrame
-        found = self.contents
-        rows: dict[str, list[dict[str, Any]]] = {
-            "metrics": [
-                {"metric": row.name, **_spread("before", row.before), **_spread("after", row.after)}
-                for row in found.metrics
-            ],
-            "methods": [
-                {
-                    "method": row.name,
-                    "log_loss": row.log_loss,
-                    **_spread("gain_log_loss", row.gain_log_loss),
-                    **_spread("gain_brier", row.gain_brier),
-                    "seconds": row.seconds,
-                    "message": row.message,
-                }
-                for row in found.methods
-            ],
-            "classes": [
-                {
-                    "class": row.name,
-                    "observed": row.observed,
-                    "expected_before": row.before.expected,
-                    "expected_after": row.after.expected,
-                    "p_value_before": row.before.p_value,
-                    "miscalibration_before": row.curve_before.error,
-                    "miscalibration_after": row.curve_after.error,
-                }
-                for row in found.class_rows
-            ],
-            "parts": [
-                {"loss": loss, "when": when, **views.corp.parts[loss]._asdict()}
-                for loss in ("brier", "log_loss")
-                for when, views in (("before", found.reliability_before), ("after", found.reliability_after))
-            ],
+        found = self.contents.to_dict()
+        rows = {"metrics": "metrics", "methods": "methods", "classes": "classes_counted"}
+        if found["segments"]:
+            rows["segments"] = "segments"
+        keys = {"metrics": "metric", "methods": "method", "classes": "class", "segments": self.contents.segment_name}
+        made = {
+            name: frame([{keys[name]: row, **_flat(values)} for row, values in found[part].items()]).set_index(
+                keys[name]
+            )
+            for name, part in rows.items()
         }
-        if found.segment_rows:
-            rows["segments"] = [
-                {
-                    found.segment_name: row.name,
-                    "rows": row.size.rows,
-                    "accuracy": row.accuracy.value,
-                    **_spread("gap_before", row.gap_before),
-                    **_spread("gap_after", row.gap_after),
-                    "log_loss_before": row.log_loss_before.value,
-                    "log_loss_after": row.log_loss_after.value,
-                }
-                for row in found.segment_rows
-            ]
-        keys = {"metrics": "metric", "methods": "method", "classes": "class", "segments": found.segment_name}
-        made = {name: frame(table) for name, table in rows.items()}
-        made = {name: table.set_index(keys[name]) if name in keys else table for name, table in made.items()}
-        return {**made, "reliability": found.reliability_before.corp.to_pandas()}
+        parts = [
+            {"loss": loss, "when": when, **curve[loss]}
+            for loss in ("brier", "log_loss")
+            for when, curve in found["reliability"].items()
+        ]
+        return {**made, "parts": frame(parts), "reliability": self.contents.reliability_before.corp.to_pandas()}
 
     def to_html(self, *others: CalibrationReport) -> str:
         """The page as text; with other reports, all side by side."""
@@ -215,7 +179,12 @@ def _segments(segments: ArrayLike, n_given: int, data: Sample) -> Any:
     return names if data.rows is None else names[data.rows]
 
 
-def _spread(name: str, estimate: Estimate | None) -> dict[str, float]:
-    """A value with its interval as columns."""
-    ends = (np.nan,) * 3 if estimate is None else (estimate.value, estimate.low, estimate.high)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), ends))
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with three columns for each value with an interval."""
+    flat: dict[str, Any] = {}
+    for name, found in row.items():
+        if isinstance(found, dict):
+            flat |= {name: found["value"], f"{name}_low": found["low"], f"{name}_high": found["high"]}
+        else:
+            flat[name] = found
+    return flat

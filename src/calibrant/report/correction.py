@@ -44,9 +44,7 @@ def _corrections(data: Sample, method: str) -> tuple[Correction | None, BinaryMa
     fitted = _structured(data)
     half = data.folds(2, generator(0))
     first, second = (_matrix(_structured(data.take(half == number))) for number in (0, 1))
-    return Correction(
-        1 / float(fitted.inverse_temperature_), _matrix(fitted), np.asarray(fitted.intercept_), agreed(first, second)
-    ), None
+    return Correction(1 / float(fitted.inverse_temperature_), _matrix(fitted), agreed(first, second)), None
 
 
 def agreed(first: AnyFloatArray, second: AnyFloatArray) -> NDArray[np.bool_]:

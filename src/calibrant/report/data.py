@@ -15,7 +15,7 @@ from calibrant.sample import Size
 from calibrant.typing import AnyFloatArray
 
 #: What is told of each segment, before and after calibration.
-_BY_SEGMENT = ("gap", "off", "log_loss")
+_BY_SEGMENT, _WHEN = ("gap", "off", "log_loss"), ("before", "after")
 
 
 def condition(size: Size) -> str:
@@ -162,7 +162,7 @@ class SegmentRow:
 
 @dataclass(frozen=True)
 class Correction:
-    """What structured matrix scaling changes: `matrix` (coefficients minus identity), intercepts, temperature.
+    """What structured matrix scaling changes: `matrix` (coefficients minus identity) and temperature.
 
     Row i, column j: how much the log-odds of class i move with the model's log-probability of class j. `proven` marks
     entries that two halves of the rows agree on.
@@ -170,7 +170,6 @@ class Correction:
 
     temperature: float
     matrix: AnyFloatArray
-    intercept: AnyFloatArray
     proven: NDArray[np.bool_]
 
 
@@ -272,6 +271,8 @@ class Report:
                     "expected_before": row.before.expected,
                     "expected_after": row.after.expected,
                     "p_value_before": row.before.p_value,
+                    "miscalibration_before": row.curve_before.error,
+                    "miscalibration_after": row.curve_after.error,
                 }
                 for row in self.class_rows
             },
@@ -283,7 +284,7 @@ class Report:
             "segments": {
                 row.name: {
                     **row.size.to_dict(),
-                    **chosen(row, *(f"{name}_{when}" for name in _BY_SEGMENT for when in ("before", "after"))),
+                    **chosen(row, "accuracy", *(f"{name}_{when}" for name in _BY_SEGMENT for when in _WHEN)),
                 }
                 for row in self.segment_rows
             },

@@ -74,7 +74,7 @@ def _figures(report: Report) -> dict[str, list[str]]:
     before, after = report.reliability_before, report.reliability_after
     worst = sorted(report.class_rows, key=lambda row: -row.curve_before.error)[:PANELS]
     gains = {row.name: row.gain_log_loss for row in report.methods if row.gain_log_loss is not None}
-    curve, correction = report.binary_map, report.correction
+    curve, confused = report.binary_map, most_confused(report.correction)
     # All views of one event have one axis; only a kernel of one width is nothing for log-odds.
     axis = before.corp.axis
     even = None if axis.log_odds else axis
@@ -92,9 +92,15 @@ def _figures(report: Report) -> dict[str, list[str]]:
             figures.parts_bar(part.title, part.total.value, part.calibration.value, part.refinement.value)
             for part in report.parts
         ],
-        "matrix": [] if correction is None else [figures.correction_matrix(correction.matrix, report.classes)],
+        "matrix": _matrix(report, confused) if confused else [],
         "map": [] if curve is None else [binary_curve(curve.before, curve.after)],
     }
+
+
+def _matrix(report: Report, confused: Sequence[int]) -> list[str]:
+    assert report.correction is not None
+    chosen = report.correction.matrix[np.ix_(confused, confused)]
+    return [figures.correction_matrix(chosen, [report.classes[column] for column in confused])]
 
 
 def _tables(report: Report) -> dict[str, Any]:
@@ -106,6 +112,7 @@ def _tables(report: Report) -> dict[str, Any]:
     when = (("before", report.reliability_before.corp), ("after", report.reliability_after.corp))
     return {
         "listed": [] if report.correction is None else largest_corrections(report.correction, report.classes),
+        "confused": len(most_confused(report.correction)),
         "mapped": mapped,
         "scores": [("Brier score", name, curve.parts["brier"]) for name, curve in when]
         + [("Log loss", name, curve.parts["log_loss"]) for name, curve in when],
@@ -113,6 +120,18 @@ def _tables(report: Report) -> dict[str, Any]:
         "panels": PANELS,
         "alpha": ALPHA,
     }
+
+
+def most_confused(correction: Correction | None) -> list[int]:
+    """Columns of the classes whose matrix is drawn: those with the largest proven corrections, in their order.
+
+    All of a few classes; none if no correction is proven, since a matrix of chance would look like a finding.
+    """
+    if correction is None or not correction.proven.any():
+        return []
+    size = np.where(correction.proven, np.abs(correction.matrix), 0.0)
+    largest = np.maximum(size.max(axis=0), size.max(axis=1))
+    return np.sort(np.argsort(-largest, kind="stable")[: figures.CELLS]).tolist()
 
 
 def largest_corrections(correction: Correction, names: Sequence[str]) -> list[tuple[str, str, float]]:

@@ -157,8 +157,9 @@ def verdict(evidence: Evidence) -> Verdict:
     if kind == "slope" or (second and found.slope.gain > 0.05 * found.parts[kind].gain):
         sentences.append(_slope(found.fitted_slope, beyond=kind == "means"))
     if kind == "rest":
-        sentences += _ranges(evidence.table)
-    sentences += [f"{rests} gives {p_text(p_value)}.", *after]
+        sentences += _ranges(evidence.table, names)
+    result = "finds the probabilities wrong" if p_value < ALPHA else "alone does not prove it"
+    sentences += [f"{rests} {result} ({p_text(p_value)}).", *after]
     headline = _of_two(kind, names[1], found) if binary else _of_many(kind, names, found, evidence.gap)
     if kind == "rest" and evidence.ruled_out[1] > saved.value / 2:
         headline = "The predictions rule out classes that occur"
@@ -192,7 +193,7 @@ def _hidden(evidence: Evidence) -> list[str]:
     )
     size, unit = evidence.size, "rows" if evidence.size.groups is None else "groups"
     have = size.groups if size.groups is not None else size.rows
-    start = f"That is no proof: an error of {what} shows in so many {unit} if it is larger than about"
+    start = f"That is no proof: in so many {unit}, an error of {what} shows only if it is larger than about"
     if visible <= SMALL_ERROR:
         return [f"{start} {number(100 * visible, 2)} percentage points."]
     needed = have * (visible / SMALL_ERROR) ** 2
@@ -215,7 +216,9 @@ def _segments_off(off: Sequence[SegmentRow], every: int, names: Sequence[str]) -
         for row in farthest[:MOST_NAMED]
     ]
     more = f" and {len(off) - MOST_NAMED} more" if len(off) > MOST_NAMED else ""
-    return f"In {_of(len(off), every)} {what} is off beyond chance: {', '.join(listed)}{more}."
+    every_one = "both segments" if every == 2 else f"all {every} segments"
+    where = every_one if 1 < len(off) == every else _of(len(off), every)
+    return f"In {where} {what} is off by more than chance: {', '.join(listed)}{more}."
 
 
 def _ruled_out(rows: int, cost: float, log_loss: float) -> str:
@@ -335,7 +338,7 @@ def _slope(slope: Estimate, *, beyond: bool) -> str:
     return f"{start} {_extreme(slope.value)}: {should}. The slope is {number(slope.value, 2)} (ideal: 1; {ends})."
 
 
-def _ranges(table: ReliabilityCurve) -> list[str]:
+def _ranges(table: ReliabilityCurve, names: Sequence[str]) -> list[str]:
     """The bin that contributes most to the calibration error, if it is off beyond chance."""
     off = (table.score < table.low) | (table.score > table.high)
     if not off.any():
@@ -343,7 +346,8 @@ def _ranges(table: ReliabilityCurve) -> list[str]:
     worst = int(np.argmax(np.where(off, table.weight * np.abs(table.frequency - table.score), 0.0)))
     claimed = "confidence" if table.label is None else "probability"
     frequency = percent(float(table.frequency[worst]))
-    truth = f"they are right {frequency} of the time" if table.label is None else f"it occurs in {frequency}"
+    right = f"they are right {frequency} of the time"
+    truth = right if table.label is None else f"{frequency} are actually {class_text(names[1])}"
     return [
         f"The largest error is where the predictions give a {claimed} between {number(float(table.lower[worst]), 2)} "
         f"and {number(float(table.upper[worst]), 2)}: {percent(float(table.score[worst]))} on average, but {truth}."
@@ -389,15 +393,15 @@ def worth_of_rows(found: Learning, before: float, *, sampled: bool = False) -> s
     --------
     >>> ends = ((0.05, 0.03, 0.07), (0.061, 0.04, 0.08), (0.07, 0.05, 0.09), (0.02, 0.01, 0.03))
     >>> worth_of_rows(Learning(Size(1264), 0.8, *(Estimate(*gain, 0.95) for gain in ends)), 1.0)
-    'With all 1,264 rows calibration is worth about 6.1% of log loss; half of them would give 5.0%, and twice ...
+    'With all 1,264 rows calibration saves about 6.1% of log loss; half of them would give 5.0%, and twice ...
     """
     if found.full.low <= 0:
         if found.added.low > 0 and found.double.value > 0 and found.full.high >= 0:
-            return "Half of the rows would do worse, so with more rows calibration may pay."
+            return "Half of the rows would do worse, so calibration may help with more rows."
         return ""
     half, full, double = (gain.value for gain in (found.half, found.full, found.double))
     rows = f"the {found.size} of the sample" if sampled else f"all {found.size}"
-    start = f"With {rows} calibration is worth about {percent(full / before, 1)} of log loss"
+    start = f"With {rows} calibration saves about {percent(full / before, 1)} of log loss"
     if half <= 0 or double >= before:
         return f"{start}; half of them would be too few, so more are likely to help."
     gave = percent(half / before, 1)

@@ -33,8 +33,6 @@ SHIFTS = np.array([-1.6, -0.8, -0.4, -0.2, -0.1, 0.1, 0.2, 0.4, 0.8, 1.6])
 LOG_SLOPES = np.array([-0.8, -0.4, -0.2, -0.1, -0.05, 0.05, 0.1, 0.2, 0.4, 0.8])
 #: Observations after which about half of the bettors' capital is in play.
 _EARLY = 100.0
-#: No logarithm of a capital is larger.
-_MOST = 1e12
 #: No mean of ratios is taken to be smaller: its logarithm must be a number.
 _SMALLEST = 1e-300
 
@@ -153,28 +151,6 @@ class Bets:
         """Logarithm of the mean of all: half of the money is on classes, half on the slope."""
         classes, slope = self.log_means()
         return float(log_mean(np.array([log_mean(classes), slope])))
-
-    def to_json(self) -> dict[str, Any]:
-        """The state in terms of JSON; a bettor who has not begun has the capital None."""
-        active = [value if np.isfinite(value) else None for value in self.active.tolist()]
-        return {
-            "observations": self.observations,
-            "active": active,
-            "run": self.run.tolist(),
-            "since": self.since.tolist(),
-        }
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any], k: int) -> Bets:
-        """What `to_json` was given, for k classes."""
-        active = [-np.inf if item is None else item for item in value["active"]]
-        run, since = np.array(value["run"], dtype=np.float64), np.array(value["since"], dtype=np.int64)
-        bets = cls(float(value["observations"]), np.array(active, dtype=np.float64), run, since)
-        if not bets.active.shape == run.shape == since.shape == cls.start(k).active.shape:
-            raise ValueError(f"these are not bets on {k} classes")
-        if not (np.all(bets.active <= _MOST) and np.all(np.abs(run) <= _MOST)):
-            raise ValueError("capital beyond all bounds")
-        return bets
 
 
 def log_mean(x: FloatArray) -> Any:

@@ -1,18 +1,28 @@
-"""What was seen: how much in total, and the batches as a table of bounded length, joined in pairs when it is full."""
+"""What a monitor remembers, in bounded memory: how much it saw, the latest rows and groups, and batches as a table.
+
+The table is joined in pairs of batches when it is full. What changed is measured on the latest labelled rows.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.inputs.predictions import to_numpy
 from calibrant.inputs.segments import texts_of
 from calibrant.sample import Sample, Size
 
+#: Batches in the table.
 _MOST = 200
-#: Names of groups are told apart by so many bits of a checksum, and so many of the latest are kept.
-GROUP_BITS, _GROUPS = 48, 1000
+#: Names of groups are told apart by so many bits of a checksum, and so many of the latest are kept: in a file they
+#: take about as much room as the latest rows.
+GROUP_BITS, GROUPS = 48, 10_000
+#: Numbers kept of the latest rows, and rows between which their number lies.
+_NUMBERS, _FEWEST_ROWS, _MOST_ROWS = 60_000, 200, 5000
 
 
 def group_marks(groups: Any) -> list[int]:
@@ -28,9 +38,9 @@ def group_marks(groups: Any) -> list[int]:
     return [int.from_bytes(digest, "big") for digest in digests]
 
 
-def latest_groups(marks: list[int]) -> list[int]:
-    """Those of a batch that are kept, to see whether a group goes on in the next batch."""
-    return marks[-_GROUPS:]
+def latest_groups(before: list[int], marks: list[int]) -> list[int]:
+    """The latest groups once a batch with `marks` is over, oldest first: a group that comes back is among them."""
+    return list(dict.fromkeys([*reversed(marks), *reversed(before)]))[:GROUPS][::-1]
 
 
 @dataclass(frozen=True)
@@ -120,11 +130,38 @@ class History:
             pairs = [self.records[i : i + 2] for i in range(0, len(self.records), 2)]
             self.records = [pair[0].joined(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
 
-    def to_json(self) -> list[dict[str, Any]]:
-        """The records in terms of JSON."""
-        return [asdict(record) for record in self.records]
+
+@dataclass
+class Recent:
+    """The latest rows with calibrated probabilities, oldest first, and their segments (n, c)."""
+
+    data: Sample
+    segment: NDArray[Any]
 
     @classmethod
-    def from_json(cls, value: list[dict[str, Any]]) -> History:
-        """What `to_json` was given."""
-        return cls([Record(**record) for record in value])
+    def start(cls, classes: NDArray[Any]) -> Recent:
+        """No rows yet."""
+        nothing = Sample(np.empty((0, len(classes))), np.empty(0, dtype=np.int64), classes=classes)
+        return cls(nothing, np.empty((0, 0), dtype=object))
+
+    def add(self, data: Sample, segment: NDArray[Any]) -> None:
+        """Add rows; the oldest leave."""
+        kept = int(np.clip(_NUMBERS // data.n_classes, _FEWEST_ROWS, _MOST_ROWS))
+        data = Sample.joined([self.data, data])
+        self.data = data.take(np.arange(data.n_rows)[-kept:])
+        self.segment = np.concatenate([self.segment, segment])[-kept:] if len(self.segment) else segment[-kept:]
+
+    def take(self, rows: int, segment: str | None) -> Sample:
+        """The latest `rows` at most, of one segment if it is named."""
+        n = self.data.n_rows
+        chosen = np.arange(max(0, n - rows), n)
+        if segment is not None:
+            chosen = chosen[(self.segment[chosen] == segment).any(axis=1)]
+        return self.data.take(chosen)
+
+    def to_json(self) -> dict[str, Any]:
+        """The rows in terms of JSON."""
+        data = self.data
+        counts, groups = (None if part is None else part.tolist() for part in (data.counts, data.groups))
+        rows = {"p": data.proba.tolist(), "y": data.y.tolist(), "counts": counts, "groups": groups}
+        return {**rows, "segment": self.segment.tolist()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -87,17 +87,6 @@ class Performance:
             found[name] = Estimate(float(total / n), float(min(low, total) / n), float(max(high, total) / n), level)
         return found
 
-    def to_json(self) -> dict[str, Any]:
-        """The sums in terms of JSON."""
-        sums = {name: getattr(self, name).tolist() for name in ("mean", "variance", "third", "confusion")}
-        return {"seen": asdict(self.seen), **sums}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Performance:
-        """What `to_json` was given."""
-        arrays = (np.array(value[name], dtype=np.float64) for name in ("mean", "variance", "third", "confusion"))
-        return cls(Seen(**value["seen"]), *arrays)
-
 
 def _worst_brier(k: int) -> float:
     """The largest Brier score of a row of k classes, 2 or half of that, as the metric has it."""
@@ -176,27 +165,6 @@ class Drift:
         then, now = _shares(*self.reference), _shares(classes, confidence)
         tests = [len(a) * np.min(two_sample_p_values(a, b, self.units, units)) for a, b in zip(then, now)]
         return float(min(1.0, len(tests) * min(tests)))
-
-    def to_json(self) -> dict[str, Any]:
-        """The state in terms of JSON."""
-        return {
-            "edges": self.edges.tolist(),
-            "reference": [counts.tolist() for counts in self.reference],
-            "units": self.units,
-            "latest": [counts.tolist() for counts in self.latest],
-            "batches": self.batches,
-            "found": self.found,
-            "p_value": self.p_value,
-            "since": self.since,
-            "waiting": [block and [block[0].tolist(), block[1].tolist(), *block[2:]] for block in self.waiting],
-        }
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Drift:
-        """What `to_json` was given."""
-        waiting = [block and [np.array(block[0]), np.array(block[1]), *block[2:]] for block in value["waiting"]]
-        lists: dict[str, Any] = {name: [np.array(counts) for counts in value[name]] for name in ("reference", "latest")}
-        return cls(**{**value, **lists, "edges": np.array(value["edges"]), "waiting": waiting})
 
 
 def _counts(data: Sample, edges: FloatArray) -> list[FloatArray]:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.deployment.inputs import batch, check_calibrator, identity
+from calibrant.deployment.inputs import batch, batch_of, check_calibrator
 from calibrant.deployment.monitoring.bets import Bets, classes_bet_on, log_mean, log_sum
 from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, leading_bet, measure
-from calibrant.deployment.monitoring.history import History, Record, Seen, group_marks, latest_groups
+from calibrant.deployment.monitoring.history import History, Recent, Record, Seen, group_marks, latest_groups
 from calibrant.deployment.monitoring.label_free import Drift, Performance
-from calibrant.deployment.monitoring.recent import Recent
 from calibrant.deployment.monitoring.segments import limited_names, log_shares, segment_names
-from calibrant.deployment.monitoring.stored import LARGE, check_state, upgraded
+from calibrant.deployment.monitoring.stored import LARGE, as_json, read_state, upgraded
+from calibrant.docs import describe_parameters
 from calibrant.inputs.labels import CalibrationWarning
 from calibrant.metrics.intervals import Estimate
 from calibrant.numerals import percent
@@ -115,18 +113,18 @@ class CalibrationMonitor:
         self._columns: list[str] | None = None
         self._recent, self._performance = Recent.start(self.classes_), Performance.start(k)
         self.history_, self.labelled_ = History(), Seen()
-        self.drift_ = None if reference is None else Drift.start(self._reference(reference))
+        self.drift_ = (
+            None
+            if reference is None
+            else Drift.start(batch_of(self.calibrator, reference, ("P", "segments"), "reference"))
+        )
         self._latest_groups: list[int] = []
         self.alarm_, self.alarm_row_, self._blame = False, None, None
 
     alarm_row_: int | None
     _blame: tuple[str, int, str | None, int] | None
 
-    def _reference(self, reference: Any) -> Sample:
-        if isinstance(reference, tuple) and len(reference) == 2:
-            reference = dict(zip(("P", "segments"), reference))
-        return batch(self.calibrator, **(reference if isinstance(reference, Mapping) else {"P": reference}))
-
+    @describe_parameters
     def update(
         self,
         P: Any,
@@ -149,20 +147,17 @@ class CalibrationMonitor:
         segments : data frame, mapping of columns, or array-like of shape (n,), default=None
             The segments of each row, one in each column: all batches have them or none has. A calibrator that takes
             segments needs its columns.
-        sample_weight : array-like of shape (n,), default=None
-            Counts: a row with weight 3 is bet on as three rows are.
         groups : array-like of shape (n,), default=None
             Rows of one group may depend on each other in any way (visits of a patient); it is bet on as one
             observation. All rows of a group belong in the same batch.
-        blocks : int, default=None
-            Instead of groups: so many consecutive rows belong together. Blocks begin anew with each batch.
         observed : bool, default=False
             Whether these rows were given to `observe` before, without labels.
 
         Warns
         -----
         CalibrationWarning
-            A group of the batch before goes on in this one: alarms are then too frequent.
+            A group of an earlier batch goes on in this one: alarms are then too frequent. The names of the latest
+            10,000 groups are remembered.
         """
         data = batch(self.calibrator, P, y, segments, sample_weight=sample_weight, groups=groups, blocks=blocks)
         self._check_total(data)
@@ -180,6 +175,7 @@ class CalibrationMonitor:
         self.history_.add(Record(rows, data.n_rows, self.log_evidence_, expected, expected, hits, *sizes))
         return self
 
+    @describe_parameters
     def observe(
         self, P: Any, segments: Any = None, *, sample_weight: Any = None, groups: Any = None, blocks: int | None = None
     ) -> CalibrationMonitor:
@@ -191,8 +187,6 @@ class CalibrationMonitor:
             Predictions of the model, as given to the calibrator.
         segments : data frame or mapping of columns, default=None
             The segments of the rows, for a calibrator that takes segments.
-        sample_weight, groups, blocks : default=None
-            How many observations each row stands for, and which rows may depend on each other, as for `update`.
         """
         data = batch(self.calibrator, P, None, segments, sample_weight=sample_weight, groups=groups, blocks=blocks)
         self._check_total(data)
@@ -213,17 +207,19 @@ class CalibrationMonitor:
         self._performance.update(data)
 
     def _compare_groups(self, groups: Any) -> None:
-        """Warn if a group of the batch before goes on."""
-        marks = [] if groups is None else group_marks(groups)
+        """Warn if a group of an earlier batch goes on."""
+        if groups is None:
+            return
+        marks = group_marks(groups)
         again = set(marks).intersection(self._latest_groups)
         if again:
             warnings.warn(
-                f"{len(again):,} of {len(marks):,} groups were in the batch before as well. A group must lie within "
+                f"{len(again):,} of {len(marks):,} groups were in an earlier batch as well. A group must lie within "
                 "one batch: otherwise false alarms are more frequent than alpha.",
                 CalibrationWarning,
                 stacklevel=3,
             )
-        self._latest_groups = latest_groups(marks)
+        self._latest_groups = latest_groups(self._latest_groups, marks)
 
     def _segment_names(self, segments: Any, n: int) -> NDArray[Any]:
         columns: list[str] = []
@@ -322,16 +318,17 @@ class CalibrationMonitor:
     def summary(self) -> str:
         """The findings in words."""
         unit = "rows" if self.labelled_.groups == self.labelled_.rows else "groups"
-        lines = [
-            f"With labels: {self.labelled_}; in total: {self._performance.seen}.",
-            f"Evidence against the calibrator: {factor(self.log_evidence_)}; it starts at 1. The alarm is raised at "
-            f"{1.0 / self.alpha:,.0f}: if the calibrator is right and {unit} are independent, that happens with "
-            f"probability {percent(self.alpha)} at most, however often one looks.",
-        ]
+        lines = []
         if self.alarm_:
             lines += [f"Alarm, raised after {self.alarm_row_:,} labelled rows.", str(self.change_)]
         elif self.rows_:
             lines.append(f"No alarm: not enough evidence for one. {self._sign()}")
+        lines += [
+            f"Evidence against the calibrator: {factor(self.log_evidence_)}; it starts at 1. The alarm is raised at "
+            f"{1.0 / self.alpha:,.0f}: if the calibrator is right and {unit} are independent, that happens with "
+            f"probability {percent(self.alpha)} at most, however often one looks.",
+            f"With labels: {self.labelled_}; in total: {self._performance.seen}.",
+        ]
         if self._performance.seen.rows:
             parts = (f"{name.replace('_', ' ')} {value.value:.4f}" for name, value in self.performance_.items())
             lines.append(f"Expected without labels, if the calibrator is right: {', '.join(parts)}.")
@@ -364,17 +361,22 @@ class CalibrationMonitor:
             "calibrator": map_checksum(self.calibrator),
             "alpha": self.alpha,
             "tolerance": self.tolerance,
-            "labelled": asdict(self.labelled_),
-            "latest_groups": self._latest_groups,
-            "alarm": self.alarm_,
-            "alarm_row": self.alarm_row_,
-            "blame": None if self._blame is None else list(self._blame),
-            "segment_columns": self._columns,
-            "bets": [[name, bets.to_json()] for name, bets in self._bets.items()],
-            "recent": self._recent.to_json(),
-            "performance": self._performance.to_json(),
-            "drift": None if self.drift_ is None else self.drift_.to_json(),
-            "history": self.history_.to_json(),
+            **{
+                name: as_json(part)
+                for name, part in {
+                    "labelled": self.labelled_,
+                    "latest_groups": self._latest_groups,
+                    "alarm": self.alarm_,
+                    "alarm_row": self.alarm_row_,
+                    "blame": self._blame,
+                    "segment_columns": self._columns,
+                    "bets": list(self._bets.items()),
+                    "recent": self._recent,
+                    "performance": self._performance,
+                    "drift": self.drift_,
+                    "history": self.history_,
+                }.items()
+            },
         }
 
     @classmethod
@@ -394,20 +396,15 @@ class CalibrationMonitor:
             raise ValueError("This state belongs to another calibrator: start a new one for this calibrator.")
         try:
             monitor = cls(calibrator, state["alpha"], state["tolerance"])
-            k = len(monitor.classes_)
-            state = upgraded(state, k)
-            check_state(state, k)
-            monitor.labelled_, monitor._latest_groups = Seen(**state["labelled"]), state["latest_groups"]
-            monitor.alarm_, monitor.alarm_row_ = state["alarm"], state["alarm_row"]
-            monitor._blame = None if state["blame"] is None else tuple(state["blame"])
-            monitor._columns = state["segment_columns"]
-            monitor._bets = {name: Bets.from_json(bets, k) for name, bets in state["bets"]}
-            monitor._recent = Recent.from_json(state["recent"], monitor.classes_)
-            monitor._performance = Performance.from_json(state["performance"])
-            monitor.drift_ = None if state["drift"] is None else Drift.from_json(state["drift"])
-            monitor.history_ = History.from_json(state["history"])
+            found = read_state(upgraded(state, len(monitor.classes_)), monitor.classes_)
         except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise ValueError(f"This state is damaged ({type(error).__name__}: {error!s:.100}).") from None
+        monitor.labelled_, monitor._latest_groups = found["labelled"], found["latest_groups"].tolist()
+        monitor.alarm_, monitor.alarm_row_ = found["alarm"], found["alarm_row"]
+        monitor._blame = None if found["blame"] is None else tuple(found["blame"])
+        monitor._columns, monitor._bets = found["segment_columns"], dict(found["bets"])
+        monitor._recent, monitor._performance = found["recent"], found["performance"]
+        monitor.drift_, monitor.history_ = found["drift"], History(found["history"])
         return monitor
 
 
@@ -427,5 +424,7 @@ def factor(log_capital: float) -> str:
 
 
 def map_checksum(calibrator: Any) -> str:
-    """What tells one fitted calibrator from another: the checksum of its map."""
-    return checksum(canonical(identity(calibrator)))
+    """What tells one fitted calibrator from another: the checksum of its map, whatever its columns are called."""
+    content: dict[str, Any] = calibrator.to_map().to_json()
+    content.pop("names", None)
+    return checksum(canonical(content))

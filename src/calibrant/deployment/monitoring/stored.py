@@ -1,19 +1,43 @@
-"""What the state of a monitor may hold: a file may come from a stranger, or from a disk that was full."""
+"""The state of a monitor in terms of JSON, and what it may hold: one description of it both checks and reads.
+
+A file may come from a stranger, or from a disk that was full: `ValueError` names what is wrong with it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.deployment.monitoring.history import GROUP_BITS
-from calibrant.deployment.monitoring.label_free import METRICS
+from calibrant.deployment.monitoring.bets import Bets
+from calibrant.deployment.monitoring.history import GROUP_BITS, History, Recent, Record, Seen
+from calibrant.deployment.monitoring.label_free import METRICS, Drift, Performance
+from calibrant.sample import Sample
 
 #: No count or sum is larger: beyond it, the share of the capital that begins with the next row is lost in rounding.
 LARGE = 1e12
 #: Sums of squares and cubes over groups may be larger.
 _LARGEST_SUM = LARGE**3
+
+
+def as_json(value: Any) -> Any:
+    """Records, arrays and lists in terms of JSON; the logarithm of nothing is None."""
+    if isinstance(value, Recent):
+        data = value.data
+        rows = {"p": data.proba, "y": data.y, "counts": data.counts, "groups": data.groups, "segment": value.segment}
+        return {name: as_json(part) for name, part in rows.items()}
+    if isinstance(value, History):
+        return as_json(value.records)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        return as_json(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [as_json(item) for item in value]
+    return None if isinstance(value, float) and np.isneginf(value) else value
 
 
 def upgraded(state: dict[str, Any], k: int) -> dict[str, Any]:
@@ -49,123 +73,161 @@ def _plain_size(rows: int) -> dict[str, Any]:
     return {"rows": rows, "observations": float(rows), "groups": rows}
 
 
-def check_state(state: dict[str, Any], k: int) -> None:
-    """Hold a state of k classes to its names, types, shapes and ranges; `ValueError` names what is wrong.
+@dataclass(frozen=True)
+class _Numbers:
+    """An array of this shape (`None`: any size) and range; the shape () is a single number."""
 
-    The bettors' capital is looked at when it is read: how many bettors there are only they know.
-    """
-    rows = _check_size(state["labelled"], "labelled")
-    marks = _numbers(state["latest_groups"], "latest_groups", (None,), 0, 2**GROUP_BITS - 1)
-    _require(marks.dtype.kind == "i" or not len(marks), "latest_groups are not whole numbers")
-    _require(isinstance(state["alarm"], bool), "alarm is neither true nor false")
-    columns = [] if state["segment_columns"] is None else state["segment_columns"]
-    _require(isinstance(columns, list) and _texts(columns), "segment_columns are not a list of texts")
-    names = [name for name, _ in state["bets"]]
-    _require(None in names and len(set(names)) == len(names), "bets do not name every segment once")
-    _require(all(name is None or isinstance(name, str) for name in names), "a segment is not a text")
-    _require(columns or len(names) == 1, "bets on segments without columns of segments")
-    for _, bets in state["bets"]:
-        _numbers([bets["observations"]], "bets", (1,), 0.0, state["labelled"]["observations"] * (1.0 + 1e-9))
-        _numbers(bets["since"], "since", (None,), 0, rows)
-    _require(state["alarm"] == (state["blame"] is not None), "alarm and blame contradict each other")
-    if not state["alarm"]:
-        _require(state["alarm_row"] is None, "alarm_row has no alarm")
-    else:
-        _require(_count(state["alarm_row"], "alarm_row") <= rows, "alarm_row is beyond the last row")
-        kind, column, segment, since = state["blame"]
-        _require(kind in ("class", "slope"), "blame names no kind of change")
-        _require(kind == "slope" or 0 <= _integer(column, "blame") < k, "blame names no class")
-        _require(segment in names, "blame names no segment")
-        _require(_count(since, "blame") <= rows, "blame is beyond the last row")
-    recent = state["recent"]
-    p = _numbers(recent["p"], "recent p", (None, k), 0.0, 1.0 + 1e-9)
-    _require(np.all(np.abs(p.sum(axis=1) - 1.0) <= 1e-6), "recent p has rows that do not sum to 1")
+    shape: tuple[int | None, ...] = ()
+    low: float = 0.0
+    high: float = LARGE
+    whole: bool = False
+
+    def read(self, value: Any, name: str) -> Any:
+        array = np.asarray(value)
+        if self.shape and array.size == 0:
+            array = np.zeros([0 if size is None else size for size in self.shape], dtype=np.int64)
+        _require(array.dtype.kind in ("i" if self.whole else "if"), f"{name} holds something other than numbers")
+        sizes = zip(self.shape, array.shape)
+        fits = array.ndim == len(self.shape) and all(size in (None, found) for size, found in sizes)
+        _require(fits, f"{name} has shape {array.shape}")
+        inside = np.all((array >= self.low) & (array <= self.high))
+        _require(inside, f"{name} is outside of [{self.low:g}, {self.high:g}]")
+        array = array.astype(np.int64 if self.whole else np.float64)
+        return array if self.shape else array.item()
+
+
+@dataclass(frozen=True)
+class _Record:
+    """What `make` makes of named parts."""
+
+    make: Callable[..., Any]
+    parts: dict[str, Any]
+
+    def read(self, value: Any, name: str) -> Any:
+        return self.make(**{key: _read(value[key], part, f"{name} {key}") for key, part in self.parts.items()})
+
+
+@dataclass(frozen=True)
+class _Maybe:
+    """None, or something else."""
+
+    other: Any
+
+    def read(self, value: Any, name: str) -> Any:
+        return None if value is None else _read(value, self.other, name)
+
+
+def _read(value: Any, form: Any, name: str) -> Any:
+    """A part of a state: its form is one of the above, a type, a list of one form, or a tuple of a form for each."""
+    if isinstance(form, type):
+        _require(isinstance(value, form), f"{name} is not of the type {form.__name__}")
+        return value
+    if isinstance(form, (list, tuple)):
+        _require(isinstance(value, list), f"{name} is not a list")
+        forms = form * len(value) if isinstance(form, list) else form
+        _require(len(value) == len(forms), f"{name} has {len(value)} parts instead of {len(forms)}")
+        return [_read(item, each, name) for item, each in zip(value, forms)]
+    return form.read(value, name)
+
+
+_COUNT, _AMOUNT, _ANY = _Numbers(whole=True), _Numbers(), _Numbers(low=-LARGE)
+_SEEN = _Record(Seen, {"rows": _COUNT, "observations": _AMOUNT, "groups": _COUNT})
+
+
+def read_state(state: dict[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
+    """The parts of a state by name: what `as_json` was given."""
+    k, labelled = len(classes), _SEEN.read(state["labelled"], "labelled")
+    last_row = _Numbers(high=labelled.rows, whole=True)
+    columns = _read(state["segment_columns"], _Maybe([str]), "segment_columns")
+    bettors, n_edges, n = len(Bets.start(k).active), len((state["drift"] or {"edges": ()})["edges"]), (None,)
+    moments = _Numbers((len(METRICS),), -_LARGEST_SUM, _LARGEST_SUM)
+    cells = _Numbers((k,)), _Numbers((n_edges + 1,))
+    bets = {
+        "observations": _Numbers(high=labelled.observations * (1.0 + 1e-9)),
+        "active": [_Maybe(_ANY)],
+        "run": _Numbers((bettors,), -LARGE),
+        "since": _Numbers((bettors,), high=labelled.rows, whole=True),
+    }
+    recent = {
+        "p": _Numbers((None, k), high=1.0 + 1e-9),
+        "y": _Numbers(n, high=k - 1, whole=True),
+        "counts": _Maybe(_Numbers(n, low=np.nextafter(0.0, 1.0))),
+        "groups": _Maybe(_Numbers(n, whole=True)),
+        "segment": [(str,) * len(columns or ())],
+    }
+    performance = {**dict.fromkeys(("mean", "variance", "third"), moments), "confusion": _Numbers((k, k))}
+    drift = {
+        "edges": _Numbers((n_edges,), high=1.0 + 1e-9),
+        "reference": cells,
+        "units": _AMOUNT,
+        "batches": _COUNT,
+        "found": bool,
+        "p_value": _Numbers(high=1.0),
+        "since": _Maybe(_COUNT),
+        "latest": cells if state["drift"] and state["drift"]["latest"] else [cells],
+        "waiting": [_Maybe((*cells, _AMOUNT, _COUNT))],
+    }
+    record = {
+        **dict.fromkeys(("rows", "labelled"), _COUNT),
+        **dict.fromkeys(("log_evidence", "expected_accuracy"), _ANY),
+        **dict.fromkeys(("expected_labelled", "accuracy"), _Maybe(_ANY)),
+        **dict.fromkeys(("observations", "labelled_observations"), _AMOUNT),
+    }
+    parts = {
+        "labelled": _SEEN,
+        "latest_groups": _Numbers(n, high=2**GROUP_BITS - 1, whole=True),
+        "alarm": bool,
+        "alarm_row": _Maybe(last_row),
+        "blame": _Maybe((str, _Numbers(low=-1, high=k - 1, whole=True), _Maybe(str), last_row)),
+        "segment_columns": _Maybe([str]),
+        "bets": [(_Maybe(str), _Record(_bets, bets))],
+        "recent": _Record(lambda **rows: _recent(classes, **rows), recent),
+        "performance": _Record(Performance, {"seen": _SEEN, **performance}),
+        "drift": _Maybe(_Record(Drift, drift)),
+        "history": [_Record(Record, record)],
+    }
+    found = {name: _read(state[name], part, name) for name, part in parts.items()}
+    _check_together(found)
+    return found
+
+
+def _bets(active: list[float | None], **parts: Any) -> Bets:
+    """A bettor who has not begun has no capital, of which None is the logarithm."""
+    _require(len(active) == len(parts["run"]), "these are not bets on so many classes")
+    return Bets(active=np.array([-np.inf if value is None else value for value in active]), **parts)
+
+
+def _recent(classes: NDArray[Any], p: Any, y: Any, counts: Any, groups: Any, segment: list[list[str]]) -> Recent:
     n = len(p)
-    labels = _numbers(recent["y"], "recent y", (n,), 0, k - 1)
-    _require(np.all(labels == np.floor(labels)), "recent y holds fractions")
-    if recent["counts"] is not None:
-        counts = _numbers(recent["counts"], "recent counts", (n,), 0.0, LARGE)
-        _require(counts.all(), "a recent row counts for nothing")
-    if recent["groups"] is not None:
-        groups = _numbers(recent["groups"], "recent groups", (n,), 0, LARGE)
-        _require(groups.dtype.kind == "i" or not n, "recent groups are not whole numbers")
-    _require(len(recent["segment"]) == n, "recent segments are not one list for each row")
-    fit = (isinstance(names, list) and len(names) == len(columns) and _texts(names) for names in recent["segment"])
-    _require(all(fit), "recent segments are not a text for each column")
-    seen = state["performance"]
-    _check_size(seen["seen"], "performance")
-    _numbers(seen["mean"], "performance mean", (len(METRICS),), -_LARGEST_SUM, _LARGEST_SUM)
-    _numbers(seen["variance"], "performance variance", (len(METRICS),), -_LARGEST_SUM, _LARGEST_SUM)
-    _numbers(seen["third"], "performance third", (len(METRICS),), -_LARGEST_SUM, _LARGEST_SUM)
-    _numbers(seen["confusion"], "performance confusion", (k, k), 0.0, LARGE)
-    if state["drift"] is not None:
-        _check_drift(state["drift"], k)
-    for record in state["history"]:
-        _require(_count(record["rows"], "history") + _count(record["labelled"], "history"), "history of no rows")
-        known = [record[name] for name in ("log_evidence", "expected_accuracy")]
-        known += [record["observations"], record["labelled_observations"]]
-        known += [record[name] for name in ("expected_labelled", "accuracy") if record[name] is not None]
-        _numbers(known, "history", (None,), -LARGE, LARGE)
+    _require(np.all(np.abs(p.sum(axis=1) - 1.0) <= 1e-6), "recent p has rows that do not sum to 1")
+    known = [part for part in (y, counts, groups, segment) if part is not None]
+    _require(all(len(part) == n for part in known), "recent rows do not all have the same parts")
+    names = np.array(segment, dtype=object).reshape(n, -1 if n and segment[0] else 0)
+    return Recent(Sample(p, y, counts, groups, classes), names)
 
 
-def _check_size(size: dict[str, Any], name: str) -> int:
-    rows, groups = _count(size["rows"], f"{name} rows"), _count(size["groups"], f"{name} groups")
-    _numbers([size["observations"]], f"{name} observations", (1,), 0.0, LARGE)
-    _require(groups <= rows, f"{name} has more groups than rows")
-    return rows
-
-
-def _check_drift(drift: dict[str, Any], k: int) -> None:
-    edges = _numbers(drift["edges"], "drift edges", (None,), 0.0, 1.0 + 1e-9)
-    _require(np.all(np.diff(edges) > 0.0), "drift edges do not increase")
-    for name in ("reference", "latest"):
-        if name == "reference" or drift[name]:
-            classes, confidence = drift[name]
-            _numbers(classes, f"drift {name}", (k,), 0.0, LARGE)
-            _numbers(confidence, f"drift {name}", (len(edges) + 1,), 0.0, LARGE)
-    _require(sum(drift["reference"][0]) > 0.0, "drift reference is empty")
-    _numbers([drift["units"]], "drift units", (1,), 0.0, LARGE)
-    for block in filter(None, drift["waiting"]):
-        classes, confidence, units, first_row = block
-        _numbers(classes, "drift waiting", (k,), 0.0, LARGE)
-        _numbers(confidence, "drift waiting", (len(edges) + 1,), 0.0, LARGE)
-        _require(sum(classes) > 0.0 and sum(confidence) > 0.0, "drift waiting is empty")
-        _numbers([units], "drift waiting", (1,), 0.0, LARGE)
-        _count(first_row, "drift waiting")
-    _count(drift["batches"], "drift batches")
-    _require(isinstance(drift["found"], bool), "drift found is neither true nor false")
-    _numbers([drift["p_value"]], "drift p_value", (1,), 0.0, 1.0)
-    _require(drift["since"] is None if not drift["found"] else True, "drift since has no drift")
-    if drift["found"]:
-        _count(drift["since"], "drift since")
-
-
-def _texts(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
+def _check_together(found: dict[str, Any]) -> None:
+    """What the parts of a state say of each other."""
+    names = [name for name, _ in found["bets"]]
+    _require(None in names and len(set(names)) == len(names), "bets do not name every segment once")
+    _require(found["segment_columns"] or len(names) == 1, "bets on segments without columns of segments")
+    _require(found["alarm"] == (found["blame"] is not None), "alarm and blame contradict each other")
+    _require(found["alarm"] == (found["alarm_row"] is not None), "alarm_row has no alarm")
+    if found["blame"] is not None:
+        kind, column, segment, _ = found["blame"]
+        _require(kind == "slope" or (kind == "class" and column >= 0), "blame names no kind of change")
+        _require(segment in names, "blame names no segment")
+    for seen in (found["labelled"], found["performance"].seen):
+        _require(seen.groups <= seen.rows, "there are more groups than rows")
+    drift = found["drift"]
+    if drift is not None:
+        _require(np.all(np.diff(drift.edges) > 0.0), "drift edges do not increase")
+        counted = [drift.reference, drift.latest, *(block[:2] for block in drift.waiting if block)]
+        _require(all(part.sum() > 0.0 for pair in counted for part in pair), "drift of no rows")
+        _require(drift.found == (drift.since is not None), "drift since has no drift")
+    _require(all(record.rows + record.labelled for record in found["history"]), "history of no rows")
 
 
 def _require(condition: Any, what: str) -> None:
     if not condition:
         raise ValueError(what)
-
-
-def _integer(value: Any, name: str) -> int:
-    _require(isinstance(value, int) and not isinstance(value, bool), f"{name} is not a whole number")
-    return int(value)
-
-
-def _count(value: Any, name: str) -> int:
-    _require(0 <= _integer(value, name) <= LARGE, f"{name} is not a number of rows")
-    return int(value)
-
-
-def _numbers(value: Any, name: str, shape: tuple[int | None, ...], low: float, high: float) -> NDArray[Any]:
-    """A list of numbers of this shape (`None`: any size) and range."""
-    array = np.asarray(value)
-    if array.size == 0:
-        array = array.reshape(tuple(0 if size is None else size for size in shape))
-    _require(array.dtype.kind in "if", f"{name} holds something other than numbers")
-    fits = array.ndim == len(shape) and all(size in (None, found) for size, found in zip(shape, array.shape))
-    _require(fits, f"{name} has shape {array.shape}")
-    _require(np.all((array >= low) & (array <= high)), f"{name} is outside of [{low:g}, {high:g}]")
-    return array

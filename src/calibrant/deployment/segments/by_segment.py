@@ -1,8 +1,12 @@
-"""Calibrators that need to know the segment of a row: what they have in common is how they are asked."""
+"""Calibrators that need to know the segment of a row: what they have in common is how they are asked.
+
+One that comes after another, with further steps on what that one predicts, needs the segments that the other needs.
+"""
 
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.deployment.segments.columns import inputs_of
 from calibrant.inputs.labels import CalibrationWarning
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.segments import SeenLevels, read_segments, segment_numbers
 from calibrant.runtime import Map
+from calibrant.steps import Step
 
 
 class BySegment(Calibrator):
@@ -76,6 +81,30 @@ class BySegment(Calibrator):
         if segments is None:
             return super().predict(X, axis=axis)
         return self.classes_[self.predict_proba(X, axis=axis, segments=segments).argmax(axis=1)]
+
+
+class AfterCalibrator(BySegment):
+    """A fitted calibrator and steps after it; if that one takes segments, so does this one.
+
+    A subclass writes `_first`, the calibrator, and `_after`, the steps.
+    """
+
+    @property
+    @abstractmethod
+    def _first(self) -> Calibrator:
+        """The fitted calibrator."""
+
+    @abstractmethod
+    def _after(self) -> list[Step]:
+        """The steps that take its probabilities."""
+
+    @property
+    def segment_columns_(self) -> dict[str, NDArray[Any]]:  # type: ignore[override]
+        """The columns of segments that the calibrator needs, mostly none."""
+        return getattr(self._first, "segment_columns_", {})
+
+    def steps(self) -> list[Step]:
+        return [*steps_of(self._first), *self._after()]
 
 
 def without_segments(calibrator: Calibrator) -> ValueError:

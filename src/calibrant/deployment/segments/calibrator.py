@@ -23,9 +23,9 @@ from calibrant.deployment.segments.columns import (
     level_steps,
 )
 from calibrant.deployment.segments.correction import find_correction
-from calibrant.deployment.segments.map_steps import cell_steps, correction_steps, global_steps
+from calibrant.deployment.segments.map_steps import cell_steps, correction_steps, global_steps, question_steps
 from calibrant.deployment.segments.summary import segments_in_words, worst_segments
-from calibrant.deployment.segments.trees import question_steps
+from calibrant.docs import describe_parameters
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.segments import LARGEST, read_segments, segment_numbers
 from calibrant.metrics.recalibration import resolve_calibrator
@@ -127,6 +127,7 @@ class SegmentedCalibrator(BySegment):
         self.random_state = random_state
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
+    @describe_parameters
     def fit(  # type: ignore[override]
         self,
         X: Any,
@@ -145,14 +146,12 @@ class SegmentedCalibrator(BySegment):
             Predicted probabilities, or logits with ``input="logits"``.
         y : array-like of shape (n,) or (n, k)
             Labels; or probabilities or votes, one column per class.
-        sample_weight : array-like of shape (n,), default=None
-            Counts: weight 2 equals a repeated row, weight 0 an absent one.
         segments : data frame, mapping of columns, or array-like of shape (n,) or (n, c)
             What the segments are made of, a value for each row. A column of more than ten different numbers is
             numeric; codes that only look like numbers should be texts.
-        groups, blocks
-            Rows that may depend on each other, as in `Calibrator.fit`: folds keep them together, and the gain of a
-            correction is judged by group.
+        groups : array-like of shape (n,), default=None
+            Rows of one group may depend on each other: folds keep them together, and the gain of a correction is judged
+            by group.
 
         Returns
         -------

@@ -9,13 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.deployment.segments.columns import Columns, count_levels, is_numeric, level_steps
-from calibrant.deployment.segments.trees import question_steps
 from calibrant.steps import Columns as PickColumns
-from calibrant.steps import Join, Levels, Linear, Log, Softmax, Step, StepFunction, Sum
+from calibrant.steps import Join, Lead, Levels, Linear, Log, LogOdds, Softmax, Step, StepFunction, Sum
 from calibrant.typing import FloatArray, IntArray
 
 #: Whole numbers up to this one, and the halves between them, are exact in double precision.
 _MOST_COMBINATIONS = 2**51
+#: Trees ask about columns with more levels by the number of a level, about others level by level.
+_MOST_LEVELS = 12
+#: Of more classes the largest log-probability stands for all, and by how much it leads.
+_MOST_CLASSES = 10
 
 
 def cell_steps(columns: Columns, cells: IntArray, first: int) -> list[Step]:
@@ -73,6 +76,21 @@ def correction_steps(
     if trees:
         parts.append(_where_known(columns, k, [question_steps(columns, k), *trees]))
     return [Sum(tuple(parts)), Softmax()]
+
+
+def question_steps(columns: Columns, k: int) -> Step:
+    """What makes the columns that trees ask about, of rows of `k` log-probabilities and the numbers of segments."""
+    z = PickColumns(np.arange(k))
+    parts: list[list[Step]] = [[z, LogOdds()] if k == 2 else [z] if k <= _MOST_CLASSES else [z, Lead()]]
+    for j, levels in enumerate(columns.values()):
+        number = PickColumns(np.array([k + j]))
+        if is_numeric(levels) or len(levels) in (1, 2) or len(levels) > _MOST_LEVELS:
+            parts.append([number])
+        else:
+            for level in range(len(levels)):
+                is_level = StepFunction(np.array([level - 0.5, level + 0.5]), np.array([0.0, 1.0, 0.0]))
+                parts.append([number, is_level])
+    return Join(tuple(parts))
 
 
 def global_steps(steps: list[Step], k: int, c: int, *, corrected: bool) -> list[Step]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,20 +16,16 @@ from calibrant.typing import IntArray
 _WORST = 5
 
 
-class Findings(NamedTuple):
-    """Errors of the global map by column, and its surest ones by level: (p-value, level, rows, class, shares)."""
-
-    errors: list[tuple[str, float]]
-    worst: list[tuple[Any, ...]]
-
-
 def worst_segments(
     before: Sample,
     after: Sample,
     levels: IntArray,
     columns: Columns,
-) -> Findings:
-    """What the global map gets wrong, with predictions `before` and `after` of rows held out."""
+) -> tuple[list[tuple[str, float]], list[tuple[Any, ...]]]:
+    """What the global map gets wrong, with predictions `before` and `after` of rows held out.
+
+    Errors by column, and the surest ones by level: (p-value, level, rows, class, shares).
+    """
     found: list[tuple[Any, ...]] = []
     errors = []
     for column, (name, values) in zip(levels.T, columns.items()):
@@ -43,7 +39,7 @@ def worst_segments(
             j = 1 if before.n_classes == 2 else int(np.argmax(np.abs(then.observed[i] - then.predicted[i])))
             shares = [float(share[i, j]) for share in (then.observed, then.predicted, now.predicted)]
             found.append((float(then.p_value[i]), level_name(name, values, code), round(then.rows[i]), j, *shares))
-    return Findings(errors, sorted(found)[:_WORST])
+    return errors, sorted(found)[:_WORST]
 
 
 def segments_in_words(calibrator: Any) -> str:
