@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.intervals import Estimate
-from calibrant.metrics.reliability import ReliabilityTable
 from calibrant.metrics.slope import Miscalibration, Part
 from calibrant.report.data import MethodRow, SegmentRow, Source, Step, Verdict
 from calibrant.report.enough import Lack, lacking, rarely_seen
@@ -43,12 +43,15 @@ def frequencies(expected: list[float], observed: list[float], p_value: float = 0
     return ClassFrequencies(names, counts, seen, ratio, 0.9 * ratio, 1.1 * ratio, np.full(len(counts), p_value), 0.95)
 
 
-def table(label: object = 1, *, score: tuple[float, ...] = (0.2, 0.6), off: bool = False) -> ReliabilityTable:
+def table(label: object = 1, *, score: tuple[float, ...] = (0.2, 0.6), off: bool = False) -> ReliabilityCurve:
     """Two bins, the second of which may be off: 0.6 predicted, 0.4 observed."""
     scores = np.array(score)
     frequency = np.where(np.arange(len(scores)) == 1, 0.4 if off else scores, scores)
     n = len(scores)
-    return ReliabilityTable(
+    return ReliabilityCurve(
+        maker="bins",
+        at=scores,
+        error=float(np.mean(np.abs(frequency - scores))),
         score=scores,
         frequency=frequency,
         low=frequency - 0.05,
