@@ -15,8 +15,9 @@ from inspect import signature
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.batch_fitting import BatchFitting
@@ -34,13 +35,13 @@ from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.sample import Sample
 from calibrant.simplex import log_in_place
-from calibrant.sklearn_private import StrOptions, validate_parameter_constraints
+from calibrant.sklearn_private import Constraints, StrOptions, validate_parameter_constraints
 from calibrant.softmax.rows.base import Rows
 from calibrant.softmax.rows.memory import ArrayRows, log_of_many
 from calibrant.steps import Function, Log, Step, run_from_logs
 from calibrant.text_table import list_names
 from calibrant.threads import for_products, limit
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 
 class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimator, ABC):
@@ -59,7 +60,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
     """
 
     #: The constructor parameters every calibrator has, with what they may be.
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         "input": [StrOptions({"probabilities", "logits"})],
         "classes": ["array-like", None],
         "renormalize": ["boolean"],
@@ -72,14 +73,16 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
     #: How logarithms are taken of the probabilities that it is fitted to.
     _log = staticmethod(log_in_place)
 
-    classes_: NDArray[Any]
+    classes_: AnyArray
 
-    def __init__(self, *, input: str = "probabilities", classes: Any = None, renormalize: bool = False) -> None:
+    def __init__(
+        self, *, input: str = "probabilities", classes: ArrayLike | None = None, renormalize: bool = False
+    ) -> None:
         self.input = input
         self.classes = classes
         self.renormalize = renormalize
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         describe_parameters(cls)
 
@@ -170,11 +173,11 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
 
     def _take_names(
         self,
-        labels: NDArray[Any],
+        labels: AnyArray,
         n_classes: int,
         n_given: int,
-        names: list[Any] | None = None,
-        categories: NDArray[Any] | None = None,
+        names: list[object] | None = None,
+        categories: AnyArray | None = None,
     ) -> None:
         """Name the classes by all that was given: the labels seen, `n_given` columns and what they are called."""
         self.n_features_in_ = n_given
@@ -184,14 +187,14 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             labels, n_classes, classes=self.classes, names=None if n_given == 1 else names, categories=categories
         )
 
-    def _name_classes(self, classes: NDArray[Any]) -> None:
+    def _name_classes(self, classes: AnyArray) -> None:
         """Take the classes that another calibrator has found, with one column per class in their order."""
         self.classes_ = classes
         self.n_features_in_ = len(classes)
         self._set_names(None)
         self._column_order = None
 
-    def predict_proba(self, X: Any, *, axis: int | None = None) -> NDArray[Any]:
+    def predict_proba(self, X: Any, *, axis: int | None = None) -> AnyArray:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
 
         Parameters
@@ -208,13 +211,13 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             gradients flow if it asks for them.
         """
         if axis is not None:
-            return cast("NDArray[Any]", from_rows(self.predict_proba(to_rows(X, axis)), X, axis))
+            return cast("AnyArray", from_rows(self.predict_proba(to_rows(X, axis)), X, axis))
         if is_elsewhere(X):
             check_is_fitted(self)
-            return cast("NDArray[Any]", predict_elsewhere(self, X, partial(kept_steps, make=steps_of)))
+            return cast("AnyArray", predict_elsewhere(self, X, partial(kept_steps, make=steps_of)))
         return self._predict(X)
 
-    def _predict(self, X: Any, beside: FloatArray | None = None) -> NDArray[Any]:
+    def _predict(self, X: Any, beside: FloatArray | None = None) -> AnyArray:
         """Run the steps on predictions, with the numbers that a map needs `beside` them (n, c), if it needs any."""
         array, order = self._check_predictions(X)
         k = len(self.classes_)
@@ -230,16 +233,16 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
                 beside=beside,
             )
 
-    def predict_log_proba(self, X: Any, *, axis: int | None = None) -> NDArray[Any]:
+    def predict_log_proba(self, X: Any, *, axis: int | None = None) -> AnyArray:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
         p: Any = self.predict_proba(X, axis=axis)
         with np.errstate(divide="ignore"):
             return p.log() if hasattr(p, "log") else np.log(p)
 
-    def predict(self, X: Any, *, axis: int | None = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, axis: int | None = None) -> AnyArray:
         """The most probable label of each row, or place, after calibration."""
         if axis is not None:
-            return cast("NDArray[Any]", from_rows(self.predict(to_rows(X, axis)), X, axis))
+            return cast("AnyArray", from_rows(self.predict(to_rows(X, axis)), X, axis))
         top: Any = self.predict_proba(X).argmax(1)
         return top_labels(self.classes_, top)
 
@@ -298,7 +301,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         if changed:
             validate_parameter_constraints(self._parameter_constraints, changed, caller_name=type(self).__name__)
 
-    def _check_predictions(self, X: Any) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
+    def _check_predictions(self, X: Any) -> tuple[AnyArray, NDArray[np.intp] | None]:
         """Predictions with as many columns as in `fit`, and the column of each class (`None`: in that order)."""
         if "classes_" not in self.__dict__:  # asking first is several times faster than check_is_fitted
             check_is_fitted(self)
@@ -336,7 +339,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         )
         return x if order is None else np.ascontiguousarray(x[:, order])
 
-    def _order_of_fit(self, names: list[Any]) -> NDArray[np.intp] | None:
+    def _order_of_fit(self, names: list[object]) -> NDArray[np.intp] | None:
         """The column of each class in a data frame with the columns of `fit` in any order."""
         fitted = self._column_names
         if fitted is None or names == fitted:
@@ -350,8 +353,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         position = np.array([names.index(name) for name in fitted], dtype=np.intp)
         return position if self._column_order is None else position[self._column_order]
 
-    def _set_names(self, names: list[Any] | None) -> None:
-        self._column_names: list[Any] | None = names
+    def _set_names(self, names: list[object] | None) -> None:
+        self._column_names: list[object] | None = names
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -364,7 +367,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         only = self.classes_[codes[0]] if bool(np.all(codes == codes[0])) else None
         warn_of_missing_information(len(x), only, all_equal)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = self.input == "probabilities"
         tags.classifier_tags.poor_score = True
@@ -380,7 +383,7 @@ class RowsCalibrator(Calibrator):
     def _fit(self, sample: Sample) -> None:
         self._fit_rows(ArrayRows(sample))
 
-    def fit_rows(self, rows: Rows, classes: NDArray[Any]) -> Calibrator:
+    def fit_rows(self, rows: Rows, classes: AnyArray) -> Calibrator:
         """Fit to what another calibrator has validated already, wherever it is."""
         self._check_parameters()
         self._name_classes(classes)
@@ -397,12 +400,12 @@ _MISSING = object()
 
 
 @cache
-def _defaults(cls: type) -> dict[str, Any]:
+def _defaults(cls: type) -> dict[str, object]:
     """What the constructor's parameters are if nothing is said, which no check needs to look at."""
     return {name: parameter.default for name, parameter in signature(cls).parameters.items()}
 
 
-def steps_of(estimator: Any) -> list[Step]:
+def steps_of(estimator: BaseEstimator) -> list[Step]:
     """The steps of any fitted estimator of probabilities; one that has none runs as a function."""
     if not isinstance(estimator, Calibrator):
         return [Function(estimator.predict_proba)]

@@ -11,12 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.inputs.labels import CalibrationWarning
 from calibrant.inputs.predictions import is_dask, is_tensor, to_numpy
 from calibrant.inputs.top_k import TopK
 from calibrant.steps import Steps
+from calibrant.typing import AnyArray
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
@@ -86,7 +86,7 @@ def predict_elsewhere(calibrator: Calibrator, X: Any, steps_of: Callable[[Calibr
     return lazily(calibrator.predict_proba, X, len(calibrator.classes_))
 
 
-def top_labels(classes: NDArray[Any], top: Any) -> Any:
+def top_labels(classes: AnyArray, top: Any) -> Any:
     """Labels of column numbers in an array, a tensor or a Dask array."""
     if is_dask(top):
         return top.map_blocks(classes.__getitem__, dtype=classes.dtype)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from calibrant.typing import AnyArray
 
 #: No fitted number is larger; the product of three still has room.
 LARGE = 1e100
@@ -59,7 +60,7 @@ class StateCheck:
         high: float = LARGE,
         increasing: bool = False,
         integer: bool = False,
-    ) -> NDArray[Any]:
+    ) -> AnyArray:
         """An array of this shape (`None`: any size) and range; `increasing` ones have a distance between neighbours."""
         value = self._get(name)
         if not isinstance(value, np.ndarray) or not (value.dtype.kind == "i" if integer else value.dtype == np.float64):
@@ -93,7 +94,7 @@ class StateCheck:
         for item in value:
             self.calibrator(name, n_classes, item)
 
-    def calibrator(self, name: str, n_classes: int, value: Any = None, *, segments: bool = False) -> None:
+    def calibrator(self, name: str, n_classes: int, value: object = None, *, segments: bool = False) -> None:
         """One such calibrator; unless its owner hands on `segments`, it takes none."""
         value = self._get(name) if value is None else value
         if not hasattr(value, "_map") or len(getattr(value, "classes_", ())) != n_classes:
@@ -105,7 +106,7 @@ class StateCheck:
         """Names that predictions do not depend on; they may be missing and may hold anything."""
         self._known.update(names)
 
-    def require(self, condition: Any, what: str) -> None:
+    def require(self, condition: object, what: str) -> None:
         """Anything else that has to hold."""
         if not condition:
             raise ValueError(what)

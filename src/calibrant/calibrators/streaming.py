@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.inputs.batches import BatchReader
 from calibrant.inputs.labels import distinct, encode, warn_of_missing_information
@@ -20,7 +19,7 @@ from calibrant.inputs.seen import SeenLabels
 from calibrant.sample import Sample, Size
 from calibrant.softmax.rows.base import Extent
 from calibrant.softmax.rows.batches import watched
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
@@ -67,11 +66,11 @@ class Reservoir:
         self.size, self.seen = size, 0
         self._rng = np.random.default_rng(seed)
         self._keys: list[FloatArray] = []
-        self._parts: list[list[NDArray[Any]]] = []
+        self._parts: list[list[AnyArray]] = []
         self._threshold = 1.0
         self._held = 0
 
-    def add(self, columns: list[NDArray[Any]], groups: NDArray[Any] | None = None) -> None:
+    def add(self, columns: list[AnyArray], groups: AnyArray | None = None) -> None:
         """Offer some rows: arrays of the same length, with a number for each if groups are to be drawn."""
         n = len(columns[0])
         keys = self._rng.random(n) if groups is None else _hashed(groups)
@@ -97,13 +96,13 @@ class Reservoir:
         self._parts = [[np.concatenate(parts) for parts in zip(*self._parts, strict=True)]]
         self._held = len(self._keys[0])
 
-    def take(self) -> list[NDArray[Any]]:
+    def take(self) -> list[AnyArray]:
         """The sample, in the order of the rows."""
         self._thin()
         return self._parts[0]
 
 
-def _hashed(groups: NDArray[Any]) -> FloatArray:
+def _hashed(groups: AnyArray) -> FloatArray:
     """Numbers between 0 and 1 that look random, equal for equal groups (the finaliser of SplitMix64)."""
     bits = groups.astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -115,7 +114,7 @@ class Facts(NamedTuple):
     """What is known of a part of the rows without looking at it again."""
 
     n_rows: int
-    labels: NDArray[Any]
+    labels: AnyArray
     counts: FloatArray
     first: FloatArray
     all_equal: bool
@@ -161,7 +160,7 @@ class Findings:
         return sum(self._counts.values())
 
     def describe(
-        self, calibrator: Calibrator, n_given: int, names: list[Any] | None, categories: NDArray[Any] | None
+        self, calibrator: Calibrator, n_given: int, names: list[object] | None, categories: AnyArray | None
     ) -> Extent:
         """Check that something can be learned, and give a calibrator its classes with their counts."""
         check_observations(self.n_rows, np.array([self.total_weight]))

@@ -8,14 +8,15 @@ learned together with the temperature by the likelihood of the calibration data.
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import laplace_weight
-from calibrant.sklearn_private import Interval, StrOptions
+from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.softmax.rows.base import Rows
 from calibrant.steps import Log, Mix, Scale, Softmax, Step
 
@@ -102,7 +103,7 @@ class TemperatureScalingCalibrator(RowsCalibrator):
     array([[0.722, 0.278]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         "smoothing": ["boolean"],
         "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
@@ -114,7 +115,7 @@ class TemperatureScalingCalibrator(RowsCalibrator):
         input_smoothing: InputSmoothing = None,
         *,
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.smoothing = smoothing

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from calibrant.sample import Sample
 from calibrant.softmax.rows.base import Extent
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import BlockFunction, SummedRows, add_up, block_rows
+from calibrant.softmax.rows.sums import BlockFunction, RowSums, SummedRows, add_up, block_rows
 from calibrant.typing import IntArray
 
 
@@ -78,7 +77,7 @@ class BatchRows(SummedRows):
         other.n_rows, other.total_weight = self._cache.extent(self._size, other._numbers)
         return other
 
-    def sums(self, function: BlockFunction) -> list[Any]:
+    def sums(self, function: BlockFunction) -> RowSums:
         return add_up(function(block) for block in watched(self._blocks(), f"pass {self.n_passes + 1}", self.n_rows))
 
     def _blocks(self) -> Iterator[Sample]:

@@ -6,14 +6,11 @@ zero outside it. They are never written down: a sparse matrix says which levels 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from calibrant.softmax.rows.arrays import ArrayProblem
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray
 
 
 class LevelProblem(ArrayProblem):
@@ -63,9 +60,7 @@ class LevelProblem(ArrayProblem):
         target[self.y, np.arange(self.n_rows)] = self.row_weight
         return self.adjoint(target)
 
-    def linear(
-        self, theta: FloatArray, out: NDArray[Any] | None = None, onto: NDArray[Any] | None = None
-    ) -> NDArray[Any]:
+    def linear(self, theta: FloatArray, out: AnyArray | None = None, onto: AnyArray | None = None) -> AnyArray:
         intercept, slope = np.split(theta, 2, axis=1)
         change = (self.levels @ intercept.T).T + (self.levels @ slope.T).T * self.offset
         if onto is not None:
@@ -75,6 +70,6 @@ class LevelProblem(ArrayProblem):
         out[:] = change
         return out
 
-    def adjoint(self, residual: NDArray[Any]) -> FloatArray:
+    def adjoint(self, residual: AnyArray) -> FloatArray:
         sums = self._transposed @ np.concatenate([residual, residual * self.offset]).T
         return np.concatenate([sums[:, : self.n_classes].T, sums[:, self.n_classes :].T], axis=1)

@@ -45,11 +45,13 @@ def block_rows(n_classes: int) -> int:
     return max(_LEAST_ROWS, _BLOCK_ELEMENTS // n_classes)
 
 
+#: Numbers and arrays, each summed over rows.
+RowSums = Sequence[Any]
 #: What a pass computes of some of the rows, a block of log-probabilities: arrays and numbers, added up over blocks.
-BlockFunction = Callable[[Sample], Sequence[Any]]
+BlockFunction = Callable[[Sample], RowSums]
 
 
-def add_up(parts: Iterable[Sequence[Any] | None]) -> list[Any]:
+def add_up(parts: Iterable[RowSums | None]) -> RowSums:
     """Lists of numbers and arrays added up entry by entry; nothing for no rows, which `None` or no list stands for.
 
     Examples
@@ -80,7 +82,7 @@ class SummedRows(Rows):
         self.n_classes, self._sample = sample.n_classes, sample
 
     @abstractmethod
-    def sums(self, function: BlockFunction) -> list[Any]:
+    def sums(self, function: BlockFunction) -> RowSums:
         """The sums over all blocks of what `function` returns for each, one pass over the rows."""
 
     def sample(self) -> ArrayRows:
@@ -131,7 +133,7 @@ class _Mapped(SummedRows):
         super().__init__(Extent(rows.n_rows, rows.total_weight, rows.class_weights), rows.sample().mapped(steps))
         self._rows, self._steps = rows, steps
 
-    def sums(self, function: BlockFunction) -> list[Any]:
+    def sums(self, function: BlockFunction) -> RowSums:
         steps = self._steps  # not the rows: a function may travel to where the blocks are
         return self._rows.sums(lambda block: function(block.with_values(run_from_logs(steps, block.x.copy()))))
 
@@ -189,11 +191,11 @@ class SummedProblem(SoftmaxProblem):
     def rough(self) -> ArrayProblem:
         return self.sampled
 
-    def means(self, function: Callable[[ArrayProblem], Sequence[Any]]) -> list[Any]:
+    def means(self, function: Callable[[ArrayProblem], RowSums]) -> RowSums:
         """The means over rows of what `function` says of the problems of single blocks."""
         features, first_free = self.features, self.first_free
 
-        def of_block(block: Sample) -> list[Any]:
+        def of_block(block: Sample) -> RowSums:
             problem = ArrayRows(block).problem(features, first_free=first_free)
             return [problem.total_weight * np.asarray(mean) for mean in function(problem)]
 
@@ -213,7 +215,7 @@ class SummedPoint(Point):
     def _first(self) -> tuple[float, FloatArray]:
         theta, dense = self.theta, self._dense
 
-        def derivatives(block: ArrayProblem) -> tuple[Any, ...]:
+        def derivatives(block: ArrayProblem) -> RowSums:
             point = block.at(theta)
             return (point.loss, point.gradient(), *([point.hessian()] if dense else []))
 

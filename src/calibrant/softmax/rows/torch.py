@@ -145,7 +145,7 @@ class TorchProblem(SoftmaxProblem):
         return torch.cat([free.new_zeros((len(free), self.first_free)), free], 1)
 
     def adjoint(self, residual: Tensor, rows: slice, *, overwrite: bool = False) -> Tensor:
-        """Sums over some rows of their weights times residuals (rows × classes) times features."""
+        """RowSums over some rows of their weights times residuals (rows × classes) times features."""
         if self.even_weight is None:
             weight = self.row_weight[rows, None]
             residual = residual.mul_(weight) if overwrite else residual * weight
