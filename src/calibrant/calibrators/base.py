@@ -1,9 +1,9 @@
 """The base of all calibrators: scikit-learn estimators whose input contract is the same everywhere.
 
-`fit` validates predictions, labels, weights and groups and hands a subclass a `Sample` of float64 log-probabilities;
-`predict_proba` runs the steps of the fitted map on validated probabilities block by block,
-so that temporaries stay small. A subclass writes `_fit`, `steps` (or `_map`, if its map is no list of steps) and, for
-its fitted attributes to be stored, `_check_state`, and nothing of what is checked here.
+`fit` validates predictions, labels, weights and groups and gives a subclass a `Sample` of float64 log-probabilities;
+`predict_proba` runs the steps of the fitted map on validated probabilities block by block, so that temporaries stay
+small. A subclass writes `_fit`, `steps` (or `_map`, if its map is not a list of steps) and, for its fitted attributes
+to be stored, `_check_state`; it need not repeat any check made here.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         >>> get_calibrator("ts", smoothing=False).fit([0.1, 0.2, 0.6, 0.9], [0, 1, 0, 1]).steps()
         [Log(), Scale(factor=0.478..., shift=0.0), Softmax()]
         """
-        # Methods that run other packages' models write `_map` instead: there is nothing of theirs to list.
+        # Methods that run models of other packages define `_map` instead.
         raise TypeError(
             f"The map of {type(self).__name__} is not a list of steps, so it runs in Python with this class only."
         )
@@ -361,7 +361,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             del self.feature_names_in_
 
     def _warn_of_missing_information(self, sample: Sample) -> None:
-        # The ends alone tell almost always that predictions differ.
+        # Comparing the first and the last row almost always shows that predictions differ.
         x, codes = sample.values, sample.y
         all_equal = bool((x[0] == x[-1]).all()) and bool((x == x[0]).all())
         only = self.classes_[codes[0]] if bool(np.all(codes == codes[0])) else None

@@ -23,10 +23,10 @@ from calibrant.sklearn_private import Constraints, Interval
 from calibrant.steps import Clip, Complement, Linear, Log, LogOdds, Normalize, Softmax, Spline, Step, run
 from calibrant.typing import FloatArray, IntArray
 
-#: Probabilities are kept this far from 0 and 1.
+#: Probabilities are kept this far from 0 and 1, where the logarithm of the kernel is infinite.
 _EDGE = 1e-10
 
-#: Kernel values computed at a time.
+#: Kernel values computed at a time (16 MiB).
 _BLOCK = 1 << 21
 
 #: Two classes: rows are merged into this many cells of equal width in arcsin(sqrt(p)), where the kernel is equally

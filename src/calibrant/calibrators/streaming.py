@@ -1,8 +1,8 @@
 """Fits to rows that come in parts: a first pass finds out what there is, later ones compute with it.
 
 The first pass checks every row, counts rows, labels and weights, and keeps a uniform sample in memory: each row of a
-batch is given a random number, and the rows with the smallest ones stay. The sample is what methods are fitted to that
-need all rows at once; the others start from it and take their curvature from it.
+batch is given a random number, and the rows with the smallest ones stay. Methods that need all
+rows at once are fitted to this sample; the others start from it and take their curvature from it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from calibrant.typing import AnyArray, FloatArray
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
 
-#: Bytes of a number, and matrices of the sample's size that a fit holds.
+#: Bytes of a float64, and matrices of the sample's size that a fit of matrix scaling holds.
 _BYTES, _MATRICES = 8, 6
-#: Share of the memory that the sample may take; the rest is for batches.
+#: Share of the memory for the sample, as `fit_batches` documents; the rest is for batches.
 _SAMPLE_SHARE = 0.25
-#: The sample is thinned when it has outgrown its size by this factor.
+#: The sample is thinned when it exceeds its size by this factor: thinning it for every batch would be slow.
 _SLACK = 1.25
 
 
@@ -44,7 +44,7 @@ def rows_in_memory(memory_mb: float, n_columns: int) -> int:
 
 
 class Reservoir:
-    """A uniform sample of rows of which nobody knows how many will come, from one pass over them.
+    """A uniform sample of rows from one pass over them, without knowing how many will come.
 
     Examples
     --------
@@ -146,7 +146,7 @@ class Findings:
         self._all_equal = True
 
     def add(self, facts: Facts, place: str | Callable[[Any], str]) -> None:
-        """Take in a part, which is at this place, or with a function that tells where in it a label is."""
+        """Add a part of the rows; `place` says where it is, or is a function that says where in it a label is."""
         self._seen.add(facts.labels, place)
         for label, count in zip(facts.labels.tolist(), facts.counts.tolist(), strict=True):
             self._counts[label] = self._counts.get(label, 0.0) + count

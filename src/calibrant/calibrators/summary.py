@@ -15,9 +15,9 @@ from calibrant.inputs.sources import NamedColumns
 from calibrant.numerals import class_text, count, percent
 from calibrant.typing import AnyArray, FloatArray
 
-#: Predictions of which the summary says what becomes of them.
+#: The predictions whose calibrated values the summary shows.
 SHOWN = (0.01, 0.1, 0.5, 0.9)
-#: The confidence of which the summary says what becomes of it, class by class.
+#: The confidence whose calibrated value the summary shows for each class.
 CONFIDENT = 0.9
 
 

@@ -18,7 +18,7 @@ from calibrant.typing import AnyArray, FloatArray
 
 _LOGARITHMS_FIRST = ("predict_log_proba", "predict_proba", "decision_function")
 _DECISIONS_FIRST = ("decision_function", "predict_log_proba", "predict_proba")
-#: Decision values beyond this are scaled down: log-probabilities would be cut off below about -87.
+#: Decision values are scaled down to at most this: log-probabilities below about -87 are cut off.
 _LARGEST_SCORE = 30.0
 
 

@@ -24,7 +24,7 @@ from calibrant.softmax.solvers.damped_newton import Answer
 from calibrant.softmax.together import run, run_together
 from calibrant.typing import FloatArray
 
-#: A sample with larger coefficients is separable: its optimum is no place to start from.
+#: A sample with larger coefficients is separable: its optimum is not a place to start from.
 _LARGEST_START = 100.0
 
 

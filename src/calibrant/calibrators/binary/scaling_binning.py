@@ -25,7 +25,7 @@ from calibrant.typing import FloatArray
 #: Log-odds are clipped to those of the probability 1e-12.
 _MAX_LOG_ODDS = float(np.log(1e12))
 
-#: Ridge that keeps separable data finite; too small to be seen otherwise.
+#: Ridge that keeps fits to separable rows finite; too small to change others.
 _RIDGE = 1e-10
 
 

@@ -30,7 +30,7 @@ from calibrant.typing import FloatArray, IntArray
 
 #: What `DirichletCVCalibrator` chooses from.
 _GRID = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-#: Duality gap of the fits that are only compared with each other.
+#: Duality gap of the fits of cross-validation: losses that differ by less are equally good.
 _CV_TOL = 1e-5
 
 

@@ -45,7 +45,7 @@ from calibrant.typing import FloatArray, IntArray
 class StructuredCalibrator(RowsCalibrator):
     """What SVS and SMS share: preprocessing, penalty strengths, solver and the map.
 
-    The strength of a parameter group is ``λ size^ρ / n^τ``, so that one set of λ serves any number of classes and rows.
+    The strength of a parameter group is ``λ size^ρ / n^τ``, so that one set of λ suits any number of classes and rows.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
@@ -89,7 +89,7 @@ class StructuredCalibrator(RowsCalibrator):
         problem = rows.problem(self._features)
         penalty = make_penalty(self.penalty, *self._strengths(k, n), self.mcp_gamma)
         start = self._start(rows, problem.shape)
-        del rows  # with a thousand classes a matrix that is needed no longer counts
+        del rows  # with a thousand classes the memory of this matrix matters
         theta = fit_coefficients(self, problem, penalty, start)
         # A constant added to all classes' coefficients of a shared feature changes nothing: take those of least norm.
         free = np.flatnonzero(np.all(penalty.strength[:, : problem.n_shared] == 0.0, axis=0))

@@ -24,7 +24,7 @@ InputSmoothing = float | Literal["auto"] | None
 
 INPUT_SMOOTHING_CONSTRAINT = [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")]
 
-#: Of `fit_inverse_temperature`: a standard deviation of 2 for log α, which few errors suffice to overrule.
+#: The prior of `fit_inverse_temperature`: log α has a standard deviation of 2, which a few errors outweigh.
 WEAK_PRIOR = 0.25
 #: The weights of the uniform distribution tried by ``input_smoothing="auto"``.
 _MIXTURE_WEIGHTS = (0.0, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)

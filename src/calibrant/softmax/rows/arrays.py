@@ -14,12 +14,13 @@ from numpy.typing import DTypeLike, NDArray
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.typing import AnyArray, FloatArray, IntArray
 
-#: Numbers handled at a time when curvature is accumulated: they stay in the cache, and fresh memory is dear.
+#: Numbers handled at a time when curvature is accumulated (1 MiB): they stay in the cache.
 _AT_ONCE = 1 << 17
-#: Every which row a rough Hessian is made of, and how many it takes for each parameter.
+#: Row stride of the rough Hessian, and the least number of its rows per parameter.
 _ROUGH = 4
 _ROWS_PER_PARAMETER = 10
-#: The least weight of a row in drawing rows: certain to rounding, it could not stand for its like otherwise.
+#: The least curvature of a row when rows are drawn: one whose prediction is certain to rounding would else never be
+#: drawn, and when it were, have a huge weight.
 _LEAST_CURVATURE = 1e-6
 
 
@@ -79,7 +80,7 @@ class ArrayProblem(SoftmaxProblem):
         self.total_weight = float(n) if weight is None else float(weight.sum())
         share = np.full(n, 1.0 / n) if weight is None else weight / self.total_weight
         self.row_weight = share.astype(dtype)
-        #: The weight all rows have, if they have one: it then need not be multiplied into every matrix.
+        #: The weight of every row, if all are equal: sums are multiplied by it instead of every matrix.
         self.equal_weight = 1.0 / n if weight is None else None
         self.first_free = first_free
         self.n_shared, self.n_own = len(self.shared), len(self.own)
@@ -118,7 +119,7 @@ class ArrayProblem(SoftmaxProblem):
         return factor * sums[self.first_free :]
 
     def scratch(self) -> AnyArray:
-        """A (k, n) matrix used and overwritten within one call: fresh memory for each would cost more than the sums."""
+        """A (k, n) matrix used and overwritten within one call: new memory each time would cost more than the sums."""
         if self._buffer is None:
             self._buffer = np.empty((self.n_classes, self.n_rows), dtype=self.dtype)
         return self._buffer
@@ -138,13 +139,13 @@ class ArrayProblem(SoftmaxProblem):
         if self.n_own:
             from calibrant.softmax.kernels import add_features
 
-            # The only shared feature goes with the own ones; without it any line of this length will do, times zero.
+            # A single shared feature is added with the own ones; if there is none, any row of this length, times zero.
             line, slope = (self.shared[0], theta[:, 0]) if d == 1 else (self.row_weight, 0.0 * theta[:, 0])
             add_features(free, line, np.ascontiguousarray(slope), self.own[:, self.first_free :], theta[:, d:])
         return z
 
     def adjoint(self, residual: AnyArray) -> FloatArray:
-        """RowSums over rows of residuals (k, n) times features: the transpose of `linear`."""
+        """Sums over rows of residuals (k, n) times features: the transpose of `linear`."""
         residual = residual[self.first_free :]
         out = np.empty(self.shape)
         if self.n_shared:
@@ -274,7 +275,7 @@ class ArrayPoint(Point):
         return self._hessian_of_rows(every or (_ROUGH if enough else 1), dtype)
 
     def _hessian_of_rows(self, every: int, dtype: DTypeLike | None = None) -> FloatArray:
-        """The dense Hessian, as every n-th row tells.
+        """The dense Hessian, estimated from every n-th row.
 
         With ``a_i = p_i ⊗ f_i`` it is ``blockdiag(Σ_i w_i p_ij f_i f_iᵀ) − Σ_i w_i a_i a_iᵀ``: one symmetric
         product of the size of the problem, instead of one for each pair of classes.

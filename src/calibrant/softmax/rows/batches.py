@@ -1,7 +1,7 @@
 """Rows in batches that can be read again from the start: files, iterators, anything larger than memory.
 
 A pass reads all batches, cuts them into blocks that stay in the cache of the processor, and adds up what the kernels
-say of each. Fits of many coefficients pass over the rows so often that they keep them in a temporary file.
+compute of each. Fits of many coefficients make so many passes that they keep the rows in a temporary file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rows that belong to levels: intercepts and slopes for every level, most of which a row has nothing to do with.
+"""Rows that belong to levels: an intercept and a slope for each level, of which a row uses only its own.
 
 The features are those of vector scaling, a one and the log-probability of the class itself, once for every level and
-zero outside it. They are never written down: a sparse matrix says which levels a row belongs to.
+zero outside it. They are never stored: a sparse matrix says which levels a row belongs to.
 """
 
 from __future__ import annotations

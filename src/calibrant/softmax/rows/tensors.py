@@ -20,9 +20,9 @@ from calibrant.steps import Log, Mix, Steps
 from calibrant.steps.torch_modules import from_logs
 from calibrant.typing import FloatArray
 
-#: Rows taken to the processor as a place to start from.
+#: Rows copied to the processor to find a place to start from: enough for a temperature.
 _SAMPLE = 2048
-#: Numbers taken to the processor at a time by methods that have no sums on the device.
+#: Numbers (32 MiB) copied to the processor at a time for methods that cannot sum on the device.
 _BLOCK_ELEMENTS = 1 << 22
 
 

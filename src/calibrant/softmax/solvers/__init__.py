@@ -1,7 +1,7 @@
 """Solvers of the penalised softmax problem: one algorithm per file, one signature.
 
 A solver knows a problem and a penalty, never a calibrator, and declares what it needs of them. `solve` picks one by
-name, or the fastest suitable one, and says so when a penalty is beyond it.
+name, or the fastest suitable one, and raises an error if it cannot handle a penalty.
 """
 
 from __future__ import annotations
