@@ -129,6 +129,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             groups = groups_of_rows(groups, X, y, axis, ignore_index)
             X, y, sample_weight = labelled_rows(X, y, sample_weight, axis, ignore_index)
         self._check_parameters()
+        self.__dict__.pop("batches_", None)  # of an earlier fit to batches
         if fit_elsewhere(self, X, y, sample_weight, groups, blocks):
             return self
         sample = self._check_labelled(X, y, sample_weight, groups, blocks)
