@@ -1,11 +1,11 @@
-"""The progress bar of long work: on standard error, silent where nobody watches."""
+"""The progress bar of long work, on standard error; nothing is shown unless that is a terminal."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
-#: Share of the work from which on the time left is told: the first steps compile and import, and would promise hours.
+#: Share of the work after which the time left is shown: the first steps compile and import, and would promise hours.
 TELLING = 0.05
 
 
@@ -55,7 +55,7 @@ class ProgressBar:
         self.move(self._done, f"{self._done}/{self._total}" + (f", {self.failed} failed" if self.failed else ""))
 
     def move(self, done: float, text: str = "") -> None:
-        """Fill the bar up to `done` of the total, with a few words beside it."""
+        """Fill the bar up to `done` of the total, with a few words next to it."""
         if self._bar is not None:
             self._bar.update(self._task, completed=done, text=text)
 

@@ -20,7 +20,11 @@ from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _check_pos_label_consistency as check_pos_label_consistency
 from sklearn.utils.validation import _num_samples as num_samples
 
+#: What each parameter of an estimator may be: what `validate_parameter_constraints` reads.
+Constraints = dict[str, list[object]]
+
 __all__ = [
+    "Constraints",
     "HasMethods",
     "Hidden",
     "Interval",

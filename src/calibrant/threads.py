@@ -1,10 +1,10 @@
-"""How many threads matrix products use: one, unless the matrices are so large that more are measured to pay.
+"""How many threads matrix products use: one, unless the matrices are so large that more are faster.
 
 BLAS libraries start as many threads as there are cores, and on small products these wait for one another: on two cores
 of which one is busy, fits take 2 to 20 times longer than with one thread. Therefore everything public here that
 computes enters a limit, which is undone when it leaves. The number of BLAS threads belongs to the process, not to a
 Python thread, so there is one account of who asks for how many: the least number asked for holds, the last to leave
-restores what was found, and nobody gets more than was found. What a user sets (``OMP_NUM_THREADS``,
+restores what was found, and no caller gets more than was found. What a user sets (``OMP_NUM_THREADS``,
 `threadpoolctl.threadpool_limits`, the inner limits of joblib and Dask) is an upper bound in this way.
 """
 
@@ -42,7 +42,7 @@ class _Account:
     def ask(self, thread: int, number: int | None) -> int | None:
         """Let a Python thread have `number` BLAS threads (`None`: it no longer asks); returns what it had before."""
         before = self.asked.get(thread)
-        if before == number:  # nested: nobody else changes a thread's own entry
+        if before == number:  # nested: only this thread changes its entry
             return before
         with self.lock:
             if not self.asked:
@@ -56,7 +56,7 @@ class _Account:
         return before
 
     def apply(self) -> None:
-        """Set what follows from the account; a library that somebody else has set meanwhile is not restored."""
+        """Set what follows from the account; a library that was changed from outside meanwhile is not restored."""
         least = min(self.asked.values(), default=sys.maxsize)
         for entry in self.found:
             library, before, now = entry
@@ -207,7 +207,7 @@ def free_cores() -> int:
 
 
 def _running_threads() -> int | None:
-    """Threads of the whole machine that run or could, this one among them; `None` where the system does not tell."""
+    """Threads of the whole machine that run or could, this one among them; `None` where the system does not say."""
     try:
         with open("/proc/stat") as stream:
             return next(int(line.split()[1]) for line in stream if line.startswith("procs_running"))

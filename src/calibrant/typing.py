@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+#: Labels, or numbers of any type.
+AnyArray = NDArray[Any]
 #: Floating-point numbers of any precision: metrics leave float32 predictions as they are.
 AnyFloatArray = NDArray[np.floating[Any]]
 #: Whole numbers of any width, such as column numbers.

@@ -100,6 +100,13 @@ def test_other_methods_take_a_uniform_sample_that_repeats():
     assert not np.array_equal(one.predict_proba(p), three.predict_proba(p))
 
 
+def test_a_fit_to_an_array_forgets_the_batches_before():
+    p, y = confused(5000, 3)
+    fitted = get_calibrator("isotonic").fit_batches(in_batches(p, y), memory_mb=LITTLE)
+    assert "uniform sample" in fitted.summary()
+    assert "uniform sample" not in fitted.fit(p, y).summary()
+
+
 def test_the_flagship_says_how_many_rows_it_was_fitted_to():
     p, y = confused(3000, 3)
     fitted = get_calibrator("auto-fast").fit_batches(in_batches(p, y), memory_mb=LITTLE)

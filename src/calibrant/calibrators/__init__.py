@@ -1,7 +1,7 @@
 """Calibrators: scikit-learn estimators that map predicted probabilities to calibrated ones.
 
-Every class can be imported from here; each is loaded on first use. The classes are those of the registry, and the few
-that are no method by themselves.
+Every class can be imported from here; each is loaded on first use. The classes are those of the registry, and a few
+that are not methods by themselves.
 """
 
 from calibrant.calibrators.registry import list_calibrators

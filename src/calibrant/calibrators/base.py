@@ -1,9 +1,9 @@
 """The base of all calibrators: scikit-learn estimators whose input contract is the same everywhere.
 
-`fit` validates predictions, labels, weights and groups and hands a subclass a `Sample` of float64 log-probabilities;
-`predict_proba` runs the steps of the fitted map on validated probabilities block by block,
-so that temporaries stay small. A subclass writes `_fit`, `steps` (or `_map`, if its map is no list of steps) and, for
-its fitted attributes to be stored, `_check_state`, and nothing of what is checked here.
+`fit` validates predictions, labels, weights and groups and gives a subclass a `Sample` of float64 log-probabilities;
+`predict_proba` runs the steps of the fitted map on validated probabilities block by block, so that temporaries stay
+small. A subclass writes `_fit`, `steps` (or `_map`, if its map is not a list of steps) and, for its fitted attributes
+to be stored, `_check_state`; it need not repeat any check made here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from inspect import signature
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.batch_fitting import BatchFitting
@@ -35,12 +36,12 @@ from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.sample import Sample
 from calibrant.simplex import log_in_place
-from calibrant.sklearn_private import StrOptions, validate_parameter_constraints
+from calibrant.sklearn_private import Constraints, StrOptions, validate_parameter_constraints
 from calibrant.softmax.rows.base import Rows
 from calibrant.softmax.rows.memory import ArrayRows, log_of_many
 from calibrant.steps import Function, Log, Step, run_from_logs
 from calibrant.threads import for_products, limit
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 
 class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimator, ABC):
@@ -59,7 +60,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
     """
 
     #: The constructor parameters every calibrator has, with what they may be.
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         "input": [StrOptions({"probabilities", "logits"})],
         "classes": ["array-like", None],
         "renormalize": ["boolean"],
@@ -72,14 +73,16 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
     #: How logarithms are taken of the probabilities that it is fitted to.
     _log = staticmethod(log_in_place)
 
-    classes_: NDArray[Any]
+    classes_: AnyArray
 
-    def __init__(self, *, input: str = "probabilities", classes: Any = None, renormalize: bool = False) -> None:
+    def __init__(
+        self, *, input: str = "probabilities", classes: ArrayLike | None = None, renormalize: bool = False
+    ) -> None:
         self.input = input
         self.classes = classes
         self.renormalize = renormalize
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         describe_parameters(cls)
 
@@ -126,6 +129,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             groups = groups_of_rows(groups, X, y, axis, ignore_index)
             X, y, sample_weight = labelled_rows(X, y, sample_weight, axis, ignore_index)
         self._check_parameters()
+        self.__dict__.pop("batches_", None)  # of an earlier fit to batches
         if fit_elsewhere(self, X, y, sample_weight, groups, blocks):
             return self
         sample = self._check_labelled(X, y, sample_weight, groups, blocks)
@@ -170,11 +174,11 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
 
     def _take_names(
         self,
-        labels: NDArray[Any],
+        labels: AnyArray,
         n_classes: int,
         n_given: int,
-        names: list[Any] | None = None,
-        categories: NDArray[Any] | None = None,
+        names: list[object] | None = None,
+        categories: AnyArray | None = None,
     ) -> None:
         """Name the classes by all that was given: the labels seen, `n_given` columns and what they are called."""
         self.n_features_in_ = n_given
@@ -184,14 +188,14 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             labels, n_classes, classes=self.classes, names=None if n_given == 1 else names, categories=categories
         )
 
-    def _name_classes(self, classes: NDArray[Any]) -> None:
+    def _name_classes(self, classes: AnyArray) -> None:
         """Take the classes that another calibrator has found, with one column per class in their order."""
         self.classes_ = classes
         self.n_features_in_ = len(classes)
         self._set_names(None)
         self._column_order = None
 
-    def predict_proba(self, X: Any, *, axis: int | None = None) -> NDArray[Any]:
+    def predict_proba(self, X: Any, *, axis: int | None = None) -> AnyArray:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
 
         Parameters
@@ -208,13 +212,13 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             gradients flow if it asks for them.
         """
         if axis is not None:
-            return cast("NDArray[Any]", from_rows(self.predict_proba(to_rows(X, axis)), X, axis))
+            return cast("AnyArray", from_rows(self.predict_proba(to_rows(X, axis)), X, axis))
         if is_elsewhere(X):
             check_is_fitted(self)
-            return cast("NDArray[Any]", predict_elsewhere(self, X, partial(kept_steps, make=steps_of)))
+            return cast("AnyArray", predict_elsewhere(self, X, partial(kept_steps, make=steps_of)))
         return self._predict(X)
 
-    def _predict(self, X: Any, beside: FloatArray | None = None) -> NDArray[Any]:
+    def _predict(self, X: Any, beside: FloatArray | None = None) -> AnyArray:
         """Run the steps on predictions, with the numbers that a map needs `beside` them (n, c), if it needs any."""
         array, order = self._check_predictions(X)
         k = len(self.classes_)
@@ -230,16 +234,16 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
                 beside=beside,
             )
 
-    def predict_log_proba(self, X: Any, *, axis: int | None = None) -> NDArray[Any]:
+    def predict_log_proba(self, X: Any, *, axis: int | None = None) -> AnyArray:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
         p: Any = self.predict_proba(X, axis=axis)
         with np.errstate(divide="ignore"):
             return p.log() if hasattr(p, "log") else np.log(p)
 
-    def predict(self, X: Any, *, axis: int | None = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, axis: int | None = None) -> AnyArray:
         """The most probable label of each row, or place, after calibration."""
         if axis is not None:
-            return cast("NDArray[Any]", from_rows(self.predict(to_rows(X, axis)), X, axis))
+            return cast("AnyArray", from_rows(self.predict(to_rows(X, axis)), X, axis))
         top: Any = self.predict_proba(X).argmax(1)
         return top_labels(self.classes_, top)
 
@@ -256,7 +260,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         >>> get_calibrator("ts", smoothing=False).fit([0.1, 0.2, 0.6, 0.9], [0, 1, 0, 1]).steps()
         [Log(), Scale(factor=0.478..., shift=0.0), Softmax()]
         """
-        # Methods that run other packages' models write `_map` instead: there is nothing of theirs to list.
+        # Methods that run models of other packages define `_map` instead.
         raise TypeError(
             f"The map of {type(self).__name__} is not a list of steps, so it runs in Python with this class only."
         )
@@ -305,7 +309,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         if changed:
             validate_parameter_constraints(self._parameter_constraints, changed, caller_name=type(self).__name__)
 
-    def _check_predictions(self, X: Any) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
+    def _check_predictions(self, X: Any) -> tuple[AnyArray, NDArray[np.intp] | None]:
         """Predictions with as many columns as in `fit`, and the column of each class (`None`: in that order)."""
         if "classes_" not in self.__dict__:  # asking first is several times faster than check_is_fitted
             check_is_fitted(self)
@@ -343,21 +347,21 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         )
         return x if order is None else np.ascontiguousarray(x[:, order])
 
-    def _set_names(self, names: list[Any] | None) -> None:
-        self._column_names: list[Any] | None = names
+    def _set_names(self, names: list[object] | None) -> None:
+        self._column_names: list[object] | None = names
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
     def _warn_of_missing_information(self, sample: Sample) -> None:
-        # The ends alone tell almost always that predictions differ.
+        # Comparing the first and the last row almost always shows that predictions differ.
         x, codes = sample.values, sample.y
         all_equal = bool((x[0] == x[-1]).all()) and bool((x == x[0]).all())
         only = self.classes_[codes[0]] if bool(np.all(codes == codes[0])) else None
         warn_of_missing_information(len(x), only, all_equal)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = self.input == "probabilities"
         tags.classifier_tags.poor_score = True
@@ -373,7 +377,7 @@ class RowsCalibrator(Calibrator):
     def _fit(self, sample: Sample) -> None:
         self._fit_rows(ArrayRows(sample))
 
-    def fit_rows(self, rows: Rows, classes: NDArray[Any]) -> Calibrator:
+    def fit_rows(self, rows: Rows, classes: AnyArray) -> Calibrator:
         """Fit to what another calibrator has validated already, wherever it is."""
         self._check_parameters()
         self._name_classes(classes)
@@ -390,12 +394,12 @@ _MISSING = object()
 
 
 @cache
-def _defaults(cls: type) -> dict[str, Any]:
+def _defaults(cls: type) -> dict[str, object]:
     """What the constructor's parameters are if nothing is said, which no check needs to look at."""
     return {name: parameter.default for name, parameter in signature(cls).parameters.items()}
 
 
-def steps_of(estimator: Any) -> list[Step]:
+def steps_of(estimator: BaseEstimator) -> list[Step]:
     """The steps of any fitted estimator of probabilities; one that has none runs as a function."""
     if not isinstance(estimator, Calibrator):
         return [Function(estimator.predict_proba)]

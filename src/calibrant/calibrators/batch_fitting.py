@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.streaming import fit_to_sample, survey
@@ -17,6 +16,7 @@ from calibrant.softmax.rows.batches import BatchRows
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.threads import limit
+from calibrant.typing import AnyArray
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
@@ -108,7 +108,7 @@ class BatchFitting:
             calibrator.batches_ = {"rows": found.n_given, "rows_used": found.n_given, "passes": rows.n_passes}
         return calibrator
 
-    def predict_batches(self, source: Any, *, axis: int | None = None) -> Iterator[NDArray[Any]]:
+    def predict_batches(self, source: Any, *, axis: int | None = None) -> Iterator[AnyArray]:
         """Calibrated probabilities batch by batch: an iterator that reads the source as it is asked.
 
         Parameters

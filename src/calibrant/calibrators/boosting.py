@@ -9,25 +9,29 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Integral, Real
+from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.optional import require
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight, log_probabilities, log_softmax, mix_with_uniform, softmax_inplace
-from calibrant.sklearn_private import Interval
+from calibrant.sklearn_private import Constraints, Interval
 from calibrant.typing import FloatArray, IntArray
 
 #: Features, logits to start from, labels and weights of some rows.
 _Rows = tuple[FloatArray, FloatArray, IntArray, FloatArray]
+#: A fitted model of one of the libraries, which have no class in common.
+Booster = Any
 
 
 class _BoostedCalibrator(Calibrator):
     """Base of the tree calibrators; a subclass trains one booster and computes its logits."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         "max_rounds": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
@@ -49,7 +53,7 @@ class _BoostedCalibrator(Calibrator):
         n_jobs: int = 1,
         random_state: int = 0,
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.max_rounds = max_rounds
@@ -66,7 +70,7 @@ class _BoostedCalibrator(Calibrator):
         self._smoothing = laplace_weight(sample.total)
         y, features, logits = sample.y, _features(sample.x), self._logits(sample.x)
         folds = sample.folds(int(self.n_folds), int(self.random_state))
-        self.models_: list[Any] = []
+        self.models_: list[Booster] = []
         for fold in range(int(self.n_folds) if sample.groups is None else int(folds.max()) + 1):
             train, test = folds != fold, folds == fold
             informative = len(np.unique(y[train])) > 1 and bool(np.ptp(features[train], axis=0).any())
@@ -92,15 +96,15 @@ class _BoostedCalibrator(Calibrator):
         return log_probabilities(mix_with_uniform(np.exp(x), self._smoothing))
 
     @abstractmethod
-    def _import(self) -> Any:
+    def _import(self) -> ModuleType:
         """The package, or an error that says how to install it."""
 
     @abstractmethod
-    def _train(self, train: _Rows, test: _Rows, k: int) -> Any:
+    def _train(self, train: _Rows, test: _Rows, k: int) -> Booster:
         """A booster fitted to `train`, stopped early by the log loss on `test`."""
 
     @abstractmethod
-    def _boosted(self, model: Any, features: FloatArray, logits: FloatArray) -> FloatArray:
+    def _boosted(self, model: Booster, features: FloatArray, logits: FloatArray) -> FloatArray:
         """Logits (n, k) with the trees added."""
 
 
@@ -163,10 +167,10 @@ class LightGBMCalibrator(_BoostedCalibrator):
     100
     """
 
-    def _import(self) -> Any:
+    def _import(self) -> ModuleType:
         return require("lightgbm", extra="trees")
 
-    def _train(self, train: _Rows, test: _Rows, k: int) -> Any:
+    def _train(self, train: _Rows, test: _Rows, k: int) -> Booster:
         lightgbm = self._import()
         parameters = {
             "objective": "binary" if k == 2 else "multiclass",
@@ -189,7 +193,7 @@ class LightGBMCalibrator(_BoostedCalibrator):
         stop = lightgbm.early_stopping(self.patience, verbose=False)
         return lightgbm.train(parameters, data, self.max_rounds, valid_sets=[held_out], callbacks=[stop])
 
-    def _boosted(self, model: Any, features: FloatArray, logits: FloatArray) -> FloatArray:
+    def _boosted(self, model: Booster, features: FloatArray, logits: FloatArray) -> FloatArray:
         return _expand(_start(logits) + model.predict(features, raw_score=True, num_threads=self.n_jobs))
 
 
@@ -207,10 +211,10 @@ class XGBoostCalibrator(_BoostedCalibrator):
     100
     """
 
-    def _import(self) -> Any:
+    def _import(self) -> ModuleType:
         return require("xgboost", extra="trees")
 
-    def _train(self, train: _Rows, test: _Rows, k: int) -> Any:
+    def _train(self, train: _Rows, test: _Rows, k: int) -> Booster:
         xgboost = self._import()
         parameters = {
             "objective": "binary:logistic" if k == 2 else "multi:softprob",
@@ -234,7 +238,7 @@ class XGBoostCalibrator(_BoostedCalibrator):
             verbose_eval=False,
         )
 
-    def _boosted(self, model: Any, features: FloatArray, logits: FloatArray) -> FloatArray:
+    def _boosted(self, model: Booster, features: FloatArray, logits: FloatArray) -> FloatArray:
         data = self._import().DMatrix(features, base_margin=_start(logits), nthread=self.n_jobs)
         return _expand(model.predict(data, output_margin=True, iteration_range=(0, model.best_iteration + 1)))
 
@@ -253,10 +257,10 @@ class CatBoostCalibrator(_BoostedCalibrator):
     100
     """
 
-    def _import(self) -> Any:
+    def _import(self) -> ModuleType:
         return require("catboost", extra="trees")
 
-    def _train(self, train: _Rows, test: _Rows, k: int) -> Any:
+    def _train(self, train: _Rows, test: _Rows, k: int) -> Booster:
         catboost = self._import()
         # CatBoost knows only classes it has seen: the others keep their logits.
         seen = np.unique(train[2])
@@ -283,7 +287,7 @@ class CatBoostCalibrator(_BoostedCalibrator):
         ]
         return model.fit(pools[0], eval_set=pools[1] if len(pools) > 1 else None), seen
 
-    def _boosted(self, model: Any, features: FloatArray, logits: FloatArray) -> FloatArray:
+    def _boosted(self, model: Booster, features: FloatArray, logits: FloatArray) -> FloatArray:
         booster, seen = model
         raw = booster.predict(features, prediction_type="RawFormulaVal", thread_count=self.n_jobs)
         if raw.ndim == 1:

@@ -1,6 +1,6 @@
-"""Predictions that are no arrays in memory, or too large to be copied: who fits and calibrates them.
+"""Predictions that are not arrays in memory, or too large to copy: which function fits and calibrates them.
 
-What computes with tensors or Dask collections is imported when one is given, so that neither need be installed.
+The functions for tensors and Dask collections are imported when one is given, so that neither has to be installed.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.inputs.labels import CalibrationWarning
 from calibrant.inputs.predictions import is_dask, is_tensor, to_numpy
 from calibrant.inputs.top_k import TopK
 from calibrant.steps import Steps
+from calibrant.typing import AnyArray
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
 
-#: Arrays of more numbers are read block by block by methods that need only sums, or only some of the rows: a fit would
-#: hold several copies. The memory (MiB) holds the rows that the latter are offered.
+#: Arrays of more numbers (1 GiB) are read block by block by methods that need only sums, or only some of the rows,
+#: since a fit holds several copies. Memory in MiB: the default of `fit_batches`, and for methods that draw their rows
+#: from what is in memory enough that they see as many as they would of an array.
 LARGE = 1 << 27
 _MEMORY_MB, _MEMORY_TO_DRAW_FROM = 512.0, 4096.0
 
@@ -86,7 +87,7 @@ def predict_elsewhere(calibrator: Calibrator, X: Any, steps_of: Callable[[Calibr
     return lazily(calibrator.predict_proba, X, len(calibrator.classes_))
 
 
-def top_labels(classes: NDArray[Any], top: Any) -> Any:
+def top_labels(classes: AnyArray, top: Any) -> Any:
     """Labels of column numbers in an array, a tensor or a Dask array."""
     if is_dask(top):
         return top.map_blocks(classes.__getitem__, dtype=classes.dtype)

@@ -8,9 +8,10 @@ depend on the number of calibration rows.
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from calibrant.calibrators.base import Calibrator
@@ -18,14 +19,14 @@ from calibrant.calibrators.binary.natural_spline import check_spline, second_der
 from calibrant.calibrators.lifting import positive_probability
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Interval
+from calibrant.sklearn_private import Constraints, Interval
 from calibrant.steps import Clip, Complement, Linear, Log, LogOdds, Normalize, Softmax, Spline, Step, run
 from calibrant.typing import FloatArray, IntArray
 
-#: Probabilities are kept this far from 0 and 1.
+#: Probabilities are kept this far from 0 and 1, where the logarithm of the kernel is infinite.
 _EDGE = 1e-10
 
-#: Kernel values computed at a time.
+#: Kernel values computed at a time (16 MiB).
 _BLOCK = 1 << 21
 
 #: Two classes: rows are merged into this many cells of equal width in arcsin(sqrt(p)), where the kernel is equally
@@ -75,7 +76,7 @@ class KernelCalibrator(Calibrator):
     array([0.4])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         "bandwidth": [Interval(Real, 0.0, None, closed="neither"), None],
         "max_rows": [Interval(Integral, 1, None, closed="left")],
@@ -89,7 +90,7 @@ class KernelCalibrator(Calibrator):
         max_rows: int = 10000,
         random_state: int = 0,
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.bandwidth = bandwidth

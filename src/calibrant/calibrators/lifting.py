@@ -11,16 +11,17 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from sklearn.base import clone
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
 
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.identity import NoCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import HasMethods, StrOptions
+from calibrant.sklearn_private import Constraints, HasMethods, StrOptions
 from calibrant.steps import Columns, Normalize, OneVsOne, OneVsRest, Step
 from calibrant.steps.branches import pair, rest
 from calibrant.typing import FloatArray
@@ -31,7 +32,7 @@ def log_rest(x: FloatArray) -> FloatArray:
     return np.log(rest(np.exp(x)))
 
 
-def fit_columns(prototype: Any, sample: Sample) -> Any:
+def fit_columns(prototype: BaseEstimator, sample: Sample) -> BaseEstimator:
     """A clone of `prototype` fitted to validated predictions whose labels are called by their column numbers."""
     estimator = clone(prototype)
     if isinstance(estimator, Calibrator):
@@ -51,12 +52,12 @@ def against_rest(sample: Sample, which: Iterable[int]) -> Iterator[Sample]:
         yield sample.with_values(two, logs=True, y=(sample.y == j).astype(np.int64))
 
 
-def fit_one_vs_rest(prototype: Any, sample: Sample) -> list[Any]:
+def fit_one_vs_rest(prototype: BaseEstimator, sample: Sample) -> list[BaseEstimator]:
     """One clone of `prototype` for each class against the rest."""
     return [fit_columns(prototype, two) for two in against_rest(sample, range(sample.n_classes))]
 
 
-def fit_one_vs_one(prototype: Any, sample: Sample) -> list[Any]:
+def fit_one_vs_one(prototype: BaseEstimator, sample: Sample) -> list[BaseEstimator]:
     """One clone of `prototype` for each pair of classes, fitted to the rows of these two."""
     estimators = []
     for i, j in itertools.combinations(range(sample.n_classes), 2):
@@ -70,11 +71,11 @@ def fit_one_vs_one(prototype: Any, sample: Sample) -> list[Any]:
 class Lift:
     """A way to lift a binary method: how its calibrators are fitted, how many they are, how they are put together."""
 
-    fit: Callable[[Any, Sample], list[Any]]
+    fit: Callable[[BaseEstimator, Sample], list[BaseEstimator]]
     count: Callable[[int], int]
     assembly: Callable[[tuple[list[Step], ...]], Step]
 
-    def steps(self, estimators: list[Any]) -> list[Step]:
+    def steps(self, estimators: list[BaseEstimator]) -> list[Step]:
         """The steps of the whole map."""
         return [self.assembly(tuple(steps_of(estimator) for estimator in estimators)), Normalize()]
 
@@ -96,19 +97,19 @@ class BinaryMethod(Calibrator):
     case `estimators_` holds the binary calibrators.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         "multiclass": [StrOptions({"ovr", "ovo"})],
     }
 
-    estimators_: list[Any]
+    estimators_: list[BaseEstimator]
 
     def __init__(
         self,
         *,
         multiclass: str = "ovr",
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.multiclass = multiclass
@@ -149,13 +150,18 @@ class _Lifted(Calibrator):
 
     _lift: ClassVar[Lift]
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         "calibrator": [HasMethods(["fit", "predict_proba"])],
     }
 
     def __init__(
-        self, calibrator: Any, *, input: str = "probabilities", classes: Any = None, renormalize: bool = False
+        self,
+        calibrator: BaseEstimator,
+        *,
+        input: str = "probabilities",
+        classes: ArrayLike | None = None,
+        renormalize: bool = False,
     ) -> None:
         self.calibrator = calibrator
         super().__init__(input=input, classes=classes, renormalize=renormalize)

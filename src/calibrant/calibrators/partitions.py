@@ -7,10 +7,11 @@ would end up in this process, they are made again in every pass.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dask
 import numpy as np
+from dask.delayed import Delayed
 from numpy.typing import NDArray
 
 from calibrant.calibrators.streaming import Facts, Findings, facts_of, fit_to_sample
@@ -23,15 +24,33 @@ from calibrant.softmax.rows.dask import DaskRows
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.text_table import list_names
 from calibrant.threads import limit
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
 
-#: Rows of the sample from which fits start and take their curvature: at most, at least, and as a share of all.
+#: The sample in this process, where fits start and take curvature from: a share of the rows, at most so many numbers
+#: (16 MiB) and at least so many rows, with which steps reduce the error tenfold for 200 coefficients (√(D/m)).
 _MOST_NUMBERS, _LEAST_ROWS, _SHARE = 1 << 21, 20_000, 0.02
-#: Numbers of the sample that a method is fitted to which needs its rows at hand.
+#: Numbers of the sample (32 MiB) for methods that need their rows in memory.
 _MEMORY_NUMBERS = 1 << 22
+
+
+class Partition(NamedTuple):
+    """A checked partition: its rows with labels as given, and what it says of the columns and labels of all.
+
+    Attributes
+    ----------
+    sample : Sample
+    n_given : int, columns of the predictions, one or one per class.
+    names : their names, if there are any.
+    categories : those of the labels, if these are categorical.
+    """
+
+    sample: Sample
+    n_given: int
+    names: list[object] | None
+    categories: AnyArray | None
 
 
 def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -> None:
@@ -40,7 +59,7 @@ def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -
     Parameters
     ----------
     calibrator : Calibrator
-        Says what predictions and labels are, and is told of the classes.
+        Defines what predictions and labels are; gets the classes that were found.
     X : dask array or data frame
         Predictions.
     y, sample_weight : dask array or series, or array-like
@@ -49,7 +68,6 @@ def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -
     with limit():
         kept, check = _kept(), dask.delayed(_check, pure=False)
         what = (calibrator.input == "logits", calibrator.renormalize, calibrator.classes)
-        # Of each partition its rows, and what it says of all: number and names of columns, categories of labels.
         parts = kept([check(*piece, number, *what) for number, piece in enumerate(aligned(X, y, sample_weight))])
         facts = dask.compute(*[dask.delayed(_facts, pure=False)(part) for part in parts])
         found, first = Findings(), next((fact for fact in facts if fact is not None), None)
@@ -59,7 +77,7 @@ def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -
             if fact is not None:
                 _check_alike(fact[1], first[1], number)
                 found.add(fact[0], f"partition {number}")
-        extent = found.describe(calibrator, *first[1][1:])
+        extent = found.describe(calibrator, first[1].n_given, first[1].names, first[1].categories)
         classes, order = calibrator.classes_, calibrator._column_order
         sizes = [0 if fact is None else fact[0].n_rows for fact in facts]
         if not hasattr(calibrator, "_fit_rows"):
@@ -74,7 +92,7 @@ def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -
         calibrator._fit_rows(DaskRows(parts, extent, sample))
 
 
-def _sample(parts: list[Any], sizes: list[int], most: int) -> Sample:
+def _sample(parts: list[Delayed], sizes: list[int], most: int) -> Sample:
     """A uniform sample of at most so many rows, drawn where they are."""
     rng = np.random.default_rng(0)
     counts = sizes if sum(sizes) <= most else rng.multivariate_hypergeometric(sizes, most).tolist()
@@ -103,7 +121,7 @@ def _predicted(part: Any, predict: Callable[[Any], Any], none: FloatArray) -> An
     return predict(part) if len(part) else none
 
 
-def _kept() -> Callable[[list[Any]], list[Any]]:
+def _kept() -> Callable[[list[Delayed]], list[Delayed]]:
     """Keeps delayed partitions on the workers of a cluster, if there is one that computations go to."""
     if dask.config.get("scheduler", None) in ("synchronous", "sync", "single-threaded", "threads", "processes"):
         return list
@@ -128,7 +146,7 @@ def aligned(X: Any, y: Any, weight: Any) -> list[tuple[Any, Any, Any]]:
     return list(zip(parts, _split(y, sizes, parts, "y"), _split(weight, sizes, parts, "sample_weight"), strict=True))
 
 
-def _split(values: Any, sizes: Any, parts: list[Any], name: str) -> list[Any]:
+def _split(values: Any, sizes: Any, parts: list[Delayed], name: str) -> list[Any]:
     """Labels or weights in the partitions of the predictions."""
     if values is None:
         return [None] * len(parts)
@@ -158,10 +176,10 @@ def _split(values: Any, sizes: Any, parts: list[Any], name: str) -> list[Any]:
     return pieces
 
 
-def _check(X: Any, y: Any, weight: Any, number: int, logits: bool, renormalize: bool, classes: Any) -> Any:
+def _check(X: Any, y: Any, weight: Any, number: int, logits: bool, renormalize: bool, classes: Any) -> Partition:
     """A partition as the input contract wants it."""
     if len(X) == 0:
-        return Sample(np.empty((0, 1)), np.empty(0, dtype=np.int64), logs=True), 0, None, None
+        return Partition(Sample(np.empty((0, 1)), np.empty(0, dtype=np.int64), logs=True), 0, None, None)
     words = CALIBRATOR._replace(
         predictions=f"X (partition {number})",
         labels=f"y (partition {number})",
@@ -171,23 +189,23 @@ def _check(X: Any, y: Any, weight: Any, number: int, logits: bool, renormalize: 
     rows, labels, counts, categories = observations(y, array.shape, weight, classes, words)
     x = to_log_probabilities(array, logits=logits, renormalize=renormalize, rounding=rounding_of(X), words=words)
     n_given = 1 if array.ndim == 1 else array.shape[1]
-    return Sample(x if rows is None else x[rows], labels, counts, logs=True), n_given, names, categories
+    return Partition(Sample(x if rows is None else x[rows], labels, counts, logs=True), n_given, names, categories)
 
 
-def _facts(part: tuple[Sample, Any, Any, Any]) -> tuple[Facts, tuple[Any, ...], int] | None:
-    """What is known of a partition, with a checksum; nothing of an empty one."""
-    sample, *about = part
-    return (facts_of(sample), (sample.y.dtype.kind, *about), checksum(sample)) if sample.n_rows else None
+def _facts(part: Partition) -> tuple[Facts, Partition, int] | None:
+    """What is known of a partition, its first row with what it says of all, its checksum; nothing if it is empty."""
+    sample = part.sample
+    return (facts_of(sample), part._replace(sample=sample.take(slice(1))), checksum(sample)) if sample.n_rows else None
 
 
-def _check_alike(about: tuple[Any, ...], first: tuple[Any, ...], number: int) -> None:
+def _check_alike(part: Partition, first: Partition, number: int) -> None:
     """A partition has columns and labels like those of the first one."""
-    (kind, n_given, names, _), (first_kind, first_given, first_names, _) = about, first
-    if (n_given, names) != (first_given, first_names):
+    if (part.n_given, part.names) != (first.n_given, first.names):
         raise ValueError(
-            f"Partition {number} has {n_given} columns{_called(names)}, the first one "
-            f"{first_given}{_called(first_names)}."
+            f"Partition {number} has {part.n_given} columns{_called(part.names)}, the first one "
+            f"{first.n_given}{_called(first.names)}."
         )
+    kind, first_kind = part.sample.y.dtype.kind, first.sample.y.dtype.kind
     if kind != first_kind and {kind, first_kind} - set("iu"):
         raise ValueError(
             f"The labels of partition {number} are of another type than those of the first one (NumPy's kinds {kind!r} "
@@ -195,18 +213,18 @@ def _check_alike(about: tuple[Any, ...], first: tuple[Any, ...], number: int) ->
         )
 
 
-def _called(names: list[Any] | None) -> str:
+def _called(names: list[object] | None) -> str:
     return "" if names is None else f" called {list_names(names)}"
 
 
-def _draw(part: tuple[Sample, Any, Any, Any], count: int, seed: int) -> Sample:
+def _draw(part: Partition, count: int, seed: int) -> Sample:
     sample = part[0]
     return sample.take(np.sort(np.random.default_rng(seed).choice(sample.n_rows, count, replace=False)))
 
 
 def _encoded(
-    part: tuple[Sample, Any, Any, Any],
-    classes: NDArray[Any],
+    part: Partition,
+    classes: AnyArray,
     order: NDArray[np.intp] | None,
     number: int,
     known: int | None,

@@ -47,7 +47,7 @@ class CalibratorInfo:
     aliases : tuple of str
         Other names it goes by.
     compared : range
-        The numbers of classes for which a report compares it unless told otherwise.
+        The numbers of classes for which a report compares it by default.
     stores : bool
         Whether `calibrant.save` can store it once it is fitted; by default whether its class is one of this package.
     exports : bool
@@ -202,7 +202,7 @@ _TS = ".scaling.temperature:TemperatureScalingCalibrator"
 
 _M = CalibratorInfo
 #: Families in the order of tables and figures, with their methods: name, home, description, reference, label, facts.
-#: A parameter for each pair of classes is worth a report's time up to so many classes only.
+#: Reports leave out methods with a parameter for each pair of classes where there are many classes: they take too long.
 _FAMILIES: dict[str, list[CalibratorInfo]] = {
     "uncalibrated": [
         _M("none", ".identity:NoCalibrator", "the predictions as they are", aliases=("identity", "uncalibrated")),

@@ -1,8 +1,8 @@
-"""What a fitted calibrator may hold: each class says so in `_check_state`, and files are held to it.
+"""What a fitted calibrator may hold: each class declares it in `_check_state`, and files are checked against it.
 
-A file may come from a stranger, and some maps index arrays in compiled code, which looks at no bounds. So nothing
-becomes a calibrator before every name, shape, range and order in its state was checked, and a name that its class does
-not declare is refused. Numbers are bounded such that no map can overflow: a state that passes predicts probabilities.
+A file may come from a stranger, and some maps index arrays in compiled code, which does not check bounds. So nothing
+becomes a calibrator until every name, shape, range and order in its state has been checked; a name that its class does
+not declare is refused. Numbers are bounded so that no map can overflow: a state that passes predicts probabilities.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-#: No fitted number is larger; the product of three still has room.
+from calibrant.typing import AnyArray
+
+#: Fitted numbers beyond this are refused: the product of three is still finite.
 LARGE = 1e100
 
 
@@ -59,7 +60,7 @@ class StateCheck:
         high: float = LARGE,
         increasing: bool = False,
         integer: bool = False,
-    ) -> NDArray[Any]:
+    ) -> AnyArray:
         """An array of this shape (`None`: any size) and range; `increasing` ones have a distance between neighbours."""
         value = self._get(name)
         if not isinstance(value, np.ndarray) or not (value.dtype.kind == "i" if integer else value.dtype == np.float64):
@@ -93,19 +94,19 @@ class StateCheck:
         for item in value:
             self.calibrator(name, n_classes, item)
 
-    def calibrator(self, name: str, n_classes: int, value: Any = None, *, segments: bool = False) -> None:
+    def calibrator(self, name: str, n_classes: int, value: object = None, *, segments: bool = False) -> None:
         """One such calibrator; unless its owner hands on `segments`, it takes none."""
         value = self._get(name) if value is None else value
         if not hasattr(value, "_map") or len(getattr(value, "classes_", ())) != n_classes:
             raise ValueError(f"{name} should be fitted to {n_classes} classes")
         if not segments and getattr(value, "segment_columns_", None):
-            raise ValueError(f"{name} takes segments, which nobody gives it")
+            raise ValueError(f"{name} takes segments, which it would not get here")
 
     def information(self, *names: str) -> None:
         """Names that predictions do not depend on; they may be missing and may hold anything."""
         self._known.update(names)
 
-    def require(self, condition: Any, what: str) -> None:
+    def require(self, condition: object, what: str) -> None:
         """Anything else that has to hold."""
         if not condition:
             raise ValueError(what)
@@ -127,6 +128,6 @@ class StateCheck:
             self.require(listed == names and all(isinstance(n, str) for n in listed), "feature_names_in_ do not fit")
 
     def finish(self, owner: str) -> None:
-        """Refuse names that nobody declared."""
+        """Refuse names that were not declared."""
         unknown = sorted(set(self._state) - self._known)
         self.require(not unknown, f"{owner}._check_state does not declare {', '.join(unknown)[:80]}")

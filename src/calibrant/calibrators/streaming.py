@@ -1,8 +1,8 @@
 """Fits to rows that come in parts: a first pass finds out what there is, later ones compute with it.
 
 The first pass checks every row, counts rows, labels and weights, and keeps a uniform sample in memory: each row of a
-batch is given a random number, and the rows with the smallest ones stay. The sample is what methods are fitted to that
-need all rows at once; the others start from it and take their curvature from it.
+batch is given a random number, and the rows with the smallest ones stay. Methods that need all
+rows at once are fitted to this sample; the others start from it and take their curvature from it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.inputs.batches import BatchReader
 from calibrant.inputs.labels import distinct, encode, warn_of_missing_information
@@ -20,16 +19,16 @@ from calibrant.inputs.seen import SeenLabels
 from calibrant.sample import Sample, Size
 from calibrant.softmax.rows.base import Extent
 from calibrant.softmax.rows.batches import watched
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 if TYPE_CHECKING:
     from calibrant.calibrators.base import Calibrator
 
-#: Bytes of a number, and matrices of the sample's size that a fit holds.
+#: Bytes of a float64, and matrices of the sample's size that a fit of matrix scaling holds.
 _BYTES, _MATRICES = 8, 6
-#: Share of the memory that the sample may take; the rest is for batches.
+#: Share of the memory for the sample, as `fit_batches` documents; the rest is for batches.
 _SAMPLE_SHARE = 0.25
-#: The sample is thinned when it has outgrown its size by this factor.
+#: The sample is thinned when it exceeds its size by this factor: thinning it for every batch would be slow.
 _SLACK = 1.25
 
 
@@ -45,7 +44,7 @@ def rows_in_memory(memory_mb: float, n_columns: int) -> int:
 
 
 class Reservoir:
-    """A uniform sample of rows of which nobody knows how many will come, from one pass over them.
+    """A uniform sample of rows from one pass over them, without knowing how many will come.
 
     Examples
     --------
@@ -67,11 +66,11 @@ class Reservoir:
         self.size, self.seen = size, 0
         self._rng = np.random.default_rng(seed)
         self._keys: list[FloatArray] = []
-        self._parts: list[list[NDArray[Any]]] = []
+        self._parts: list[list[AnyArray]] = []
         self._threshold = 1.0
         self._held = 0
 
-    def add(self, columns: list[NDArray[Any]], groups: NDArray[Any] | None = None) -> None:
+    def add(self, columns: list[AnyArray], groups: AnyArray | None = None) -> None:
         """Offer some rows: arrays of the same length, with a number for each if groups are to be drawn."""
         n = len(columns[0])
         keys = self._rng.random(n) if groups is None else _hashed(groups)
@@ -97,13 +96,13 @@ class Reservoir:
         self._parts = [[np.concatenate(parts) for parts in zip(*self._parts, strict=True)]]
         self._held = len(self._keys[0])
 
-    def take(self) -> list[NDArray[Any]]:
+    def take(self) -> list[AnyArray]:
         """The sample, in the order of the rows."""
         self._thin()
         return self._parts[0]
 
 
-def _hashed(groups: NDArray[Any]) -> FloatArray:
+def _hashed(groups: AnyArray) -> FloatArray:
     """Numbers between 0 and 1 that look random, equal for equal groups (the finaliser of SplitMix64)."""
     bits = groups.astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -116,7 +115,7 @@ class Facts(NamedTuple):
 
     n_rows: int
     n_given: int
-    labels: NDArray[Any]
+    labels: AnyArray
     counts: FloatArray
     first: FloatArray
     all_equal: bool
@@ -149,7 +148,7 @@ class Findings:
         self._all_equal = True
 
     def add(self, facts: Facts, place: str | Callable[[Any], str]) -> None:
-        """Take in a part, which is at this place, or with a function that tells where in it a label is."""
+        """Add a part of the rows; `place` says where it is, or is a function that says where in it a label is."""
         self._seen.add(facts.labels, place)
         for label, count in zip(facts.labels.tolist(), facts.counts.tolist(), strict=True):
             self._counts[label] = self._counts.get(label, 0.0) + count
@@ -164,7 +163,7 @@ class Findings:
         return sum(self._counts.values())
 
     def describe(
-        self, calibrator: Calibrator, n_given: int, names: list[Any] | None, categories: NDArray[Any] | None
+        self, calibrator: Calibrator, n_given: int, names: list[object] | None, categories: AnyArray | None
     ) -> Extent:
         """Check that something can be learned, and give a calibrator its classes with their counts."""
         check_observations(self.n_rows, np.array([self.total_weight]))

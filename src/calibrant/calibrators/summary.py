@@ -13,19 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.inputs.sources import NamedColumns
 from calibrant.numerals import class_text, count, percent
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
-#: Predictions of which the summary says what becomes of them.
+#: The predictions whose calibrated values the summary shows.
 SHOWN = (0.01, 0.1, 0.5, 0.9)
-#: The confidence of which the summary says what becomes of it, class by class.
+#: The confidence whose calibrated value the summary shows for each class.
 CONFIDENT = 0.9
 
 
 class Summary:
     """`summary()` of a fitted calibrator."""
 
-    classes_: Any
-    class_counts_: Any
+    classes_: AnyArray
+    class_counts_: FloatArray
 
     def summary(self) -> str:
         """What was found and what the map does, in sentences.

@@ -28,7 +28,7 @@ def fit_tensor(calibrator: RowsCalibrator, X: Tensor, y: Any, sample_weight: Any
     calibrator._take_names(labels, x.shape[1], 1 if X.ndim == 1 else int(X.shape[1]), categories=categories)
     x = x if rows is None else x[torch.as_tensor(rows, device=x.device)]
     x = x if calibrator._column_order is None else x[:, calibrator._column_order]
-    on_device: Any = x  # a tensor, of which a sample asks for nothing but its shape
+    on_device: Any = x  # a tensor; a sample only needs its shape
     sample = calibrator._take_sample(encoded(Sample(on_device, labels, counts, logs=True), calibrator.classes_, None))
     weight = None if counts is None else torch.as_tensor(counts).to(x.device, widest_dtype(x.device))
     calibrator._fit_rows(TorchRows(x, torch.as_tensor(sample.y, device=x.device), weight))

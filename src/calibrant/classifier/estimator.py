@@ -13,13 +13,12 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, check_cv
+from sklearn.model_selection import BaseCrossValidator, LeaveOneOut, StratifiedGroupKFold, check_cv
 from sklearn.svm import LinearSVC
-from sklearn.utils import Bunch, get_tags, indexable
+from sklearn.utils import Bunch, Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -31,8 +30,16 @@ from calibrant.inputs.groups import check_groups
 from calibrant.inputs.labels import CalibrationWarning, check_labels, encode
 from calibrant.inputs.weights import check_sample_weight
 from calibrant.sample import Sample
-from calibrant.sklearn_private import HasMethods, Hidden, StrOptions, check_method_params, fit_context, num_samples
-from calibrant.typing import FloatArray, IntArray
+from calibrant.sklearn_private import (
+    Constraints,
+    HasMethods,
+    Hidden,
+    StrOptions,
+    check_method_params,
+    fit_context,
+    num_samples,
+)
+from calibrant.typing import AnyArray, FloatArray, IntArray
 
 #: The methods that scikit-learn has, too ("sigmoid", "isotonic", "temperature"): as there, they calibrate decision
 #: values rather than log-probabilities where a classifier has both.
@@ -84,7 +91,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ((2, 3), 5)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         "estimator": [HasMethods(["fit", "predict_proba"]), HasMethods(["fit", "decision_function"]), None],
         "method": [str, HasMethods(["fit", "predict_proba"])],
         "cv": ["cv_object", Hidden(StrOptions({"prefit"}))],
@@ -94,8 +101,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator: Any = None,
-        method: Any = "auto",
+        estimator: BaseEstimator | None = None,
+        method: str | BaseEstimator = "auto",
         *,
         cv: Any = None,
         ensemble: bool | str = "auto",
@@ -193,18 +200,18 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> AnyArray:
         """The most probable label of each row after calibration."""
         p = self.predict_proba(X)
         return self.classes_[p.argmax(axis=1)]
 
-    def _classifier(self) -> Any:
+    def _classifier(self) -> BaseEstimator:
         if self.estimator is not None:
             return self.estimator
         default = LinearSVC(random_state=0)
         return default.set_fit_request(sample_weight=True) if _routing() else default
 
-    def _make_calibrator(self) -> Any:
+    def _make_calibrator(self) -> BaseEstimator:
         if not isinstance(self.method, str):
             return clone(self.method)
         if self.method.strip().lower() == "sigmoid":
@@ -212,11 +219,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return get_calibrator("platt-logits" if decided else "platt")
         return get_calibrator(self.method)
 
-    def _pair(self, estimator: Any, calibrator: Any, scale: float = 1.0) -> CalibratedPair:
+    def _pair(self, estimator: BaseEstimator, calibrator: BaseEstimator | None, scale: float = 1.0) -> CalibratedPair:
         decisions = isinstance(self.method, str) and calibrator_info(self.method).name in _OF_DECISIONS
         return CalibratedPair(estimator, [] if calibrator is None else [calibrator], self.classes_, decisions, scale)
 
-    def _route(self, sample_weight: FloatArray | None, groups: Any, params: dict[str, Any]) -> Any:
+    def _route(self, sample_weight: FloatArray | None, groups: Any, params: dict[str, Any]) -> Bunch:
         """What `fit` of the classifier and `split` of the splitter get, whether metadata routing is on or off."""
         if _routing():
             return process_routing(self, "fit", sample_weight=sample_weight, groups=groups, **params)
@@ -235,8 +242,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return Bunch(estimator=Bunch(fit=to_fit), splitter=Bunch(split=to_split))
 
     def _splits(
-        self, X: Any, labels: NDArray[Any], groups: IntArray | None, params: dict[str, Any]
-    ) -> tuple[Any, list[tuple[IntArray, IntArray]]]:
+        self, X: Any, labels: AnyArray, groups: IntArray | None, params: dict[str, Any]
+    ) -> tuple[BaseCrossValidator, list[tuple[IntArray, IntArray]]]:
         """The splitter, and the rows of the two parts of each fold."""
         splitter, rows = check_cv(self.cv, labels, classifier=True), np.arange(len(labels))
         if self.cv is None or isinstance(self.cv, Integral):  # the splitter is ours, and so are its groups
@@ -262,12 +269,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _fit_folds(
         self,
-        calibrator: Any,
+        calibrator: BaseEstimator,
         X: Any,
-        labels: NDArray[Any],
+        labels: AnyArray,
         weight: FloatArray | None,
         groups: IntArray | None,
-        routed: Any,
+        routed: Bunch,
     ) -> list[CalibratedPair]:
         codes = encode(labels, self.classes_)
         splitter, splits = self._splits(X, labels, groups, routed.splitter.split)
@@ -319,7 +326,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             rows.append(test[known])
         return rows
 
-    def get_metadata_routing(self) -> Any:
+    def get_metadata_routing(self) -> MetadataRouter:
         """Where metadata go: see the scikit-learn guide on metadata routing."""
         return (
             MetadataRouter(owner=self)
@@ -328,7 +335,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         )
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(self._classifier())
         tags.input_tags.sparse = inner.input_tags.sparse
@@ -341,7 +348,7 @@ def _routing() -> bool:
     return bool(get_config()["enable_metadata_routing"])
 
 
-def _frozen_classes(estimator: Any, labels: NDArray[Any]) -> NDArray[Any]:
+def _frozen_classes(estimator: BaseEstimator, labels: AnyArray) -> AnyArray:
     """The classes of a fitted classifier, which must know all labels."""
     classes = np.asarray(estimator.classes_)
     unknown = sorted(set(labels.tolist()) - set(classes.tolist()))
@@ -352,7 +359,7 @@ def _frozen_classes(estimator: Any, labels: NDArray[Any]) -> NDArray[Any]:
     return classes
 
 
-def _check_calibration_parts(splitter: Any, splits: Sequence[tuple[IntArray, IntArray]]) -> None:
+def _check_calibration_parts(splitter: BaseCrossValidator, splits: Sequence[tuple[IntArray, IntArray]]) -> None:
     """Refuse folds with calibrators of their own, but one row to fit them to."""
     small = [i for i, (_, test) in enumerate(splits) if len(test) < 2]
     if small:

@@ -18,9 +18,9 @@ from calibrant.simplex import LOG_FLOOR, log_softmax, softmax
 from calibrant.sklearn_private import check_method_params, safe_split
 from calibrant.typing import FloatArray, IntArray
 
-#: Weights become repetitions if that makes at most this many rows, or this many times as many.
+#: Whole weights become repeated rows up to this many rows, or this many times as many: beyond that copies are slow.
 _MOST_ROWS, _MOST_TIMES = 10_000, 4
-#: Decimals of log-probabilities that calibrators are fitted to: what single precision carries.
+#: Decimals of the log-probabilities that calibrators are fitted to: the precision of float32.
 _DIGITS = 7
 
 

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from calibrant.inputs.labels import encode
 from calibrant.simplex import softmax
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 _LOGARITHMS_FIRST = ("predict_log_proba", "predict_proba", "decision_function")
 _DECISIONS_FIRST = ("decision_function", "predict_log_proba", "predict_proba")
-#: Decision values beyond this are scaled down: log-probabilities would be cut off below about -87.
+#: Decision values are scaled down to at most this: log-probabilities below about -87 are cut off.
 _LARGEST_SCORE = 30.0
 
 
-def response_method(estimator: Any, *, decisions: bool = False) -> str:
+def response_method(estimator: BaseEstimator, *, decisions: bool = False) -> str:
     """The method of a classifier that gives its scores; `decisions` prefers decision values to log-probabilities.
 
     Examples
@@ -34,7 +34,7 @@ def response_method(estimator: Any, *, decisions: bool = False) -> str:
     return next(name for name in (_DECISIONS_FIRST if decisions else _LOGARITHMS_FIRST) if hasattr(estimator, name))
 
 
-def log_scores(estimator: Any, X: Any, classes: NDArray[Any], *, decisions: bool = False) -> FloatArray:
+def log_scores(estimator: BaseEstimator, X: Any, classes: AnyArray, *, decisions: bool = False) -> FloatArray:
     """Log-probabilities or decision values of a fitted classifier, one column for each of `classes`.
 
     Decision values of two classes are taken as log-odds, those of more as logits.
@@ -65,7 +65,9 @@ def log_scores(estimator: Any, X: Any, classes: NDArray[Any], *, decisions: bool
     return out
 
 
-def score_scale(estimator: Any, scores: FloatArray, weight: FloatArray | None, *, decisions: bool = False) -> float:
+def score_scale(
+    estimator: BaseEstimator, scores: FloatArray, weight: FloatArray | None, *, decisions: bool = False
+) -> float:
     """The number that scores are divided by before they are calibrated: 1 unless decision values are very large."""
     if response_method(estimator, decisions=decisions) != "decision_function":
         return 1.0
@@ -91,9 +93,9 @@ class CalibratedPair:
         What decision values are divided by: 1, unless they are very large.
     """
 
-    estimator: Any
-    calibrators: list[Any]
-    classes: NDArray[Any]
+    estimator: BaseEstimator
+    calibrators: list[BaseEstimator]
+    classes: AnyArray
     decisions: bool = False
     scale: float = 1.0
 

@@ -16,7 +16,7 @@ from calibrant.typing import FloatArray
 
 
 def duality_gap(point: Point, penalty: Penalty, theta: FloatArray, u: FloatArray, objective: float) -> float:
-    """An upper bound of the suboptimality of `theta`, or NaN where no feasible dual point is at hand.
+    """An upper bound of the suboptimality of `theta`, or NaN where no feasible dual point is known.
 
     Parameters
     ----------

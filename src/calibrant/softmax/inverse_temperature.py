@@ -1,8 +1,9 @@
 """The inverse temperature: the softmax problem restricted to the line ``α x``.
 
 The mean log loss is convex in ``α``; Newton's method in ``log α``, safeguarded by a bracket, finds the root of its
-derivative ``mean_i(Σ_j x_ij S(α x_i)_j − x_i,y_i)`` in a handful of passes over the data. How the curvature changes
-from step to step tells the third derivative, with which two passes over all rows do after a look at some. A prior on
+derivative ``mean_i(Σ_j x_ij S(α x_i)_j − x_i,y_i)`` in a handful of passes over the data. The change of the
+curvature from step to step gives the third derivative; with it and a start from some of the rows two passes over all
+rows are enough. A prior on
 ``log α`` can add a second minimum near 1, so that its search starts from the best of a grid.
 """
 
@@ -22,13 +23,15 @@ from calibrant.typing import FloatArray
 #: The floor is high enough for the scaled logits to keep the shape of the data.
 LARGEST_INVERSE_TEMPERATURE = float(np.exp(16.0))
 SMALLEST_INVERSE_TEMPERATURE = 1e-3
+#: From this many rows on, the search starts at the optimum of some of them, which saves passes over all.
 _MANY_ROWS = 2048
-#: From here on it is worth asking whether the optimum is at infinity, where rounding would decide when to stop.
+#: Above this inverse temperature the search asks once whether every row is right, so that the optimum is at infinity:
+#: rounding would else decide where it stops.
 _SUSPICIOUS = 4.0
-#: A last step in log α of Newton's method, whose error is of its square, of one that knows the third derivative, and of
-#: one that leads to a start.
+#: A step in log α below this size is the last: of Newton's method, whose error is the square of the step, of a step
+#: with the third derivative, whose error is its cube, and of a search for a start.
 _SMALL, _SMALL_CUBIC, _SMALL_START = 1e-6, 3e-4, 2e-2
-#: Curvatures so far apart in log α tell the third derivative.
+#: Two curvatures at most this far apart in log α give the third derivative.
 _FAR = 0.3
 
 

@@ -18,10 +18,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from calibrant.compiling import compiled
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray
 
 #: Rows handled at a time. Indices are unsigned: of signed ones numba has to ask whether they count from the end, which
 #: hinders vectors; slices, which would help as well, take twice as long to compile.
@@ -134,7 +133,7 @@ def exp(typingctx, x):  # type: ignore[no-untyped-def]
     return kind(kind), codegen
 
 
-def _chunks(count: int, dtype: Any = np.float64) -> NDArray[Any]:
+def _chunks(count: int, dtype: Any = np.float64) -> AnyArray:
     """Work space of a kernel, (count, rows of a chunk)."""
     return np.empty((count, _CHUNK), dtype=dtype)
 
@@ -146,7 +145,7 @@ def take_logs(x, least):  # type: ignore[no-untyped-def]
         x[i] = larger(log(larger(x[i], 1e-300)), least)
 
 
-def softmax_loss(z: NDArray[Any], y: IntArray, weight: NDArray[Any]) -> float:
+def softmax_loss(z: AnyArray, y: IntArray, weight: AnyArray) -> float:
     """Overwrite logits `z` (k, n) by probabilities; return the weighted sum of the log losses at labels `y`."""
     return _softmax_loss(z, y, weight, _chunks(3, z.dtype))
 
@@ -179,7 +178,7 @@ def _softmax_loss(z, y, weight, buffer):  # type: ignore[no-untyped-def]
     return loss
 
 
-def apply_curvature(p: NDArray[Any], d: NDArray[Any], weight: NDArray[Any]) -> None:
+def apply_curvature(p: AnyArray, d: AnyArray, weight: AnyArray) -> None:
     """Overwrite directions `d` (k, n) by `weight (diag(p) - p pᵀ) d` of each row."""
     _apply_curvature(p, d, weight, np.empty(_CHUNK, dtype=p.dtype))
 
@@ -210,9 +209,7 @@ def add_features(z, line, slope, own, theta):  # type: ignore[no-untyped-def]
                 z[j, i] += once * line[i] + theta[j, m] * own[m, j, i]
 
 
-def own_curvature(
-    p: NDArray[Any], shared: NDArray[Any], own: NDArray[Any], theta: NDArray[Any], weight: NDArray[Any]
-) -> FloatArray:
+def own_curvature(p: AnyArray, shared: AnyArray, own: AnyArray, theta: AnyArray, weight: AnyArray) -> FloatArray:
     """Hessian-vector product with at most one shared feature beside own-class ones, in one pass over the data.
 
     `p` (k, n) and `own` (m, k, n) of the classes that have coefficients, `theta` (k, d + m), `shared` (d, n).
@@ -297,7 +294,7 @@ def _logistic_rows(z, y, weight, residual, curvature):  # type: ignore[no-untype
     return loss
 
 
-def scaled_dual_value(p: NDArray[Any], x: NDArray[Any], y: IntArray, weight: NDArray[Any], scale: float) -> float:
+def scaled_dual_value(p: AnyArray, x: AnyArray, y: IntArray, weight: AnyArray, scale: float) -> float:
     """Sum of ``w (H(q) + (q − onehot(y)) · x)`` at ``q = onehot(y) + scale (p − onehot(y))``; see `certificate`."""
     return _scaled_dual_value(p, x, y, weight, scale, np.empty(_CHUNK))
 
@@ -326,7 +323,7 @@ def _scaled_dual_value(p, x, y, weight, scale, value):  # type: ignore[no-untype
 
 
 def scaled_derivatives(
-    x: NDArray[Any], top: NDArray[Any], at_label: NDArray[Any], alpha: float, weight: NDArray[Any]
+    x: AnyArray, top: AnyArray, at_label: AnyArray, alpha: float, weight: AnyArray
 ) -> tuple[float, float, float]:
     """Loss sum at the logits `alpha x` (k, n), for positive `alpha`, and its first two derivatives in `alpha`.
 

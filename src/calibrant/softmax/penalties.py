@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.typing import FloatArray
 
@@ -40,7 +40,7 @@ class Penalty:
 
     def __init__(
         self,
-        strength: Any,
+        strength: ArrayLike,
         slope: FloatArray | None = None,
         curvature: FloatArray | None = None,
         reach: FloatArray | None = None,
@@ -79,7 +79,7 @@ class Ridge(Penalty):
 
     smooth = True
 
-    def __init__(self, strength: Any) -> None:
+    def __init__(self, strength: ArrayLike) -> None:
         super().__init__(strength, curvature=2.0 * np.asarray(strength, dtype=np.float64))
 
     def value(self, theta: FloatArray) -> float:
@@ -103,7 +103,7 @@ class NoPenalty(Ridge):
 class Lasso(Penalty):
     """Sum of absolute values."""
 
-    def __init__(self, strength: Any) -> None:
+    def __init__(self, strength: ArrayLike) -> None:
         super().__init__(strength, slope=np.asarray(strength, dtype=np.float64))
 
     def dual_scale(self, u: FloatArray) -> float:
@@ -115,7 +115,7 @@ class Lasso(Penalty):
 class GroupLasso(Penalty):
     """Sum over groups of the Euclidean norm; all entries of a group have the same strength."""
 
-    def __init__(self, strength: Any, groups: NDArray[np.int64]) -> None:
+    def __init__(self, strength: ArrayLike, groups: NDArray[np.int64]) -> None:
         super().__init__(strength)
         self.groups = np.unique(groups, return_inverse=True)[1].reshape(groups.shape).astype(np.int64)
         self.group_strength = np.zeros(self.groups.max(initial=-1) + 1)
@@ -144,6 +144,6 @@ class MCP(Penalty):
 
     convex = False
 
-    def __init__(self, strength: Any, gamma: float = 3.0) -> None:
+    def __init__(self, strength: ArrayLike, gamma: float = 3.0) -> None:
         s = np.asarray(strength, dtype=np.float64)
         super().__init__(s, slope=s, curvature=np.full(s.shape, -1.0 / gamma), reach=gamma * s)

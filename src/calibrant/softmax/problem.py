@@ -8,7 +8,7 @@ for an offset ``X``, *shared* features ``F`` that every class weighs by its own 
 ``G`` of which a class sees only its own. Temperature, vector and matrix scaling, Dirichlet calibration and the binary
 logistic family are all of this form; they differ in their features and penalties.
 
-Where the rows live is the problem's business (`calibrant.softmax.rows`). A solver holds arrays of the size of the
+Where the rows are is up to the problem (`calibrant.softmax.rows`). A solver holds arrays of the size of the
 coefficients and asks for the problem *at* some of them; a point answers with sums over rows.
 """
 
@@ -62,7 +62,7 @@ class Point(ABC):
     def rough_hessian(self, every: int | None = None, dtype: DTypeLike | None = None) -> FloatArray:
         """The dense Hessian, or an estimate of it where that is cheaper: for a step from far away.
 
-        It is that of every n-th row (by default of as many as there are parameters to tell), computed in `dtype`.
+        It is that of every n-th row, computed in `dtype`; by default of as many rows as the number of parameters needs.
         """
         return self.hessian()
 
@@ -92,8 +92,8 @@ class Point(ABC):
     def thinned(self, share: float, rng: np.random.Generator) -> Point:
         """The same point on about this share of the rows, drawn at random: for curvature, not for loss or gradient.
 
-        The sums are unbiased estimates of those over all rows. Rows whose prediction is sure have hardly any curvature;
-        a home that knows the predictions draws them less often.
+        The sums are unbiased estimates of those over all rows. Rows whose prediction is certain have hardly any
+        curvature; where the predictions are known, these rows are drawn less often.
         """
 
 
@@ -107,8 +107,8 @@ class SoftmaxProblem(ABC):
     n_shared, n_own : number of shared and of own-class features.
     total_weight : sum of the row weights as they were given.
     precision : relative rounding of the loss.
-    curvature_share : the share of the rows that suffices for curvature; below one where passes over all are dear.
-    in_memory : whether the rows are arrays that a solver which visits single rows can have (`ArrayProblem`).
+    curvature_share : the share of the rows that suffices for curvature; below 1 where passes over all are expensive.
+    in_memory : whether the rows are arrays so that a solver can visit single rows (`ArrayProblem`).
     """
 
     shape: tuple[int, int]
@@ -133,10 +133,10 @@ class SoftmaxProblem(ABC):
         ----------
         theta : ndarray, shaped like `shape`.
         reuse : Point, default=None
-            A point of this problem that is not needed any more: its memory may be taken.
+            A point of this problem that is not needed any more: its memory may be reused.
         dense : bool, default=False
-            Whether the dense Hessian will be asked for: homes where a pass over the rows is dear make it in the pass
-            that makes the loss.
+            Whether the dense Hessian will be asked for: where a pass over the rows is expensive, the pass that computes
+            the loss then computes it, too.
         """
 
     def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
@@ -155,7 +155,7 @@ class SoftmaxProblem(ABC):
 
     @property
     def rough(self) -> SoftmaxProblem | None:
-        """A problem of some of the rows in memory, whose optimum is near: a start where passes over all are dear."""
+        """A problem of some rows in memory, whose optimum is near: where to start if passes over all are expensive."""
         return None
 
     def single_precision(self) -> SoftmaxProblem | None:

@@ -1,7 +1,7 @@
 """Several searches that share their passes over the rows.
 
 A search is a generator: it yields what it wants to know (a point), is sent the answer (derivatives there) and returns
-what it found. Where the rows are in memory each runs by itself; where a pass is dear all ask together.
+what it found. Where the rows are in memory each runs by itself; where passes are expensive, one answers them all.
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ which is what is stored.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from calibrant.bins import EDGE_DECIMALS, quantiles, uniform_edges
@@ -17,7 +18,7 @@ from calibrant.calibrators.binary.binning import Grouped, bin_totals, binned, gr
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import StrOptions
+from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.steps import Step
 from calibrant.typing import FloatArray, IntArray
 
@@ -72,7 +73,7 @@ class BBQCalibrator(BinaryMethod):
 
     closed_: str = "left"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **BinaryMethod._parameter_constraints,
         "criterion": [StrOptions({"bic", "aic", "bayes"})],
         "strategy": [StrOptions({"uniform", "quantile"})],
@@ -85,7 +86,7 @@ class BBQCalibrator(BinaryMethod):
         strategy: str = "uniform",
         multiclass: str = "ovr",
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.criterion = criterion

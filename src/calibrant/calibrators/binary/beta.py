@@ -6,15 +6,16 @@ This is the map between the posterior of two beta distributions and a probabilit
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.calibrators.binary.logistic_fit import Known, LogisticSearch
 from calibrant.calibrators.binary.logistic_method import LogisticMethod
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
-from calibrant.sklearn_private import StrOptions
+from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.steps import Clip, Linear, Log, Sigmoid, Step
 from calibrant.typing import FloatArray
 
@@ -52,7 +53,7 @@ class BetaCalibrator(LogisticMethod):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **BinaryMethod._parameter_constraints,
         "parameters": [StrOptions({"abm", "am", "ab"})],
     }
@@ -66,7 +67,7 @@ class BetaCalibrator(LogisticMethod):
         parameters: str = "abm",
         multiclass: str = "ovr",
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.parameters = parameters

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.bins import EDGE_DECIMALS, edge_index, quantiles, uniform_edges, uniform_index
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Interval, StrOptions
+from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.steps import Complement, Step, StepFunction
 from calibrant.typing import FloatArray, IntArray
 
@@ -110,7 +110,7 @@ class HistogramCalibrator(BinaryMethod):
 
     closed_: str = "left"
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **BinaryMethod._parameter_constraints,
         "n_bins": [Interval(Integral, 1, None, closed="left")],
         "strategy": [StrOptions({"uniform", "quantile"})],
@@ -125,7 +125,7 @@ class HistogramCalibrator(BinaryMethod):
         empty: str = "prior",
         multiclass: str = "ovr",
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.n_bins = n_bins

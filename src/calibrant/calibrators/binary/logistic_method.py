@@ -19,12 +19,12 @@ from calibrant.calibrators.lifting import BinaryMethod, against_rest
 from calibrant.sample import Sample
 from calibrant.softmax.rows.base import Rows
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import SummedRows
+from calibrant.softmax.rows.sums import RowSums, SummedRows
 from calibrant.softmax.solvers.damped_newton import Answer
 from calibrant.softmax.together import run, run_together
 from calibrant.typing import FloatArray
 
-#: A sample with larger coefficients is separable: its optimum is no place to start from.
+#: A sample with larger coefficients is separable: its optimum is not a place to start from.
 _LARGEST_START = 100.0
 
 
@@ -93,7 +93,7 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
             for part, two in zip(parts, _two_classes(rows.sample().labelled, everyone), strict=True)
         ]
 
-        def constants(block: Sample) -> list[Any]:
+        def constants(block: Sample) -> RowSums:
             out: list[Any] = []
             for part, target, two in zip(parts, targets, _two_classes(block, everyone), strict=True):
                 out += linear_parts(part._features(two.x), target[two.y], two.counts)[:2]
@@ -103,7 +103,7 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
         known = [Known(sums[2 * i], sums[2 * i + 1], total, self._ridge * total) for i in range(len(parts))]
 
         def answer(betas: Mapping[int, FloatArray]) -> dict[int, Answer]:
-            def derivatives(block: Sample) -> list[Any]:
+            def derivatives(block: Sample) -> RowSums:
                 out: list[Any] = []
                 for i, two in zip(betas, _two_classes(block, betas), strict=True):
                     out += unlabelled(np.ascontiguousarray(parts[i]._features(two.x)), betas[i], two.counts)

@@ -5,14 +5,15 @@ The labels are replaced by Platt's targets ``(N₊ + 1)/(N₊ + 2)`` and ``1/(N�
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.calibrators.binary.logistic_method import LogisticMethod
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
-from calibrant.sklearn_private import StrOptions
+from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.steps import Log, LogOdds, Scale, Sigmoid, Step
 from calibrant.typing import FloatArray
 
@@ -45,7 +46,7 @@ class PlattCalibrator(LogisticMethod):
     array([0.24, 0.82])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **BinaryMethod._parameter_constraints,
         "scale": [StrOptions({"probability", "log-odds"})],
     }
@@ -59,7 +60,7 @@ class PlattCalibrator(LogisticMethod):
         scale: str = "probability",
         multiclass: str = "ovr",
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.scale = scale

@@ -7,9 +7,10 @@ fitted probabilities instead of labels, so they cost less accuracy than histogra
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.bins import EDGE_DECIMALS, equal_mass_edges
 from calibrant.calibrators.binary.binning import binned, group_scores
@@ -17,14 +18,14 @@ from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Interval
+from calibrant.sklearn_private import Constraints, Interval
 from calibrant.steps import Clip, Log, LogOdds, Scale, Sigmoid, Step
 from calibrant.typing import FloatArray
 
 #: Log-odds are clipped to those of the probability 1e-12.
 _MAX_LOG_ODDS = float(np.log(1e12))
 
-#: Ridge that keeps separable data finite; too small to be seen otherwise.
+#: Ridge that keeps fits to separable rows finite; too small to change others.
 _RIDGE = 1e-10
 
 
@@ -59,7 +60,7 @@ class ScalingBinningCalibrator(BinaryMethod):
     array([0.257, 0.257, 0.743, 0.743])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **BinaryMethod._parameter_constraints,
         "n_bins": [Interval(Integral, 1, None, closed="left")],
     }
@@ -70,7 +71,7 @@ class ScalingBinningCalibrator(BinaryMethod):
         n_bins: int = 10,
         multiclass: str = "ovr",
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.n_bins = n_bins

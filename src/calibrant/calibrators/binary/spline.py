@@ -12,7 +12,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.calibrators.binary.logistic_fit import sigmoid
 from calibrant.calibrators.binary.natural_spline import check_spline
@@ -20,7 +20,7 @@ from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.strengths import strengths_to_try
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Interval
+from calibrant.sklearn_private import Constraints, Interval
 from calibrant.softmax.solvers.damped_newton import damped_newton
 from calibrant.steps import Clip, Log, LogOdds, Sigmoid, Spline, Step
 from calibrant.steps.lines import local_coefficients
@@ -77,7 +77,7 @@ class SplineCalibrator(BinaryMethod):
     array([0.4])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **BinaryMethod._parameter_constraints,
         "n_knots": [Interval(Integral, 2, None, closed="left")],
         "lambdas": ["array-like", None],
@@ -94,7 +94,7 @@ class SplineCalibrator(BinaryMethod):
         prior_weight: float = 20.0,
         multiclass: str = "ovr",
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.n_knots = n_knots

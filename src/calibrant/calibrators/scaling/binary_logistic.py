@@ -6,9 +6,11 @@ Linear scaling has only the slope ``α``, affine scaling also the intercept ``β
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.regularisation import (
@@ -26,7 +28,7 @@ from calibrant.calibrators.scaling.temperature import (
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import LOG_FLOOR
-from calibrant.sklearn_private import StrOptions
+from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.softmax.rows.base import Features, Rows, namespace
 from calibrant.steps import Clip, LogOdds, Polynomial, Sigmoid, Step
 from calibrant.typing import FloatArray
@@ -79,7 +81,7 @@ class BinaryLogisticCalibrator(RowsCalibrator):
     array([[0.333, 0.667]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         **SOLVER_CONSTRAINTS,
         "function": [StrOptions(set(_FEATURES))],
@@ -103,10 +105,10 @@ class BinaryLogisticCalibrator(RowsCalibrator):
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float | None = None,
-        random_state: Any = None,
+        random_state: int | RandomState | None = None,
         *,
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.function = function

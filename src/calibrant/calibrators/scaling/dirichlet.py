@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE, SOLVER_CONSTRAINTS
@@ -19,7 +20,7 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.strengths import strengths_to_try
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
-from calibrant.sklearn_private import Interval, StrOptions
+from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones
 from calibrant.softmax.rows.memory import ArrayRows
@@ -29,7 +30,7 @@ from calibrant.typing import FloatArray, IntArray
 
 #: What `DirichletCVCalibrator` chooses from.
 _GRID = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-#: Duality gap of the fits that are only compared with each other.
+#: Duality gap of the fits of cross-validation: losses that differ by less are equally good.
 _CV_TOL = 1e-5
 
 
@@ -122,7 +123,7 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
     (3, 3)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         "lambda_coef": NOT_NEGATIVE,
         "lambda_intercept": NOT_NEGATIVE,
@@ -140,7 +141,7 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
         normalization: str = "none",
         tol: float | None = None,
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.lambda_coef = lambda_coef
@@ -194,7 +195,7 @@ class DirichletCVCalibrator(_DirichletMap):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         "lambdas_coef": ["array-like", None],
         "lambdas_intercept": ["array-like", None],
@@ -214,7 +215,7 @@ class DirichletCVCalibrator(_DirichletMap):
         normalization: str = "none",
         random_state: int = 0,
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.lambdas_coef = lambdas_coef

@@ -7,16 +7,17 @@ three numbers, for the Brier score a quadratic one that is solved exactly.
 from __future__ import annotations
 
 import itertools
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import softmax
-from calibrant.sklearn_private import StrOptions
+from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.steps import Log, Scale, Softmax, Step, Sum
 from calibrant.typing import FloatArray, IntArray
@@ -57,13 +58,18 @@ class ETSCalibrator(Calibrator):
     array([[0.75, 0.25]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         "loss": [StrOptions({"brier", "log"})],
     }
 
     def __init__(
-        self, *, loss: str = "brier", input: str = "probabilities", classes: Any = None, renormalize: bool = False
+        self,
+        *,
+        loss: str = "brier",
+        input: str = "probabilities",
+        classes: ArrayLike | None = None,
+        renormalize: bool = False,
     ) -> None:
         self.loss = loss
         super().__init__(input=input, classes=classes, renormalize=renormalize)

@@ -7,14 +7,15 @@ part of what the literature compares with. `TemperatureScalingCalibrator` reache
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Interval
+from calibrant.sklearn_private import Constraints, Interval
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.steps import Log, Scale, Softmax, Step
 
@@ -58,7 +59,7 @@ class GuoTemperatureScalingCalibrator(Calibrator):
     1.624
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         "start": [Interval(Real, 0.0, None, closed="neither")],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
@@ -72,7 +73,7 @@ class GuoTemperatureScalingCalibrator(Calibrator):
         learning_rate: float = 0.01,
         max_iter: int = 50,
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.start = start

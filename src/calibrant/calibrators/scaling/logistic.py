@@ -6,7 +6,9 @@ rows without an error, would else lead to extreme curves. The intercept has none
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
+
+from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrator
@@ -14,7 +16,7 @@ from calibrant.calibrators.scaling.regularisation import SOLVER_CONSTRAINTS
 from calibrant.calibrators.scaling.structured import SMSCalibrator, SVSCalibrator
 from calibrant.calibrators.scaling.temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing
 from calibrant.calibrators.state import StateCheck
-from calibrant.sklearn_private import StrOptions
+from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.softmax.rows.base import Rows
 from calibrant.steps import Step
 
@@ -49,7 +51,7 @@ class LogisticCalibrator(RowsCalibrator):
     'BinaryLogisticCalibrator'
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         "binary_method": [StrOptions({"quadratic", "affine", "linear"})],
         "multiclass_method": [StrOptions({"sms", "svs"})],
@@ -65,7 +67,7 @@ class LogisticCalibrator(RowsCalibrator):
         *,
         tol: float | None = None,
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.binary_method = binary_method

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from calibrant.inputs.labels import CalibrationWarning
-from calibrant.sklearn_private import Interval, StrOptions
+from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers import OPTIONS, solve
@@ -17,7 +17,7 @@ PENALTIES = {"ridge", "lasso", "group_lasso", "mcp"}
 NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 FINITE = [Interval(Real, None, None, closed="neither")]
 MCP_GAMMA = [Interval(Real, 1, None, closed="neither")]
-SOLVER_CONSTRAINTS: dict[str, list[Any]] = {
+SOLVER_CONSTRAINTS: Constraints = {
     "solver": [StrOptions(OPTIONS)],
     "max_iter": [Interval(Integral, 1, None, closed="left"), None],
     "tol": [Interval(Real, 0, None, closed="neither"), None],

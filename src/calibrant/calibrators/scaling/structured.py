@@ -9,9 +9,11 @@ vector scaling, matrix scaling and Dirichlet calibration.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.random import RandomState
+from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.regularisation import (
@@ -34,7 +36,7 @@ from calibrant.calibrators.scaling.temperature import (
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import laplace_weight
-from calibrant.sklearn_private import StrOptions
+from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones
 from calibrant.steps import Linear, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
@@ -43,10 +45,10 @@ from calibrant.typing import FloatArray, IntArray
 class StructuredCalibrator(RowsCalibrator):
     """What SVS and SMS share: preprocessing, penalty strengths, solver and the map.
 
-    The strength of a parameter group is ``λ size^ρ / n^τ``, so that one set of λ serves any number of classes and rows.
+    The strength of a parameter group is ``λ size^ρ / n^τ``, so that one set of λ suits any number of classes and rows.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         **SOLVER_CONSTRAINTS,
         "penalty": [StrOptions(PENALTIES), None],
@@ -72,7 +74,7 @@ class StructuredCalibrator(RowsCalibrator):
     solver: str
     max_iter: int | None
     tol: float | None
-    random_state: Any
+    random_state: int | RandomState | None
 
     def _fit_rows(self, rows: Rows) -> None:
         n, k = rows.total_weight, rows.n_classes
@@ -87,7 +89,7 @@ class StructuredCalibrator(RowsCalibrator):
         problem = rows.problem(self._features)
         penalty = make_penalty(self.penalty, *self._strengths(k, n), self.mcp_gamma)
         start = self._start(rows, problem.shape)
-        del rows  # with a thousand classes a matrix that is needed no longer counts
+        del rows  # with a thousand classes the memory of this matrix matters
         theta = fit_coefficients(self, problem, penalty, start)
         # A constant added to all classes' coefficients of a shared feature changes nothing: take those of least norm.
         free = np.flatnonzero(np.all(penalty.strength[:, : problem.n_shared] == 0.0, axis=0))
@@ -211,10 +213,10 @@ class SVSCalibrator(StructuredCalibrator):
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float | None = None,
-        random_state: Any = None,
+        random_state: int | RandomState | None = None,
         *,
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.penalty = penalty
@@ -303,7 +305,7 @@ class SMSCalibrator(StructuredCalibrator):
     (1, 3)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **StructuredCalibrator._parameter_constraints,
         "lambda_off_diagonal": NOT_NEGATIVE,
     }
@@ -324,10 +326,10 @@ class SMSCalibrator(StructuredCalibrator):
         solver: str = "auto",
         max_iter: int | None = None,
         tol: float | None = None,
-        random_state: Any = None,
+        random_state: int | RandomState | None = None,
         *,
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.penalty = penalty

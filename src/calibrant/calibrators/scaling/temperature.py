@@ -8,14 +8,15 @@ learned together with the temperature by the likelihood of the calibration data.
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import laplace_weight
-from calibrant.sklearn_private import Interval, StrOptions
+from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.softmax.rows.base import Rows
 from calibrant.steps import Log, Mix, Scale, Softmax, Step
 
@@ -23,7 +24,7 @@ InputSmoothing = float | Literal["auto"] | None
 
 INPUT_SMOOTHING_CONSTRAINT = [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")]
 
-#: Of `fit_inverse_temperature`: a standard deviation of 2 for log α, which few errors suffice to overrule.
+#: The prior of `fit_inverse_temperature`: log α has a standard deviation of 2, which a few errors outweigh.
 WEAK_PRIOR = 0.25
 #: The weights of the uniform distribution tried by ``input_smoothing="auto"``.
 _MIXTURE_WEIGHTS = (0.0, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
@@ -102,7 +103,7 @@ class TemperatureScalingCalibrator(RowsCalibrator):
     array([[0.722, 0.278]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
         "smoothing": ["boolean"],
         "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
@@ -114,7 +115,7 @@ class TemperatureScalingCalibrator(RowsCalibrator):
         input_smoothing: InputSmoothing = None,
         *,
         input: str = "probabilities",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
         self.smoothing = smoothing

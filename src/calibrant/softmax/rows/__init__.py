@@ -1,1 +1,1 @@
-"""Where the rows of a softmax problem live: each home answers what `calibrant.softmax.problem` lets a solver ask."""
+"""Where the rows of a softmax problem live: each module computes what solvers ask for (`calibrant.softmax.problem`)."""

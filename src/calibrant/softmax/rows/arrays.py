@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray
 
-#: Numbers handled at a time when curvature is accumulated: they stay in the cache, and fresh memory is dear.
+#: Numbers handled at a time when curvature is accumulated (1 MiB): they stay in the cache.
 _AT_ONCE = 1 << 17
-#: Every which row a rough Hessian is made of, and how many it takes for each parameter.
+#: Row stride of the rough Hessian, and the least number of its rows per parameter.
 _ROUGH = 4
 _ROWS_PER_PARAMETER = 10
-#: The least weight of a row in drawing rows: certain to rounding, it could not stand for its like otherwise.
+#: The least curvature of a row when rows are drawn: one whose prediction is certain to rounding would else never be
+#: drawn, and when it were, have a huge weight.
 _LEAST_CURVATURE = 1e-6
 
 
@@ -60,10 +61,10 @@ class ArrayProblem(SoftmaxProblem):
     def __init__(
         self,
         y: NDArray[np.int64],
-        offset: NDArray[Any],
+        offset: AnyArray,
         *,
-        shared: NDArray[Any] | None = None,
-        own: NDArray[Any] | None = None,
+        shared: AnyArray | None = None,
+        own: AnyArray | None = None,
         weight: FloatArray | None = None,
         first_free: int = 0,
         dtype: DTypeLike = np.float64,
@@ -79,16 +80,16 @@ class ArrayProblem(SoftmaxProblem):
         self.total_weight = float(n) if weight is None else float(weight.sum())
         share = np.full(n, 1.0 / n) if weight is None else weight / self.total_weight
         self.row_weight = share.astype(dtype)
-        #: The weight all rows have, if they have one: it then need not be multiplied into every matrix.
+        #: The weight of every row, if all are equal: sums are multiplied by it instead of every matrix.
         self.equal_weight = 1.0 / n if weight is None else None
         self.first_free = first_free
         self.n_shared, self.n_own = len(self.shared), len(self.own)
         self.shape = (k - first_free, self.n_shared + self.n_own)
         self._share = share
         self._label_part: FloatArray | None = None
-        self._buffer: NDArray[Any] | None = None
+        self._buffer: AnyArray | None = None
         self._squares: FloatArray | None = None
-        self._ends: tuple[NDArray[Any], NDArray[Any]] | None = None
+        self._ends: tuple[AnyArray, AnyArray] | None = None
 
     @property
     def second_moments(self) -> FloatArray:
@@ -117,15 +118,13 @@ class ArrayProblem(SoftmaxProblem):
             sums[:, self.n_shared + m] = np.bincount(self.y, share * feature[self.y, rows], minlength=k)
         return factor * sums[self.first_free :]
 
-    def scratch(self) -> NDArray[Any]:
-        """A (k, n) matrix used and overwritten within one call: fresh memory for each would cost more than the sums."""
+    def scratch(self) -> AnyArray:
+        """A (k, n) matrix used and overwritten within one call: new memory each time would cost more than the sums."""
         if self._buffer is None:
             self._buffer = np.empty((self.n_classes, self.n_rows), dtype=self.dtype)
         return self._buffer
 
-    def linear(
-        self, theta: FloatArray, out: NDArray[Any] | None = None, onto: NDArray[Any] | None = None
-    ) -> NDArray[Any]:
+    def linear(self, theta: FloatArray, out: AnyArray | None = None, onto: AnyArray | None = None) -> AnyArray:
         """``F Θᵀ + G Θ``, shape (k, n): the change of the logits that coefficients `theta` make, added to `onto`."""
         theta, d = theta.astype(self.dtype, copy=False), self.n_shared
         z = np.empty((self.n_classes, self.n_rows), dtype=self.dtype) if out is None else out
@@ -140,12 +139,12 @@ class ArrayProblem(SoftmaxProblem):
         if self.n_own:
             from calibrant.softmax.kernels import add_features
 
-            # The only shared feature goes with the own ones; without it any line of this length will do, times zero.
+            # A single shared feature is added with the own ones; if there is none, any row of this length, times zero.
             line, slope = (self.shared[0], theta[:, 0]) if d == 1 else (self.row_weight, 0.0 * theta[:, 0])
             add_features(free, line, np.ascontiguousarray(slope), self.own[:, self.first_free :], theta[:, d:])
         return z
 
-    def adjoint(self, residual: NDArray[Any]) -> FloatArray:
+    def adjoint(self, residual: AnyArray) -> FloatArray:
         """Sums over rows of residuals (k, n) times features: the transpose of `linear`."""
         residual = residual[self.first_free :]
         out = np.empty(self.shape)
@@ -157,7 +156,7 @@ class ArrayProblem(SoftmaxProblem):
             own_sums(residual, self.own[:, self.first_free :], out[:, self.n_shared :])
         return out
 
-    def logits(self, theta: FloatArray, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def logits(self, theta: FloatArray, out: AnyArray | None = None) -> AnyArray:
         """Logits (k, n) at coefficients `theta`."""
         none = out is None and not theta.any()
         return self.offset.copy() if none else self.linear(theta, out=out, onto=self.offset)
@@ -190,7 +189,7 @@ class ArrayProblem(SoftmaxProblem):
         """Whether the label of every row has the largest offset."""
         return bool(np.all(self.offset[self.y, np.arange(self.n_rows)] >= self.offset.max(axis=0)))
 
-    def class_features(self, j: int, rows: slice = slice(None)) -> NDArray[Any]:
+    def class_features(self, j: int, rows: slice = slice(None)) -> AnyArray:
         """All features that class `j` sees, (n_shared + n_own, rows)."""
         if not self.n_own:
             return self.shared[:, rows]
@@ -223,7 +222,7 @@ class ArrayProblem(SoftmaxProblem):
         other._label_part = other._buffer = other._squares = other._ends = None
         return other
 
-    def _place(self, shared: NDArray[Any], offset: Callable[[], NDArray[Any]]) -> None:
+    def _place(self, shared: AnyArray, offset: Callable[[], AnyArray]) -> None:
         """Take changed features; in matrix scaling the offset is the first rows of them: keep one copy."""
         inside = np.shares_memory(self.offset, self.shared) and self.n_classes <= self.n_shared
         self.offset = shared[: self.n_classes] if inside else offset()
@@ -246,7 +245,7 @@ class ArrayProblem(SoftmaxProblem):
 class ArrayPoint(Point):
     """Mean log loss at certain coefficients, with the probabilities `p` (k, n) of all rows."""
 
-    def __init__(self, problem: ArrayProblem, p: NDArray[Any], loss: float) -> None:
+    def __init__(self, problem: ArrayProblem, p: AnyArray, loss: float) -> None:
         self.problem = problem
         self.p = p
         self.loss = loss
@@ -276,7 +275,7 @@ class ArrayPoint(Point):
         return self._hessian_of_rows(every or (_ROUGH if enough else 1), dtype)
 
     def _hessian_of_rows(self, every: int, dtype: DTypeLike | None = None) -> FloatArray:
-        """The dense Hessian, as every n-th row tells.
+        """The dense Hessian, estimated from every n-th row.
 
         With ``a_i = p_i ⊗ f_i`` it is ``blockdiag(Σ_i w_i p_ij f_i f_iᵀ) − Σ_i w_i a_i a_iᵀ``: one symmetric
         product of the size of the problem, instead of one for each pair of classes.

@@ -1,7 +1,7 @@
 """What a calibrator is fitted to: labelled log-probabilities, wherever they are.
 
-A calibrator states once what its features of a block of log-probabilities are; its rows make the problem of them. It
-is written the same for rows in memory, in batches and on a cluster.
+A calibrator defines its features of a block of log-probabilities once; the rows turn them into a problem. The same code
+fits rows in memory, in batches and on a cluster.
 """
 
 from __future__ import annotations

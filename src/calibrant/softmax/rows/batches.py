@@ -1,14 +1,13 @@
 """Rows in batches that can be read again from the start: files, iterators, anything larger than memory.
 
 A pass reads all batches, cuts them into blocks that stay in the cache of the processor, and adds up what the kernels
-say of each. Fits of many coefficients pass over the rows so often that they keep them in a temporary file.
+compute of each. Fits of many coefficients make so many passes that they keep the rows in a temporary file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from calibrant.sample import Sample
 from calibrant.softmax.rows.base import Extent
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import BlockFunction, SummedRows, add_up, block_rows
+from calibrant.softmax.rows.sums import BlockFunction, RowSums, SummedRows, add_up, block_rows
 from calibrant.typing import IntArray
 
 
@@ -78,7 +77,7 @@ class BatchRows(SummedRows):
         other.n_rows, other.total_weight = self._cache.extent(self._size, other._numbers)
         return other
 
-    def sums(self, function: BlockFunction) -> list[Any]:
+    def sums(self, function: BlockFunction) -> RowSums:
         return add_up(function(block) for block in watched(self._blocks(), f"pass {self.n_passes + 1}", self.n_rows))
 
     def _blocks(self) -> Iterator[Sample]:

@@ -17,7 +17,7 @@ import numpy as np
 from calibrant.sample import Sample
 from calibrant.typing import IntArray
 
-#: What is left free on the disk.
+#: Bytes left free on the disk (256 MiB), for other programs.
 _SPARE = 1 << 28
 
 

@@ -7,17 +7,17 @@ order of additions is fixed by the partitions, so the result does not depend on 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import dask
+from dask.delayed import Delayed
 
 from calibrant.sample import Sample
 from calibrant.softmax.rows.base import Extent
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import BlockFunction, SummedRows, add_up, block_rows
+from calibrant.softmax.rows.sums import BlockFunction, RowSums, SummedRows, add_up, block_rows
 from calibrant.threads import limited
 
-#: Sums that one task of the reduction adds up.
+#: Sums that one task adds up: with eight, a thousand partitions take four levels of tasks.
 _FAN_IN = 8
 
 
@@ -32,16 +32,16 @@ class DaskRows(SummedRows):
         See `SummedRows`.
     """
 
-    def __init__(self, partitions: Sequence[Any], extent: Extent, sample: ArrayRows) -> None:
+    def __init__(self, partitions: Sequence[Delayed], extent: Extent, sample: ArrayRows) -> None:
         super().__init__(extent, sample)
         self._partitions = partitions
 
-    def sums(self, function: BlockFunction) -> list[Any]:
+    def sums(self, function: BlockFunction) -> RowSums:
         part = dask.delayed(_sums_of_partition, pure=False)
         return tree_sum([part(block, function) for block in self._partitions])
 
 
-def tree_sum(parts: list[Any]) -> list[Any]:
+def tree_sum(parts: list[Delayed]) -> RowSums:
     """Lists of numbers and arrays added up entry by entry where they are, see `add_up`."""
     add = dask.delayed(add_up, pure=False)
     while len(parts) > 1:
@@ -53,6 +53,6 @@ def tree_sum(parts: list[Any]) -> list[Any]:
 
 
 @limited
-def _sums_of_partition(block: Sample, function: BlockFunction) -> list[Any]:
+def _sums_of_partition(block: Sample, function: BlockFunction) -> RowSums:
     """The sums over one partition."""
     return add_up(function(piece) for piece in block.pieces(block_rows(block.n_classes)))

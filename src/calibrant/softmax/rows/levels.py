@@ -1,19 +1,16 @@
-"""Rows that belong to levels: intercepts and slopes for every level, most of which a row has nothing to do with.
+"""Rows that belong to levels: an intercept and a slope for each level, of which a row uses only its own.
 
 The features are those of vector scaling, a one and the log-probability of the class itself, once for every level and
-zero outside it. They are never written down: a sparse matrix says which levels a row belongs to.
+zero outside it. They are never stored: a sparse matrix says which levels a row belongs to.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from calibrant.softmax.rows.arrays import ArrayProblem
-from calibrant.typing import FloatArray, IntArray
+from calibrant.typing import AnyArray, FloatArray, IntArray
 
 
 class LevelProblem(ArrayProblem):
@@ -63,9 +60,7 @@ class LevelProblem(ArrayProblem):
         target[self.y, np.arange(self.n_rows)] = self.row_weight
         return self.adjoint(target)
 
-    def linear(
-        self, theta: FloatArray, out: NDArray[Any] | None = None, onto: NDArray[Any] | None = None
-    ) -> NDArray[Any]:
+    def linear(self, theta: FloatArray, out: AnyArray | None = None, onto: AnyArray | None = None) -> AnyArray:
         intercept, slope = np.split(theta, 2, axis=1)
         change = (self.levels @ intercept.T).T + (self.levels @ slope.T).T * self.offset
         if onto is not None:
@@ -75,6 +70,6 @@ class LevelProblem(ArrayProblem):
         out[:] = change
         return out
 
-    def adjoint(self, residual: NDArray[Any]) -> FloatArray:
+    def adjoint(self, residual: AnyArray) -> FloatArray:
         sums = self._transposed @ np.concatenate([residual, residual * self.offset]).T
         return np.concatenate([sums[:, : self.n_classes].T, sums[:, self.n_classes :].T], axis=1)

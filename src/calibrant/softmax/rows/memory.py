@@ -15,8 +15,8 @@ from calibrant.softmax.rows.base import FeatureMap, Rows
 from calibrant.steps import Log, Softmax, Steps, run_from_logs
 from calibrant.typing import FloatArray
 
-#: From so many numbers on a compiled logarithm is worth loading, or compiling: NumPy has none that works on vectors of
-#: float64 on processors without AVX-512.
+#: From this many numbers on, a compiled logarithm pays for loading it: without AVX-512 NumPy computes one logarithm of
+#: float64 at a time.
 _MANY = 1 << 15
 
 

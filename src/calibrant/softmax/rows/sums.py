@@ -1,10 +1,10 @@
-"""Rows of which only sums over blocks can be had: each question of a solver is one pass over all blocks.
+"""Rows that can only be summed block by block: whatever a solver asks for is one pass over all blocks.
 
 A pass applies the kernels of `ArrayProblem` to one block after the other and adds up what they give, in float64.
-Passes are dear, so everything that a point is likely to be asked for comes from one, and curvature, which need not be
-exact, from a uniform sample of the rows in memory: with D coefficients and m sampled rows, Newton's error falls by
-about √(D/m) from pass to pass. A subclass says how to sum over blocks; files read in batches and partitions on a
-cluster differ in nothing else.
+Passes are expensive, so one pass computes everything that a point is likely to be asked for. Curvature need not be
+exact and comes from a uniform sample of the rows in memory: with D coefficients and m sampled rows, Newton's error
+falls by about √(D/m) from pass to pass. A subclass says how to sum over blocks; files read in batches and partitions on
+a cluster differ in nothing else.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from calibrant.softmax.together import run_together
 from calibrant.steps import Steps, run_from_logs
 from calibrant.typing import FloatArray, IntArray
 
-#: Up to this many coefficients their dense Hessian is made in the pass that makes loss and gradient: it costs less. Up
-#: to the second number it costs as much, which is worth it if the sample has fewer rows than this for each of them.
+#: Up to the first number of coefficients, the pass that computes loss and gradient also computes the dense Hessian,
+#: which costs less than they do. Up to the second it costs as much as they do, which pays if the sample has fewer rows
+#: per coefficient than the third number, so that its own curvature would be rough.
 _TINY, _SMALL, _ROWS_FOR_EACH = 8, 48, 1000
-#: Up to this many a pass that makes the dense Hessian replaces all passes that would multiply it by a vector.
+#: Up to this many coefficients one pass for the dense Hessian replaces all passes for its products with vectors.
 _DENSE = 2000
-
-
-#: Numbers of a block: its matrices stay in the second-level cache.
+#: Numbers in a block, so that its matrices (1 MiB each) stay in the cache, and its least number of rows, so that the
+#: sums of a block cost more than calling the functions that compute them.
 _BLOCK_ELEMENTS = 1 << 17
 _LEAST_ROWS = 256
 
@@ -45,11 +45,13 @@ def block_rows(n_classes: int) -> int:
     return max(_LEAST_ROWS, _BLOCK_ELEMENTS // n_classes)
 
 
-#: What a pass computes of some of the rows, a block of log-probabilities: arrays and numbers, added up over blocks.
-BlockFunction = Callable[[Sample], Sequence[Any]]
+#: Numbers and arrays, each summed over rows.
+RowSums = Sequence[Any]
+#: What a pass computes of one block of log-probabilities, to be added up over all blocks.
+BlockFunction = Callable[[Sample], RowSums]
 
 
-def add_up(parts: Iterable[Sequence[Any] | None]) -> list[Any]:
+def add_up(parts: Iterable[RowSums | None]) -> RowSums:
     """Lists of numbers and arrays added up entry by entry; nothing for no rows, which `None` or no list stands for.
 
     Examples
@@ -80,7 +82,7 @@ class SummedRows(Rows):
         self.n_classes, self._sample = sample.n_classes, sample
 
     @abstractmethod
-    def sums(self, function: BlockFunction) -> list[Any]:
+    def sums(self, function: BlockFunction) -> RowSums:
         """The sums over all blocks of what `function` returns for each, one pass over the rows."""
 
     def sample(self) -> ArrayRows:
@@ -88,11 +90,11 @@ class SummedRows(Rows):
 
     @cached_property
     def always_right(self) -> bool:
-        """Whether the label of every row has the largest probability: a pass, if anybody asks."""
+        """Whether the label of every row has the largest probability: one pass, when first asked."""
         return not self.sums(lambda block: [np.sum(block.x[np.arange(len(block.y)), block.y] < block.x.max(axis=1))])[0]
 
     def expect_passes(self) -> None:
-        """Told before many passes over the same rows: a home may keep them where they are read faster."""
+        """Called before many passes over the same rows, which may be kept where they are read faster."""
 
     def part(self, share: float, rng: np.random.Generator) -> SummedRows | None:
         """About this share of the rows, where passes over some are cheaper than over all; `None` where they are not."""
@@ -131,8 +133,8 @@ class _Mapped(SummedRows):
         super().__init__(Extent(rows.n_rows, rows.total_weight, rows.class_weights), rows.sample().mapped(steps))
         self._rows, self._steps = rows, steps
 
-    def sums(self, function: BlockFunction) -> list[Any]:
-        steps = self._steps  # not the rows: a function may travel to where the blocks are
+    def sums(self, function: BlockFunction) -> RowSums:
+        steps = self._steps  # not the rows: the function is sent to where the blocks are
         return self._rows.sums(lambda block: function(block.with_values(run_from_logs(steps, block.x.copy()))))
 
     def expect_passes(self) -> None:
@@ -146,7 +148,7 @@ class _Mapped(SummedRows):
 class SummedProblem(SoftmaxProblem):
     """Mean log loss of a linear softmax model whose rows can only be summed over.
 
-    The sample says what rough numbers will do for: second moments, the largest change of a logit, and curvature.
+    The sample gives what need not be exact: second moments, the largest change of a logit, and curvature.
     """
 
     def __init__(self, rows: SummedRows, features: FeatureMap, first_free: int = 0) -> None:
@@ -159,7 +161,7 @@ class SummedProblem(SoftmaxProblem):
         self.n_shared, self.n_own = self.sampled.n_shared, self.sampled.n_own
         if self.n_parameters > _DENSE:
             rows.expect_passes()
-        #: The point whose Hessian, of all rows, serves as that of later ones, and the share that was asked for.
+        #: The point whose Hessian of all rows is reused for later points, and the share of rows that was asked for.
         self.curved: tuple[float, SummedPoint] | None = None
         few_rows = self.sampled.n_rows < _ROWS_FOR_EACH * self.n_parameters
         self._exact = self.n_parameters <= (_SMALL if few_rows else _TINY)
@@ -189,11 +191,11 @@ class SummedProblem(SoftmaxProblem):
     def rough(self) -> ArrayProblem:
         return self.sampled
 
-    def means(self, function: Callable[[ArrayProblem], Sequence[Any]]) -> list[Any]:
+    def means(self, function: Callable[[ArrayProblem], RowSums]) -> RowSums:
         """The means over rows of what `function` says of the problems of single blocks."""
         features, first_free = self.features, self.first_free
 
-        def of_block(block: Sample) -> list[Any]:
+        def of_block(block: Sample) -> RowSums:
             problem = ArrayRows(block).problem(features, first_free=first_free)
             return [problem.total_weight * np.asarray(mean) for mean in function(problem)]
 
@@ -213,7 +215,7 @@ class SummedPoint(Point):
     def _first(self) -> tuple[float, FloatArray]:
         theta, dense = self.theta, self._dense
 
-        def derivatives(block: ArrayProblem) -> tuple[Any, ...]:
+        def derivatives(block: ArrayProblem) -> RowSums:
             point = block.at(theta)
             return (point.loss, point.gradient(), *([point.hessian()] if dense else []))
 
@@ -266,7 +268,7 @@ class SummedPoint(Point):
         problem = self.problem
         if share <= 1.001 * problem.curvature_share:
             return problem.sampled.at(self.theta)
-        if problem.n_parameters <= _DENSE:  # a single pass, which serves until even more rows are wanted
+        if problem.n_parameters <= _DENSE:  # a single pass, reused until more rows are asked for
             if problem.curved is None or share > problem.curved[0]:
                 problem.curved = share, self
             return problem.curved[1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,16 +13,16 @@ from calibrant.sample import Sample
 from calibrant.softmax.inverse_temperature import inverse_temperature_search
 from calibrant.softmax.rows.base import FeatureMap
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import BlockFunction, SummedRows, add_up
+from calibrant.softmax.rows.sums import BlockFunction, RowSums, SummedRows, add_up
 from calibrant.softmax.rows.torch import TorchProblem, row_blocks, to_numpy
 from calibrant.softmax.together import run
 from calibrant.steps import Log, Mix, Steps
 from calibrant.steps.torch_modules import from_logs
 from calibrant.typing import FloatArray
 
-#: Rows taken to the processor as a place to start from.
+#: Rows copied to the processor to find a place to start from: enough for a temperature.
 _SAMPLE = 2048
-#: Numbers taken to the processor at a time by methods that have no sums on the device.
+#: Numbers (32 MiB) copied to the processor at a time for methods that cannot sum on the device.
 _BLOCK_ELEMENTS = 1 << 22
 
 
@@ -83,7 +82,7 @@ class TorchRows(SummedRows):
             found.append(run(search, problem.scaled)[:2])
         return found
 
-    def sums(self, function: BlockFunction) -> list[Any]:
+    def sums(self, function: BlockFunction) -> RowSums:
         """The sums over blocks that are taken to the processor one after the other."""
         at_once = max(1, _BLOCK_ELEMENTS // self.n_classes)
         return add_up(
@@ -97,12 +96,12 @@ class TorchRows(SummedRows):
         drawn = np.sort(np.random.default_rng(0).choice(self.n_rows, _SAMPLE, replace=False))
         return ArrayRows(self._on_processor(torch.as_tensor(drawn, device=self.x.device)))
 
-    def _on_processor(self, rows: Any) -> Sample:
+    def _on_processor(self, rows: slice | Tensor) -> Sample:
         weight = None if self.weight is None else to_numpy(self.weight[rows])
         return Sample(to_numpy(self.x[rows]), self.y[rows].cpu().numpy(), weight, logs=True)
 
 
-def _row_major(part: Any) -> Tensor | None:
+def _row_major(part: Tensor | None) -> Tensor | None:
     """Features of class-major tensors, rows first; all classes of a row are neighbours."""
     rows = None if part is None else part.transpose(-1, -2)
     return rows if rows is None or rows.stride(-1) == 1 else rows.contiguous()

@@ -17,12 +17,12 @@ from calibrant.inputs.tensors import widest_dtype
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.typing import FloatArray
 
-#: Numbers of a matrix that are summed in its own precision; the sums of such blocks are added in double precision. On
-#: the processor blocks stay in its cache, where new memory for large ones would cost more than the sums.
+#: Numbers of a block that are summed in the precision of the matrix; the sums of blocks are added in double precision.
+#: Blocks on the processor (the first number) stay in its cache; a device needs larger ones to be busy.
 _BLOCK_ELEMENTS, _DEVICE_ELEMENTS = 1 << 17, 1 << 22
-#: Rows of a block at least: each adds a matrix of the size of the coefficients.
+#: Least rows of a block, since each block adds a matrix of the size of the coefficients.
 _BLOCK_ROWS = 512
-#: Numbers handled at a time when the dense Hessian is accumulated.
+#: Numbers handled at a time when the dense Hessian is accumulated (2 MiB), for the cache.
 _HESSIAN_ELEMENTS = 1 << 18
 
 

@@ -1,7 +1,7 @@
 """Solvers of the penalised softmax problem: one algorithm per file, one signature.
 
 A solver knows a problem and a penalty, never a calibrator, and declares what it needs of them. `solve` picks one by
-name, or the fastest suitable one, and says so when a penalty is beyond it.
+name, or the fastest suitable one, and raises an error if it cannot handle a penalty.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from sklearn.exceptions import ConvergenceWarning
 
 from calibrant.softmax.penalties import Penalty, Ridge
@@ -69,7 +70,7 @@ def solve(
     solver: str = "auto",
     tol: float | None = None,
     max_iter: int | None = None,
-    random_state: Any = None,
+    random_state: int | RandomState | None = None,
     theta: FloatArray | None = None,
 ) -> Solution:
     """Minimise the mean log loss plus a penalty.

@@ -7,7 +7,7 @@ from scipy.linalg.lapack import dpotrf
 
 from calibrant.typing import FloatArray
 
-#: Added to every curvature: where the loss has none, steps stay numbers whose squares are finite.
+#: Added to every curvature: where the loss has none, steps stay so small that their squares are finite.
 FLATTEST = 1e-100
 
 

@@ -15,17 +15,18 @@ from calibrant.softmax.solvers.preconditioners import Factored
 from calibrant.softmax.together import run
 from calibrant.typing import FloatArray
 
+#: A step is taken if it gains this share of what the slope promises: the usual constant of the Armijo rule.
 ARMIJO = 1e-4
-#: No step is shortened by more than this; curvature is added instead, as a share of the features' second moments, and
-#: at most so much of it. Below the last share it has no effect.
+#: Steps are shortened by at most this factor. After that, curvature is added to the Hessian (damping), as a share of
+#: the features' second moments: at most the second number; the third is too little to matter.
 SHORTEST = 1e-4
 LARGEST_DAMPING = 1e4
-#: What a step of Newton's method gains, or the gap, falls by more than this from step to step, unless curvature is
-#: wrong or the optimum far away.
-STALLED = 0.3
 NEGLIGIBLE = 1e-10
-#: The share that is always added where a direction is not penalised: rounding of the gradient is all that is left in
-#: directions without curvature (collinear features, a class that is never predicted), and must not make a step.
+#: The gain of a Newton step, or the gap, falls below this share of the one before, unless the curvature is wrong or the
+#: optimum still far away.
+STALLED = 0.3
+#: Damping that is always added in directions without a penalty: where there is no curvature (collinear features, a
+#: class that is never predicted) the gradient is only rounding, which must not make a step.
 ROUNDING = 1e-13
 
 _EPSILON = float(np.finfo(np.float64).eps)

@@ -16,27 +16,30 @@ from calibrant.softmax.problem import Point
 from calibrant.softmax.solvers.cholesky import FLATTEST, cholesky
 from calibrant.typing import FloatArray
 
+#: Most rounds of Newton's method for the pulls, which mostly takes two or three.
 _MOST_ROUNDS = 25
-#: The pull is right to this share of the outer error, and at least to this.
+#: Pulls are computed to this share of the outer error, and at least to this relative accuracy.
 _ACCURACY, _LEAST_ACCURACY = 0.03, 0.03
-#: A pull grows at most by this factor in a round, where its group may belong at zero, and shrinks at most by the other.
+#: In one round a pull grows at most by the first factor, since its group may belong at zero, and shrinks at most by the
+#: second.
 _MOST_GROWTH, _MOST_SHRINKING = 10.0, 1e6
-#: What is added to the diagonal, relative to the largest entry: groups may have no strength.
+#: Added to the diagonal, relative to its largest entry, since groups without a penalty may have no curvature.
 _JITTER = 1e-13
-#: A gradient that outweighs the penalty by less does so by rounding.
+#: A gradient that exceeds the penalty by less than this does so by rounding.
 _ROUNDING = 1e-12
-#: Norms below this are zero but for rounding, and their cubes still numbers.
+#: Smaller norms are rounding; the cube of this one is still above the smallest number.
 _LEAST_NORM = 1e-90
-#: The pull on groups that stay at zero.
+#: The pull that keeps a group at zero.
 _FIXED = 1e15
-#: The first Hessian, far from the optimum, is that of some rows if there are so many for each coefficient.
+#: With this many rows per coefficient the first Hessian, far from the optimum, is that of every fourth row.
 _EVERY, _ROWS_PER_PARAMETER = 4, 16
-#: A Hessian of all rows is kept if its first step halves the error, and as long as more bring it down by this factor.
+#: A Hessian of all rows is used again if its first step halves the error, as long as further steps reduce the error by
+#: this factor.
 _KEPT = 0.04
 
 
 class DenseGroupModel:
-    """The model at one point after the other, whose Hessian is kept while it serves."""
+    """The model at one point after the other, whose Hessian is reused as long as it is good enough."""
 
     def __init__(self, penalty: GroupLasso, n_rows: int) -> None:
         self.groups, self.strengths = penalty.groups.ravel(), penalty.group_strength

@@ -13,6 +13,7 @@ from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.solution import Solution, evaluate, judge
 from calibrant.typing import FloatArray
 
+#: Iterations between two computations of the duality gap, each of which costs about as much as one of them.
 _ITERATIONS_PER_CHECK = 10
 
 

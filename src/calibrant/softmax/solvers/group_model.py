@@ -18,14 +18,17 @@ from calibrant.typing import FloatArray
 
 #: A group is settled when a step changes its norm along itself by no more than these factors.
 _LEAST_CHANGE, _MOST_CHANGE = 0.8, 1.25
+#: Most rounds of finding out which groups are zero, and most conjugate gradient steps in each: the outer iteration
+#: corrects what an inexact model leaves.
 _MOST_ROUNDS = 8
 _MOST_PRODUCTS = 200
+#: A preconditioner is reused until conjugate gradients need more steps than this.
 _PATIENCE = 15
-#: Curvature of coefficients that stay at zero, as the preconditioner is to see it.
+#: Curvature that makes the preconditioner leave coefficients at zero.
 _FIXED = 1e12
-#: Curvature below this says nothing about how far to go.
+#: With less curvature the length of a step is not determined.
 _FLAT = 1e-12
-#: Norms below this are zero but for rounding.
+#: Smaller norms are rounding.
 _LEAST_NORM = 1e-100
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -38,7 +41,7 @@ class GroupModel:
         self.strengths = penalty.group_strength
         self.settled = np.zeros(len(self.strengths), dtype=bool)
         self.doubtful = np.zeros(len(self.strengths), dtype=bool)
-        #: What preconditioners are made of, and the products that one took last: it is kept while it serves.
+        #: What the preconditioner was made from, and how many products it took last time (see `_PATIENCE`).
         self.parts: FloatArray | ClassMoments | None = None
         self.products = 0
 
@@ -112,7 +115,7 @@ class GroupModel:
         step, moved = np.zeros_like(x), np.zeros_like(x)
         direction = solved = np.where(free, preconditioner.solve(residual), 0.0)
         size = first = float(np.vdot(residual, solved))
-        # As long as norms still change, so will the system: there is no use in solving it well.
+        # As long as norms change, so does the system: solving it exactly would be a waste.
         rest = min(0.1, np.sqrt(first)) if self.settled.any() else 0.3
         target = max(first * rest**2, enough)
         for self.products in range(1, _MOST_PRODUCTS + 1):

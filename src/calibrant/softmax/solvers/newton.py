@@ -29,38 +29,40 @@ from calibrant.softmax.solvers.preconditioners import MANY_FEATURES, ClassBlocks
 from calibrant.softmax.solvers.solution import Solution
 from calibrant.typing import FloatArray
 
-#: Up to this many parameters value, gradient and Hessian are computed together and nothing is kept.
+# The sizes at which one way of computing takes over from another decide speed, not results: measure a change with
+# `python benchmarks/speed.py`.
+#: Up to this many parameters loss, gradient and Hessian are computed together and nothing is kept.
 _TINY = 4
-#: Up to this many parameters the dense Hessian is cheaper than conjugate gradients, whatever the number of rows ...
+#: Up to this many parameters the dense Hessian is cheaper than conjugate gradients, for any number of rows ...
 _DENSE = 48
-#: ... and up to this many if the features are own-class ones, whose products BLAS cannot speed up.
+#: ... and up to this many for own-class features, whose products BLAS cannot speed up.
 _DENSE_OWN = 256
-#: Where rows times squared parameters are fewer, the dense Hessian of all rows is made anew for every step but the
-#: last: it costs about as much as a point, and steps that converge quadratically are few.
+#: Below this many rows times squared parameters, every step but the last computes the dense Hessian of all rows: it
+#: costs about as much as the loss, and quadratic convergence needs few steps.
 _CHEAP = 2e7
-#: Beyond this gap, relative to the objective, a step is not a good one however exact its curvature.
+#: With a larger gap, relative to the objective, no curvature makes a good step, however exact it is.
 _FAR = 0.1
-#: From this many shared features on, or from this many classes if they have only features of their own, float32 is
-#: used, curvature is that of some rows, and `tol=None` is the larger bound.
+#: Problems with this many shared features, or with own-class features only and this many classes, are computed in
+#: float32 with the curvature of a sample of the rows; `tol=None` then means the larger tolerance.
 _LARGE_FEATURES = 60
 _LARGE_CLASSES = 20
 _LARGE_TOL = 1e-6
-#: The gap that float32 reaches for certain: the rest of the way is float64's.
+#: The gap that float32 always reaches; float64 takes over from there.
 _FLOAT32_TOL = 1e-8
-#: Rows for each feature that curvature is taken from, as far as they are between these shares of all rows, and the
-#: least number; they are doubled when a step does not bring the gap down as it should.
+#: The sample for curvature has this many rows per feature, at least this many rows, and between these shares of all
+#: rows; it is doubled when a step reduces the gap too little.
 _ROWS_PER_FEATURE = 12
 _LEAST_ROWS = 800
 _LEAST_SHARE, _MOST_SHARE = 1.0 / 16.0, 0.25
-#: Products on some rows are cheap beside points on all: systems are solved better than the goal needs.
+#: Linear systems are solved to this share of the accuracy needed: products on a sample are cheap.
 _AIM = 0.3
-#: By how much such a step mostly brings the gap down: where that will do, the next point is made in float64 at once.
+#: The factor by which such a step usually reduces the gap: if that is enough, the next point is computed in float64.
 _LAST_CONTRACTION = 0.02
-#: Logits move by no more than this in one step: beyond it the exponentials carry no information.
+#: No step changes a logit by more than this: differences of exponentials beyond it are all zero or one.
 _LARGEST_MOVE = 100.0
-#: Steps that gain less need no look at a sample before all rows are asked: they are hardly ever too long.
+#: Steps that gain less than this are hardly ever too long, so their length is not tried on a sample first.
 _SURE = 1e-4
-#: A step that has to be shortened to less than this was too long because some rows know too little of the curvature.
+#: A step that has to be shortened by more than this factor was too long because the sample for curvature is too small.
 _TOO_LONG = 0.25
 
 Preconditioner = Factored | ClassBlocks | ClassMeans
@@ -123,15 +125,15 @@ def _iterate(
 ) -> Solution:
     """Newton steps until the gap (the decrement, if a direction is not penalised) is below `tol`.
 
-    Every point is that of the coefficients themselves, never a sum of what single steps added: what is judged is what
-    is returned. Without `certify` somebody else judges, and the last step is taken without a look at where it leads.
+    Every point is computed from the coefficients, never from the steps that led there, so that the certificate holds
+    for what is returned. Without `certify` the caller computes the certificate, and the last step is not evaluated.
     """
     rng = np.random.default_rng(0)  # the same rows for the same data: results repeat bit for bit
     share = _curvature_share(problem, penalty)
     point = problem.at(theta)
     objective = point.loss + penalty.value(theta)
     decrement = np.inf
-    # Newton starts near the optimum, where curvature changes little: a preconditioner serves until it needs patience.
+    # Newton starts near the optimum, where curvature changes little: a preconditioner is reused until CG slows.
     preconditioner: Preconditioner | None = None
     cheap, near, chord = _is_cheap(problem), False, False
     steps, t, longest = 0, 0.0, 1.0
@@ -180,7 +182,7 @@ def _iterate(
             break
         # On the slope towards an optimum at infinity whole steps gain equally little: they may become longer.
         longest = 4.0 * longest if decrement >= STALLED * before and t == longest else 1.0
-        # Only a step that promises much can move logits too far; the others are spared the pass that tells.
+        # Only a step that promises a large gain can move logits too far: for others no pass is spent on finding out.
         t = longest if decrement < 1.0 else min(1.0, _LARGEST_MOVE / max(problem.largest_change(step), 1e-300))
         if problem.rough is not None and decrement > _SURE:
             t = _tried_on_some(problem.rough, penalty, theta, t * step, t * slope) * t
@@ -209,8 +211,8 @@ def _iterate(
 def _tried_on_some(sample: SoftmaxProblem, penalty: Ridge, theta: FloatArray, step: FloatArray, slope: float) -> float:
     """The part of a step that is short enough on a sample of the rows, tilted to the slope that all rows have.
 
-    Where a trial is a pass over rows that are far away, the halving is done at hand; all of the step if the sample
-    finds no part of it good.
+    This saves passes over all rows where each is expensive. If no part of the step is good on the sample, all of it is
+    returned.
     """
     point = sample.at(theta)
     tilt = slope - float(np.sum((point.gradient() + penalty.gradient(theta)) * step))
@@ -262,7 +264,7 @@ def _conjugate_gradients(
     goal: float,
     curvature: FloatArray,
 ) -> tuple[FloatArray, int]:
-    """Solve the Newton system until the residual is small beside the gradient, or below what the goal needs.
+    """Solve the Newton system until the residual is small relative to the gradient, or below what the goal needs.
 
     Returns the solution and how many products it took.
     """

@@ -14,9 +14,10 @@ from calibrant.softmax.problem import ClassMoments
 from calibrant.softmax.solvers.cholesky import cholesky
 from calibrant.typing import FloatArray
 
-#: From this many shared features on, a diagonal and a mean replace the block of each class.
+#: From this many shared features on, a diagonal and a mean replace the block of each class: factoring the blocks would
+#: cost more than the iterations they save.
 MANY_FEATURES = 20
-#: Relative size of what is added to a block's diagonal so that directions without curvature can be inverted.
+#: Added to a block's diagonal, relative to its size, so that it can be inverted where it has no curvature.
 _FLOOR = 1e-10
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -24,13 +25,13 @@ _TINY = float(np.finfo(np.float64).tiny)
 class Factored:
     """The exact Hessian, factored: O(n D² + D³) for D parameters, for small problems."""
 
-    #: A few conjugate gradient steps show that the point has moved too far from where this was made.
+    #: More conjugate gradient steps than this mean that the point has moved too far from where this was made.
     patience = 4
 
     def __init__(self, hessian: FloatArray, curvature: FloatArray) -> None:
         diagonal = np.einsum("ii->i", hessian)
         diagonal += curvature.ravel()
-        # Features of very different size (x² beside 1) are brought to one scale, so that one jitter serves all.
+        # Features of very different size (x² beside 1) are brought to one scale, so that one jitter suits all.
         self._scale = 1.0 / np.sqrt(np.maximum(diagonal, _TINY))
         hessian *= self._scale
         hessian *= self._scale[:, None]

@@ -28,13 +28,13 @@ from calibrant.softmax.solvers.group_model import GroupModel
 from calibrant.softmax.solvers.solution import Solution, State, evaluate, judge
 from calibrant.typing import FloatArray
 
+#: Most steps of FISTA where a concave penalty and a flat loss leave the model without a minimiser.
 _FISTA_STEPS = 2_000
-#: Beyond this many parameters FISTA may have to finish, and `tol=None` means what it means for it.
+#: With more parameters FISTA may have to finish, so `tol=None` then means FISTA's tolerance.
 _MANY_PARAMETERS = 2000
-
-#: Up to this many parameters a dense Hessian of grouped ones is cheaper than the products of conjugate gradients.
+#: Up to this many parameters a dense Hessian is cheaper for the group lasso than products for conjugate gradients.
 _DENSE_GROUPS = 128
-#: Coefficients beyond this are no minimiser of a model but an overflow on its way.
+#: Larger coefficients minimise no model: they are about to overflow.
 _LARGEST = 1e30
 
 
@@ -58,21 +58,21 @@ class ProximalNewton(Solver):
         while not solution.converged and solution.n_iter < max_iter:
             error = solution.error
             added = damping * problem.second_moments if damping else 0.0
-            if error > STALLED * before:  # where passes over all rows are dear, the model is that of some; no longer
+            if error > STALLED * before:  # a model of some of the rows, for speed, is no longer good enough
                 share = 1.0
             before = error
             curved = state.point if share == 1.0 else state.point.thinned(share, rng)
             # A gap may stay wide while hardly anything is gained any more: then the model must be minimised better.
             target = model.minimise(curved, added, theta, state.u, min(error, max(gained, 1e-3 * tol)))
             t, moved = 0.0, None
-            if target is None:  # so many coefficients count that gradients alone are faster
+            if target is None:  # with so many coefficients that are not zero gradients alone are faster
                 return _continue(problem, penalty, theta, solution.n_iter, tol, FISTA.max_iter)
             if np.all(np.abs(target) < _LARGEST):  # a model without curvature may have no minimiser
                 t, moved = _line_search(problem, penalty, theta, target, state, longest)
             if t <= SHORTEST and damping <= LARGEST_DAMPING and penalty.convex:  # saturated: hardly any curvature
                 damping, solution.n_iter = more_damping(damping), solution.n_iter + 1
                 continue
-            if moved is None:  # a concave penalty where the loss is flat: the model says nothing, gradients still do
+            if moved is None:  # a concave penalty where the loss is flat: the model has no minimiser
                 return _continue(problem, penalty, theta, solution.n_iter, tol, _FISTA_STEPS)
             damping, gain = less_damping(damping), state.objective - moved[1].objective
             # On the slope towards an optimum far away whole steps gain equally little: they may become longer.
@@ -86,7 +86,7 @@ class ProximalNewton(Solver):
 def _continue(
     problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray, n_iter: int, tol: float, max_iter: int
 ) -> Solution:
-    """The rest of the way by gradients."""
+    """Finish with FISTA, from `theta`."""
     rest = FISTA().minimise(problem, penalty, tol=tol, max_iter=max_iter, theta=theta)
     rest.n_iter += n_iter
     return rest

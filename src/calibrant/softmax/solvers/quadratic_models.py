@@ -15,17 +15,16 @@ from calibrant.softmax.proximal import prox_entry
 from calibrant.softmax.solvers.cholesky import FLATTEST
 from calibrant.typing import FloatArray, IntArray
 
-#: Sweeps over the coefficients end after so many, or after so many multiplications: a step need not be exact.
+#: Coordinate descent ends after this many sweeps, or this many multiplications (a fraction of a second): a step need
+#: not be exact.
 _MOST_SWEEPS = 10_000
-#: Sweeps before Newton's method is tried on what is not zero; then twice as many, and so on.
-_SWEEPS = 20
 _MOST_MULTIPLICATIONS = 2e8
-
-
-#: Up to this many coefficients the model has all of them ...
+#: Sweeps before Newton's method is tried on the coefficients that are not zero; then twice as many, and so on.
+_SWEEPS = 20
+#: Up to this many coefficients, the model has all of them ...
 _FEW = 64
-#: ... and of more those that are not zero, or at zero with a slope of the loss beyond this share of the penalty's: they
-#: may leave it. A model of more than the last number would take too long.
+#: ... and else those that are not zero, or may leave zero: there the slope of the loss exceeds this share of the
+#: penalty's. A model of more coefficients than the second number would take too long.
 _NEARLY_FREE = 0.9
 _MOST_WORKING = 2000
 

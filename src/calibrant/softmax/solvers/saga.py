@@ -7,9 +7,8 @@ the gradient whose variance vanishes at the optimum. The step is ``1 / 3L`` with
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.random import RandomState
 from sklearn.utils import check_random_state
 
 from calibrant.softmax.penalties import Penalty
@@ -39,7 +38,7 @@ class SAGA(Solver):
         tol: float,
         max_iter: int,
         theta: FloatArray | None = None,
-        random_state: Any = 0,
+        random_state: int | RandomState | None = 0,
     ) -> Solution:
         from calibrant.softmax.solvers.saga_kernel import epoch as walk
 

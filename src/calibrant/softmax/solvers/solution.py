@@ -20,7 +20,7 @@ class Solution:
     ----------
     theta : coefficients, shaped like ``problem.shape``.
     objective : mean loss plus penalty.
-    gap : duality gap, an upper bound of the suboptimality; NaN where no feasible dual point is at hand.
+    gap : duality gap, an upper bound of the suboptimality; NaN where no feasible dual point is known.
     residual : what the stopping rule looked at where there is no gap: the Newton decrement for smooth problems,
         the prox-gradient residual otherwise; NaN where there is a gap.
     n_iter : iterations.
