@@ -141,7 +141,7 @@ def test_what_is_no_sum_is_refused_with_what_is() -> None:
         Running("kuiper")
     with pytest.raises(ValueError, match="needs all rows at once: bins of equal width do not"):
         Running("ece", strategy="quantile").update([0, 1], [0.2, 0.7])
-    with pytest.raises(ValueError, match="no telling how its parts add up"):
+    with pytest.raises(ValueError, match="its parts cannot be added up"):
         Running(lambda y, p: 0.0)
     with pytest.raises(ValueError, match="measure different things"):
         Running("ece").merge(Running("ece", n_bins=3))

@@ -1,11 +1,11 @@
 """Measures of probabilistic predictions: pure functions of labels and probabilities that return numbers or tables.
 
-Arguments follow scikit-learn: labels first, then probabilities. Every scalar metric takes `sample_weight`, is known by
-name to `evaluate` and `confidence_interval`, and has a bootstrap interval on request.
+Arguments follow scikit-learn: labels first, then probabilities. Every scalar metric takes `sample_weight`, is known
+to `evaluate` and `confidence_interval` by the name of its function, and has a bootstrap interval on request.
 """
 
 from calibrant.metrics.belt import calibration_belt
-from calibrant.metrics.binned import expected_calibration_error, maximum_calibration_error, rms_calibration_error
+from calibrant.metrics.binned import ece, expected_calibration_error, maximum_calibration_error, rms_calibration_error
 from calibrant.metrics.corp import classwise_corp_curves, corp_curve
 from calibrant.metrics.cumulative import kolmogorov_smirnov, kuiper
 from calibrant.metrics.curve import ReliabilityCurve, ScoreParts
@@ -62,6 +62,7 @@ __all__ = [
     "corp_curve",
     "correction_matrix",
     "decompose",
+    "ece",
     "evaluate",
     "expected_calibration_error",
     "kolmogorov_smirnov",

@@ -33,7 +33,7 @@ def excursion(path: AnyFloatArray, *, kuiper: bool) -> float:
     return high - low if kuiper else max(high, -low)
 
 
-@scalar("kolmogorov_smirnov", upper=1.0, plug_in_bias=True)
+@scalar(upper=1.0, plug_in_bias=True)
 def kolmogorov_smirnov(data: Sample, *, kind: Kind = "auto") -> Statistic:
     """Kolmogorov-Smirnov calibration error: largest cumulated difference of outcomes and scores.
 
@@ -46,7 +46,7 @@ def kolmogorov_smirnov(data: Sample, *, kind: Kind = "auto") -> Statistic:
     return view_statistic(data, kind, lambda view: _prepare(view, kuiper=False))
 
 
-@scalar("kuiper", upper=1.0, plug_in_bias=True)
+@scalar(upper=1.0, plug_in_bias=True)
 def kuiper(data: Sample, *, kind: Kind = "auto") -> Statistic:
     """Kuiper calibration error: range of the cumulated difference of outcomes and scores.
 

@@ -96,8 +96,8 @@ def _of_scores(name: str, residuals: ScoreResiduals) -> OfResiduals:
 def label_test(data: Sample, name: str, n_resamples: int, rng: np.random.Generator) -> CalibrationTest:
     """The test of a sample with a statistic of all classes."""
     residuals = ScoreResiduals(data, np.log(np.maximum(np.asarray(data.proba, dtype=np.float64), LOSS_FLOOR)))
-    # No draw can be of a class that the predictions rule out, and among predictions that are else too timid a few
-    # such rows would make the temperature look right.
+    # No draw can be of a class that the predictions rule out, and a few such rows would make the temperature look right
+    # where the other predictions are too close to the average.
     impossible = name == "omnibus" and bool((data.true_proba < LOSS_FLOOR).any())
     observed = np.inf if impossible else None
     found = null_p_value(residuals, _of_scores(name, residuals), n_resamples, rng, observed=observed)

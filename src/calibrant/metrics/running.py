@@ -316,7 +316,7 @@ def _name(metric: str | Callable[..., Any]) -> str:
         return metric
     entry = find_scalar(metric)
     if entry is None:
-        raise ValueError(f"{metric!r} is no metric of this package: there is no telling how its parts add up")
+        raise ValueError(f"{metric!r} is not a metric of this package, so its parts cannot be added up")
     if not entry.of_sums:
         known = ", ".join(sorted([name for name, other in SCALARS.items() if other.of_sums] + list(TABLES)))
         raise ValueError(f"{entry.name} needs all rows at once; what can be taken in by parts is {known}")

@@ -86,7 +86,7 @@ def _prepare_view(view: View) -> Statistic:
     return Summed(SmoothError(), sums, lambda data: cell_spread(data, difference, grid.sums))
 
 
-@scalar("smooth_ece", upper=1.0, plug_in_bias=True, of_sums=True)
+@scalar(upper=1.0, plug_in_bias=True, of_sums=True)
 def smooth_ece(data: Sample, *, kind: Kind = "auto") -> Statistic:
     """Smooth expected calibration error, which needs no bins and no bandwidth.
 
