@@ -29,8 +29,7 @@ from calibrant.metrics.reliability import calibration_curve, classwise_reliabili
 from calibrant.metrics.running import Running, RunningMetrics
 from calibrant.metrics.segments import SegmentCalibration, segment_calibration
 from calibrant.metrics.slope import Miscalibration, calibration_slope, miscalibration
-from calibrant.metrics.smooth import smooth_ece
-from calibrant.metrics.smooth_curve import smooth_curve
+from calibrant.metrics.smooth import smooth_curve, smooth_ece
 
 __all__ = [
     "CalibrationMap",
