@@ -175,7 +175,7 @@ def test_calibrators_fit_and_predict_with_one_thread():
 
 
 def test_metrics_use_one_thread_and_keep_their_names():
-    @scalar("threads_in_force")
+    @scalar()
     def threads_in_force(data):
         """The threads."""
         return lambda weight: float(max(in_force()))

@@ -23,7 +23,7 @@ GROUPS = (
     "metrics.log_loss metrics.brier metrics.accuracy metrics.auroc metrics.evaluate",
     "metrics.evaluate metrics.confidence_interval metrics.list_metrics metrics.RunningMetrics metrics.Running "
     "metrics.Estimate",
-    "metrics.expected_calibration_error metrics.maximum_calibration_error metrics.rms_calibration_error "
+    "metrics.ece metrics.expected_calibration_error metrics.maximum_calibration_error metrics.rms_calibration_error "
     "metrics.smooth_ece metrics.lp_calibration_error metrics.kuiper metrics.kolmogorov_smirnov",
     "metrics.calibration_test metrics.CalibrationTest metrics.kuiper",
     "metrics.confidence_gap metrics.positive_gap metrics.calibration_slope metrics.calibration_in_the_large "

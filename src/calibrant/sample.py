@@ -11,7 +11,7 @@ resamples and draws labels, so what a row counts for is decided here and nowhere
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -301,13 +301,12 @@ class Sample:
             return self.each * rng.standard_exponential(self.n_groups)[self.group_numbers]
         return rng.standard_exponential(self.n_rows) if self.counts is None else rng.standard_gamma(self.counts)
 
-    def with_unseen(self) -> tuple[Sample, FloatArray]:
-        """The rows, followed by some that stand for outcomes that may not have been seen, and the shapes of the latter.
+    def unseen(self) -> tuple[Sample, Callable[[np.random.Generator], FloatArray]]:
+        """Rows that stand for outcomes that may not have been seen, and what draws their counts in a resample.
 
         Half an observation (half a group) has the predicted class and half an observation another class, spread over
         rows and classes in proportion to the predictions; this is Jeffreys' prior of being right or wrong. Another half
-        has a class of probability zero, if there are any. In a resample each appended row counts as a gamma variable of
-        its shape.
+        has a class of probability zero, if there are any. In a resample they count as gamma variables.
         """
         top = np.zeros(self.proba.shape, dtype=bool)
         top[np.arange(self.n_rows), self.top] = True
@@ -318,13 +317,10 @@ class Sample:
                 places = (np.arange(_UNSEEN_ROWS) + 0.5) / _UNSEEN_ROWS * reached[-1]
                 chosen.append(np.minimum(np.searchsorted(reached, places), weight.size - 1))
         rows, labels = np.divmod(np.concatenate(chosen), self.n_classes)
-        taken = np.concatenate([np.arange(self.n_rows), rows])
-        unseen = replace(
-            self.take(taken),
-            y=np.concatenate([self.y, labels]),
-            groups=np.concatenate([self.group_numbers, self.n_groups + np.arange(len(rows))]),
-        )
-        return unseen, np.full(len(rows), 0.5 / _UNSEEN_ROWS)
+        unseen = replace(self.take(rows), y=labels, groups=np.arange(len(rows)))
+        # Rows of a group are neither independent nor all alike: an unseen one is put half-way between.
+        size, shapes = np.sqrt(self.total / self.units), np.full(len(rows), 0.5 / _UNSEEN_ROWS)
+        return unseen, lambda rng: size * rng.standard_gamma(shapes)
 
     @cached_property
     def _label_sampler(self) -> LabelSampler:

@@ -262,3 +262,12 @@ def test_belts_of_calibrated_scores_are_rejected_no_more_often(rate: float, size
         left += not ((belt.low <= belt.score) & (belt.score <= belt.high)).all()
     assert left <= rejected
     assert rejected / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
+
+
+def test_single_rows_with_tiny_scores_do_not_hide_what_all_others_show() -> None:
+    # A fourth power of the log-odds is huge where a score is tiny: one drawn event there must not decide the p-value.
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        s = rng.random(1000)
+        y = (rng.random(1000) < s**2).astype(int)
+        assert calibration_belt(y, s).test.p_value < 1e-10

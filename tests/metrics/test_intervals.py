@@ -10,6 +10,7 @@ from scipy.stats import beta, norm
 from scipy.stats import bootstrap as scipy_bootstrap
 from scipy.stats import t as student_t
 
+import calibrant.metrics
 from calibrant.inputs.labels import CalibrationWarning
 from calibrant.metrics import (
     Estimate,
@@ -42,6 +43,25 @@ def test_every_scalar_has_an_interval(name: str, multiclass: Data) -> None:
     assert estimate.value == SCALARS[name].function(y, p, **options)
     again = confidence_interval(SCALARS[name].function, y, p, n_resamples=60, **options)
     assert again == estimate
+
+
+def test_every_scalar_is_a_function_of_its_name() -> None:
+    for name, entry in SCALARS.items():
+        assert getattr(calibrant.metrics, name) is entry.function
+        assert name in calibrant.metrics.__all__
+
+
+@pytest.mark.parametrize("metric", ["ece", "kuiper"])
+def test_intervals_of_distances_allow_for_events_that_few_groups_lack(metric: str) -> None:
+    # Five groups of ten rows that share their risk, 4 % on average where 1 % is predicted: many samples hold no event.
+    rng, groups, held = np.random.default_rng(11), np.repeat(np.arange(5), 10), []
+    for run in range(60):
+        y = (rng.random(50) < rng.beta(0.2, 4.8, 5)[groups]).astype(int)
+        found = confidence_interval(
+            metric, y, np.full(50, 0.01), n_resamples=50, random_state=run, groups=groups, classes=[0, 1]
+        )
+        held.append(found.low <= 0.03 <= found.high)
+    assert np.mean(held) >= 0.9
 
 
 def test_like_scipys_percentile_bootstrap(multiclass: Data) -> None:
@@ -124,7 +144,7 @@ def test_methods(multiclass: Data) -> None:
 def test_correction_of_distances_by_hand() -> None:
     from calibrant.metrics.intervals import interval
 
-    replicates = np.linspace(0.2, 0.4, 101)
+    replicates = np.linspace(0.202, 0.398, 99)  # the fifth of 99 is the 5 % point: 5 / (99 + 1)
     found = interval(0.29, replicates, level=0.9, method="corrected", lower=0.0, upper=1.0)
     excess = np.mean(replicates**2) - 0.29**2
     assert found.low == pytest.approx(np.sqrt(0.21**2 - 2 * excess))

@@ -1,11 +1,11 @@
 """Measures of probabilistic predictions: pure functions of labels and probabilities that return numbers or tables.
 
-Arguments follow scikit-learn: labels first, then probabilities. Every scalar metric takes `sample_weight`, is known by
-name to `evaluate` and `confidence_interval`, and has a bootstrap interval on request.
+Arguments follow scikit-learn: labels first, then probabilities. Every scalar metric takes `sample_weight`, is known
+to `evaluate` and `confidence_interval` by the name of its function, and has a bootstrap interval on request.
 """
 
 from calibrant.metrics.belt import calibration_belt
-from calibrant.metrics.binned import expected_calibration_error, maximum_calibration_error, rms_calibration_error
+from calibrant.metrics.binned import ece, expected_calibration_error, maximum_calibration_error, rms_calibration_error
 from calibrant.metrics.corp import classwise_corp_curves, corp_curve
 from calibrant.metrics.cumulative import kolmogorov_smirnov, kuiper
 from calibrant.metrics.curve import ReliabilityCurve, ScoreParts
@@ -29,8 +29,7 @@ from calibrant.metrics.reliability import calibration_curve, classwise_reliabili
 from calibrant.metrics.running import Running, RunningMetrics
 from calibrant.metrics.segments import SegmentCalibration, segment_calibration
 from calibrant.metrics.slope import Miscalibration, calibration_slope, miscalibration
-from calibrant.metrics.smooth import smooth_ece
-from calibrant.metrics.smooth_curve import smooth_curve
+from calibrant.metrics.smooth import smooth_curve, smooth_ece
 
 __all__ = [
     "CalibrationMap",
@@ -62,6 +61,7 @@ __all__ = [
     "corp_curve",
     "correction_matrix",
     "decompose",
+    "ece",
     "evaluate",
     "expected_calibration_error",
     "kolmogorov_smirnov",

@@ -1,6 +1,6 @@
 """The range of probabilities that a diagram shows: all of them, a zoom on small ones, or log-odds.
 
-A class of one percent huddles in a corner of the unit square. If all its scores are small, the square shows only as far
+The scores of a rare class lie in a corner of the unit square. If all its scores are small, the square shows only as far
 as they reach; if a few are not, log-odds give every order of magnitude its room.
 """
 
@@ -45,7 +45,7 @@ class ScoreAxis(NamedTuple):
         return np.asarray((z - ends[0]) / (ends[1] - ends[0]))
 
     def ticks(self, most: int = 6) -> list[float]:
-        """Probabilities worth a tick.
+        """Probabilities at which the axis has ticks.
 
         Examples
         --------

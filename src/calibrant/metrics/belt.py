@@ -41,6 +41,8 @@ SIGNIFICANT = 0.05
 POINTS = 101
 #: Scores are kept this far from 0 and 1, so that a few certain ones do not decide the polynomial.
 FLOOR = 1e-4
+#: Standard deviations by which a single event may move the score of a power beyond the first.
+LARGEST_LEVERAGE = 1.0
 #: Observations times draws up to which labels are drawn for the p-value.
 MOST_DRAWN = 20_000_000
 
@@ -74,6 +76,10 @@ def _test(data: Sample, shown: Shown, x: AnyFloatArray, most: int) -> Calibratio
     size = np.abs(np.diag(triangle))
     known = int(np.argmin(np.append(size > 1e-7 * max(size.max(), 1e-300), False)))
     polynomials = np.linalg.solve(triangle[:known, :known].T, _powers(x, most).T[:known])
+    # At the ends of the range a high power may be so large that one event decides: it has no χ² tail.
+    steady = np.abs(polynomials).max(axis=1) <= LARGEST_LEVERAGE
+    known = min(known, 2 + int(np.argmin(np.append(steady[2:], False))))
+    polynomials = polynomials[:known]
     needed = float(chdtri(1, SIGNIFICANT))
 
     def statistic(residuals: AnyFloatArray) -> float:

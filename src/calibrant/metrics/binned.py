@@ -86,7 +86,7 @@ class BinError:
 
 def _folded_normal_mean(mean: AnyFloatArray, deviation: AnyFloatArray) -> AnyFloatArray:
     """`E|Z|` for `Z ~ N(mean, deviation²)`."""
-    # Without spread the mean stays what it is; a z of 40 says so without a division by zero.
+    # Without spread the mean stays what it is: a z of 40 gives that without a division by zero.
     z = np.abs(mean) / np.where(deviation > 0, deviation, np.maximum(np.abs(mean) / 40, 1e-300))
     density = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
     return 2 * deviation * density + np.abs(mean) * (2 * ndtr(z) - 1)
@@ -149,8 +149,8 @@ def _root_mean_square(values: AnyFloatArray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-@scalar("ece", upper=1.0, plug_in_bias=True, of_sums=True)
-def expected_calibration_error(
+@scalar(upper=1.0, plug_in_bias=True, of_sums=True)
+def ece(
     data: Sample, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform", debias: bool = False
 ) -> Statistic:
     """Expected calibration error (ECE): mean distance between score and frequency over bins of scores.
@@ -162,14 +162,18 @@ def expected_calibration_error(
 
     Examples
     --------
-    >>> from calibrant.metrics import expected_calibration_error
-    >>> round(expected_calibration_error([0, 1, 1, 1], [0.1, 0.7, 0.7, 1.0]), 3)
+    >>> from calibrant.metrics import ece
+    >>> round(ece([0, 1, 1, 1], [0.1, 0.7, 0.7, 1.0]), 3)
     0.175
     """
     return _over_bins(partial(expected_error, debias=debias), data, kind, n_bins, strategy)
 
 
-@scalar("rms_calibration_error", upper=1.0, plug_in_bias=True, of_sums=True)
+#: The same function by its full name.
+expected_calibration_error = ece
+
+
+@scalar(upper=1.0, plug_in_bias=True, of_sums=True)
 def rms_calibration_error(
     data: Sample, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform", debias: bool = False
 ) -> Statistic:
@@ -189,7 +193,7 @@ def rms_calibration_error(
     return _over_bins(partial(rms_error, debias=debias), data, kind, n_bins, strategy, _root_mean_square)
 
 
-@scalar("maximum_calibration_error", upper=1.0, plug_in_bias=True, of_sums=True)
+@scalar(upper=1.0, plug_in_bias=True, of_sums=True)
 def maximum_calibration_error(
     data: Sample, *, kind: Kind = "auto", n_bins: int = 15, strategy: Strategy = "uniform"
 ) -> Statistic:

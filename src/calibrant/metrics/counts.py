@@ -154,7 +154,7 @@ def design_effects(data: Sample) -> FloatArray:
     """By how much dependence inside groups multiplies the variance of each class's count.
 
     The squares of the groups' residuals over those of the rows', pulled towards the largest possible effect (that of
-    rows that all agree) where few groups show the rarer outcome: there is no telling then. One without groups.
+    rows that all agree) where few groups show the rarer outcome and cannot tell. One without groups.
     """
     k = data.n_classes
     if data.groups is None:

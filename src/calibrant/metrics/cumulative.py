@@ -7,6 +7,8 @@ excess over any interval of scores counts wherever it lies.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from calibrant.metrics.scalars import Statistic, scalar
@@ -15,25 +17,26 @@ from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray
 
 
-def _prepare(view: View, *, kuiper: bool) -> Statistic:
+def excursion(view: View, *, kuiper: bool) -> Callable[[AnyFloatArray], float]:
+    """Range of the path of cumulated residuals (Kuiper), or its largest distance from zero (Kolmogorov-Smirnov)."""
     ordered = sort_view(view)
-    excess = ordered.hit - ordered.score
     # Between equal scores the order is arbitrary: the path is read only where a run of equals ends.
-    ends = np.append(ordered.starts[1:], len(excess)) - 1
+    ends = np.append(ordered.starts[1:], len(ordered.score)) - 1
 
-    def deviation(counts: AnyFloatArray) -> float:
-        return excursion(np.cumsum(counts[ordered.order] * excess)[ends] / counts.sum(), kuiper=kuiper)
+    def of_residuals(residuals: AnyFloatArray) -> float:
+        path = np.cumsum(residuals[ordered.order])[ends]
+        high, low = max(float(path.max()), 0.0), min(float(path.min()), 0.0)
+        return high - low if kuiper else max(high, -low)
 
-    return deviation
-
-
-def excursion(path: AnyFloatArray, *, kuiper: bool) -> float:
-    """Range of a path that starts at zero (Kuiper), or its largest distance from zero (Kolmogorov-Smirnov)."""
-    high, low = max(float(path.max()), 0.0), min(float(path.min()), 0.0)
-    return high - low if kuiper else max(high, -low)
+    return of_residuals
 
 
-@scalar("kolmogorov_smirnov", upper=1.0, plug_in_bias=True)
+def _prepare(view: View, *, kuiper: bool) -> Statistic:
+    of_residuals, excess = excursion(view, kuiper=kuiper), view.hit - view.score
+    return lambda counts: of_residuals(counts * excess) / float(counts.sum())
+
+
+@scalar(upper=1.0, plug_in_bias=True)
 def kolmogorov_smirnov(data: Sample, *, kind: Kind = "auto") -> Statistic:
     """Kolmogorov-Smirnov calibration error: largest cumulated difference of outcomes and scores.
 
@@ -46,7 +49,7 @@ def kolmogorov_smirnov(data: Sample, *, kind: Kind = "auto") -> Statistic:
     return view_statistic(data, kind, lambda view: _prepare(view, kuiper=False))
 
 
-@scalar("kuiper", upper=1.0, plug_in_bias=True)
+@scalar(upper=1.0, plug_in_bias=True)
 def kuiper(data: Sample, *, kind: Kind = "auto") -> Statistic:
     """Kuiper calibration error: range of the cumulated difference of outcomes and scores.
 

@@ -84,8 +84,8 @@ def decompose(
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> y = (rng.random(2000) < p).astype(int)
-    >>> timid = decompose(y, 0.25 + p / 2, "brier")
-    >>> 0.015 < timid.calibration < 0.026  # (p - 0.25 - p/2)² is 1/48 on average
+    >>> close = decompose(y, 0.25 + p / 2, "brier")
+    >>> 0.015 < close.calibration < 0.026  # (p - 0.25 - p/2)² is 1/48 on average
     True
     """
     data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
@@ -99,7 +99,7 @@ def decompose(
     return Decomposition(*_intervals(statistics, data, level, n_resamples, random_state))
 
 
-@scalar("calibration_loss", lower=-np.inf, grouped=True)
+@scalar(lower=-np.inf, grouped=True)
 def calibration_loss(
     data: Sample, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
 ) -> Statistic:
@@ -116,7 +116,7 @@ def calibration_loss(
     return mean_statistic(row_losses(data, loss) - row_losses(after, loss))
 
 
-@scalar("refinement_loss", grouped=True)
+@scalar(grouped=True)
 def refinement_loss(
     data: Sample, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
 ) -> Statistic:
@@ -188,7 +188,7 @@ def post_hoc_improvement(
 def _intervals(
     statistics: Sequence[Statistic], data: Sample, level: float, n_resamples: int, random_state: int | None
 ) -> list[Estimate]:
-    found = bootstrap(lambda _: statistics, data, n_resamples=n_resamples, random_state=random_state, unseen=False)
+    found = bootstrap(statistics, data, n_resamples=n_resamples, random_state=random_state)
     return [
         interval(statistic(data.each), replicates, level=level, units=data.units)
         for statistic, replicates in zip(statistics, found.T)

@@ -2,9 +2,9 @@
 
 The expected count of class `j` is the sum of its probabilities over all observations, the observed one the number of
 observations with this label. Their ratio is what a reader of rare classes wants to know ("17 times too many"). Its
-interval comes from Wilson's interval of the observed share, which is honest for a handful of cases and for none. A
-share of `n` equal coins has variance `q (1 - q) / n`; predictions that tell rows apart leave less to chance and groups
-that depend on each other more, so `n` is divided by what of that variance is left, and by the design effect.
+interval comes from Wilson's interval of the observed share, which keeps its level for a handful of cases and for none.
+A share of `n` equal coins has variance `q (1 - q) / n`; predictions that tell rows apart leave less to chance and
+groups that depend on each other more, so `n` is divided by what is left of that variance, and by the design effect.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def calibration_in_the_large(data: Sample, *, level: float = 0.95) -> Callable[[
     return Summed(form, lambda weight: _frequency_sums(data, weight), no_spread)
 
 
-@scalar("positive_gap", lower=-1.0, upper=1.0, of_sums=True)
+@scalar(lower=-1.0, upper=1.0, of_sums=True)
 def positive_gap(data: Sample, *, positive: Any = None) -> Statistic:
     """Mean predicted probability of one class minus its frequency: positive if it is predicted too often.
 

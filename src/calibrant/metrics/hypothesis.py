@@ -12,9 +12,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.bins import check_bins, quantile_index, sum_by, uniform_index
+from calibrant.bins import sum_by
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
+from calibrant.metrics.binned import Binner
 from calibrant.metrics.cumulative import excursion
 from calibrant.metrics.null import (
     CalibrationTest,
@@ -25,7 +26,7 @@ from calibrant.metrics.null import (
     null_p_value,
 )
 from calibrant.metrics.smooth import Grid, smooth_error
-from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view, sort_view
+from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
@@ -39,28 +40,13 @@ OfResiduals = Callable[[AnyFloatArray], float]
 OF_LABELS = ("temperature", "score", "omnibus")
 
 
-def _of_path(data: Sample, view: View, *, kuiper: bool) -> OfResiduals:
-    ordered = sort_view(view)
-    ends = np.append(ordered.starts[1:], data.n_rows) - 1
-    return lambda rows: excursion(np.cumsum(rows[ordered.order])[ends] / data.total, kuiper=kuiper)
-
-
-def _of_bins(data: Sample, view: View, n_bins: int, strategy: str) -> OfResiduals:
-    check_bins(n_bins, strategy)
-    if strategy == "uniform":
-        index = uniform_index(view.score, n_bins)
-    else:
-        ordered = sort_view(view)
-        index = np.empty(data.n_rows, dtype=np.intp)
-        index[ordered.order] = quantile_index(ordered.starts, n_bins, data.each[ordered.order])
-    return lambda rows: float(np.abs(sum_by(index, rows, n_bins)).sum() / data.total)
-
-
 def _of_view(name: str, data: Sample, view: View, n_bins: int, strategy: str) -> OfResiduals:
     if name in ("kuiper", "kolmogorov_smirnov"):
-        return _of_path(data, view, kuiper=name == "kuiper")
+        of_path = excursion(view, kuiper=name == "kuiper")
+        return lambda rows: of_path(rows) / data.total
     if name == "ece":
-        return _of_bins(data, view, n_bins, strategy)
+        index = Binner(view, n_bins, strategy).index(data.each)
+        return lambda rows: float(np.abs(sum_by(index, rows, n_bins)).sum() / data.total)
     if name == "smooth_ece":
         grid = Grid(view.score)
         return lambda rows: smooth_error(grid.sums(rows) / data.total)
@@ -96,8 +82,8 @@ def _of_scores(name: str, residuals: ScoreResiduals) -> OfResiduals:
 def label_test(data: Sample, name: str, n_resamples: int, rng: np.random.Generator) -> CalibrationTest:
     """The test of a sample with a statistic of all classes."""
     residuals = ScoreResiduals(data, np.log(np.maximum(np.asarray(data.proba, dtype=np.float64), LOSS_FLOOR)))
-    # No draw can be of a class that the predictions rule out, and among predictions that are else too timid a few
-    # such rows would make the temperature look right.
+    # No draw can be of a class that the predictions rule out, and a few such rows would make the temperature look right
+    # where the other predictions are too close to the average.
     impossible = name == "omnibus" and bool((data.true_proba < LOSS_FLOOR).any())
     observed = np.inf if impossible else None
     found = null_p_value(residuals, _of_scores(name, residuals), n_resamples, rng, observed=observed)

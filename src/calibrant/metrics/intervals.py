@@ -1,9 +1,9 @@
 """Bootstrap confidence intervals for every scalar metric, and many metrics at once.
 
 Every observation, or every group, is weighed at random (the Bayesian bootstrap). A sample of few rows may lack what
-matters most, such as the one positive in a hundred that costs as much as all others: resamples of losses, shares and
-AUROC hold half an observation of what was not seen, too (`Sample.with_unseen`). Means use percentile intervals,
-stretched like Student's where observations or groups are few.
+matters most, such as the one positive in a hundred that costs as much as all others: resamples hold half an observation
+of what was not seen, too (`Sample.unseen`). Means use percentile intervals, stretched like Student's where observations
+or groups are few.
 
 Distances such as ECE are too large in a sample and larger still in a resample of it. The excess is about the same on
 the scale of squares (`b = E θ*² - θ² ≈ E θ² - τ²`, exactly so for sums of squares): their lower end is the percentile
@@ -71,26 +71,22 @@ class Estimate:
 
 
 def bootstrap(
-    prepare: Callable[[Sample], Sequence[Statistic]],
+    statistics: Sequence[Statistic],
     data: Sample,
     *,
     n_resamples: int,
     random_state: int | np.random.Generator | None,
-    unseen: bool = True,
+    unseen: Callable[[np.random.Generator], AnyFloatArray] = lambda rng: np.empty(0),
 ) -> AnyFloatArray:
     """Replicates of several statistics on the same resamples, one row per resample.
 
-    The resamples hold outcomes that may not have been seen (`Sample.with_unseen`), unless there are to be none.
+    `unseen` draws counts of rows that the statistics were prepared with beyond those of the sample (`Sample.unseen`).
     """
     _check_resamples(n_resamples)
     rng = generator(random_state)
-    # Rows of a group are neither independent nor all alike: an unseen one is put half-way between.
-    size = np.sqrt(data.total / data.units)
-    whole, shapes = data.with_unseen() if unseen else (data, np.empty(0))
-    statistics = prepare(whole)
     replicates = np.empty((n_resamples, len(statistics)))
     for row in range(n_resamples):
-        drawn = np.concatenate([data.resampled_counts(rng), size * rng.standard_gamma(shapes)])
+        drawn = np.concatenate([data.resampled_counts(rng), unseen(rng)])
         replicates[row] = [statistic(drawn) for statistic in statistics]
     return replicates
 
@@ -120,7 +116,8 @@ def interval(
     known = replicates[~np.isnan(replicates)]
     if np.isnan(value) or not len(known):
         return Estimate(value, float("nan"), float("nan"), level)
-    low, high = (float(q) for q in np.quantile(known, [(1 - level) / 2, (1 + level) / 2]))
+    # A further draw is below the k-th smallest of B with probability k / (B + 1), by which these quantiles go.
+    low, high = (float(q) for q in np.quantile(known, [(1 - level) / 2, (1 + level) / 2], method="weibull"))
     if method == "basic":
         low, high = 2 * value - high, 2 * value - low
     elif method == "corrected":
@@ -221,7 +218,7 @@ def confidence_interval(
         if not callable(metric):
             raise TypeError(f"metric must be a name or a function, got {metric!r}")
         foreign = _foreign(metric, data, y_true, y_prob, options)
-        found = bootstrap(lambda _: [foreign], data, n_resamples=n_resamples, random_state=random_state, unseen=False)
+        found = bootstrap([foreign], data, n_resamples=n_resamples, random_state=random_state)
         kind = "percentile" if method == "auto" else method
         return interval(foreign(data.each), found[:, 0], level=level, method=kind, units=data.units)
     return estimates([(entry, options)], data, level, n_resamples, random_state, method)[0]
@@ -242,27 +239,22 @@ def estimates(
     values = [statistic(data.each) for statistic in statistics]
     if too_few(data.units):
         return [Estimate(value, float("nan"), float("nan"), level) for value in values]
+    drawn: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
+    rows, unseen = data.unseen()
     found: dict[int, AnyFloatArray] = {}
-    for number, statistic in enumerate(statistics):
-        if metrics[number][0].plug_in_bias and isinstance(statistic, Summed):
-            found[number] = moved_values(
-                cast(Distance, statistic.form),
-                statistic.sums(data.each),
-                statistic.named_spread(data),
-                generator(random_state),
-                n_resamples,
+    for i, ((entry, options), statistic) in enumerate(zip(metrics, statistics)):
+        if entry.plug_in_bias and isinstance(statistic, Summed):
+            found[i] = _moved(
+                statistic, entry.prepare(rows, **options), data, unseen, generator(random_state), n_resamples
             )
-    for unseen in (False, True):
-        some = [i for i, (entry, _) in enumerate(metrics) if i not in found and entry.may_miss == unseen]
-        if some:
-
-            def prepare(sample: Sample, some: Sequence[int] = some) -> list[Statistic]:
-                if sample is data:
-                    return [statistics[i] for i in some]
-                return [metrics[i][0].prepare(sample, **metrics[i][1]) for i in some]
-
-            drawn = bootstrap(prepare, data, n_resamples=n_resamples, random_state=random_state, unseen=unseen)
-            found.update(zip(some, drawn.T))
+    seen = [i for i, (entry, _) in enumerate(metrics) if i not in found and not entry.may_miss]
+    if seen:
+        found.update(zip(seen, bootstrap([statistics[i] for i in seen], data, **drawn).T))
+    rest = [i for i in range(len(metrics)) if i not in found]
+    if rest:
+        whole = Sample.joined([data, rows])
+        prepared = [metrics[i][0].prepare(whole, **metrics[i][1]) for i in rest]
+        found.update(zip(rest, bootstrap(prepared, data, unseen=unseen, **drawn).T))
     return [
         interval(
             value,
@@ -275,6 +267,19 @@ def estimates(
         )
         for i, ((entry, _), value) in enumerate(zip(metrics, values))
     ]
+
+
+def _moved(
+    statistic: Summed,
+    beyond: Statistic,
+    data: Sample,
+    unseen: Callable[[np.random.Generator], AnyFloatArray],
+    rng: np.random.Generator,
+    n_resamples: int,
+) -> AnyFloatArray:
+    """Replicates of a distance from its sums, and from those of unseen rows, for which `beyond` was prepared."""
+    form, sums, spread = cast(Distance, statistic.form), statistic.sums(data.each), statistic.named_spread(data)
+    return moved_values(form, sums, spread, rng, n_resamples, lambda: cast(Summed, beyond).sums(unseen(rng)))
 
 
 def _foreign(

@@ -76,7 +76,7 @@ def row_losses(data: Sample, loss: str, **options: Any) -> AnyFloatArray:
     raise ValueError(f"loss must be 'log_loss' or 'brier', got {loss!r}")
 
 
-@scalar("log_loss", of_sums=True)
+@scalar(of_sums=True)
 def log_loss(data: Sample, *, floor: float = LOSS_FLOOR) -> Statistic:
     """Mean negative log-probability of the observed class.
 
@@ -97,7 +97,7 @@ def log_loss(data: Sample, *, floor: float = LOSS_FLOOR) -> Statistic:
     return summed_mean(log_loss_rows(data, floor=floor))
 
 
-@scalar("brier", upper=2.0, of_sums=True)
+@scalar(upper=2.0, of_sums=True)
 def brier(data: Sample, *, scale_by_half: bool | Literal["auto"] = "auto") -> Statistic:
     """Brier score: mean squared distance between the probabilities and the outcome.
 
@@ -116,7 +116,7 @@ def brier(data: Sample, *, scale_by_half: bool | Literal["auto"] = "auto") -> St
     return summed_mean(brier_rows(data, scale_by_half=scale_by_half))
 
 
-@scalar("accuracy", upper=1.0, greater_is_better=True, of_sums=True)
+@scalar(upper=1.0, of_sums=True)
 def accuracy(data: Sample) -> Statistic:
     """Share of rows whose most probable class was observed; the first column wins ties.
 
@@ -129,9 +129,9 @@ def accuracy(data: Sample) -> Statistic:
     return summed_mean(accuracy_rows(data), Frequency)
 
 
-@scalar("confidence_gap", lower=-1.0, upper=1.0, of_sums=True)
+@scalar(lower=-1.0, upper=1.0, of_sums=True)
 def confidence_gap(data: Sample) -> Statistic:
-    """Mean confidence minus accuracy: positive for over-confident predictions, negative for timid ones.
+    """Mean confidence minus accuracy: positive for over-confident predictions, negative for under-confident ones.
 
     Examples
     --------

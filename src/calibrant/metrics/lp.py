@@ -35,7 +35,7 @@ def dual_direction(difference: AnyFloatArray, norm: float) -> AnyFloatArray:
     return np.sign(difference) * (scaled / np.where(length > 0, length, 1.0)) ** (norm - 1)
 
 
-@scalar("lp_calibration_error", lower=-np.inf, grouped=True)
+@scalar(lower=-np.inf, grouped=True)
 def lp_calibration_error(
     data: Sample,
     *,

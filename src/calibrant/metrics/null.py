@@ -5,7 +5,7 @@ observations of a row. Under the hypothesis labels are draws from the prediction
 labels many times and count how often the statistic is at least as large as observed. If rows are independent, the
 p-value `(1 + #{T* ≥ T}) / (1 + B)` is valid for every sample size, with no asymptotics.
 
-Rows of a group may depend on each other in a way that nobody knows. Then the residuals of each group keep or change
+Rows of a group may depend on each other in an unknown way. Then the residuals of each group keep or change
 their sign at random (the wild bootstrap), which keeps any dependence inside the groups, and the larger of this p-value
 and that of independent draws counts. Signs say little where few groups can show an event: there one random number is
 drawn for all rows of a group instead, the strongest dependence there can be.
@@ -28,8 +28,6 @@ from calibrant.typing import AnyFloatArray, FloatArray
 INFORMATIVE_GROUPS = 10.0
 #: Draws of labels for p-values that have a χ² tail beyond them, and of many rows in groups, which have none.
 DRAWS, FEW_DRAWS = 399, 199
-#: Data of examples are often drawn with seed 0, and draws must not repeat the numbers that the data are made of.
-_SEED = 20_140_628
 
 
 class CalibrationTest(NamedTuple):
@@ -205,7 +203,7 @@ def drawn_or_tail(
     if data.groups is None and many:
         return CalibrationTest(value, tail, name, kind, 0)
     draws = FEW_DRAWS if many else DRAWS
-    p_value = null_p_value(residuals, statistic, draws, generator(_SEED), observed=value)[1]
+    p_value = null_p_value(residuals, statistic, draws, generator(0), observed=value)[1]
     if data.groups is None and p_value <= 1 / (1 + draws):
         p_value = min(p_value, tail)
     return CalibrationTest(value, p_value, name, kind, draws)

@@ -43,7 +43,7 @@ def _prepare_one(view: View) -> Statistic:
     return area
 
 
-@scalar("auroc", upper=1.0, greater_is_better=True, by_class=True)
+@scalar(upper=1.0, by_class=True)
 def auroc(data: Sample, *, average: Average = "macro") -> Statistic:
     """Area under the ROC curve, one-vs-rest averaged over classes.
 

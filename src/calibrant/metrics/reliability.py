@@ -2,7 +2,7 @@
 
 The table is what a reliability diagram draws. Intervals are Wilson's: the frequencies `o` for which the observed one
 is no further than `z` standard deviations away, `|o_b - o| ≤ z sqrt(o (1 - o) / n_b)`. They stay inside [0, 1] and
-are honest for small bins and for frequencies of 0 and 1.
+keep their level in small bins and for frequencies of 0 and 1.
 """
 
 from __future__ import annotations

@@ -7,13 +7,12 @@ the score: resampling rows with replacement moves such a sum like a normal varia
 once cells are full, so replicates of the errors are drawn from the sums. With groups the replicates are drawn part by
 part (see `cell_spread`).
 
-Few rows may lack the outcomes that matter most, which sums cannot tell: the rows of a mean are kept while they are few,
-and their interval is that of `evaluate`.
+Few rows may lack the outcomes that matter most, which sums cannot tell: rows are kept while they are few, and
+intervals are those of `evaluate`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,7 +25,7 @@ from calibrant.inputs.samples import check_sample
 from calibrant.inputs.words import METRIC
 from calibrant.metrics.intervals import DEFAULT_METRICS, Estimate, estimates, interval, too_few
 from calibrant.metrics.reliability import independent_trials, wilson_interval
-from calibrant.metrics.scalars import SCALARS, TABLES, find_scalar
+from calibrant.metrics.scalars import SCALARS, TABLES, Scalar, find_scalar
 from calibrant.metrics.sums import Distance, Form, Frequency, Mean, Summed, moved_values
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
@@ -70,9 +69,10 @@ class Sums:
             raise ValueError("no row was taken in: call update first")
         return self.form.value(self._sums["value"])
 
-    def estimate(self, level: float, lower: float = -np.inf, upper: float = np.inf) -> Estimate:
+    def estimate(self, level: float, entry: Scalar | None = None) -> Estimate:
         """The metric of all rows with its interval, inside the range of possible values."""
         value, sums = self.value(), self._sums["value"]
+        lower, upper = (-np.inf, np.inf) if entry is None else (entry.lower, entry.upper)
         if isinstance(self.form, Mean):
             spread = self._sums["variance"]
             units = float(sums[0] ** 2 / spread[0])
@@ -102,13 +102,55 @@ def dense_groups(y_prob: Any, y_true: Any, groups: Any, blocks: int | None, axis
     return labelled_rows(y_prob, y_true, groups, axis, ignored, METRIC, may_be_empty=True)[2]
 
 
-class TakesRows(ABC):
-    """What takes in rows part by part: validated here, added up by a subclass."""
+class RunningMetrics:
+    """Several metrics of rows that arrive in parts, validated once and in constant memory: `evaluate` part by part.
 
-    #: The label of every column, once it is known.
-    classes: Any
-    #: The groups of the last part.
-    _last_groups: frozenset[str] = frozenset()
+    The result is that of the functions on all rows at once, however they were parted, up to rounding. Parts may be
+    taken in by several instances, one per process or Dask partition say, sent as pickles and merged in any order.
+
+    Parameters
+    ----------
+    metrics : sequence of str, optional
+        Names of metrics that are sums or histograms (see `Running`); by default those of `evaluate` that are.
+    classes : sequence, optional
+        The label of every column of `y_prob`. Needed when labels are neither column numbers nor all present in the
+        first part.
+    options : mapping, optional
+        Options of each metric by its name, such as `{"ece": {"n_bins": 10}}`.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows taken in.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import RunningMetrics
+    >>> first, second = RunningMetrics(), RunningMetrics()
+    >>> _ = first.update([0, 1], [[0.8, 0.2], [0.4, 0.6]])
+    >>> _ = second.update([1, 0], [[0.1, 0.9], [0.7, 0.3]])
+    >>> first.merge(second).rows, round(first.result()["log_loss"], 4)
+    (4, 0.299)
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[str] | None = None,
+        *,
+        classes: Sequence[Any] | None = None,
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        self.classes: Any = classes
+        self.rows = 0
+        metrics = [name for name in DEFAULT_METRICS if SCALARS[name].of_sums] if metrics is None else metrics
+        self._options = {_name(metric): dict((options or {}).get(metric, {})) for metric in metrics}
+        self._sums = {name: Sums() for name in self._options}
+        #: The rows themselves while they are few, and the groups of the last part.
+        self._kept: list[Sample] | None = []
+        self._last_groups: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} {self._options} of {self.rows} rows"
 
     @limited
     def update(
@@ -146,24 +188,53 @@ class TakesRows(ABC):
             self.add(data)
         return self
 
-    @abstractmethod
+    @limited
     def add(self, data: Sample) -> Self:
         """Take in more rows that have been validated."""
+        if data.n_rows:
+            for name, options in self._options.items():
+                self._sums[name].add(_prepare(name, data, options), data)
+            self.rows += data.n_rows
+            self._keep([data])
+        return self
 
-    @abstractmethod
     def merge(self, other: Self) -> Self:
         """Take in what another has taken in."""
+        if self._options != other._options:
+            raise ValueError(f"{self} and {other} measure different things and cannot be merged")
+        self.classes = _same_classes(self.classes, other.classes)
+        for name, sums in self._sums.items():
+            sums.merge(other._sums[name])
+        self.rows += other.rows
+        self._keep(other._kept)
+        return self
 
-    @abstractmethod
+    def _keep(self, parts: list[Sample] | None) -> None:
+        """Keep the rows of numbers while they are few: their intervals have to allow for what they lack."""
+        kept = None if self._kept is None or parts is None else [*self._kept, *parts]
+        few = kept is not None and sum(part.values.size for part in kept) <= KEPT_ENTRIES
+        self._kept = kept if few and any(name in SCALARS for name in self._options) else None
+
+    @limited
     def result(self, level: float | None = None) -> Any:
-        """What all rows say, with intervals if there is a level."""
+        """All metrics by name: numbers or tables, or `Estimate` objects with intervals at this level."""
+        if level is None:
+            return {name: sums.value() for name, sums in self._sums.items()}
+        # Wilson's interval of a frequency allows for what was not seen; that of other numbers needs the rows.
+        forms = {name: sums.form for name, sums in self._sums.items() if name in SCALARS}
+        names = [name for name, form in forms.items() if not isinstance(form, Frequency)]
+        found: dict[str, Estimate] = {}
+        if self._kept and names:
+            wanted = [(SCALARS[name], self._options[name]) for name in names]
+            found = dict(zip(names, estimates(wanted, Sample.joined(self._kept), level, RESAMPLES, 0)))
+        return {
+            name: found[name] if name in found else sums.estimate(level, SCALARS.get(name))
+            for name, sums in self._sums.items()
+        }
 
 
-class Running(TakesRows):
-    """One metric of rows that arrive in parts, in constant memory.
-
-    The result is that of the function on all rows at once, however they were parted, up to rounding. Parts may be taken
-    in by several instances, one per process or Dask partition say, sent as pickles and merged in any order.
+class Running(RunningMetrics):
+    """One metric of rows that arrive in parts, in constant memory; see `RunningMetrics`.
 
     Parameters
     ----------
@@ -197,115 +268,11 @@ class Running(TakesRows):
         self, metric: str | Callable[..., Any], *, classes: Sequence[Any] | None = None, **options: Any
     ) -> None:
         self.metric = _name(metric)
-        self.classes: Any = classes
-        self.options = options
-        self.rows = 0
-        self._sums = Sums()
-        self._kept: list[Sample] = []
+        super().__init__([self.metric], classes=classes, options={self.metric: options})
 
-    def __repr__(self) -> str:
-        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
-        return f"Running({self.metric!r}{options}) of {self.rows} rows"
-
-    @limited
-    def add(self, data: Sample) -> Running:
-        """Take in more rows that have been validated."""
-        if data.n_rows:
-            self._sums.add(_prepare(self.metric, data, self.options), data)
-            self.rows += data.n_rows
-            self._keep([data])
-        return self
-
-    def _keep(self, parts: list[Sample]) -> None:
-        """Keep few rows of a mean: their interval has to allow for what they lack."""
-        entry, entries = SCALARS.get(self.metric), sum(part.values.size for part in (*self._kept, *parts))
-        # Wilson's interval allows for what was not seen.
-        lacking = entry is not None and entry.may_miss and not isinstance(self._sums.form, Frequency)
-        small = lacking and entries <= KEPT_ENTRIES
-        self._kept = [*self._kept, *parts] if small else []
-
-    def merge(self, other: Running) -> Running:
-        """Take in what another has taken in."""
-        if (self.metric, self.options) != (other.metric, other.options):
-            raise ValueError(f"{self} and {other} measure different things and cannot be merged")
-        self.classes = _same_classes(self.classes, other.classes)
-        self._sums.merge(other._sums)
-        both = sum(part.n_rows for part in (*self._kept, *other._kept)) == self.rows + other.rows
-        self.rows += other.rows
-        self._kept = self._kept if both else []
-        self._keep(other._kept if both else [])
-        return self
-
-    @limited
     def result(self, level: float | None = None) -> Any:
         """The metric of all rows: a number or a table, or an `Estimate` with an interval at this level."""
-        if level is None:
-            return self._sums.value()
-        entry = SCALARS.get(self.metric)
-        if entry is not None and self._kept and sum(part.n_rows for part in self._kept) == self.rows:
-            return estimates([(entry, self.options)], Sample.joined(self._kept), level, RESAMPLES, 0)[0]
-        return self._sums.estimate(level, *(() if entry is None else (entry.lower, entry.upper)))
-
-
-class RunningMetrics(TakesRows):
-    """Several running metrics of the same rows, validated once: `evaluate` for rows that arrive in parts.
-
-    Parameters
-    ----------
-    metrics : sequence of str, optional
-        Names of metrics that are sums or histograms (see `Running`); by default those of `evaluate` that are.
-    classes : sequence, optional
-        The label of every column of `y_prob`. Needed when labels are neither column numbers nor all present in the
-        first part.
-    options : mapping, optional
-        Options of each metric by its name, such as `{"ece": {"n_bins": 10}}`.
-
-    Examples
-    --------
-    >>> from calibrant.metrics import RunningMetrics
-    >>> first, second = RunningMetrics(), RunningMetrics()
-    >>> _ = first.update([0, 1], [[0.8, 0.2], [0.4, 0.6]])
-    >>> _ = second.update([1, 0], [[0.1, 0.9], [0.7, 0.3]])
-    >>> first.merge(second).rows, round(first.result()["log_loss"], 4)
-    (4, 0.299)
-    """
-
-    def __init__(
-        self,
-        metrics: Sequence[str] | None = None,
-        *,
-        classes: Sequence[Any] | None = None,
-        options: Mapping[str, Mapping[str, Any]] | None = None,
-    ) -> None:
-        self.classes: Any = classes
-        metrics = [name for name in DEFAULT_METRICS if SCALARS[name].of_sums] if metrics is None else metrics
-        self._metrics = {name: Running(name, **(options or {}).get(name, {})) for name in metrics}
-
-    @property
-    def rows(self) -> int:
-        """Number of rows taken in."""
-        return max((running.rows for running in self._metrics.values()), default=0)
-
-    @limited
-    def add(self, data: Sample) -> RunningMetrics:
-        """Take in more rows that have been validated."""
-        for running in self._metrics.values():
-            running.add(data)
-        return self
-
-    def merge(self, other: RunningMetrics) -> RunningMetrics:
-        """Take in what another has taken in."""
-        if self._metrics.keys() != other._metrics.keys():
-            raise ValueError(f"the metrics {list(self._metrics)} and {list(other._metrics)} cannot be merged")
-        self.classes = _same_classes(self.classes, other.classes)
-        for name, running in self._metrics.items():
-            running.merge(other._metrics[name])
-        return self
-
-    @limited
-    def result(self, level: float | None = None) -> dict[str, Any]:
-        """All metrics by name: numbers, or `Estimate` objects with intervals at this level."""
-        return {name: running.result(level) for name, running in self._metrics.items()}
+        return super().result(level)[self.metric]
 
 
 def _name(metric: str | Callable[..., Any]) -> str:
@@ -316,7 +283,7 @@ def _name(metric: str | Callable[..., Any]) -> str:
         return metric
     entry = find_scalar(metric)
     if entry is None:
-        raise ValueError(f"{metric!r} is no metric of this package: there is no telling how its parts add up")
+        raise ValueError(f"{metric!r} is not a metric of this package, so its parts cannot be added up")
     if not entry.of_sums:
         known = ", ".join(sorted([name for name, other in SCALARS.items() if other.of_sums] + list(TABLES)))
         raise ValueError(f"{entry.name} needs all rows at once; what can be taken in by parts is {known}")

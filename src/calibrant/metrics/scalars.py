@@ -59,15 +59,14 @@ class Scalar:
     lower: float
     upper: float
     plug_in_bias: bool
-    greater_is_better: bool
     of_sums: bool
     by_class: bool
     description: str
 
     @property
     def may_miss(self) -> bool:
-        """Whether outcomes that a small sample lacks could change the value much: losses, shares and AUROC."""
-        return (self.of_sums or self.by_class) and not self.plug_in_bias
+        """Whether outcomes that a small sample lacks could change the value: all but those of fitted calibrators."""
+        return self.of_sums or self.by_class or self.plug_in_bias
 
     def units(self, data: Sample) -> float:
         """How many independent observations the value rests on.
@@ -127,24 +126,20 @@ def _of_all_rows(prepare: Callable[..., Callable[[AnyFloatArray], Result]]) -> C
 
 
 def scalar(
-    name: str,
     *,
     lower: float = 0.0,
     upper: float = np.inf,
     plug_in_bias: bool = False,
-    greater_is_better: bool = False,
     of_sums: bool = False,
     by_class: bool = False,
     grouped: bool = False,
 ) -> Callable[[Callable[..., Statistic]], Metric[float]]:
-    """Turn `prepare(predictions, **options)` into a public metric of labels and probabilities, registered as `name`."""
+    """Turn `prepare(predictions, **options)` into a public metric of labels and probabilities, under its name."""
 
     def register(prepare: Callable[..., Statistic]) -> Metric[float]:
         function = public(_of_all_rows(prepare), grouped=grouped)
-        description = (prepare.__doc__ or "").strip().splitlines()[0]
-        SCALARS[name] = Scalar(
-            name, function, prepare, lower, upper, plug_in_bias, greater_is_better, of_sums, by_class, description
-        )
+        name, description = prepare.__name__, (prepare.__doc__ or "").strip().splitlines()[0]
+        SCALARS[name] = Scalar(name, function, prepare, lower, upper, plug_in_bias, of_sums, by_class, description)
         return function
 
     return register

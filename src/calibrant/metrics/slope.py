@@ -1,10 +1,10 @@
 """What kind of miscalibration it is: wrong means, wrong slope, or something else.
 
 Recalibrations of `x = log p` are compared by their log loss: none; `softmax(x + a)`, which corrects how often each
-class is predicted; `softmax(b x)`, for predictions that are too extreme (`b < 1`) or too timid (`b > 1`); and both.
-With `q` parameters fitted to `n` observations, the drop of log loss on new rows is that on these rows less `q / n`. The
-best of the four is what means and slope account for; what a flexible calibrator gains beyond it, on rows it was not
-fitted to, is the rest.
+class is predicted; `softmax(b x)`, for predictions that are too extreme (`b < 1`) or too close to the average
+(`b > 1`); and both. With `q` parameters fitted to `n` observations, the drop of log loss on new rows is that on these
+rows less `q / n`. The best of the four is what means and slope account for; what a flexible calibrator gains beyond it,
+on rows it was not fitted to, is the rest.
 
 P-values of means and slope are those of score tests (`calibrant.metrics.null`), which need no fit but that of the
 hypothesis: of the predictions as they are for the means, of fitted means for the slope. There the score `g_b` of the
@@ -68,7 +68,7 @@ class Miscalibration:
         and slope save nothing where they would cost more than they bring. They add up to the calibration part of log
         loss. P-values hold if rows, or groups where they are given, are independent.
     fitted_slope : Estimate
-        `b`: 1 for calibrated predictions, less if they are too extreme, more if they are too timid.
+        `b`: 1 for calibrated predictions, less if they are too extreme, more if they are too close to the average.
     intercepts : ndarray of shape (k,)
         `a` at slope 1, with mean 0: positive for classes that occur more often than predicted. For two classes the
         difference of the two is the shift of the log-odds.
@@ -203,9 +203,9 @@ def _part(gain: float, scores: ScoreResiduals, statistic: Callable[[AnyFloatArra
     return Part(gain, found.p_value, found.statistic)
 
 
-@scalar("calibration_slope", lower=-np.inf)
+@scalar(lower=-np.inf)
 def calibration_slope(data: Sample) -> Statistic:
-    """Slope of the recalibrated log-probabilities: 1 is right, below 1 too extreme, above 1 too timid.
+    """Slope of the recalibrated log-probabilities: 1 is right, below 1 too extreme, above 1 too close to the average.
 
     The `b` of the best `softmax(b log p + a)`: for two classes the slope of a logistic regression of the label on the
     predicted log-odds.

@@ -60,15 +60,23 @@ def no_spread(data: Sample) -> FloatArray:
 
 
 def moved_values(
-    form: Distance, sums: FloatArray, spread: Mapping[str, FloatArray], rng: np.random.Generator, n: int = REPLICATES
+    form: Distance,
+    sums: FloatArray,
+    spread: Mapping[str, FloatArray],
+    rng: np.random.Generator,
+    n: int = REPLICATES,
+    unseen: Callable[[], FloatArray | float] = lambda: 0.0,
 ) -> FloatArray:
-    """Values of a distance after its sums have moved at random, from variances of cells and moves of groups."""
+    """Values of a distance after its sums have moved at random, from variances of cells and moves of groups.
+
+    `unseen` draws the sums over outcomes that may not have been seen, which have shown no variance.
+    """
     n = min(n, REPLICATES)
     moves = spread.get("moves", np.zeros(1))[:n]
     if "variance" in spread:
         deviation = np.sqrt(spread["variance"])
         moves = moves + rng.standard_normal((n, *deviation.shape)) * deviation
-    return np.array([form.value(form.moved(sums, by)) for by in moves])
+    return np.array([form.value(form.moved(sums + unseen(), by)) for by in moves])
 
 
 class Mean:
