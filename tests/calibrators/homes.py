@@ -8,7 +8,7 @@ import numpy as np
 
 #: Methods for two classes only, and those for any number.
 BINARY = ("linear", "affine", "quadratic")
-ANY = ("ts", "ts-unsmoothed", "logistic", "svs", "sms", "vs", "ms", "dirichlet", "beta", "platt")
+ANY = ("ts", "ts-unsmoothed", "logistic", "svs", "sms", "vs", "ms", "dirichlet", "beta", "platt", "gaussian", "lda")
 CASES = [(name, 2) for name in (*BINARY, *ANY)] + [(name, 4) for name in ANY]
 #: Where the optimum is flat, coefficients agree only if the objective is at its minimum to the last digits.
 TIGHT: dict[str, dict[str, Any]] = {

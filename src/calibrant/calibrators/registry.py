@@ -197,6 +197,7 @@ _TWO, _ANY = range(2, 3), range(2, sys.maxsize)
 _UNPENALISED = {"penalty": None, "preprocess": None}
 _BINARY_LOGISTIC = ".scaling.binary_logistic:BinaryLogisticCalibrator"
 _HISTOGRAM, _ZADROZNY = ".binary.binning:HistogramCalibrator", "Zadrozny & Elkan, 2001"
+_GAUSSIAN = ".scaling.discriminant:GaussianCalibrator"
 _SVS, _SMS = ".scaling.structured:SVSCalibrator", ".scaling.structured:SMSCalibrator"
 _TS = ".scaling.temperature:TemperatureScalingCalibrator"
 
@@ -270,6 +271,10 @@ _FAMILIES: dict[str, list[CalibratorInfo]] = {
            "Kull et al., 2019", "Dirichlet (CV)"),
         _M("logistic", ".scaling.logistic:LogisticCalibrator", "quadratic with weak priors, or SMS", _PAPER,
            "Logistic", streams=True),
+        _M("lda", _GAUSSIAN, "linear discriminant analysis of log-probabilities", "Fisher, 1936", "LDA",
+           parameters={"relative": False, "prior_rows": 2.0}, aliases=("linear-discriminant-analysis",), streams=True),
+        _M("gaussian", _GAUSSIAN, "Gaussian model of log-probabilities, in closed form", "", "Gaussian",
+           aliases=("gaussian-calibration",), streams=True),
         _M("sms", _SMS, "structured matrix scaling", _PAPER, "SMS", aliases=("structured-matrix-scaling",),
            compared=range(3, 121), streams=True),
         _M("sqs", ".auto.sqs:SQSCalibrator", "structured quadratic scaling: SMS with curves", "", "SQS",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant.sample import Sample
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.steps import Steps
 from calibrant.typing import FloatArray
@@ -35,6 +36,10 @@ class Features(NamedTuple):
 
 #: Features of log-probabilities (n, k), row by row; where rows are tensors, so are `x` and the features.
 FeatureMap = Callable[[FloatArray], Features]
+
+
+#: What a pass computes of some of the rows, a block of log-probabilities: arrays and numbers, added up over blocks.
+BlockFunction = Callable[[Sample], Sequence[Any]]
 
 
 def namespace(x: Any) -> Any:
@@ -79,6 +84,10 @@ class Rows(ABC):
     @abstractmethod
     def mapped(self, steps: Steps) -> Rows:
         """The same rows after `steps` from probabilities to other log-probabilities."""
+
+    @abstractmethod
+    def sums(self, function: BlockFunction) -> list[Any]:
+        """The sums over all blocks of what `function` returns for each, one pass over the rows."""
 
     @abstractmethod
     def problem(self, features: FeatureMap, *, first_free: int = 0) -> SoftmaxProblem:

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from calibrant.sample import Sample
+from calibrant.softmax.rows.base import BlockFunction
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import BlockFunction, SummedRows, add_up, block_rows
+from calibrant.softmax.rows.sums import SummedRows, add_up, block_rows
 from calibrant.typing import FloatArray, IntArray
 
 

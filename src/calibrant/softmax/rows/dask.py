@@ -12,8 +12,9 @@ from typing import Any
 import dask
 
 from calibrant.sample import Sample
+from calibrant.softmax.rows.base import BlockFunction
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import BlockFunction, SummedRows, add_up, block_rows
+from calibrant.softmax.rows.sums import SummedRows, add_up, block_rows
 from calibrant.threads import limited
 from calibrant.typing import FloatArray
 

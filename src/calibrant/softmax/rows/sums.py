@@ -22,7 +22,7 @@ from calibrant.simplex import mix_log_probabilities
 from calibrant.softmax.inverse_temperature import inverse_temperature_search
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.softmax.rows.arrays import ArrayPoint, ArrayProblem
-from calibrant.softmax.rows.base import FeatureMap, Rows
+from calibrant.softmax.rows.base import BlockFunction, FeatureMap, Rows
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.together import run_together
 from calibrant.steps import Steps, run_from_logs
@@ -45,10 +45,6 @@ def block_rows(n_classes: int) -> int:
     return max(_LEAST_ROWS, _BLOCK_ELEMENTS // n_classes)
 
 
-#: What a pass computes of some of the rows, a block of log-probabilities: arrays and numbers, added up over blocks.
-BlockFunction = Callable[[Sample], Sequence[Any]]
-
-
 def add_up(parts: Iterable[Sequence[Any] | None]) -> list[Any]:
     """Lists of numbers and arrays added up entry by entry; nothing for no rows, which `None` or no list stands for.
 
@@ -66,10 +62,6 @@ def add_up(parts: Iterable[Sequence[Any] | None]) -> list[Any]:
 
 class SummedRows(Rows):
     """Rows that can be summed over, block by block."""
-
-    @abstractmethod
-    def sums(self, function: BlockFunction) -> list[Any]:
-        """The sums over all blocks of what `function` returns for each, one pass over the rows."""
 
     @abstractmethod
     def sample(self) -> ArrayRows:
