@@ -219,7 +219,7 @@ class GaussianCalibrator(RowsCalibrator):
     n_steps : int, default=2
         Steps of the relative map. With more than one, each adds half of the difference, and what the predictions imply
         is computed anew; many steps lead to the maximum of the likelihood.
-    input_smoothing : float in [0, 1), "auto" or None, default="auto"
+    input_smoothing : float in [0, 1), "auto", "laplace" or None, default="auto"
         Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
 
     Attributes
