@@ -8,11 +8,26 @@ import numpy as np
 
 #: Methods for two classes only, and those for any number.
 BINARY = ("linear", "affine", "quadratic")
-ANY = ("ts", "ts-unsmoothed", "logistic", "svs", "sms", "vs", "ms", "dirichlet", "beta", "platt")
+LAPLACE = ("ts-laplace", "svs-laplace", "sms-laplace")
+ANY = (
+    "ts",
+    "ts-unsmoothed",
+    "logistic",
+    "svs",
+    "sms",
+    "vs",
+    "ms",
+    "dirichlet",
+    "beta",
+    "platt",
+    "gaussian",
+    "lda",
+    *LAPLACE,
+)
 CASES = [(name, 2) for name in (*BINARY, *ANY)] + [(name, 4) for name in ANY]
 #: Where the optimum is flat, coefficients agree only if the objective is at its minimum to the last digits.
 TIGHT: dict[str, dict[str, Any]] = {
-    name: {"tol": 1e-16} for name in (*BINARY, "svs", "sms", "vs", "ms", "dirichlet", "logistic")
+    name: {"tol": 1e-16} for name in (*BINARY, *LAPLACE[1:], "svs", "sms", "vs", "ms", "dirichlet", "logistic")
 }
 FITTED = ("inverse_temperature_", "coef_", "intercept_", "quadratic_", "slope_", "a_", "b_", "c_", "input_smoothing_")
 

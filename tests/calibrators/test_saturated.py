@@ -13,7 +13,13 @@ import pytest
 from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from calibrant import BinaryLogisticCalibrator, SMSCalibrator, SVSCalibrator, TemperatureScalingCalibrator
+from calibrant import (
+    BinaryLogisticCalibrator,
+    SMSCalibrator,
+    SVSCalibrator,
+    TemperatureScalingCalibrator,
+    get_calibrator,
+)
 from calibrant.calibrators.auto.sqs import SQSCalibrator
 from calibrant.calibrators.scaling.dirichlet import DirichletCalibrator, DirichletCVCalibrator
 from calibrant.inputs.labels import CalibrationWarning
@@ -241,3 +247,26 @@ def test_a_group_model_without_curvature_is_damped() -> None:
         sms.fit(p, p.argmax(axis=1), sample_weight=rng.integers(1, 4, size=14) * 1e6)
     assert np.isfinite(sms.coef_).all()
     assert sms.objective_ < 0.1
+
+
+@pytest.mark.parametrize("name", ["ts", "svs", "sms"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_laplace_smoothing_is_the_method_on_mixed_predictions(name, weighted):
+    rng = np.random.default_rng(0)
+    votes = rng.multinomial(10, rng.dirichlet(np.ones(3), size=400))
+    p, y = votes / 10, (votes + 3 * rng.gumbel(size=votes.shape)).argmax(axis=1)
+    weight = rng.integers(1, 4, 400) if weighted else None
+    u = 1.0 / (1.0 + (400 if weight is None else weight.sum()))
+    found = get_calibrator(f"{name}-laplace").fit(p, y, sample_weight=weight)
+    plain = get_calibrator(name).fit((1.0 - u) * p + u / 3.0, y, sample_weight=weight)
+    assert found.input_smoothing_ == pytest.approx(u)
+    np.testing.assert_allclose(found.predict_proba(p), plain.predict_proba((1.0 - u) * p + u / 3.0), atol=1e-6)
+
+
+def test_laplace_smoothing_does_without_a_temperature():
+    p, y = np.array([0.0, 0.2, 0.7, 1.0, 0.4]), np.array([0, 1, 0, 1, 1])
+    for found in (
+        BinaryLogisticCalibrator("affine", penalty="ridge", lambda_linear=0.1, input_smoothing="laplace"),
+        SVSCalibrator(preprocess=None, input_smoothing="laplace"),
+    ):
+        assert found.fit(p, y).input_smoothing_ == pytest.approx(1.0 / 6.0)

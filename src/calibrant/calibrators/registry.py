@@ -186,7 +186,7 @@ def list_calibrators() -> list[CalibratorInfo]:
     --------
     >>> from calibrant import list_calibrators
     >>> [info.name for info in list_calibrators() if info.family == "VS"]
-    ['vs', 'svs']
+    ['vs', 'svs', 'svs-laplace']
     """
     return list(_REGISTRY.values())
 
@@ -194,9 +194,11 @@ def list_calibrators() -> list[CalibratorInfo]:
 _GUO = "Guo et al., ICML 2017"
 _PAPER = "Berta et al., AISTATS 2026"
 _TWO, _ANY = range(2, 3), range(2, sys.maxsize)
+_LAPLACE = {"input_smoothing": "laplace"}
 _UNPENALISED = {"penalty": None, "preprocess": None}
 _BINARY_LOGISTIC = ".scaling.binary_logistic:BinaryLogisticCalibrator"
 _HISTOGRAM, _ZADROZNY = ".binary.binning:HistogramCalibrator", "Zadrozny & Elkan, 2001"
+_GAUSSIAN = ".scaling.discriminant:GaussianCalibrator"
 _SVS, _SMS = ".scaling.structured:SVSCalibrator", ".scaling.structured:SMSCalibrator"
 _TS = ".scaling.temperature:TemperatureScalingCalibrator"
 
@@ -252,6 +254,8 @@ _FAMILIES: dict[str, list[CalibratorInfo]] = {
            streams=True),
         _M("ts", _TS, "temperature scaling, smoothed", _GUO, "TS",
            aliases=("temperature", "temp-scaling", "temperature-scaling"), compared=_ANY, streams=True),
+        _M("ts-laplace", _TS, "temperature scaling, input smoothed, too", _GUO, "TS (Laplace)", parameters=_LAPLACE,
+           streams=True),
         _M("ets", ".scaling.ets:ETSCalibrator", "ensemble temperature scaling", "Zhang et al., 2020", "ETS",
            aliases=("ensemble-temperature-scaling",)),
     ],
@@ -260,6 +264,8 @@ _FAMILIES: dict[str, list[CalibratorInfo]] = {
            aliases=("vector", "vector-scaling"), streams=True),
         _M("svs", _SVS, "structured vector scaling", _PAPER, "SVS", aliases=("structured-vector-scaling",),
            compared=_ANY[1:], streams=True),
+        _M("svs-laplace", _SVS, "structured vector scaling, input smoothed", _PAPER, "SVS (Laplace)",
+           parameters=_LAPLACE, streams=True),
     ],
     "MS": [
         _M("ms", _SMS, "matrix scaling, unregularised", _GUO, "MS", parameters=_UNPENALISED,
@@ -270,8 +276,14 @@ _FAMILIES: dict[str, list[CalibratorInfo]] = {
            "Kull et al., 2019", "Dirichlet (CV)"),
         _M("logistic", ".scaling.logistic:LogisticCalibrator", "quadratic with weak priors, or SMS", _PAPER,
            "Logistic", streams=True),
+        _M("lda", _GAUSSIAN, "linear discriminant analysis of log-probabilities", "Fisher, 1936", "LDA",
+           parameters={"relative": False, "prior_rows": 2.0}, aliases=("linear-discriminant-analysis",), streams=True),
+        _M("gaussian", _GAUSSIAN, "Gaussian model of log-probabilities, in closed form", "", "Gaussian",
+           aliases=("gaussian-calibration",), streams=True),
         _M("sms", _SMS, "structured matrix scaling", _PAPER, "SMS", aliases=("structured-matrix-scaling",),
            compared=range(3, 121), streams=True),
+        _M("sms-laplace", _SMS, "structured matrix scaling, input smoothed", _PAPER, "SMS (Laplace)",
+           parameters=_LAPLACE, streams=True),
         _M("sqs", ".auto.sqs:SQSCalibrator", "structured quadratic scaling: SMS with curves", "", "SQS",
            aliases=("structured-quadratic-scaling",)),
     ],

@@ -52,7 +52,7 @@ class SQSCalibrator(AdditiveCalibrator):
         Landmarks of the kernel features; 30 to 60 are useful with fewer than about 20 classes.
     lambda_kernel : float, default=3.0
         Strength of the kernel features, times ``1/n``.
-    input_smoothing : float in [0, 1), "auto" or None, default="auto"
+    input_smoothing : float in [0, 1), "auto", "laplace" or None, default="auto"
         Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
     n_folds : int, default=5
         Folds of the cross-validation.

@@ -23,7 +23,7 @@ from calibrant.calibrators.scaling.regularisation import (
 from calibrant.calibrators.scaling.temperature import (
     INPUT_SMOOTHING_CONSTRAINT,
     InputSmoothing,
-    learn_temperature,
+    learn_input_weight,
     mixed_logs,
 )
 from calibrant.calibrators.state import StateCheck
@@ -61,7 +61,7 @@ class BinaryLogisticCalibrator(RowsCalibrator):
         Penalty on the parameters, each with its own strength.
     lambda_intercept, lambda_linear, lambda_quadratic : float, default=0.0
         Strengths, applied to the mean loss as they are.
-    input_smoothing : float in [0, 1), "auto" or None, default=None
+    input_smoothing : float in [0, 1), "auto", "laplace" or None, default=None
         Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
     random_state : int, RandomState instance or None, default=None
         Seed of SAGA. `None` is a fixed seed too.
@@ -126,10 +126,7 @@ class BinaryLogisticCalibrator(RowsCalibrator):
 
     def _fit_rows(self, rows: Rows) -> None:
         require_two_classes(self, rows.n_classes)
-        if self.input_smoothing == "auto":
-            self.input_smoothing_ = learn_temperature(rows, "auto")[1]
-        else:
-            self.input_smoothing_ = float(self.input_smoothing or 0.0)
+        self.input_smoothing_ = learn_input_weight(rows, self.input_smoothing)
         size = _FEATURES[self.function]
         rows = rows.mapped(mixed_logs(self.input_smoothing_)) if self.input_smoothing_ else rows
 

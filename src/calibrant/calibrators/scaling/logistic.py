@@ -34,7 +34,7 @@ class LogisticCalibrator(RowsCalibrator):
         Function of the log-odds for two columns.
     multiclass_method : {"sms", "svs"}, default="sms"
         Model for more columns.
-    input_smoothing : float in [0, 1), "auto" or None, default="auto"
+    input_smoothing : float in [0, 1), "auto", "laplace" or None, default="auto"
         Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
 
     Attributes

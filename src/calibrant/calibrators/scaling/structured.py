@@ -30,6 +30,7 @@ from calibrant.calibrators.scaling.temperature import (
     WEAK_PRIOR,
     InputSmoothing,
     check_temperature,
+    learn_input_weight,
     learn_temperature,
     mixed_logs,
     scaled_logs,
@@ -78,12 +79,10 @@ class StructuredCalibrator(RowsCalibrator):
 
     def _fit_rows(self, rows: Rows) -> None:
         n, k = rows.total_weight, rows.n_classes
-        # Without preprocessing only the mixture of the input is learned with the temperature, if asked for.
-        if self.preprocess == "ts" or self.input_smoothing == "auto":
-            alpha, self.input_smoothing_, _ = learn_temperature(rows, self.input_smoothing)
+        if self.preprocess == "ts":
+            self.inverse_temperature_, self.input_smoothing_, _ = learn_temperature(rows, self.input_smoothing)
         else:
-            alpha, self.input_smoothing_ = 1.0, float(self.input_smoothing or 0.0)
-        self.inverse_temperature_ = alpha if self.preprocess == "ts" else 1.0
+            self.inverse_temperature_, self.input_smoothing_ = 1.0, learn_input_weight(rows, self.input_smoothing)
         self._output_smoothing = laplace_weight(n)
         rows = rows.mapped(self._preprocessing())
         problem = rows.problem(self._features)
@@ -164,7 +163,7 @@ class SVSCalibrator(StructuredCalibrator):
     preprocess : {"ts"} or None, default="ts"
         Temperature scaling with smoothing before the fit, which makes the strengths mean the same for timid and for
         over-confident models. `None` with ``penalty=None`` is vector scaling.
-    input_smoothing : float in [0, 1), "auto" or None, default=None
+    input_smoothing : float in [0, 1), "auto", "laplace" or None, default=None
         Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
     random_state : int, RandomState instance or None, default=None
         Seed of SAGA. `None` is a fixed seed too: the same data give the same result.
@@ -269,7 +268,7 @@ class SMSCalibrator(StructuredCalibrator):
     preprocess : {"ts"} or None, default="ts"
         Temperature scaling with smoothing before the fit. `None` with ``penalty=None`` is matrix scaling; `None` with
         ``lambda_diagonal=0`` is Dirichlet calibration.
-    input_smoothing : float in [0, 1), "auto" or None, default=None
+    input_smoothing : float in [0, 1), "auto", "laplace" or None, default=None
         Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
     random_state : int, RandomState instance or None, default=None
         Seed of SAGA. `None` is a fixed seed too: the same data give the same result.

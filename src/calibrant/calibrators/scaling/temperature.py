@@ -20,9 +20,9 @@ from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.softmax.rows.base import Rows
 from calibrant.steps import Log, Mix, Scale, Softmax, Step
 
-InputSmoothing = float | Literal["auto"] | None
+InputSmoothing = float | Literal["auto", "laplace"] | None
 
-INPUT_SMOOTHING_CONSTRAINT = [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")]
+INPUT_SMOOTHING_CONSTRAINT = [None, StrOptions({"auto", "laplace"}), Interval(Real, 0, 1, closed="left")]
 
 #: The prior of `fit_inverse_temperature`: log α has a standard deviation of 2, which a few errors outweigh.
 WEAK_PRIOR = 0.25
@@ -30,12 +30,25 @@ WEAK_PRIOR = 0.25
 _MIXTURE_WEIGHTS = (0.0, 1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 
 
+def _mixture_weights(rows: Rows, input_smoothing: InputSmoothing) -> tuple[float, ...]:
+    """The mixture weights of the input to choose from."""
+    if input_smoothing == "auto":
+        return _MIXTURE_WEIGHTS
+    return (laplace_weight(rows.total_weight) if input_smoothing == "laplace" else float(input_smoothing or 0.0),)
+
+
+def learn_input_weight(rows: Rows, input_smoothing: InputSmoothing) -> float:
+    """The mixture weight of the input alone: a temperature is learned with it only if there is a choice."""
+    weights = _mixture_weights(rows, input_smoothing)
+    return weights[0] if len(weights) == 1 else learn_temperature(rows, input_smoothing)[1]
+
+
 def learn_temperature(rows: Rows, input_smoothing: InputSmoothing, prior: float = 0.0) -> tuple[float, float, float]:
     """Inverse temperature, mixture weight of the input, and the minimum they reach.
 
     `prior` and the minimum, the mean log loss without a prior, are those of `fit_inverse_temperature`.
     """
-    candidates = _MIXTURE_WEIGHTS if input_smoothing == "auto" else (float(input_smoothing or 0.0),)
+    candidates = _mixture_weights(rows, input_smoothing)
     best = (1.0, 0.0, np.inf)
     for u, (alpha, loss) in zip(candidates, rows.inverse_temperatures(candidates, prior), strict=True):
         if loss < best[2]:
@@ -74,9 +87,10 @@ class TemperatureScalingCalibrator(RowsCalibrator):
     smoothing : bool, default=True
         Laplace smoothing of the output: after `n` calibration rows the result is mixed with the uniform
         distribution by the weight ``1 / (n + 1)``, which keeps the loss finite when every row was right.
-    input_smoothing : float in [0, 1), "auto" or None, default=None
-        Weight of the uniform distribution mixed into the input before logarithms are taken. ``"auto"`` learns it with
-        the temperature, which rescues models that predict exact zeros, such as random forests.
+    input_smoothing : float in [0, 1), "auto", "laplace" or None, default=None
+        Weight of the uniform distribution mixed into the input before logarithms are taken, which rescues models that
+        predict exact zeros, such as random forests. ``"auto"`` learns it with the temperature, ``"laplace"`` is
+        ``1 / (n + 1)`` for `n` calibration rows.
 
     Attributes
     ----------

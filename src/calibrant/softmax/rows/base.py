@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant.sample import Sample
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.steps import Steps
 from calibrant.typing import FloatArray
@@ -35,6 +36,12 @@ class Features(NamedTuple):
 
 #: Features of log-probabilities (n, k), row by row; where rows are tensors, so are `x` and the features.
 FeatureMap = Callable[[FloatArray], Features]
+
+
+#: Numbers and arrays, each summed over rows.
+RowSums = Sequence[Any]
+#: What a pass computes of some of the rows, a block of log-probabilities, to be added up over all blocks.
+BlockFunction = Callable[[Sample], RowSums]
 
 
 def namespace(x: Any) -> Any:
@@ -94,6 +101,10 @@ class Rows(ABC):
     @abstractmethod
     def mapped(self, steps: Steps) -> Rows:
         """The same rows after `steps` from probabilities to other log-probabilities."""
+
+    @abstractmethod
+    def sums(self, function: BlockFunction) -> RowSums:
+        """The sums over all blocks of what `function` returns for each, one pass over the rows."""
 
     @abstractmethod
     def problem(self, features: FeatureMap, *, first_free: int = 0) -> SoftmaxProblem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from calibrant.sample import Sample
 from calibrant.simplex import LOG_FLOOR, log_in_place, mix_log_probabilities
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.softmax.rows.arrays import ArrayProblem
-from calibrant.softmax.rows.base import FeatureMap, Rows
+from calibrant.softmax.rows.base import BlockFunction, FeatureMap, Rows
 from calibrant.steps import Log, Softmax, Steps, run_from_logs
 from calibrant.typing import FloatArray
 
@@ -84,6 +85,9 @@ class ArrayRows(Rows):
     def mapped(self, steps: Steps) -> ArrayRows:
         fused = [_FUSED[type(step)]() if type(step) in _FUSED else step for step in steps]
         return ArrayRows(self.labelled.with_values(run_from_logs(fused, self.x.copy(order="F")), logs=True))
+
+    def sums(self, function: BlockFunction) -> list[Any]:
+        return list(function(self.labelled))
 
     def problem(self, features: FeatureMap, *, first_free: int = 0) -> ArrayProblem:
         offset, shared, own = features(self.x)

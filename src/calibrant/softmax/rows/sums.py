@@ -9,7 +9,6 @@ a cluster differ in nothing else.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -22,7 +21,7 @@ from calibrant.simplex import mix_log_probabilities
 from calibrant.softmax.inverse_temperature import inverse_temperature_search
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.softmax.rows.arrays import ArrayPoint, ArrayProblem
-from calibrant.softmax.rows.base import Extent, FeatureMap, Rows
+from calibrant.softmax.rows.base import BlockFunction, Extent, FeatureMap, Rows, RowSums
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.together import run_together
 from calibrant.steps import Steps, run_from_logs
@@ -43,12 +42,6 @@ _LEAST_ROWS = 256
 def block_rows(n_classes: int) -> int:
     """Rows of a block that stays in the cache of the processor."""
     return max(_LEAST_ROWS, _BLOCK_ELEMENTS // n_classes)
-
-
-#: Numbers and arrays, each summed over rows.
-RowSums = Sequence[Any]
-#: What a pass computes of one block of log-probabilities, to be added up over all blocks.
-BlockFunction = Callable[[Sample], RowSums]
 
 
 def add_up(parts: Iterable[RowSums | None]) -> RowSums:
@@ -80,10 +73,6 @@ class SummedRows(Rows):
     def __init__(self, extent: Extent, sample: ArrayRows) -> None:
         self.n_rows, self.total_weight, self.class_weights = extent
         self.n_classes, self._sample = sample.n_classes, sample
-
-    @abstractmethod
-    def sums(self, function: BlockFunction) -> RowSums:
-        """The sums over all blocks of what `function` returns for each, one pass over the rows."""
 
     def sample(self) -> ArrayRows:
         return self._sample
