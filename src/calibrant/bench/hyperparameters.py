@@ -22,7 +22,7 @@ import numpy as np
 from calibrant.bench.runs.fits import run_fits
 from calibrant.bench.runs.method_spec import MethodSpec, make_spec
 from calibrant.bench.runs.one_fit import Outcome
-from calibrant.bench.runs.pool import Pool, ProcessPool
+from calibrant.bench.runs.pool import ProcessPool
 from calibrant.bench.runs.run_plan import Options, Unit
 from calibrant.bench.runs.store import ResultFolder
 from calibrant.bench.search_report import SearchResult, compare_on_control, write_search
@@ -167,7 +167,7 @@ def search_hyperparameters(
 class _Fits:
     """One method on many experiments, in processes that stay open for the next method."""
 
-    pool: Pool
+    pool: ProcessPool
     source: PredictionSource
     options: Options
 

@@ -81,8 +81,7 @@ def run(
         from calibrant.bench.runs.run_plan import Options
         from calibrant.bench.runs.runner import run_benchmark
         from calibrant.bench.runs.store import ResultFolder
-        from calibrant.bench.study.run_summary import describe
-        from calibrant.calibrators.registry import BASELINE
+        from calibrant.bench.study.run_summary import describe, failed_everywhere
         from calibrant.files.prediction_sets.experiments import select_experiments
         from calibrant.files.prediction_sets.open_set import open_predictions
 
@@ -105,6 +104,5 @@ def run(
         found = list(ResultFolder(out).rows().values())
         typer.echo(describe(found))
         typer.echo(options.result_lines(out, [row["status"] for row in found]))
-        fitted = [row["status"] for row in found if row["method"] != BASELINE]
-        if fitted and "ok" not in fitted:
-            raise RuntimeError("no fit succeeded; the column `message` of the results says why")
+        if failures := failed_everywhere(found, [spec.label for spec in specs]):
+            raise RuntimeError(failures)

@@ -15,9 +15,6 @@ from calibrant.files.prediction_sets.experiments import Experiment
 Todo = list[tuple[Experiment, list[MethodSpec]]]
 Done = tuple[Experiment, MethodSpec, Outcome]
 
-# Enough units for every worker to stay busy to the end; fewer, and one long unit is waited for.
-UNITS_PER_WORKER = 4
-
 
 @dataclass(frozen=True)
 class Options:
@@ -95,22 +92,21 @@ def plan(
     return sorted(todo, key=lambda item: -options.n_cal(item[0]) * item[0].n_classes)
 
 
-def split(todo: Todo, n_units: int) -> list[Unit]:
-    """Cut a plan into units, at least `n_units` of them if it has so many fits.
+def split(todo: Todo, size: int) -> list[Unit]:
+    """Cut a plan into units of at most `size` fits.
 
     Examples
     --------
     >>> from calibrant.bench.runs.method_spec import make_spec
     >>> e, s = Experiment("iris", "LR", 0, 135, 15, 3), make_spec("none")
-    >>> [len(unit.specs) for unit in split([(e, [s] * 5)], n_units=2)]
+    >>> [len(unit.specs) for unit in split([(e, [s] * 5)], 3)]
     [3, 2]
     """
-    pieces = -(-n_units // max(len(todo), 1))
-    units = []
-    for experiment, specs in todo:
-        size = max(1, -(-len(specs) // pieces))
-        units += [Unit(experiment, tuple(specs[i : i + size])) for i in range(0, len(specs), size)]
-    return units
+    return [
+        Unit(experiment, tuple(specs[start : start + size]))
+        for experiment, specs in todo
+        for start in range(0, len(specs), size)
+    ]
 
 
 def result_row(

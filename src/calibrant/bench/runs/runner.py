@@ -7,8 +7,8 @@ any moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from typing import Any
 from calibrant.bench.runs.drawn_rows import DrawnSource
 from calibrant.bench.runs.fits import run_fits
 from calibrant.bench.runs.method_spec import MethodSpec, parse_method, with_baseline
-from calibrant.bench.runs.pool import Pool, ProcessPool
-from calibrant.bench.runs.run_plan import UNITS_PER_WORKER, Options, plan, result_row, split
+from calibrant.bench.runs.pool import ProcessPool
+from calibrant.bench.runs.run_plan import Options, plan, result_row, split
 from calibrant.bench.runs.store import ResultFolder, check_table_packages
 from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, with_digest
 from calibrant.files.prediction_sets.open_set import open_predictions
@@ -85,7 +85,7 @@ def run_benchmark(
                 folder.appending() as log,
                 ProgressBar(total, "fits", progress) as bar,
                 _pool(n_jobs, dask, options.time_limit) as pool,
-                closing(run_fits(pool, source, split(todo, pool.n_workers * UNITS_PER_WORKER), options)) as outcomes,
+                closing(run_fits(pool, source, split(todo, pool.batch_size), options)) as outcomes,
             ):
                 for experiment, spec, outcome in outcomes:
                     log.write(result_row(source.name, experiment, spec, options, outcome))
@@ -95,14 +95,10 @@ def run_benchmark(
     return folder.path
 
 
-@contextmanager
-def _pool(n_jobs: int | None, dask: str | Any | None, time_limit: float | None) -> Iterator[Pool]:
+def _pool(n_jobs: int | None, dask: str | Any | None, time_limit: float | None) -> ProcessPool:
     """Processes here, or those of a cluster."""
-    if dask is not None:
-        from calibrant.bench.runs.cluster import DaskPool
+    if dask is None:
+        return ProcessPool(n_jobs, time_limit)
+    from calibrant.bench.runs.cluster import DaskPool
 
-        with DaskPool(dask, time_limit) as cluster:
-            yield cluster
-    else:
-        with ProcessPool(n_jobs, time_limit) as pool:
-            yield pool
+    return DaskPool(dask, time_limit)

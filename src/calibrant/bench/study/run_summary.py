@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isinf, nan
 from textwrap import fill
 from typing import Any
@@ -85,6 +86,23 @@ def findings(results: pd.DataFrame | list[dict[str, Any]]) -> str:
     parts = (rows for _, rows in split_results(results))
     told = [_found(rows) for rows in parts if has_draws(rows) and not (rows["labels"] == "drawn").all()]
     return "\n".join(map(_wrapped, told))
+
+
+def failed_everywhere(results: list[dict[str, Any]], methods: Sequence[str]) -> str:
+    """A sentence on those of the methods that finished none of their fits; empty if there are none.
+
+    Examples
+    --------
+    >>> rows = [{"method": "mine", "status": "failed", "message": "ValueError: no"}, {"method": "ts", "status": "ok"}]
+    >>> failed_everywhere(rows, ["mine", "ts"])
+    'FAILED: mine finished none of its 1 fits (ValueError: no); the column `message` of the results has every reason'
+    """
+    lost = []
+    for method in methods:
+        own = [row for row in results if row["method"] == method]
+        if own and all(row["status"] != "ok" for row in own):
+            lost.append(f"{method} finished none of its {len(own)} fits ({own[0]['message']})")
+    return f"FAILED: {'; '.join(lost)}; the column `message` of the results has every reason" if lost else ""
 
 
 def _found(rows: pd.DataFrame) -> str:
