@@ -170,9 +170,9 @@ def test_one_dataset_is_too_few(tmp_path, source):
 def test_failing_configurations_are_failed_trials(tmp_path, source, monkeypatch):
     class Failing(HerePool):
         def run(self, batches):
-            for unit, answers in super().run(batches):
-                bad = unit.specs[0].params.get("rho", 1) < 1
-                yield unit, [Answer("failed", message="bad luck")] if bad else answers
+            for (experiment, specs), answers in super().run(batches):
+                bad = specs[0].params.get("rho", 1) < 1
+                yield (experiment, specs), [Answer("failed", message="bad luck")] if bad else answers
 
     monkeypatch.setattr(search_module, "ProcessPool", Failing)
     monkeypatch.setattr(search_report, "save", lambda figure, directory, name: [])

@@ -98,8 +98,8 @@ def run(
             chosen = select_experiments(experiments, split_names(datasets), split_names(models), split_names(folds))
             if draw is None and (labels is not LabelKind.real or rows is not DrawFrom.cal):
                 raise ValueError("--labels and --rows are for draws: name their sizes, as in --draw 30,100,300,1000")
-            ruler = None if draw is None else Draw(draw_sizes(draw), repeats, rows.value, labels.value, seed)
-            settings = Options(time_limit or None, max_cal_rows, seed, ruler)
+            drawn = None if draw is None else Draw(draw_sizes(draw), repeats, rows.value, labels.value, seed)
+            settings = Options(time_limit or None, max_cal_rows, seed, drawn)
         run_benchmark(source, specs, out, experiments=chosen, options=settings, n_jobs=jobs, dask=dask, retry=retry)
         found = list(ResultFolder(out).rows().values())
         typer.echo(describe(found))

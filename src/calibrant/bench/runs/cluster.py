@@ -76,7 +76,7 @@ class DaskPool(ProcessPool):
                 future = self._done.get(timeout=min(1.0, self._tell_after))
                 if future.status == "finished" or self._trouble() is None:
                     return [future]
-                # Cancelled because the cluster is gone: wait whether it comes back.
+                # Cancelled because the cluster is gone: wait for it to come back.
                 self._done.put(future)
                 time.sleep(min(1.0, self._tell_after))
             if (trouble := self._trouble()) is None:

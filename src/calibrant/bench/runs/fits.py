@@ -1,9 +1,9 @@
-"""Methods on experiments as jobs for a pool of processes, and their outcomes."""
+"""Fits of methods to experiments as jobs for a pool of processes."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +14,7 @@ from calibrant.bench.runs.drawn_rows import subsampled
 from calibrant.bench.runs.method_spec import ClassShipping, MethodSpec
 from calibrant.bench.runs.one_fit import Outcome, evaluate, unfinished, warm_up
 from calibrant.bench.runs.pool import Batch, ProcessPool
-from calibrant.bench.runs.run_plan import Done, Options, Unit
+from calibrant.bench.runs.run_plan import Options, Todo
 from calibrant.bench.runs.worker import Job
 from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, SplitPredictions
 from calibrant.files.prediction_sets.open_set import open_predictions
@@ -31,27 +31,29 @@ class Setting:
 
 
 def run_fits(
-    pool: ProcessPool, source: PredictionSource, units: Iterable[Unit], options: Options
-) -> Generator[Done, None, None]:
-    """Outcomes of units of work as they come from a pool.
+    pool: ProcessPool, source: PredictionSource, todo: Todo, options: Options
+) -> Generator[tuple[Experiment, MethodSpec, Outcome], None, None]:
+    """Outcomes of fits as they come from a pool.
 
-    A source without a file, or with one that the pool's processes do not see, is handed over unit by unit.
+    Arrays of a source without a file, or with one that the pool's processes do not see, are sent with every batch.
     """
     path = source.path
     file = str(Path(path).resolve()) if path is not None and pool.sees(Path(path).resolve()) else None
     prepare = ClassShipping() if pool.elsewhere else attrgetter("make")
 
     def batches() -> Iterator[Batch]:
-        for unit in units:
-            arrays = source.load(unit.experiment) if file is None else None
-            setting = Setting(unit.experiment, file, arrays, options)
-            yield unit, [Job(fit_method, (setting, spec), prepare(spec), spec.module) for spec in unit.specs]
+        for experiment, specs in todo:
+            setting = Setting(experiment, file, source.load(experiment) if file is None else None, options)
+            for start in range(0, len(specs), pool.batch_size):
+                some = specs[start : start + pool.batch_size]
+                jobs = [Job(fit_method, (setting, spec), prepare(spec), spec.module) for spec in some]
+                yield (experiment, some), jobs
 
     with closing(pool.run(batches())) as done:
-        for unit, answers in done:
-            for spec, answer in zip(unit.specs, answers):
+        for (experiment, specs), answers in done:
+            for spec, answer in zip(specs, answers):
                 outcome = answer.value if answer.status == "ok" else unfinished(answer.status, answer.message)
-                yield unit.experiment, spec, outcome
+                yield experiment, spec, outcome
 
 
 def fit_method(setting: Setting, spec: MethodSpec) -> Outcome:

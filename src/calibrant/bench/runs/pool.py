@@ -156,7 +156,7 @@ class Worker:
         self._lock = threading.Lock()
 
     def do(self, job: Job) -> Answer:
-        """The answer to a job, whatever happens to the process."""
+        """The answer to a job, also when the process dies or hangs."""
         with self._lock:
             if self._closed:
                 return Answer("failed", message="the run is being stopped")
@@ -177,13 +177,14 @@ class Worker:
 
     def close(self) -> None:
         """End the processes for good, also while another thread waits for an answer."""
-        self._closed = True
+        with self._lock:
+            self._closed = True
         for code_from in list(self._processes):
             self._end(code_from)
 
 
 class _Unanswered(Exception):
-    """The process ended or was late."""
+    """The process gave no answer; the argument is the answer to use instead."""
 
 
 class _Process:
@@ -220,7 +221,7 @@ class _Process:
     def _receive(self, seconds: float | None) -> Answer:
         end = time.monotonic() + (float("inf") if seconds is None else seconds)
         while True:
-            # Looked at first: an answer that was sent before the process ended counts.
+            # Checked before reading: an answer that was sent before the process ended counts.
             ended, left = self._popen.poll() is not None, end - time.monotonic()
             try:
                 answer = self._received.get(timeout=max(0.0, min(_LOOK_SECONDS, left)))

@@ -108,7 +108,7 @@ class _Reader(pickle.Unpickler):
         return _Array(self, self.array(kind, shape, data, order))
 
     def _encoded(self, text: Any, encoding: Any = "latin1") -> bytes:
-        """Bytes written as text. Each is in the file once, so that naming one text again and again is refused."""
+        """Bytes written as text. Each is in the file once, so a file that uses one text again and again is refused."""
         self._left -= len(_expect(text, str))
         if self._left < 0 or encoding not in ("latin1", "latin-1"):
             raise PickledArrayError("the pickle is damaged")
@@ -146,8 +146,8 @@ def read_pickled_arrays(data: bytes) -> Any:
         for number, (instruction, argument, _) in enumerate(pickletools.genops(data)):
             if instruction.name not in _INSTRUCTIONS:
                 raise PickledArrayError(f"the instruction {instruction.name} is not part of a NumPy array")
-            # Memory is taken for the largest number that something is remembered by, and honest ones are small.
-            if number > MAX_INSTRUCTIONS or ("PUT" in instruction.name and argument > number):
+            # Python reserves memory up to the largest memo index; honest files count them from zero.
+            if number > MAX_INSTRUCTIONS or ("PUT" in instruction.name and int(argument or 0) > number):
                 raise PickledArrayError("the pickle is damaged")
         return _finished(_Reader(data).load(), {})
     except PickledArrayError:
@@ -157,7 +157,7 @@ def read_pickled_arrays(data: bytes) -> Any:
 
 
 def _finished(value: Any, seen: dict[int, Any]) -> Any:
-    """`value` with arrays for their stand-ins. Shared parts are visited once; a part of itself is refused."""
+    """`value` with arrays for stand-ins. Shared parts are visited once; a list that contains itself is refused."""
     if isinstance(value, _Array):
         value = value.value
         if value is None:
