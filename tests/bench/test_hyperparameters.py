@@ -27,7 +27,8 @@ from calibrant.bench.hyperparameters import (  # noqa: E402
     search_hyperparameters,
     split_datasets,
 )
-from calibrant.bench.runs.pool import Answer, ProcessPool  # noqa: E402
+from calibrant.bench.runs.pool import ProcessPool  # noqa: E402
+from calibrant.bench.runs.worker import Answer  # noqa: E402
 from calibrant.bench.search_report import compare_on_control, redraw_search  # noqa: E402
 from calibrant.cli.bench_search import app as search_app  # noqa: E402
 from calibrant.files.prediction_sets.experiments import MemorySource, SplitPredictions  # noqa: E402
@@ -54,9 +55,8 @@ class HerePool(ProcessPool):
     """Calls in this process: the search is what is tested, and processes take seconds to start."""
 
     def run(self, batches):
-        for batch in batches:
-            for place, job in enumerate(batch.jobs):
-                yield batch, place, Answer("ok", job.function(*job.arguments))
+        for about, jobs in batches:
+            yield about, [Answer("ok", job.function(*job.arguments)) for job in jobs]
 
 
 @pytest.fixture
@@ -170,9 +170,9 @@ def test_one_dataset_is_too_few(tmp_path, source):
 def test_failing_configurations_are_failed_trials(tmp_path, source, monkeypatch):
     class Failing(HerePool):
         def run(self, batches):
-            for batch, place, answer in super().run(batches):
-                bad = batch.about.specs[0].params.get("rho", 1) < 1
-                yield batch, place, Answer("failed", message="bad luck") if bad else answer
+            for (experiment, specs), answers in super().run(batches):
+                bad = specs[0].params.get("rho", 1) < 1
+                yield (experiment, specs), [Answer("failed", message="bad luck")] if bad else answers
 
     monkeypatch.setattr(search_module, "ProcessPool", Failing)
     monkeypatch.setattr(search_report, "save", lambda figure, directory, name: [])

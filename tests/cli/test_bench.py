@@ -40,6 +40,22 @@ def test_build_run_merge(tmp_path: Path) -> None:
     assert set(table["dataset"]) == {"wine"}
 
 
+def test_a_method_that_failed_everywhere_is_said_and_is_exit_code_one(tmp_path: Path) -> None:
+    run = ("run", "--embedded", "--datasets", "hpc", "--models", "LR", "-j", "1", "-o", tmp_path / "out")
+    code, said = invoke(*run, "--methods", "ts,tests.bench.odd_methods:Failing")
+    assert code == 1
+    failed = "FAILED: tests.bench.odd_methods:Failing finished none of its 1 fits"
+    assert f"{failed} (ArithmeticError: this method always fails)" in " ".join(said.split())
+    assert set(pd.read_csv(tmp_path / "out" / "results.csv")["method"]) == {
+        "none",
+        "tests.bench.odd_methods:Failing",
+        "ts",
+    }
+    # The folder keeps what failed; a run of other methods is not to blame for it.
+    code, said = invoke(*run, "--methods", "ts")
+    assert (code, "FAILED" in said) == (0, False)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

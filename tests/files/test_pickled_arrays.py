@@ -180,3 +180,8 @@ def test_truncated_or_changed_anywhere(protocol: int) -> None:
             read_pickled_arrays(bytes(changed))
         except PickledArrayError:
             continue
+
+
+def test_a_large_number_to_remember_by_takes_no_memory() -> None:
+    with pytest.raises(PickledArrayError, match="damaged"):
+        read_pickled_arrays(b"\x80\x02]r" + struct.pack("<I", (1 << 32) - 1) + b".")

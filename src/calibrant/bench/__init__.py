@@ -1,4 +1,4 @@
-"""Benchmarks of calibration methods: prediction sets, runs that survive a kill, the study of their results."""
+"""Benchmarks of calibration methods: prediction sets, runs that can be stopped and continued, and their study."""
 
 from calibrant.lazy import attach
 

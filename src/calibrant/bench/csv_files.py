@@ -1,4 +1,4 @@
-"""CSV files of tables, with all digits, from which the same table is read back."""
+"""Tables as CSV files with all digits, which read back as the same table."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ import numpy as np
 from calibrant.bench.runs.fits import run_fits
 from calibrant.bench.runs.method_spec import MethodSpec, make_spec
 from calibrant.bench.runs.one_fit import Outcome
-from calibrant.bench.runs.pool import Pool, ProcessPool
-from calibrant.bench.runs.run_plan import Options, Unit
+from calibrant.bench.runs.pool import ProcessPool
+from calibrant.bench.runs.run_plan import Options
 from calibrant.bench.runs.store import ResultFolder
 from calibrant.bench.search_report import SearchResult, compare_on_control, write_search
 from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, with_digest
@@ -68,12 +68,9 @@ class SearchOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("calibrator", self.calibrator, tuple(LAMBDAS)),
-            ("penalty", self.penalty, PENALTIES),
-        ):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        for name, known in (("calibrator", tuple(LAMBDAS)), ("penalty", PENALTIES)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
         if self.n_trials < 1:
             raise ValueError(f"n_trials must be at least 1, got {self.n_trials}")
 
@@ -140,10 +137,10 @@ def search_hyperparameters(
         with _quiet(optuna):
             _run_trials(optuna, study, fits, inside, base, options, progress)
             best = _best(optuna, study, options)
-        default_gain, best_gain = (
-            _improvements(fits, outside, base, options, configuration, progress)
-            for configuration in (options.defaults, best)
-        )
+        with ProgressBar(2 * len(outside), "control", progress) as bar:
+            default_gain, best_gain = (
+                _improvements(fits, outside, base, options, parameters, bar) for parameters in (options.defaults, best)
+            )
         result = SearchResult(
             calibrator=options.calibrator,
             penalty=options.penalty,
@@ -167,7 +164,7 @@ def search_hyperparameters(
 class _Fits:
     """One method on many experiments, in processes that stay open for the next method."""
 
-    pool: Pool
+    pool: ProcessPool
     source: PredictionSource
     options: Options
 
@@ -175,12 +172,10 @@ class _Fits:
         self, experiments: Sequence[Experiment], spec: MethodSpec, bar: ProgressBar
     ) -> dict[tuple[str, str, str], Outcome]:
         """Outcomes by the experiment's key and in the order given."""
-        # The dearest first, so that no process is left with one of them when the others are done.
-        dearest = sorted(experiments, key=lambda e: -e.n_cal * e.n_classes**2)
+        # The slowest first, so that no process still works on one of them when all others are done.
+        slowest = sorted(experiments, key=lambda e: -e.n_cal * e.n_classes**2)
         outcomes = {}
-        for experiment, _, outcome in run_fits(
-            self.pool, self.source, [Unit(e, (spec,)) for e in dearest], self.options
-        ):
+        for experiment, _, outcome in run_fits(self.pool, self.source, [(e, [spec]) for e in slowest], self.options):
             outcomes[experiment.key] = outcome
             bar.advance(failed=outcome["status"] != "ok")
         return {e.key: outcomes[e.key] for e in experiments}
@@ -237,14 +232,14 @@ def _run_trials(
 ) -> None:
     states = optuna.trial.TrialState
     for trial in study.get_trials(deepcopy=False, states=(states.RUNNING,)):
-        # Left behind by a search that was stopped in the middle: this process is the only one at work here.
+        # A search that was stopped in the middle left these: no other process works in this folder.
         study.set_user_attr(f"stopped-{trial.number}", True)
         study.tell(trial.number, state=states.FAIL)
     done = _finished(study)
     with ProgressBar((options.n_trials - done) * len(experiments), "search", progress) as bar:
         for number in range(done, options.n_trials):
-            # A sampler made anew for every trial depends on the trials before it and the seed, not on when the
-            # search was stopped and continued.
+            # A new sampler for every trial depends on the seed and the trials before it alone, so that a search
+            # that was stopped and continued ends like an uninterrupted one.
             study.sampler = optuna.samplers.TPESampler(seed=1_000_003 * options.seed + number)
             if number == 0 and not study.get_trials(deepcopy=False, states=(states.WAITING,)):
                 study.enqueue_trial(options.defaults)
@@ -254,7 +249,7 @@ def _run_trials(
                 "tau": trial.suggest_categorical("tau", TAU),
                 **{name: trial.suggest_float(name, *LAMBDA, log=True) for name in LAMBDAS[options.calibrator]},
             }
-            gains = _improvements(fits, experiments, base, options, parameters, bar=bar)
+            gains = _improvements(fits, experiments, base, options, parameters, bar)
             if len(gains) < len(experiments):
                 trial.set_user_attr("failed_fits", len(experiments) - len(gains))
                 study.tell(trial, state=states.FAIL)
@@ -268,19 +263,16 @@ def _improvements(
     base: Mapping[tuple[str, str, str], float],
     options: SearchOptions,
     parameters: Mapping[str, float],
-    progress: bool | None = None,
-    bar: ProgressBar | None = None,
+    bar: ProgressBar,
 ) -> dict[tuple[str, str, str], float]:
     """Brier improvement of a configuration on every experiment that it finished."""
     spec = make_spec(options.calibrator, {"penalty": options.penalty, **parameters})
-    with contextlib.ExitStack() as stack:
-        shown = bar or stack.enter_context(ProgressBar(len(experiments), "control", progress))
-        outcomes = fits(experiments, spec, shown)
+    outcomes = fits(experiments, spec, bar)
     return {key: base[key] - o["brier"] for key, o in outcomes.items() if o["status"] == "ok"}
 
 
 def _finished(study: Any) -> int:
-    """Trials that came to an end: completed ones and those whose fits failed, not those that were stopped."""
+    """Number of trials that completed or whose fits failed, without those that were stopped in the middle."""
     trials = [trial for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()]
     return sum(f"stopped-{trial.number}" not in study.user_attrs for trial in trials)
 
@@ -289,7 +281,7 @@ def _best(optuna: Any, study: Any, options: SearchOptions) -> dict[str, float]:
     done = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
     if not done:
         raise RuntimeError(f"no configuration of {options.calibrator} finished all fits")
-    # The earliest of equals, so that the defaults win a tie.
+    # Of equally good trials the first, so that the defaults win a tie.
     best = max(done, key=lambda trial: (trial.value, -trial.number))
     return {name: float(value) for name, value in best.params.items()}
 

@@ -1,4 +1,4 @@
-"""What a search leaves behind: JSON with everything, tables of trials, groups and comparison, and a figure.
+"""The files of a search: JSON with everything, tables of trials, groups and comparison, and a figure.
 
 The control group decides whether a tuned configuration is better than the defaults: its datasets took no part in
 the search. The test is paired, Wilcoxon's signed-rank test on the datasets' mean Brier improvements.
@@ -129,32 +129,22 @@ def redraw_search(directory: str | Path) -> list[Path]:
 def search_tables(result: SearchResult) -> dict[str, StudyTable]:
     """Trials, configurations, groups and control datasets as tables."""
     pd = require("pandas", extra="bench")
-    columns = ["trial", "state", *result.defaults, "brier_improvement"]
-    trials = pd.DataFrame(result.trials, columns=columns)
-    by_trial = {row["trial"]: row["brier_improvement"] for row in result.trials}
-    first = min(by_trial) if by_trial else None
-    comparison = result.comparison
+    trials = pd.DataFrame(result.trials, columns=["trial", "state", *result.defaults, "brier_improvement"])
+    done, comparison = trials[trials["state"] == "complete"], result.comparison
     rows = []
     for name, parameters, control in (
         ("defaults", result.defaults, comparison.default),
         ("best", result.best, comparison.best),
     ):
-        found = [row["brier_improvement"] for row in result.trials if _same(row, parameters)]
-        rows.append(
-            {
-                "configuration": name,
-                **parameters,
-                "search_group": max(found) if found else by_trial.get(first, float("nan")),
-                "control_group": float(np.mean(control)) if control else float("nan"),
-            }
-        )
+        same = (done[list(parameters)] == list(parameters.values())).all(axis=1)
+        means = {"search_group": done.loc[same, "brier_improvement"].max(), "control_group": pd.Series(control).mean()}
+        rows.append({"configuration": name, **parameters, **means})
     groups = pd.DataFrame({"dataset": list(result.ts_improvement), "ts_improvement": result.ts_improvement.values()})
     groups["group"] = ["search" if name in set(result.searched) else "control" for name in groups["dataset"]]
     groups = groups.sort_values(["ts_improvement", "dataset"], ascending=[False, True], ignore_index=True)
     groups.insert(0, "rank", range(1, len(groups) + 1))
-    control = pd.DataFrame(
-        {"dataset": comparison.datasets, "default": comparison.default, "best": comparison.best}, dtype=object
-    ).astype({"default": float, "best": float})
+    numbers = {"default": np.array(comparison.default, float), "best": np.array(comparison.best, float)}
+    control = pd.DataFrame({"dataset": pd.Series(comparison.datasets, dtype=object), **numbers})
     what = f"{result.calibrator} with {result.penalty} penalty"
     made = [
         StudyTable("search_trials", trials, f"Mean Brier improvement on the search group, {what}.",
@@ -167,7 +157,3 @@ def search_tables(result: SearchResult) -> dict[str, StudyTable]:
         StudyTable("search_control", control, f"Mean Brier improvement on the control datasets, {what}."),
     ]  # fmt: skip
     return {table.name: table for table in made}
-
-
-def _same(row: Mapping[str, Any], parameters: Mapping[str, float]) -> bool:
-    return row["state"] == "complete" and all(row.get(name) == value for name, value in parameters.items())

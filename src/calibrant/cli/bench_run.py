@@ -81,8 +81,7 @@ def run(
         from calibrant.bench.runs.run_plan import Options
         from calibrant.bench.runs.runner import run_benchmark
         from calibrant.bench.runs.store import ResultFolder
-        from calibrant.bench.study.run_summary import describe
-        from calibrant.calibrators.registry import BASELINE
+        from calibrant.bench.study.run_summary import describe, failed_everywhere
         from calibrant.files.prediction_sets.experiments import select_experiments
         from calibrant.files.prediction_sets.open_set import open_predictions
 
@@ -99,12 +98,11 @@ def run(
             chosen = select_experiments(experiments, split_names(datasets), split_names(models), split_names(folds))
             if draw is None and (labels is not LabelKind.real or rows is not DrawFrom.cal):
                 raise ValueError("--labels and --rows are for draws: name their sizes, as in --draw 30,100,300,1000")
-            ruler = None if draw is None else Draw(draw_sizes(draw), repeats, rows.value, labels.value, seed)
-            settings = Options(time_limit or None, max_cal_rows, seed, ruler)
+            drawn = None if draw is None else Draw(draw_sizes(draw), repeats, rows.value, labels.value, seed)
+            settings = Options(time_limit or None, max_cal_rows, seed, drawn)
         run_benchmark(source, specs, out, experiments=chosen, options=settings, n_jobs=jobs, dask=dask, retry=retry)
         found = list(ResultFolder(out).rows().values())
         typer.echo(describe(found))
         typer.echo(options.result_lines(out, [row["status"] for row in found]))
-        fitted = [row["status"] for row in found if row["method"] != BASELINE]
-        if fitted and "ok" not in fitted:
-            raise RuntimeError("no fit succeeded; the column `message` of the results says why")
+        if failures := failed_everywhere(found, [spec.label for spec in specs]):
+            raise RuntimeError(failures)

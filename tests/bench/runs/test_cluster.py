@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from calibrant.bench.runs.cluster import DaskPool
-from calibrant.bench.runs.pool import Job, JobBatch
+from calibrant.bench.runs.pool import Batch
 from calibrant.bench.runs.run_plan import Options
 from calibrant.bench.runs.runner import run_benchmark
+from calibrant.bench.runs.worker import Job
 from calibrant.files.prediction_sets.experiments import MemorySource, SplitPredictions
 from calibrant.files.prediction_sets.hdf5 import write_hdf5
 from tests.bench.odd_methods import fits
@@ -91,12 +92,38 @@ def test_sets_without_a_file_are_sent(source: MemorySource, cluster, tmp_path: P
     pd.testing.assert_frame_equal(there[losses], here[losses])
 
 
-def held(count: int) -> list[JobBatch]:
+def held(count: int) -> list[Batch]:
     """A quick job, then jobs that take longer than any test."""
-    return [
-        JobBatch("quick", (Job(len, ("abc",)),)),
-        *(JobBatch(i, (Job(time.sleep, (600.0,)),)) for i in range(count)),
-    ]
+    return [("quick", [Job(len, ("abc",))]), *((i, [Job(time.sleep, (600.0,))]) for i in range(count))]
+
+
+def test_classes_of_the_users_own_files_are_sent(
+    source: MemorySource, cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_method.py").write_text(OWN_METHOD)
+    # After the cluster was started: its workers do not look here.
+    monkeypatch.syspath_prepend(tmp_path)
+    few = source.experiments()[:2]
+    run_benchmark(source, ["own_method:Mine"], tmp_path / "out", experiments=few, dask=cluster.scheduler_address)
+    run_benchmark(source, ["tests.bench.odd_methods:Shrink"], tmp_path / "here", experiments=few, n_jobs=1)
+    there, here = (pd.read_parquet(tmp_path / name / "results.parquet") for name in ("out", "here"))
+    assert (there["status"] == "ok").all(), there["message"].tolist()
+    np.testing.assert_array_equal(sorted(there["logloss"]), sorted(here["logloss"]))
+
+
+OWN_METHOD = """
+WEIGHT = 0.1
+
+
+class Base:
+    def fit(self, p, y):
+        return self
+
+
+class Mine(Base):
+    def predict_proba(self, p):
+        return (1 - WEIGHT) * p + WEIGHT / p.shape[1]
+"""
 
 
 def test_a_cluster_without_workers_is_told_and_given_up() -> None:
@@ -104,7 +131,7 @@ def test_a_cluster_without_workers_is_told_and_given_up() -> None:
     with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, **options) as cluster:
         pool = DaskPool(cluster.scheduler_address, tell_after=0.5, give_up_after=3.0)
         answers = pool.run(held(2))
-        assert next(answers)[2].value == 3
+        assert next(answers)[1][0].value == 3
         cluster.scale(0)
         with (
             pytest.warns(UserWarning, match="no workers left; waiting up to 3 s"),

@@ -1,5 +1,7 @@
 """Draws of calibration rows: seeded, the same for every method and model, nested; harm measured exactly."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit
@@ -10,7 +12,7 @@ from calibrant.bench.runs.method_spec import MethodSpec, make_spec
 from calibrant.bench.runs.one_fit import evaluate
 from calibrant.bench.runs.run_plan import Options
 from calibrant.bench.runs.runner import run_benchmark
-from calibrant.files.prediction_sets.experiments import MemorySource, SplitPredictions
+from calibrant.files.prediction_sets.experiments import Experiment, MemorySource, PredictionFileError, SplitPredictions
 from tests.needs import needs
 
 N = 1200
@@ -43,6 +45,11 @@ def rows_of(part, whole):
     return np.searchsorted(whole.probas_cal[:, 0], part[:, 0])
 
 
+def base_of(e: Experiment) -> Experiment:
+    """The experiment that a draw is from: its fold without the name of the draw."""
+    return replace(e, fold=e.fold.partition("-n")[0])
+
+
 def test_sizes_leave_rows_to_test_on(source):
     listed = DrawnSource(source, Draw((100, N - MIN_OTHERS, N - MIN_OTHERS + 1), repeats=2)).experiments()
     assert {(e.n_cal, e.n_test) for e in listed} == {(100, N - 100), (N - MIN_OTHERS, MIN_OTHERS)}
@@ -55,19 +62,19 @@ def test_draws_are_seeded_nested_and_the_same_for_all_models(source):
     again = DrawnSource(source, Draw((400,), repeats=1))
     found = {}
     for e in drawn_source.experiments():
-        part, whole = drawn_source.load(e), source.load(e.base)
+        part, whole = drawn_source.load(e), source.load(base_of(e))
         cal, test = rows_of(part.probas_cal, whole), rows_of(part.probas_test, whole)
         assert sorted([*cal, *test]) == list(range(N))
         np.testing.assert_array_equal(part.labels_cal, whole.labels_cal[cal])
         np.testing.assert_array_equal(part.labels_test, whole.labels_cal[test])
-        found[e.model, e.n_cal, e.repeat] = cal
+        found[e.model, e.n_cal, int(e.fold.rpartition("-r")[2])] = cal
     for repeat in (0, 1):
         np.testing.assert_array_equal(found["one", 400, repeat], found["two", 400, repeat])
         assert set(found["one", 50, repeat]) < set(found["one", 400, repeat])
     assert not np.array_equal(found["one", 400, 0], found["one", 400, 1])
     # Neither the order of loading nor the other sizes matter.
     e = again.experiments()[-1]
-    np.testing.assert_array_equal(rows_of(again.load(e).probas_cal, source.load(e.base)), found["two", 400, 0])
+    np.testing.assert_array_equal(rows_of(again.load(e).probas_cal, source.load(base_of(e))), found["two", 400, 0])
     other = DrawnSource(source, Draw((400,), repeats=1, seed=1))
     assert not np.array_equal(other.load(e).probas_cal, again.load(e).probas_cal)
 
@@ -128,7 +135,7 @@ def test_what_cannot_be_drawn(source):
     e = source.experiments()[0]
     with pytest.raises(ValueError, match="cannot draw 1200 of 1200 rows of rows/one/0"):
         drawn(source.load(e), e, N, seed=0)
-    with pytest.raises(TypeError, match="rows/one/0 is no draw"):
+    with pytest.raises(PredictionFileError, match="rows/one/0 is not among the experiments of"):
         DrawnSource(source, Draw((10,))).load(e)
 
 

@@ -8,14 +8,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from calibrant.bench.runs.fits import Setting, fit_method
 from calibrant.bench.runs.method_spec import make_spec
-from calibrant.bench.runs.pool import Job, JobBatch, ProcessPool, Slot
+from calibrant.bench.runs.pool import ProcessPool, Worker
 from calibrant.bench.runs.run_plan import Options
+from calibrant.bench.runs.worker import Answer, Job
 from calibrant.files.prediction_sets.experiments import SplitPredictions
 from tests.bench.odd_methods import ended
 
@@ -36,18 +38,23 @@ def fit(setting: Setting, name: str, **parameters: object) -> Job:
     return Job(fit_method, (setting, spec), spec.make)
 
 
+def done(worker: Worker, jobs: list[Job]) -> list[Answer]:
+    return [worker.do(job) for job in jobs]
+
+
 @pytest.fixture(scope="module")
 def process():
-    process = Slot(time_limit=1.5)
+    process = Worker(time_limit=1.5)
     yield process
     process.close()
 
 
 @pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
-@pytest.mark.parametrize("name", ["Overwriting", "Scribbling", pytest.param("Forking", marks=posix), "Talkative"])
-def test_a_method_does_not_change_the_next_one(process: Slot, setting: Setting, name: str) -> None:
-    alone, odd, after, again = process.run(
-        [fit(setting, "Shrink"), fit(setting, name), fit(setting, "Shrink"), fit(setting, "Shrink", weight=0.5)]
+@pytest.mark.parametrize("name", ["Overwriting", pytest.param("Forking", marks=posix), "Talkative"])
+def test_a_method_does_not_change_the_next_one(process: Worker, setting: Setting, name: str) -> None:
+    alone, odd, after, again = done(
+        process,
+        [fit(setting, "Shrink"), fit(setting, name), fit(setting, "Shrink"), fit(setting, "Shrink", weight=0.5)],
     )
     assert {answer.status for answer in (alone, odd, after, again)} == {"ok"}
     assert after.value["logloss"] == alone.value["logloss"]
@@ -55,13 +62,19 @@ def test_a_method_does_not_change_the_next_one(process: Slot, setting: Setting, 
     assert again.value["logloss"] != alone.value["logloss"]
 
 
+def test_bytes_in_the_pipe_of_the_answers_fail_their_method_alone(process: Worker, setting: Setting) -> None:
+    alone, odd, after = done(process, [fit(setting, name) for name in ("Shrink", "Scribbling", "Shrink")])
+    assert (odd.status, odd.message) == ("failed", "the process stopped answering")
+    assert after.value["logloss"] == alone.value["logloss"]
+
+
 @pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
 @linux
 @pytest.mark.parametrize("raw", [False, True])
 def test_what_a_method_left_behind_ends_with_its_time(setting: Setting, tmp_path: Path, raw: bool) -> None:
-    process = Slot(time_limit=1.0)
+    process = Worker(time_limit=1.0)
     jobs = [fit(setting, "Leaving", pids=str(tmp_path / "pids"), raw=raw), fit(setting, "Shrink")]
-    left, after = process.run(jobs)
+    left, after = done(process, jobs)
     process.close()
     assert (left.status, left.message) == ("timeout", "stopped after 1 s")
     assert after.status == "ok"
@@ -72,49 +85,42 @@ def test_what_a_method_left_behind_ends_with_its_time(setting: Setting, tmp_path
 
 def test_a_class_from_elsewhere_keeps_what_it_spoils_to_itself(setting: Setting) -> None:
     specs = [make_spec(name) for name in ("ts", "tests.bench.odd_methods:Spoiling", "ts")]
-    homes = Slot()
-    alone, odd, after = homes.run([Job(fit_method, (setting, spec), spec.make, spec.home) for spec in specs])
-    homes.close()
+    worker = Worker()
+    alone, odd, after = done(worker, [Job(fit_method, (setting, spec), spec.make, spec.module) for spec in specs])
+    worker.close()
     assert odd.value["status"] == "failed"  # of its own doing: the losses need logarithms
     assert after.value["logloss"] == alone.value["logloss"]
 
 
 @posix
-def test_errors_and_deaths_are_answers(process: Slot) -> None:
+def test_errors_and_deaths_are_answers(process: Worker) -> None:
     jobs = [Job(len, (1,)), Job(len, ("abc",)), Job(os._exit, (3,)), Job(os.abort, ()), Job(len, ("a",))]
-    answers = list(process.run(jobs))
+    answers = done(process, jobs)
     assert [a.status for a in answers] == ["failed", "ok", "failed", "failed", "ok"]
     assert "TypeError" in answers[0].message
     assert answers[2].message == "the process ended with code 3"
     assert "SIGABRT" in answers[3].message
 
 
-def test_calls_that_nobody_waited_for_are_forgotten(process: Slot) -> None:
-    answers = process.run([Job(len, ("a",)), Job(len, ("ab",))])
-    assert next(answers).value == 1
-    answers.close()
-    assert [answer.value for answer in process.run([Job(len, ("abc",))])] == [3]
-
-
-def test_closing_all_descriptors_ends_the_process_alone(process: Slot) -> None:
-    first, second = process.run([Job(os.closerange, (0, 256)), Job(len, ("ab",))])
+def test_closing_all_descriptors_ends_the_process_alone(process: Worker) -> None:
+    first, second = done(process, [Job(os.closerange, (0, 256)), Job(len, ("ab",))])
     assert first.status == "failed"
     assert second.value == 2
 
 
 def test_modules_are_not_looked_for_in_the_working_folder(
-    process: Slot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    process: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "planted.py").write_text("")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
-    (found,) = process.run([Job(__import__, ("planted",))])
+    found = process.do(Job(__import__, ("planted",)))
     assert "No module named 'planted'" in found.message
 
 
 @linux
-def test_a_process_uses_one_thread(process: Slot) -> None:
-    (answer,) = process.run([Job(os.getenv, ("OMP_NUM_THREADS",))])
+def test_a_process_uses_one_thread(process: Worker) -> None:
+    answer = process.do(Job(os.getenv, ("OMP_NUM_THREADS",)))
     assert answer.value == "1"
 
 
@@ -124,11 +130,11 @@ def test_a_process_uses_one_thread(process: Slot) -> None:
 def test_processes_end_with_their_parent(name: str) -> None:
     code = (
         "from tests.bench.runs.test_pool import *\n"
-        "p = Slot(); rng = np.random.default_rng(0); q = rng.dirichlet(np.ones(3), 20)\n"
+        "p = Worker(); rng = np.random.default_rng(0); q = rng.dirichlet(np.ones(3), 20)\n"
         "a = SplitPredictions.checked(q, np.arange(20) % 3, q, np.arange(20) % 3)\n"
         "s = Setting(a.describe('d', 'm'), None, a, Options())\n"
-        "list(p.run([fit(s, 'Shrink')])); (a,) = p.run([Job(os.getpid, ())]); print(a.value, flush=True)\n"
-        f"list(p.run([fit(s, {name!r})]))"
+        "p.do(fit(s, 'Shrink')); print(p.do(Job(os.getpid, ())).value, flush=True)\n"
+        f"p.do(fit(s, {name!r}))"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env) as parent:
@@ -139,17 +145,27 @@ def test_processes_end_with_their_parent(name: str) -> None:
     assert ended(child)
 
 
+def test_a_job_that_cannot_be_found_or_returned_is_an_answer(process: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("only_here")
+    exec("def function(): pass", module.__dict__)
+    monkeypatch.setitem(sys.modules, "only_here", module)
+    unknown, opened, fine = done(process, [Job(module.function, ()), Job(open, (os.devnull,)), Job(len, ("a",))])
+    assert (unknown.status, opened.status, fine.value) == ("failed", "failed", 1)
+    assert "No module named 'only_here'" in unknown.message
+    assert "TypeError: cannot pickle" in opened.message
+
+
 def test_a_pool_answers_every_call_once_and_goes_on() -> None:
     with ProcessPool(2) as pool:
         for _ in range(2):
-            batches = (JobBatch(size, tuple(Job(len, ("a" * i,)) for i in range(size))) for size in range(5))
-            answers = [(batch.about, place, answer.value) for batch, place, answer in pool.run(batches)]
-            assert sorted(answers) == [(size, i, i) for size in range(5) for i in range(size)]
+            batches = ((size, [Job(len, ("a" * i,)) for i in range(size)]) for size in range(5))
+            answers = {about: [answer.value for answer in answers] for about, answers in pool.run(batches)}
+            assert answers == {size: list(range(size)) for size in range(5)}
 
 
 def test_what_breaks_while_batches_are_made_reaches_the_caller() -> None:
     def batches():
-        yield JobBatch("first", (Job(len, ("a",)),))
+        yield "first", [Job(len, ("a",))]
         raise KeyError("second")
 
     with ProcessPool(2) as pool, pytest.raises(KeyError, match="second"):

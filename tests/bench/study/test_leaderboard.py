@@ -16,7 +16,7 @@ pytestmark = pytest.mark.bench
 pd = needs("pandas")
 needs("jinja2")
 
-from calibrant.bench.study.leaderboard import FigurePart, Provenance, leaderboard_page  # noqa: E402
+from calibrant.bench.study.leaderboard import leaderboard_page  # noqa: E402
 from calibrant.bench.study.results import check_results, select, with_baseline  # noqa: E402
 from calibrant.bench.study.study_tables import build_tables  # noqa: E402
 from tests.bench.browser import browser  # noqa: E402
@@ -35,10 +35,10 @@ def page_of(results, directory, **options):
         tables["methods"].frame,
         tests=["a <b>test</b>"],
         notes=notes,
-        parts=[FigurePart("Figures", directory)],
-        provenance=Provenance(
-            "calibrant bench report <x>", {"calibrant": "0"}, [{"command": "run <y>", "when": "now", "versions": {}}]
-        ),
+        parts={"Figures": directory},
+        command="calibrant bench report <x>",
+        versions={"calibrant": "0"},
+        runs=[{"command": "run <y>", "when": "now", "versions": {}}],
     )
     path.write_text(text, encoding="utf-8")
     return path

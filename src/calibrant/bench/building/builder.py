@@ -20,8 +20,9 @@ from calibrant.bench.building.catalogue import TABLES
 from calibrant.bench.building.datasets import load_dataset
 from calibrant.bench.building.protocol import predict_experiment
 from calibrant.bench.building.suites import ALL_MODELS, SuitePart, find_suite
-from calibrant.bench.runs.pool import Job, JobBatch, ProcessPool
+from calibrant.bench.runs.pool import ProcessPool
 from calibrant.bench.runs.store import installed_versions, read_json
+from calibrant.bench.runs.worker import Job
 from calibrant.files.atomic import atomic_stream, write_text
 from calibrant.files.locking import locked
 from calibrant.files.prediction_sets.experiments import PARTS, Experiment, SplitPredictions, as_fold
@@ -116,15 +117,15 @@ def _train(
     progress: bool | None,
 ) -> list[str]:
     failures = []
-    batches = [JobBatch(task, (Job(_one, (task, str(parts), max_rows, seed, n_configs)),)) for task in todo]
+    batches = [(task, [Job(_one, (task, str(parts), max_rows, seed, n_configs))]) for task in todo]
     with (
         ProgressBar(len(todo), "build", progress) as bar,
         ProcessPool(n_jobs) as pool,
-        closing(pool.run(batches)) as answers,
+        closing(pool.run(batches)) as done,
     ):
-        for batch, _, answer in answers:
+        for task, (answer,) in done:
             if answer.status != "ok":
-                failures.append(f"{'/'.join(_key(batch.about))}: {answer.message}")
+                failures.append(f"{'/'.join(_key(task))}: {answer.message}")
                 logger.warning("%s", failures[-1])
             bar.advance(failed=answer.status != "ok")
     return failures

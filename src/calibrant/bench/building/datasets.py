@@ -110,7 +110,7 @@ def _read(table: SourceTable) -> Any:
 
 
 def _tidy_columns(frame: Any) -> Any:
-    """Numbers as float64, the rest as categories; constant columns say nothing and some models reject them."""
+    """Numbers as float64, the rest as categories; constant columns are dropped, because some models reject them."""
     pandas = require("pandas", extra="bench")
     columns = {}
     for position, name in enumerate(frame.columns):

@@ -1,8 +1,9 @@
-"""Models as they are miscalibrated in practice: by weights and resampling, by their nature, by how they are stored.
+"""Models that are miscalibrated as models are in practice.
 
 Classes are balanced by weights or by resampling, so that rare ones are predicted too often; naive Bayes counts evidence
 twice; nearest neighbours and few bagged trees vote in large steps and predict exact zeros; scores of a support vector
-machine are no logits; label smoothing makes predictions timid; and probabilities are rounded, or stored in eight bits.
+machine are no logits; label smoothing pulls predictions towards the average; and probabilities are rounded, or stored
+in eight bits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _LOGIT_STEP = 0.125
 
 
 def _smoothed_logistic(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
-    """Cross-entropy with smoothed labels is that of every row once with each label, weighted by the smoothed label."""
+    """Fits every row once with each label, weighted by the smoothed label, which gives the same cross-entropy."""
     from sklearn.linear_model import LogisticRegression
 
     smoothing = config["smoothing"]
@@ -40,7 +41,7 @@ def _resampled_forest(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, co
 
 
 def _weighted_lightgbm(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
-    """`scale_pos_weight` for two classes, weights of rows for more; no early stopping, which would see the harm."""
+    """`scale_pos_weight` for two classes, weights of rows for more; no early stopping, which would end too soon."""
     lightgbm = require("lightgbm", extra="trees")
     count = np.bincount(y, minlength=n_classes)
     settings = {"n_jobs": 1, "random_state": seed, "verbosity": -1, "deterministic": True, "force_row_wise": True}
@@ -95,7 +96,7 @@ def eight_bit_softmax(p: FloatArray) -> FloatArray:
     return np.round(255 * p) / 255
 
 
-# A table, which the formatter would spread over fifty lines.
+# Kept as a table: the formatter would spread it over fifty lines.
 # fmt: off
 _DISTORTED = (
     Model("LR-balanced", "dense",

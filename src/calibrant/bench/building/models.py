@@ -141,7 +141,7 @@ def two_columns(p: Any) -> NDArray[np.float64]:
 
 
 _RATES, _DEPTHS, _PENALTIES = (0.03, 0.1, 0.3), (4, 6, 8), (1e-5, 1e-3, 1e-1)
-# Name, features, function, default, space, package: a table, which the formatter would spread over fifty lines.
+# Name, features, function, default, space, package: kept as a table, which the formatter would spread over fifty lines.
 # fmt: off
 _MODELS = (
     Model("LR", "dense", sklearn_model("linear_model.LogisticRegression", max_iter=2000), {"C": 1.0},
@@ -165,7 +165,7 @@ MODELS = {model.name: model for model in _MODELS}
 
 
 def preprocessor(kind: str, features: Any) -> Any:
-    """Scikit-learn transformer from a dataset's data frame to what a model eats.
+    """Scikit-learn transformer from a dataset's data frame to the input of a model.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ def _cross_validated(dataset: Dataset, model: Model, fold: int, config: Config, 
     inner = StratifiedKFold(N_INNER, shuffle=True, random_state=seed + 1)
     probas_cal, labels_cal, probas_test = [], [], []
     with warnings.catch_warnings(), threadpool_limits(1):
-        # Unconverged nets and unseen categories are what benchmarks are made of.
+        # Nets that did not converge and unseen categories are part of a realistic benchmark.
         warnings.simplefilter("ignore")
         for train, held_out in inner.split(X.iloc[rest], y[rest]):
             rows, val = rest[train], rest[held_out]
@@ -76,7 +76,7 @@ def _cross_validated(dataset: Dataset, model: Model, fold: int, config: Config, 
 
 
 def _distribution(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale float32 rows to sum to one; a model that diverged predicts nothing, which is the uniform distribution."""
+    """Scale float32 rows to sum to one; rows that are not finite, of a model that diverged, become uniform."""
     p = np.asarray(p, dtype=np.float64)
     p = np.where(np.isfinite(p).all(axis=1, keepdims=True), p, 1.0)
     return p / p.sum(axis=1, keepdims=True)

@@ -61,7 +61,7 @@ class Suite:
 
 _QUICK = "chile_vote digits fastfood hpc mlb_position storms"
 _QUICK += " credit email_spam heart_deaths loan_approval orange_juice spam7"
-# Tables with rows enough to draw a thousand and to test on twice as many.
+# Tables with enough rows to draw 1000 for calibration and to test on at least 2000.
 _EMBEDDED = "diamonds gss_occupation happiness hpc kershaw males_occupation stackoverflow storms"
 _EMBEDDED += " arrests credit crash_deaths email_spam health_insurance heart_deaths pension spam7"
 # The same, with rare classes among them.

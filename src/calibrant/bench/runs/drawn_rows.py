@@ -1,4 +1,4 @@
-"""The ruler: draw a few calibration rows from a large set of predictions and test on its other rows.
+"""Draw a few calibration rows from a large set of predictions and test on its other rows.
 
 Test means over experiments as they are rest on small test sets, and calibration rows of the usual protocol (out-of-fold
 predictions of single models) are not quite like its test rows (averages of these models). Rows that are drawn from one
@@ -12,14 +12,20 @@ true probabilities are known, expected losses measure it without noise of the te
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
 
-from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, SplitPredictions
+from calibrant.files.prediction_sets.experiments import (
+    Entry,
+    Experiment,
+    ListedSource,
+    PredictionSource,
+    SplitPredictions,
+)
 from calibrant.random_numbers import LabelSampler
 from calibrant.typing import IntArray
 
@@ -88,27 +94,8 @@ def draw_sizes(text: str) -> tuple[int, ...]:
     return tuple(sorted({SPLIT if name == "split" else int(name) for name in names}))
 
 
-@dataclass(frozen=True)
-class DrawnExperiment(Experiment):
-    """One draw from an experiment; its fold names the draw.
-
-    Attributes
-    ----------
-    base : Experiment
-        Where the rows come from.
-    size : int
-        Size asked for.
-    repeat : int
-        Number of the draw.
-    """
-
-    base: Experiment | None = None
-    size: int = 0
-    repeat: int = 0
-
-
-class DrawnSource:
-    """Draws from every experiment of a prediction set that has enough rows: a prediction set itself.
+class DrawnSource(ListedSource):
+    """A prediction set of draws from every experiment of another set that has enough rows; folds name the draws.
 
     Parameters
     ----------
@@ -116,6 +103,8 @@ class DrawnSource:
         Where the rows come from.
     draw : Draw
         What is drawn.
+    experiments : iterable of Experiment, optional
+        Only from these.
 
     Examples
     --------
@@ -129,58 +118,44 @@ class DrawnSource:
     (100, 2)
     """
 
-    path: Path | None = None
-
-    def __init__(self, source: PredictionSource, draw: Draw) -> None:
-        self._source, self._draw = source, draw
-        self._loaded: tuple[Experiment, SplitPredictions] | None = None
-
-    @property
-    def name(self) -> str:
-        """Name of the set, which differs from that of experiments as they are and of other kinds of draws."""
-        rows = {"cal": "", "test": " of test rows", "both": " of all rows"}[self._draw.rows]
-        return f"{self._source.name}, draws{rows}" + (" with drawn labels" if self._draw.labels == "drawn" else "")
-
-    def experiments(self) -> list[Experiment]:
-        """List all draws, those of one experiment together."""
-        return self.of(self._source.experiments())
-
-    def of(self, experiments: Iterable[Experiment]) -> list[Experiment]:
-        """Draws from these experiments; an error if none has rows enough."""
-        found: list[Experiment] = [
-            DrawnExperiment(
-                base.dataset,
-                base.model,
-                f"{base.fold}-n{size or 'split'}-r{repeat}",
-                n_drawn,
-                self._draw.n_rows(base) - n_drawn,
-                base.n_classes,
-                base=base,
-                size=size,
-                repeat=repeat,
+    def __init__(self, source: PredictionSource, draw: Draw, experiments: Iterable[Experiment] | None = None) -> None:
+        # The draws from one experiment follow each other.
+        pooled = lru_cache(1)(lambda base: _pooled(source.load(base), draw.rows))
+        entries: list[Entry] = [
+            (
+                Experiment(
+                    base.dataset,
+                    base.model,
+                    f"{base.fold}-n{size or 'split'}-r{repeat}",
+                    n_drawn,
+                    draw.n_rows(base) - n_drawn,
+                    base.n_classes,
+                    draw=size,
+                ),
+                partial(_drawn, pooled, base, n_drawn, draw, repeat),
             )
-            for base in experiments
-            for size in self._draw.sizes
-            if (n_drawn := self._draw.n_drawn(base, size))
-            for repeat in range(self._draw.repeats)
+            for base in (source.experiments() if experiments is None else experiments)
+            for size in draw.sizes
+            if (n_drawn := draw.n_drawn(base, size))
+            for repeat in range(draw.repeats)
         ]
-        if not found:
+        if not entries:
             raise ValueError(
-                f"no experiment of {self._source.name} has enough rows: a draw of {min(self._draw.sizes)} must leave "
+                f"no experiment of {source.name} has enough rows: a draw of {min(draw.sizes)} must leave "
                 f"{MIN_OTHERS} to test on"
             )
-        return found
+        # The name differs from that of experiments as they are, and of other kinds of draws.
+        rows = {"cal": "", "test": " of test rows", "both": " of all rows"}[draw.rows]
+        super().__init__(entries, f"{source.name}, draws{rows}{' with drawn labels' * (draw.labels == 'drawn')}")
 
-    def load(self, experiment: Experiment) -> SplitPredictions:
-        """Draw the rows of one experiment."""
-        if not isinstance(experiment, DrawnExperiment) or experiment.base is None:
-            raise TypeError(f"{experiment} is no draw: ask the source for its experiments")
-        if self._loaded is None or self._loaded[0] != experiment.base:
-            self._loaded = experiment.base, _pooled(self._source.load(experiment.base), self._draw.rows)
-        rows = self._loaded[1]
-        if self._draw.labels == "drawn":
-            rows = with_drawn_labels(rows, experiment.base, self._draw.seed, experiment.repeat)
-        return drawn(rows, experiment.base, experiment.n_cal, self._draw.seed, experiment.repeat)
+
+def _drawn(
+    pooled: Callable[[Experiment], SplitPredictions], base: Experiment, size: int, draw: Draw, repeat: int
+) -> SplitPredictions:
+    rows = pooled(base)
+    if draw.labels == "drawn":
+        rows = with_drawn_labels(rows, base, draw.seed, repeat)
+    return drawn(rows, base, size, draw.seed, repeat)
 
 
 def drawn(

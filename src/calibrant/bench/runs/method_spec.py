@@ -12,15 +12,20 @@ import hashlib
 import importlib
 import inspect
 import json
+import pickle
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from calibrant import __version__
 from calibrant.calibrators.registry import BASELINE, calibrator_info, get_calibrator, list_calibrators
+from calibrant.optional import require
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,8 @@ class MethodSpec:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
-    def home(self) -> str:
-        """Whose code is run: the registry's (empty), or that of a module from elsewhere."""
+    def module(self) -> str:
+        """Module that the class comes from; empty for methods of the registry."""
         return self.target.partition(":")[0] if ":" in self.target else ""
 
     def supports(self, n_classes: int) -> bool:
@@ -155,6 +160,38 @@ def _imported(target: str) -> Any:
         raise ValueError(f"cannot import {module!r} for the method {target!r}: {error}") from error
     except AttributeError as error:
         raise ValueError(f"the module {module!r} has no class {attribute!r}") from error
+
+
+class ClassShipping:
+    """What a process on another machine calls before it makes a method, so that it need not have the user's files.
+
+    A class of a module that belongs to no installed package is sent by value, with what it uses of its own files;
+    packages must be installed there.
+    """
+
+    def __init__(self) -> None:
+        self._prepared: dict[str, Callable[[], Any]] = {}
+
+    def __call__(self, spec: MethodSpec) -> Callable[[], Any]:
+        if not spec.version.startswith("file "):
+            return spec.make
+        if spec.target not in self._prepared:
+            cloudpickle = require("cloudpickle", extra="dask")
+            cls = _imported(spec.target)
+            files = sys.modules[cls.__module__.partition(".")[0]]
+            cloudpickle.register_pickle_by_value(files)
+            try:
+                self._prepared[spec.target] = partial(_define, spec.target, cloudpickle.dumps(cls))
+            finally:
+                cloudpickle.unregister_pickle_by_value(files)
+        return self._prepared[spec.target]
+
+
+def _define(target: str, pickled: bytes) -> None:
+    """Make a class importable that was sent by value."""
+    name, _, attribute = target.partition(":")
+    module = sys.modules.setdefault(name, ModuleType(name))
+    setattr(module, attribute, pickle.loads(pickled))
 
 
 def _version_of(cls: Any) -> str:

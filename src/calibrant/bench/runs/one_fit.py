@@ -1,6 +1,6 @@
 """One method on one experiment: fit on the calibration part, predict the test part, measure both.
 
-Fitting and predicting are timed apart, after a fit to a few rows that pays for imports and compilation once.
+Fitting and predicting are timed apart, after a fit to a few rows, during which imports and compilation happen.
 A method that fails is a result as well: its message takes the place of the losses.
 """
 
@@ -21,7 +21,7 @@ from calibrant.metrics import accuracy, brier, expected_calibration_error, log_l
 from calibrant.metrics.expected import expected_losses
 
 WARM_UP_ROWS = 100
-"""Rows of the fit that pays for imports and compilation: few, so that it costs little else."""
+"""Rows of the fit during which imports and compilation happen: few, so that it takes little time itself."""
 
 Outcome = dict[str, Any]
 
@@ -121,5 +121,5 @@ def warm_up(predictions: SplitPredictions, spec: MethodSpec) -> None:
         try:
             spec.make().fit(*small).predict_proba(small[0])
         except Exception:
-            # What is wrong will be seen, and reported, in the fit that counts.
+            # The same error will be reported by the fit to all rows.
             return

@@ -3,8 +3,9 @@
 A process that takes too long is killed, and so is everything it started: on Linux that is found by a mark in the
 environment, even in another session. A process that was killed or died is replaced, and the next job goes on.
 
-The processes are started by `subprocess`. Pools made on `multiprocessing` (joblib's loky, pebble) cannot be used on a
-Dask cluster, whose workers are daemons and may have no such children.
+The processes are started by `subprocess`. Those of `multiprocessing`, and pools made on it, import the script that
+started them anew and may not be started by a Dask worker, which is a daemon. A process is kept for many jobs: a new
+one takes a second or more for its imports, a job in an old one 0.2 ms.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
+from collections.abc import Generator, Iterable, Sequence
+from concurrent import futures
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
-from calibrant.bench.runs.worker import HEAD
+from calibrant.bench.runs.worker import Answer, Job
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 IMPORT_SECONDS = 120.0
 """Seconds that preparing a job may take beyond the time limit; imports take a few, unless the machine is overloaded."""
@@ -40,65 +42,8 @@ ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "
 _LOOK_SECONDS = 0.5  # how soon a death is seen if another process keeps the pipe open
 _START = "import sys; sys.path[:] = {!r}; from calibrant.bench.runs.worker import main; main()"
 
-
-@dataclass(frozen=True)
-class Job:
-    """One function call for a process.
-
-    Attributes
-    ----------
-    function : callable
-        A function of a module, so that another process can find it.
-    arguments : tuple
-        Its arguments; what several jobs of a batch share is sent once.
-    prepare : callable or None
-        Called first, outside of the time limit: imports.
-    home : str
-        Jobs of different homes are never done by the same process, so that code from outside cannot change what other
-        methods find.
-    """
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    prepare: Callable[[], Any] | None = None
-    home: str = ""
-
-
-@dataclass(frozen=True)
-class JobBatch:
-    """Jobs that are done one after another; `about` says what they are for and stays with the caller."""
-
-    about: Any
-    jobs: tuple[Job, ...]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The outcome of a job: its value, or why there is none."""
-
-    status: Literal["ok", "failed", "timeout"]
-    value: Any = None
-    message: str = ""
-
-
-Answered = tuple[JobBatch, int, Answer]
-
-
-class Pool(Protocol):
-    """Processes on this machine or on a cluster."""
-
-    @property
-    def n_workers(self) -> int:
-        """Number of jobs that are done at the same time."""
-
-    def sees(self, path: Path) -> bool:
-        """Whether every process can read the file."""
-
-    def run(self, batches: Iterable[JobBatch]) -> Generator[Answered, None, None]:
-        """Answers as they come, each with its batch and its place in the batch; batches are taken when needed."""
-
-    def close(self) -> None:
-        """End the processes, also those at work."""
+Batch = tuple[Any, Sequence[Job]]
+"""Jobs that are done one after another by the same worker, and what they are about."""
 
 
 class ProcessPool:
@@ -114,68 +59,89 @@ class ProcessPool:
     Examples
     --------
     >>> with ProcessPool(1) as pool:
-    ...     [answer.value for _, _, answer in pool.run([JobBatch("sizes", (Job(len, ("abc",)), Job(len, ("",))))])]
-    [3, 0]
+    ...     [(about, answers[0].value) for about, answers in pool.run([("size", [Job(len, ("abc",))])])]
+    [('size', 3)]
     """
+
+    elsewhere = False
+    """Whether processes are on other machines, with modules of their own."""
+    batch_size = 1
+    """Jobs that are handed out together: one, so that every result is known as soon as it is there."""
+    n_ahead = 2
+    """Batches for each worker, at work or waiting: no worker waits for the caller, and few arrays wait in memory."""
 
     def __init__(self, n_workers: int | None = None, time_limit: float | None = None) -> None:
         self.n_workers = n_workers or os.cpu_count() or 1
-        self._slots = [Slot(time_limit) for _ in range(self.n_workers)]
+        self._workers = [Worker(time_limit) for _ in range(self.n_workers)]
+        self._free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        for worker in self._workers:
+            self._free.put(worker)
         # A process ends with the thread that started it: these threads live as long as the pool.
-        self._threads = ThreadPoolExecutor(self.n_workers)
+        self._threads = futures.ThreadPoolExecutor(self.n_workers)
 
     def sees(self, path: Path) -> bool:
-        """Every process is on this machine."""
+        """Whether every process can read the file."""
         return True
 
-    def run(self, batches: Iterable[JobBatch]) -> Generator[Answered, None, None]:
-        """Answers as they come; ending the generator early closes the pool."""
-        waiting, lock, stopped = iter(batches), threading.Lock(), threading.Event()
-        answers: queue.SimpleQueue[Answered | BaseException | None] = queue.SimpleQueue()
+    def run(self, batches: Iterable[Batch]) -> Generator[tuple[Any, list[Answer]], None, None]:
+        """Answers as they come, with what their batch is about; batches are taken when needed.
 
-        def next_batch() -> JobBatch | None:
-            with lock:
-                return None if stopped.is_set() else next(waiting, None)
-
-        def work(slot: Slot) -> None:
-            try:
-                while (batch := next_batch()) is not None:
-                    for place, answer in enumerate(slot.run(batch.jobs)):
-                        if stopped.is_set():
-                            return
-                        answers.put((batch, place, answer))
-                answers.put(None)
-            except BaseException as error:
-                answers.put(error)
-
-        for slot in self._slots:
-            self._threads.submit(work, slot)
+        Ending the generator early ends what is under way.
+        """
+        waiting = iter(batches)
+        running: dict[Any, Batch] = {}
         try:
-            for _ in self._slots:
-                while (answered := answers.get()) is not None:
-                    if isinstance(answered, BaseException):
-                        raise answered
-                    yield answered
-        except BaseException:
-            stopped.set()
-            self.close()
-            raise
+            while True:
+                for batch in islice(waiting, max(0, self.n_workers * self.n_ahead - len(running))):
+                    running[self._submit(batch[1])] = batch
+                if not running:
+                    return
+                for future in self._wait(running):
+                    about, jobs = running.pop(future)
+                    if (answers := self._answers(future, jobs)) is None:
+                        running[self._submit(jobs)] = about, jobs
+                    else:
+                        yield about, answers
+        finally:
+            if running:
+                self._stop(running)
+
+    def _submit(self, jobs: Sequence[Job]) -> Any:
+        return self._threads.submit(self._do, jobs)
+
+    def _do(self, jobs: Sequence[Job]) -> list[Answer]:
+        worker = self._free.get()
+        try:
+            return [worker.do(job) for job in jobs]
+        finally:
+            self._free.put(worker)
+
+    def _wait(self, running: Iterable[Any]) -> Iterable[Any]:
+        """Some of these futures that are done, as soon as there are any."""
+        return futures.wait(running, return_when=futures.FIRST_COMPLETED).done
+
+    def _answers(self, future: Any, jobs: Sequence[Job]) -> list[Answer] | None:
+        """The answers to a batch; none if they were lost on the way."""
+        return future.result()
+
+    def _stop(self, running: Iterable[Any]) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the processes, also those at work."""
-        for slot in self._slots:
-            slot.close()
-        self._threads.shutdown()
+        for worker in self._workers:
+            worker.close()
+        self._threads.shutdown(cancel_futures=True)
 
-    def __enter__(self) -> ProcessPool:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: Any) -> None:
         self.close()
 
 
-class Slot:
-    """A place where one job is done at a time, in a process for each home of jobs.
+class Worker:
+    """Does one job at a time, in one process for the code of this package and one for each module from elsewhere.
 
     Parameters
     ----------
@@ -189,67 +155,43 @@ class Slot:
         self._closed = False
         self._lock = threading.Lock()
 
-    def run(self, jobs: Sequence[Job]) -> Iterator[Answer]:
-        """Do jobs one after another; gives an answer for each, whatever happens to the processes."""
-        for home, together in groupby(jobs, key=attrgetter("home")):
-            left = list(together)
-            while left:
-                for answer in self._answers(home, left):
-                    left = left[1:]
-                    yield answer
-
-    def _answers(self, home: str, jobs: list[Job]) -> Iterator[Answer]:
-        """Answers up to the first job that ends its process; the process never waits for us between two jobs."""
-        limit = self._time_limit
-        try:
-            process = self._process(home)
-            process.send(jobs)
-            for _ in jobs:
-                process.receive(None if limit is None else limit + IMPORT_SECONDS)
-                fine, value = process.receive(limit)
-                yield Answer("ok", value) if fine else Answer("failed", message=value)
-        except (_EndedError, _LateError) as error:
-            self._end(home)
-            yield Answer("timeout" if isinstance(error, _LateError) else "failed", message=str(error))
-        except GeneratorExit:
-            # Answers that nobody took would be taken for those to the next jobs.
-            self._end(home)
-            raise
-
-    def _process(self, home: str) -> _Process:
+    def do(self, job: Job) -> Answer:
+        """The answer to a job, also when the process dies or hangs."""
         with self._lock:
             if self._closed:
-                raise _EndedError("the run is being stopped")
-            if home not in self._processes:
-                self._processes[home] = _Process()
-            return self._processes[home]
+                return Answer("failed", message="the run is being stopped")
+            if job.code_from not in self._processes:
+                self._processes[job.code_from] = _Process()
+            process = self._processes[job.code_from]
+        try:
+            return process.ask(job, self._time_limit)
+        except _Unanswered as error:
+            self._end(job.code_from)
+            return error.args[0]
 
-    def _end(self, home: str) -> None:
+    def _end(self, code_from: str) -> None:
         with self._lock:
-            process = self._processes.pop(home, None)
+            process = self._processes.pop(code_from, None)
         if process is not None:
             process.kill()
 
     def close(self) -> None:
         """End the processes for good, also while another thread waits for an answer."""
-        self._closed = True
-        for home in list(self._processes):
-            self._end(home)
+        with self._lock:
+            self._closed = True
+        for code_from in list(self._processes):
+            self._end(code_from)
 
 
-class _EndedError(Exception):
-    """The process ended instead of answering."""
-
-
-class _LateError(Exception):
-    """There was no answer in time."""
+class _Unanswered(Exception):
+    """The process gave no answer; the argument is the answer to use instead."""
 
 
 class _Process:
-    """A running process with pickled lists of jobs going in and framed answers coming out."""
+    """A running process with pickled jobs going in and pickled answers coming out."""
 
     def __init__(self) -> None:
-        self._mark, key = secrets.token_hex(16), secrets.token_bytes(16)
+        self._mark = secrets.token_hex(16)
         self._popen = subprocess.Popen(
             # Modules are found where the caller finds them: with `-c` alone the working folder would come first.
             [sys.executable, "-c", _START.format([str(entry) for entry in sys.path])],
@@ -260,44 +202,47 @@ class _Process:
             # A session of its own: the terminal's interrupt reaches the caller alone, who then ends its processes.
             start_new_session=True,
         )
-        self._frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=_read, args=(self._popen.stdout, key, self._frames), daemon=True)
+        self._received: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=_read, args=(self._popen.stdout, self._received), daemon=True)
         self._reader.start()
-        self.send(key)
 
-    def send(self, order: Any) -> None:
+    def ask(self, job: Job, limit: float | None) -> Answer:
+        """The process's answer, or an error that carries the one to give instead."""
         assert self._popen.stdin is not None
+        pickled = pickle.dumps(job)
         try:
-            pickle.dump(order, self._popen.stdin)
+            pickle.dump(pickled, self._popen.stdin)
             self._popen.stdin.flush()
         except (OSError, ValueError) as error:
             raise self._ended() from error
+        prepared = self._receive(None if limit is None else limit + IMPORT_SECONDS)
+        return self._receive(limit) if prepared.status == "ok" else prepared
 
-    def receive(self, seconds: float | None) -> Any:
-        """The next answer, or an error when there is none after `seconds`."""
+    def _receive(self, seconds: float | None) -> Answer:
         end = time.monotonic() + (float("inf") if seconds is None else seconds)
         while True:
-            # Looked at first: an answer that was sent before the process ended counts.
+            # Checked before reading: an answer that was sent before the process ended counts.
             ended, left = self._popen.poll() is not None, end - time.monotonic()
             try:
-                frame = self._frames.get(timeout=max(0.0, min(_LOOK_SECONDS, left)))
+                answer = self._received.get(timeout=max(0.0, min(_LOOK_SECONDS, left)))
             except queue.Empty:
                 if left <= 0:
-                    raise _LateError(f"stopped after {seconds:g} s") from None
+                    raise _Unanswered(Answer("timeout", message=f"stopped after {seconds:g} s")) from None
                 if not ended:
                     continue
-                frame = None
-            if frame is None:
+                answer = None
+            if answer is None:
                 raise self._ended()
-            return pickle.loads(frame)
+            return answer
 
-    def _ended(self) -> _EndedError:
+    def _ended(self) -> _Unanswered:
         try:
             code = self._popen.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
-            return _EndedError("the process stopped answering")  # it closed its descriptors and lives on
-        by = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        return _EndedError(f"the process {by}")
+            by = "stopped answering"  # it closed its descriptors and lives on
+        else:
+            by = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        return _Unanswered(Answer("failed", message=f"the process {by}"))
 
     def kill(self) -> None:
         """End the process and everything it started."""
@@ -330,16 +275,9 @@ def _marked(mark: str) -> list[int]:
     return found
 
 
-def _read(pipe: IO[bytes], key: bytes, frames: queue.SimpleQueue[bytes | None]) -> None:
-    """Cut what comes through a pipe into answers, skipping all other bytes; `None` at its end."""
-    seen, body = b"", len(key) + HEAD.size
-    with contextlib.suppress(OSError, ValueError):
-        while chunk := pipe.raw.read(1 << 16):  # type: ignore[attr-defined]
-            seen += chunk
-            while (start := seen.find(key)) >= 0 and len(seen) >= start + body:
-                end = start + body + HEAD.unpack_from(seen, start + len(key))[0]
-                if len(seen) < end:
-                    break
-                frames.put(seen[start + body : end])
-                seen = seen[end:]
-    frames.put(None)
+def _read(pipe: IO[bytes], received: queue.SimpleQueue[Answer | None]) -> None:
+    """Read the answers of a process; `None` when there will be no more that can be read."""
+    with contextlib.suppress(Exception):
+        while True:
+            received.put(pickle.load(pipe))
+    received.put(None)

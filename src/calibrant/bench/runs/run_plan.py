@@ -1,4 +1,4 @@
-"""What is to be done: which methods on which experiments, in pieces that workers take one at a time."""
+"""What is to be done, and how: which methods on which experiments, and what a row of results says of a fit."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.bench.runs.drawn_rows import Draw, DrawnExperiment
+from calibrant.bench.runs.drawn_rows import Draw
 from calibrant.bench.runs.method_spec import MethodSpec
 from calibrant.bench.runs.one_fit import Outcome
 from calibrant.bench.runs.store import Key, Row
 from calibrant.files.prediction_sets.experiments import Experiment
 
-Todo = list[tuple[Experiment, list[MethodSpec]]]
-Done = tuple[Experiment, MethodSpec, Outcome]
-
-# Enough units for every worker to stay busy to the end; fewer, and one long unit is waited for.
-UNITS_PER_WORKER = 4
+Todo = Sequence[tuple[Experiment, Sequence[MethodSpec]]]
+"""Experiments, each with the methods to be fitted to it."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +57,6 @@ class Options:
         return f"{spec.fingerprint}-{sizes}-{experiment.digest}"
 
 
-@dataclass(frozen=True)
-class Unit:
-    """Some methods on one experiment: what a worker does between two reports."""
-
-    experiment: Experiment
-    specs: tuple[MethodSpec, ...]
-
-
 def plan(
     benchmark: str,
     experiments: Iterable[Experiment],
@@ -95,24 +84,6 @@ def plan(
     return sorted(todo, key=lambda item: -options.n_cal(item[0]) * item[0].n_classes)
 
 
-def split(todo: Todo, n_units: int) -> list[Unit]:
-    """Cut a plan into units, at least `n_units` of them if it has so many fits.
-
-    Examples
-    --------
-    >>> from calibrant.bench.runs.method_spec import make_spec
-    >>> e, s = Experiment("iris", "LR", 0, 135, 15, 3), make_spec("none")
-    >>> [len(unit.specs) for unit in split([(e, [s] * 5)], n_units=2)]
-    [3, 2]
-    """
-    pieces = -(-n_units // max(len(todo), 1))
-    units = []
-    for experiment, specs in todo:
-        size = max(1, -(-len(specs) // pieces))
-        units += [Unit(experiment, tuple(specs[i : i + size])) for i in range(0, len(specs), size)]
-    return units
-
-
 def result_row(
     benchmark: str, experiment: Experiment, spec: MethodSpec, options: Options, outcome: Outcome
 ) -> dict[str, Any]:
@@ -123,7 +94,7 @@ def result_row(
         "model": experiment.model,
         "fold": experiment.fold,
         "method": spec.label,
-        "draw": experiment.size if isinstance(experiment, DrawnExperiment) else None,
+        "draw": experiment.draw,
         "labels": options.draw.labels if options.draw is not None else "real",
         "n_cal": options.n_cal(experiment),
         "n_test": experiment.n_test,

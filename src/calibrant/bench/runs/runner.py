@@ -1,14 +1,13 @@
 """Run every method on every experiment of a prediction set, on all cores or on a cluster.
 
-The plan is what the result folder does not hold yet. Its units, some methods on one experiment, go to fitting
-processes with one thread each; every row is written when it is there, so a run can be stopped and continued at
-any moment.
+The plan is what the result folder does not hold yet. Its fits go to processes with one thread each; every row is
+written when it is there, so a run can be stopped and continued at any moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ from typing import Any
 from calibrant.bench.runs.drawn_rows import DrawnSource
 from calibrant.bench.runs.fits import run_fits
 from calibrant.bench.runs.method_spec import MethodSpec, parse_method, with_baseline
-from calibrant.bench.runs.pool import Pool, ProcessPool
-from calibrant.bench.runs.run_plan import UNITS_PER_WORKER, Options, plan, result_row, split
+from calibrant.bench.runs.pool import ProcessPool
+from calibrant.bench.runs.run_plan import Options, plan, result_row
 from calibrant.bench.runs.store import ResultFolder, check_table_packages
 from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, with_digest
 from calibrant.files.prediction_sets.open_set import open_predictions
@@ -68,8 +67,8 @@ def run_benchmark(
     specs = with_baseline(m if isinstance(m, MethodSpec) else parse_method(m) for m in methods)
     listed, origin = source.experiments() if experiments is None else experiments, source.path
     if options.draw is not None:
-        source = DrawnSource(source, options.draw)
-        listed = source.of(listed)
+        source = DrawnSource(source, options.draw, listed)
+        listed = source.experiments()
     # Rows of an earlier run count only if they were made from the same numbers, whatever the file is called.
     chosen = [with_digest(source, e) for e in listed]
     folder = ResultFolder(out)
@@ -78,14 +77,14 @@ def run_benchmark(
         folder.describe_run({**settings, "methods": [asdict(s) for s in specs], "n_jobs": n_jobs, "dask": bool(dask)})
         todo = plan(source.name, chosen, specs, options, folder.rows(), retry)
         total = sum(len(specs) for _, specs in todo)
-        # Before the first fit: a missing package must not be found out when there are results to write.
+        # Checked before the first fit: otherwise a missing package would show only when results are written.
         check_table_packages()
         try:
             with (
                 folder.appending() as log,
                 ProgressBar(total, "fits", progress) as bar,
                 _pool(n_jobs, dask, options.time_limit) as pool,
-                closing(run_fits(pool, source, split(todo, pool.n_workers * UNITS_PER_WORKER), options)) as outcomes,
+                closing(run_fits(pool, source, todo, options)) as outcomes,
             ):
                 for experiment, spec, outcome in outcomes:
                     log.write(result_row(source.name, experiment, spec, options, outcome))
@@ -95,14 +94,10 @@ def run_benchmark(
     return folder.path
 
 
-@contextmanager
-def _pool(n_jobs: int | None, dask: str | Any | None, time_limit: float | None) -> Iterator[Pool]:
+def _pool(n_jobs: int | None, dask: str | Any | None, time_limit: float | None) -> ProcessPool:
     """Processes here, or those of a cluster."""
-    if dask is not None:
-        from calibrant.bench.runs.cluster import DaskPool
+    if dask is None:
+        return ProcessPool(n_jobs, time_limit)
+    from calibrant.bench.runs.cluster import DaskPool
 
-        with DaskPool(dask, time_limit) as cluster:
-            yield cluster
-    else:
-        with ProcessPool(n_jobs, time_limit) as pool:
-            yield pool
+    return DaskPool(dask, time_limit)

@@ -1,7 +1,7 @@
 """Results on disk: an append-only log while running, a parquet and a CSV table of it afterwards.
 
-Every finished fit is one line of `log.jsonl`, written at once, so that a run killed at any moment has lost what
-was under way and nothing else: a torn last line is ignored. The tables hold the last line of each experiment and
+Every finished fit is one line of `log.jsonl`, written at once, so that a run that is killed loses only the
+fits that were under way: an incomplete last line is ignored. The tables hold the last line of each experiment and
 method, and are replaced as a whole.
 """
 
@@ -58,14 +58,14 @@ class ResultFolder:
         self._log = self.path / "log.jsonl"
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
-        """Keep a second run out of the folder; the lock goes with the process that holds it."""
+        """Keep a second run out of the folder; the lock ends with the process that holds it."""
         return locked(self.path / "log.jsonl", patience=0)
 
     def rows(self) -> dict[Key, Row]:
         """Last row of every experiment and method.
 
-        Lines that cannot be read are left out with a warning, and their fits are made again; of a torn last line, as a
-        killed run leaves it, nothing is said.
+        Lines that cannot be read are left out with a warning, and their fits are made again; an incomplete last line,
+        as a killed run leaves it, is ignored silently.
         """
         latest: dict[Key, Row] = {}
         if not self._log.exists():
@@ -79,7 +79,7 @@ class ResultFolder:
             except (ValueError, TypeError, KeyError):
                 bad += [number] if line.strip() and number < len(lines) else []
                 continue
-            # Taken out first, so that the order is that of the last lines.
+            # Removed first, so that rows are in the order of their last lines.
             latest.pop(key, None)
             # A lone surrogate, as in the name of an undecodable file, cannot be written to any table.
             latest[key] = {name: encodable(value) if isinstance(value, str) else value for name, value in row.items()}
@@ -92,7 +92,7 @@ class ResultFolder:
 
     @contextlib.contextmanager
     def appending(self) -> Iterator[LogWriter]:
-        """Open the log for more rows; a torn last line is cut off first."""
+        """Open the log for more rows; an incomplete last line is cut off first."""
         if self._log.exists():
             with open(self._log, "rb+") as old:
                 old.truncate(old.read().rfind(b"\n") + 1)
@@ -151,7 +151,7 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def check_table_packages() -> None:
-    """Import what writing tables needs, or name the extra that brings it."""
+    """Import the packages that writing tables needs; an error names the extra to install."""
     require("pandas", extra="bench")
     require("pyarrow.parquet", extra="bench")
 

@@ -2,5 +2,5 @@
 
 from calibrant.optional import require
 
-# Every module here works on data frames: one that is missing is explained before any of them imports it.
+# Every module here needs pandas: say how to install it before one of them fails to import it.
 require("pandas", extra="bench")

@@ -8,7 +8,7 @@ No method can be better than nothing 95 times of 100 where predictions are calib
 better therefore count experiments with something to gain: those whose loss some method lowers by one per cent or more
 with the largest number of rows.
 
-The curves also say what rows are worth: how many another method needs to gain what the leader gains with n.
+From the curves follows how many rows another method needs to gain what the leader gains with n rows.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from calibrant.bench.study.statistics import mean_interval, quantiles
 from calibrant.calibrators.registry import BASELINE
 
 ENOUGH = 0.95
-"""Share of draws in which a method must be better than nothing to count as reliable."""
+"""Share of draws in which a method must be better than no calibration to count as reliable."""
 GAINFUL = 0.01
 """Relative gain, by the best method with most rows, from which an experiment counts as miscalibrated."""
 _SHARE_OF_DATASETS = 1 / 3
-"""Share of the datasets that must have a size for the curves to show it: what is lost is seen in `draw_notes`."""
+"""Share of the datasets that must have a size for the curves to show it: `draw_notes` names the others."""
 
 
 def has_draws(results: pd.DataFrame) -> bool:
@@ -194,7 +194,7 @@ def _by_size(results: pd.DataFrame, sizes: Sequence[int], order: Sequence[str], 
 
 
 def _gainful(results: pd.DataFrame, metric: str, order: Sequence[str]) -> pd.Index:
-    """Experiments that some method makes better by a per cent, in the mean over the draws of most rows."""
+    """Experiments whose loss some method lowers by at least 1 %, averaged over their largest draws."""
     fold = results["fold"].astype(str).str.rsplit("-n", n=1).str[0]
     most = results.groupby([*(results[name] for name in (*DATASET, "model")), fold])["draw"].transform("max")
     change = relative_table(loss_table(results[results["draw"] == most], metric, order))
@@ -230,7 +230,7 @@ def _needed_table(curves: pd.DataFrame, order: Sequence[str], of_datasets: str) 
         shares = {metric: own[own["metric"] == metric].set_index("draw")["better"].to_dict() for metric in METRICS}
         rows.append((method, *(rows_needed(shares[metric]) for metric in METRICS), -own["better"].mean()))
     frame = pd.DataFrame(rows, columns=["method", *METRICS, "order"])
-    # Methods that need as many rows, or more than were drawn, by how often they help.
+    # Methods that need equally many rows are ordered by how often they help.
     frame = frame.sort_values(["logloss", "order"], kind="stable", ignore_index=True).drop(columns="order")
     smallest = int(curves["draw"].min()) if len(curves) else 0
     count = int(curves["n_gainful"].max()) if len(curves) else 0
@@ -246,7 +246,7 @@ def _needed_table(curves: pd.DataFrame, order: Sequence[str], of_datasets: str) 
 
 
 def rows_to_match(curves: pd.DataFrame) -> pd.DataFrame:
-    """Rows from which on each method gains what the leader gains with n, for every n that was drawn.
+    """Rows that each method needs to gain what the leader gains with n rows, for every n that was drawn.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def rows_to_match(curves: pd.DataFrame) -> pd.DataFrame:
     -------
     pandas.DataFrame
         Columns `metric`, `draw` (the leader's rows), `method`, `rows` (as of `rows_needed`: infinity for more than were
-        drawn) and `leader`, the method of the lowest mean log loss over the sizes; who needs fewest first.
+        drawn) and `leader`, the method of the lowest mean log loss over the sizes; methods that need the fewest first.
 
     Examples
     --------
@@ -279,10 +279,10 @@ def rows_to_match(curves: pd.DataFrame) -> pd.DataFrame:
         if method == leader or (metric, leader) not in gains.index.droplevel("draw"):
             continue
         for size, target in gains.loc[metric, leader].items():
-            # The gain takes the place of the share of draws: the number of rows from which on it is enough.
+            # The same interpolation, with the gain in place of the share of draws.
             rows.append((metric, size, method, rows_needed(own.droplevel([0, 1]).to_dict(), float(target)), leader))
     found = pd.DataFrame(rows, columns=columns)
-    # Who needs fewest first: by the mean of 1/rows, which is zero for infinity.
+    # Methods that need the fewest rows first, by the mean of 1/rows, which is zero for infinity.
     speed = (1.0 / found["rows"]).groupby(found["method"]).transform("mean")
     return found.iloc[(-speed).argsort(kind="stable")].reset_index(drop=True)
 

@@ -12,7 +12,6 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,31 +27,16 @@ _TEMPLATES = Path(__file__).parent / "templates"
 PAGE_SCALE = 2 / 3
 
 
-@dataclass(frozen=True)
-class FigurePart:
-    """Figures shown under one heading: those in the folder `directory`."""
-
-    title: str
-    directory: Path
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """What made the page and the results behind it."""
-
-    command: str
-    versions: Mapping[str, str]
-    runs: Sequence[Mapping[str, Any]] = ()
-
-
 def leaderboard_page(
     results: pd.DataFrame,
     methods: pd.DataFrame,
     *,
     tests: Sequence[str],
     notes: Sequence[str],
-    parts: Sequence[FigurePart],
-    provenance: Provenance,
+    parts: Mapping[str, Path],
+    command: str,
+    versions: Mapping[str, str],
+    runs: Sequence[Mapping[str, Any]] = (),
     title: str = "Calibration leaderboard",
 ) -> str:
     """HTML text of the page.
@@ -65,10 +49,12 @@ def leaderboard_page(
         The table `methods`.
     tests, notes : sequence of str
         Sentences on the tests, and on what is missing or odd.
-    parts : sequence of FigurePart
-        Folders with the PNG files of `calibrant.bench.study.figures.FIGURES`.
-    provenance : Provenance
-        Command and versions.
+    parts : mapping from str to Path
+        Headings and folders with the PNG files of `calibrant.bench.study.figures.FIGURES`.
+    command, versions : str and mapping from package to version
+        What made the page.
+    runs : sequence of mapping
+        Command, time and versions of the runs that made the results.
     title : str
         Heading of the page.
     """
@@ -96,10 +82,10 @@ def leaderboard_page(
             draws=sorted({size for size in data["draw"] if size}),
             notes=notes,
             tests=tests,
-            parts=[{"title": part.title, "figures": _figures(part.directory)} for part in parts],
-            command=provenance.command,
-            versions=provenance.versions,
-            runs=provenance.runs,
+            parts=[{"title": title, "figures": _figures(directory)} for title, directory in parts.items()],
+            command=command,
+            versions=versions,
+            runs=runs,
             **{name: jinja2.utils.markupsafe.Markup(text) for name, text in own.items()},
         )
     )
@@ -134,7 +120,7 @@ def page_data(results: pd.DataFrame, methods: pd.DataFrame) -> dict[str, Any]:
 
 
 def _dataset_names(keys: Sequence[tuple[Any, ...]]) -> list[str]:
-    """Names of the datasets, with whatever else tells two of the same name apart."""
+    """Names of the datasets; where two share a name, the benchmark is added."""
     names = [str(key[DATASET.index("dataset")]) for key in keys]
     return [
         name if names.count(name) == 1 else ", ".join(dict.fromkeys([name, *map(str, key)]))
@@ -143,7 +129,7 @@ def _dataset_names(keys: Sequence[tuple[Any, ...]]) -> list[str]:
 
 
 def _numbers(column: pd.Series, digits: int = 10) -> list[float | str | None]:
-    """So many digits of every number; JSON has no infinity and no nan."""
+    """Numbers rounded to so many digits, infinity as text and nan as null, which JSON can hold."""
     return [
         None if math.isnan(v) else "inf" if math.isinf(v) else float(f"{v:.{digits}g}") for v in column.astype(float)
     ]
@@ -171,7 +157,7 @@ def _figures(directory: Path) -> list[dict[str, Any]]:
 
 
 def _light(content: bytes) -> tuple[bytes, tuple[int, int]]:
-    """A figure as WebP at the resolution of the page, a fraction of the size, and its size in pixels before."""
+    """A figure as a small WebP file at the resolution of the page, and the size in pixels that it had."""
     image = require("PIL.Image", extra="plots")
     small = io.BytesIO()
     with image.open(io.BytesIO(content)) as opened:

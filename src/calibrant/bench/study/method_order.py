@@ -55,8 +55,8 @@ def method_table(
 def method_colour(method: str, family: str) -> str:
     """Colour of a method, the same whatever other methods there are.
 
-    Families take hues that are far apart in the order of the registry, and their methods differ in lightness. Who is
-    not in the registry has a colour by name: beside the family's own if the family is known, else anywhere.
+    Families take hues that are far apart in the order of the registry, and their methods differ in lightness. Methods
+    outside of the registry get a colour from their name, close to that of their family if it is known.
 
     Examples
     --------

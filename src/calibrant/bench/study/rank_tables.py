@@ -73,7 +73,7 @@ def rank_groups(results: pd.DataFrame, ranking: Ranking) -> tuple[list[StudyTabl
                 notes.append(f"no ranks by number of {words}: all datasets have the same")
         else:
             group = equal_mass_groups(traits[trait].to_numpy(float), count)
-            # The rank on one dataset is no average: fewer groups, until each has two of them.
+            # Fewer groups until each has two datasets: with one there is nothing to average.
             while count > 2 and np.bincount(group).min() < 2:
                 count -= 1
                 group = equal_mass_groups(traits[trait].to_numpy(float), count)

@@ -128,27 +128,22 @@ def to_latex(table: StudyTable) -> str:
         if i and runs and runs[i] != runs[i - 1]:
             body.append(r"\midrule")
         body.append(" & ".join(row) + r" \\")
-    below = [rf"\par\smallskip\footnotesize {escape_latex(note)}" for note in table.notes]
-    caption = rf"\caption{{{escape_latex(table.caption)}}}" if table.caption else ""
-    label = rf"\label{{tab:{table.name}}}"
-    if len(cells) > _LONG:
-        opening = [rf"\begin{{longtable}}{{{columns}}}", f"{caption}{label}" + r" \\"]
-        lines = [
-            *opening,
-            r"\toprule",
-            header,
-            r"\midrule",
-            r"\endhead",
-            *body,
-            r"\bottomrule",
-            r"\end{longtable}",
-            *below,
-        ]
-    else:
-        opening = [r"\begin{table}[htbp]", r"\centering", caption + label, rf"\begin{{tabular}}{{{columns}}}"]
-        closing = [r"\bottomrule", r"\end{tabular}", *below, r"\end{table}"]
-        lines = [*opening, r"\toprule", header, r"\midrule", *body, *closing]
-    return "\n".join(line for line in lines if line) + "\n"
+    long = len(cells) > _LONG
+    title = rf"\caption{{{escape_latex(table.caption)}}}" * bool(table.caption) + rf"\label{{tab:{table.name}}}"
+    outer = [] if long else [r"\begin{table}[htbp]", r"\centering", title]
+    inner = "longtable" if long else "tabular"
+    lines = [
+        *outer,
+        rf"\begin{{{inner}}}{{{columns}}}",
+        *([title + r" \\"] if long else []),
+        *(r"\toprule", header, r"\midrule"),
+        *([r"\endhead"] if long else []),
+        *body,
+        *(r"\bottomrule", rf"\end{{{inner}}}"),
+        *(rf"\par\smallskip\footnotesize {escape_latex(note)}" for note in table.notes),
+        *([r"\end{table}"] if outer else []),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def to_text(table: StudyTable) -> str:
@@ -219,67 +214,47 @@ def _cells(
     missing: str = "–",
 ) -> tuple[list[list[str]], list[bool]]:
     """Printed cells by row, and which columns are numbers."""
-    frame = table.frame
+    frame = table.frame.reset_index(drop=True)
     numeric = [frame[name].dtype.kind in "fiu" for name in frame.columns]
-    columns = []
+    shown = pd.DataFrame(index=frame.index, columns=frame.columns, dtype=object)
+    for name, is_number in zip(frame.columns, numeric):
+        decimals = table.decimals.get(name, 4) if frame[name].dtype.kind == "f" else 0
+        shown[name] = [
+            _number(value, decimals, p_value=name in table.p_values) if is_number else escape(str(value))
+            for value in frame[name]
+        ]
+    marks = _marks(table, frame, shown)
     for name, is_number in zip(frame.columns, numeric):
         if is_number:
-            decimals = table.decimals.get(name, 4) if frame[name].dtype.kind == "f" else 0
-            show = [_number(v, decimals, p_value=name in table.p_values) for v in frame[name]]
-        else:
-            show = [escape(str(value)) for value in frame[name]]
-        columns.append(show)
-    marks = _marks(table, columns)
-    for place, (name, is_number) in enumerate(zip(frame.columns, numeric)):
-        if is_number:
-            columns[place] = [text.replace("inf", infinity).replace("nan", missing) for text in columns[place]]
-        wrap = {"best": bold, "best of group": italic}
-        for row, mark in marks.get(name, {}).items():
-            before, after = wrap[mark]
-            columns[place][row] = f"{before}{columns[place][row]}{after}"
-    return [list(row) for row in zip(*columns)], numeric
+            shown[name] = [text.replace("inf", infinity).replace("nan", missing) for text in shown[name]]
+    for (row, name), best in marks.items():
+        before, after = bold if best else italic
+        shown.loc[row, name] = f"{before}{shown.loc[row, name]}{after}"
+    return shown.to_numpy().tolist(), numeric
 
 
-def _marks(table: StudyTable, shown: list[list[str]]) -> dict[Any, dict[int, str]]:
-    """Which cells to set in bold or italics; cells that print the same as the best are marked with it."""
-    frame = table.frame
-    place = {name: i for i, name in enumerate(frame.columns)}
-    marks: dict[Any, dict[int, str]] = {}
-    rows = [row for row in range(len(frame)) if row not in table.unmarked]
-    runs = [[row for row in run if row not in table.unmarked] for run in _runs(table)]
+def _marks(table: StudyTable, frame: pd.DataFrame, shown: pd.DataFrame) -> dict[tuple[int, Any], bool]:
+    """Cells to set in bold (true) or italics, by row and column."""
+    marks: dict[tuple[int, Any], bool] = {}
+    rows = frame.drop(index=list(table.unmarked))
+    runs = [run for _, run in rows.groupby(table.group, sort=False)] if table.group else []
     for name, best in table.best.items():
-        found = marks.setdefault(name, {})
-        for run in runs:
-            mark = "best" if table.bold_in_group else "best of group"
-            found.update(dict.fromkeys(_best_rows(frame[name], run, best, shown[place[name]]), mark))
-        if not table.bold_in_group:
-            found.update(dict.fromkeys(_best_rows(frame[name], rows, best, shown[place[name]]), "best"))
-    for row in range(len(frame)) if table.best_in_row else ():
-        values = {name: float(frame[name].iloc[row]) for name in table.best_in_row}
-        known = [value for value in values.values() if not math.isnan(value)]
-        if len(known) > 1:
-            text = next(shown[place[name]][row] for name, value in values.items() if value == min(known))
-            for name in table.best_in_row:
-                if shown[place[name]][row] == text:
-                    marks.setdefault(name, {})[row] = "best"
+        for part in runs if table.bold_in_group else [*runs, rows]:
+            bold = part is rows or table.bold_in_group
+            marks |= dict.fromkeys(((row, name) for row in _best(part[name], shown[name], best)), bold)
+    for row in frame.index if table.best_in_row else ():
+        values = frame.loc[row, list(table.best_in_row)]
+        marks |= dict.fromkeys(((row, name) for name in _best(values, shown.loc[row], "min")), True)
     return marks
 
 
-def _runs(table: StudyTable) -> list[list[int]]:
-    """Row numbers of every group."""
-    runs: dict[Any, list[int]] = {}
-    for row, name in enumerate(table.frame[table.group] if table.group else ()):
-        runs.setdefault(name, []).append(row)
-    return list(runs.values())
-
-
-def _best_rows(values: Any, rows: list[int], best: Best, shown: list[str]) -> list[int]:
-    known = [row for row in rows if not math.isnan(float(values.iloc[row]))]
+def _best(values: pd.Series, shown: pd.Series, best: Best) -> list[Any]:
+    """Where the best of at least two values is, and those that print the same."""
+    known = values.astype(float).dropna()
     if len(known) < 2:
         return []
-    choose = min if best == "min" else max
-    winner = choose(known, key=lambda row: float(values.iloc[row]))
-    return [row for row in known if shown[row] == shown[winner]]
+    winner = shown[known.idxmin() if best == "min" else known.idxmax()]
+    return [place for place in known.index if shown[place] == winner]
 
 
 def _number(value: float, decimals: int, *, p_value: bool) -> str:

@@ -160,8 +160,8 @@ def change_table(losses: pd.DataFrame) -> pd.DataFrame:
 
 
 def relative_table(losses: pd.DataFrame) -> pd.DataFrame:
-    """Change of loss as a share of the loss of `none`; a loss that leaves 0 grows infinitely,
-    and one that falls from infinity to a number falls by 100 %."""
+    """Change of loss as a share of the loss of `none`; a loss that rises from 0 rises
+    infinitely, and one that falls from infinity to a number falls by 100 %."""
     base = losses[BASELINE]
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = losses.div(base, axis=0) - 1.0

@@ -1,7 +1,8 @@
-"""A table of a run to read in the terminal: what each method gained against `none`, how steadily, at what cost."""
+"""The summary of a run in the terminal: what each method gained against `none`, how often, and how fast it is."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isinf, nan
 from textwrap import fill
 from typing import Any
@@ -16,7 +17,7 @@ from calibrant.text_table import aligned
 
 HEADER = ("method", "log loss", "Brier", "median log loss", "rank", "better on", "fit ms", "unfinished")
 
-#: Columns of a terminal that all text keeps to.
+#: Width of all text in characters, that of a usual terminal.
 WIDTH = 79
 LEGEND = (
     "Changes of test log loss and Brier score against no calibration (none), in thousandths; lower is better. rank: by "
@@ -87,6 +88,23 @@ def findings(results: pd.DataFrame | list[dict[str, Any]]) -> str:
     return "\n".join(map(_wrapped, told))
 
 
+def failed_everywhere(results: list[dict[str, Any]], methods: Sequence[str]) -> str:
+    """A sentence on those of the methods that finished none of their fits; empty if there are none.
+
+    Examples
+    --------
+    >>> rows = [{"method": "mine", "status": "failed", "message": "ValueError: no"}, {"method": "ts", "status": "ok"}]
+    >>> failed_everywhere(rows, ["mine", "ts"])
+    'FAILED: mine finished none of its 1 fits (ValueError: no); the column `message` of the results has every reason'
+    """
+    lost = []
+    for method in methods:
+        own = [row for row in results if row["method"] == method]
+        if own and all(row["status"] != "ok" for row in own):
+            lost.append(f"{method} finished none of its {len(own)} fits ({own[0]['message']})")
+    return f"FAILED: {'; '.join(lost)}; the column `message` of the results has every reason" if lost else ""
+
+
 def _found(rows: pd.DataFrame) -> str:
     curves = _curves(rows)
     change = curves["change"].unstack().drop(BASELINE)
@@ -144,25 +162,25 @@ def _draws(results: pd.DataFrame) -> str:
     lines = [["method", *(f"n={size}" for size in sizes), "rank", *([] if harm else ["needs"]), "fit ms"]]
     for method in ranks.index:
         own = curves.loc[method]
-        change = [_shown(1000 * own["change"].get(size, nan), "+.1f") for size in sizes]
-        needs = rows_needed(own["better"].to_dict())
-        most = (
-            f"> {sizes[-1]}"
-            if isinf(needs)
-            else f"≤ {sizes[0]}"
-            if needs <= sizes[0]
-            else f"{float(f'{needs:.2g}'):.0f}"
-        )
-        last = [] if harm else ["" if method == BASELINE else most]
-        change = ["0"] * len(sizes) if method == BASELINE else change
-        lines.append(
-            [method, *change, _shown(ranks[method], ".1f"), *last, _shown(1000 * seconds.get(method, nan), ".1f")]
-        )
+        if method == BASELINE:
+            change, needs = ["0"] * len(sizes), ""
+        else:
+            change = [_shown(1000 * own["change"].get(size, nan), "+.1f") for size in sizes]
+            needs = _needs(rows_needed(own["better"].to_dict()), sizes)
+        milliseconds = _shown(1000 * seconds.get(method, nan), ".1f")
+        lines.append([method, *change, _shown(ranks[method], ".1f"), *([] if harm else [needs]), milliseconds])
     return aligned(lines, gap=2)
 
 
+def _needs(rows: float, sizes: list[int]) -> str:
+    """A number of rows to two digits, within what was drawn."""
+    if isinf(rows):
+        return f"> {sizes[-1]}"
+    return f"≤ {sizes[0]}" if rows <= sizes[0] else f"{float(f'{rows:.2g}'):.0f}"
+
+
 def _best(change: pd.Series) -> list[str]:
-    """The methods of the lowest loss; those that differ by less than the table shows share the place.
+    """The methods of the lowest loss; differences too small to show in the table count as equal.
 
     Examples
     --------
@@ -203,25 +221,20 @@ def summarise(results: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
     losses = {name: loss_table(results, name, methods) for name in ("logloss", "brier")}
     change = {name: change_table(table) for name, table in losses.items()}
     ranking = rank_methods(losses["logloss"])
-    ranks = ranking.mean_ranks
-    rows = []
-    for method in methods:
-        moved = change["logloss"][method].dropna()
-        own = results[results["method"] == method]
-        finished = own["status"] == "ok"
-        rows.append(
-            {
-                "method": method,
-                "logloss": moved.mean(),
-                "brier": change["brier"][method].mean(),
-                "median_logloss": moved.median(),
-                "rank": ranks.get(method, float("nan")),
-                "better": float((moved < 0).mean()),
-                "fit_seconds": own.loc[finished, "fit_seconds"].median(),
-                "unfinished": int((~finished).sum()),
-            }
-        )
-    return pd.DataFrame(rows).sort_values(["rank", "logloss"], ignore_index=True), ranking.notes
+    moved, finished = change["logloss"], results["status"] == "ok"
+    table = pd.DataFrame(
+        {
+            "logloss": moved.mean(),
+            "brier": change["brier"].mean(),
+            "median_logloss": moved.median(),
+            "rank": ranking.mean_ranks,
+            "better": (moved < 0).sum() / moved.notna().sum(),
+            "fit_seconds": results[finished].groupby("method")["fit_seconds"].median(),
+            "unfinished": (~finished).groupby(results["method"]).sum(),
+        },
+        index=pd.Index(methods, name="method"),
+    )
+    return table.reset_index().sort_values(["rank", "logloss"], ignore_index=True), ranking.notes
 
 
 def render(summary: pd.DataFrame) -> str:

@@ -91,20 +91,14 @@ def critical_difference(n_methods: int, n_datasets: int, alpha: float = 0.05) ->
 def nemenyi(ranks: pd.DataFrame) -> pd.DataFrame:
     """Nemenyi's p-value for every pair of methods, a symmetric matrix with ones on the diagonal."""
     n, k = ranks.shape
-    mean = ranks.mean().to_numpy(float)
-    matrix = np.ones((k, k))
+    first, second = np.triu_indices(k, 1)
     if n < 2 or k < 2:
-        matrix[~np.eye(k, dtype=bool)] = math.nan
-    else:
-        upper = np.triu_indices(k, 1)
-        scale = math.sqrt(k * (k + 1) / (6.0 * n)) / math.sqrt(2.0)
-        distance = np.abs(mean[upper[0]] - mean[upper[1]]) / scale
-        distinct, back = np.unique(distance, return_inverse=True)
-        # The tail integral is accurate to about 1e-12, where it may also come out negative.
-        tail = np.clip(stats.studentized_range.sf(distinct, k, np.inf), 0.0, 1.0)
-        matrix[upper] = tail[back]
-        matrix.T[upper] = tail[back]
-    return _square(matrix, ranks)
+        return _symmetric(ranks, np.full(first.size, math.nan))
+    mean = ranks.mean().to_numpy(float)
+    distance = np.abs(mean[first] - mean[second]) / (math.sqrt(k * (k + 1) / (6.0 * n)) / math.sqrt(2.0))
+    distinct, back = np.unique(distance, return_inverse=True)
+    # The tail integral is accurate to about 1e-12, where it may also come out negative.
+    return _symmetric(ranks, np.clip(stats.studentized_range.sf(distinct, k, np.inf), 0.0, 1.0)[back])
 
 
 def wilcoxon_holm(losses: pd.DataFrame) -> pd.DataFrame:
@@ -117,15 +111,10 @@ def wilcoxon_holm(losses: pd.DataFrame) -> pd.DataFrame:
     >>> float(table.loc["a", "b"])
     1.0
     """
-    n, k = losses.shape
-    matrix = np.ones((k, k))
-    rows, columns = np.triu_indices(k, 1)
     values = losses.to_numpy(float)
-    raw = np.array([signed_rank_p(values[:, i], values[:, j]) for i, j in zip(rows, columns)])
-    if n < 2:
-        raw[:] = math.nan
-    matrix[rows, columns] = matrix[columns, rows] = holm(raw)
-    return _square(matrix, losses)
+    pairs = zip(*np.triu_indices(values.shape[1], 1))
+    raw = [signed_rank_p(values[:, i], values[:, j]) if len(values) > 1 else math.nan for i, j in pairs]
+    return _symmetric(losses, holm(np.array(raw)))
 
 
 def signed_rank_p(a: NDArray[Any], b: NDArray[Any]) -> float:
@@ -214,8 +203,12 @@ def equal_mass_groups(values: NDArray[Any], n_groups: int) -> NDArray[np.int64]:
     return label[back]
 
 
-def _square(matrix: NDArray[Any], like: pd.DataFrame) -> pd.DataFrame:
+def _symmetric(like: pd.DataFrame, upper: NDArray[Any]) -> pd.DataFrame:
+    """A matrix of pairs of methods from its upper triangle, with ones on the diagonal."""
     names = list(like.columns)
+    matrix = np.ones((len(names), len(names)))
+    rows, columns = np.triu_indices(len(names), 1)
+    matrix[rows, columns] = matrix[columns, rows] = upper
     return pd.DataFrame(matrix, index=pd.Index(names, name="method"), columns=names)
 
 

@@ -20,7 +20,7 @@ import pandas as pd
 from calibrant.bench.runs.store import installed_versions, read_runs
 from calibrant.bench.schema import METRICS
 from calibrant.bench.study.figures import draw_figures
-from calibrant.bench.study.leaderboard import FigurePart, Provenance, leaderboard_page
+from calibrant.bench.study.leaderboard import leaderboard_page
 from calibrant.bench.study.render import StudyTable
 from calibrant.bench.study.results import check_results, observed, read_results, select, split_results, with_baseline
 from calibrant.bench.study.study_tables import build_tables
@@ -30,7 +30,7 @@ from calibrant.files.atomic import write_text
 
 @dataclass(frozen=True)
 class StudyReport:
-    """A finished report: where it is, its tables by name, and what a reader must be told."""
+    """A finished report: where it is, its tables by name, and notes for its readers."""
 
     directory: Path
     page: Path
@@ -99,7 +99,7 @@ def make_report(
         names = [name for name in apart if " and ".join(missing[name]) == place]
         notes.append(f"ranked only where they were run, which is not on {place}: {', '.join(names)}")
     # Of several parts the page shows each; figures of everything together, in the folder, would add half to its size.
-    shown = [FigurePart("Figures", directory / "figures")] if len(parts) == 1 else []
+    shown = {"Figures": directory / "figures"} if len(parts) == 1 else {}
     tests = _test_sentences(tables)
     folders = _folder_names([name.replace(", ", "-") for name, _ in parts])
     for folder, (title_of, rows) in zip(folders, parts if len(parts) > 1 else ()):
@@ -107,15 +107,17 @@ def make_report(
         own, told = _write(rows, directory / folder, alpha=alpha, unranked=here, seed=seed)
         notes += [f"{title_of}: {note}" for note in told if note not in notes]
         tests += [f"{title_of}: {sentence}" for sentence in _test_sentences(own)]
-        shown.append(FigurePart(f"Figures, {title_of}", directory / folder / "figures"))
+        shown[f"Figures, {title_of}"] = directory / folder / "figures"
     page = directory / "leaderboard.html"
     text = leaderboard_page(
         with_baseline(frame)[0],
         tables["methods"].frame,
         tests=tests,
         notes=notes,
-        parts=shown if pictures else (),
-        provenance=Provenance(shlex.join(sys.argv), installed_versions(("matplotlib", "jinja2")), runs),
+        parts=shown if pictures else {},
+        command=shlex.join(sys.argv),
+        versions=installed_versions(("matplotlib", "jinja2")),
+        runs=runs,
         title=title,
     )
     write_text(page, text)

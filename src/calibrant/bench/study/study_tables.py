@@ -1,19 +1,16 @@
 """The tables of the study from tidy results: changes of loss, quantiles, fit times, what did not finish.
 
 The tables of ranks, tests, win rates and Elo come from `calibrant.bench.study.rank_tables`, those of drawn calibration
-rows from `calibrant.bench.study.draw_tables`. `build_tables` makes them all and collects what a reader must be told:
+rows from `calibrant.bench.study.draw_tables`. `build_tables` makes them all and collects notes for the reader:
 failed fits, infinite losses, datasets left out of the ranks, tests that cannot be made. Nothing is fitted or drawn.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from calibrant.bench.schema import DATASET, EXPERIMENT, KEY, METRICS
 from calibrant.bench.study.draw_tables import draw_tables, has_draws
@@ -231,13 +228,7 @@ def _infinities(losses: dict[str, pd.DataFrame]) -> list[str]:
         for method, count in np.isinf(table).sum().items():
             if count:
                 finite = change[method][np.isfinite(change[method])]
-                rest = (
-                    f"; over the others the mean change is {_mean(finite.to_numpy(float)):.4f}" if len(finite) else ""
-                )
+                rest = f"; over the others the mean change is {finite.mean():.4f}" if len(finite) else ""
                 words = METRICS[metric]
                 told.append(f"{method} has an infinite {words} in {int(count)} of {len(table)} experiments{rest}")
     return told
-
-
-def _mean(values: NDArray[Any]) -> float:
-    return float(values.mean()) if values.size else math.nan

@@ -31,7 +31,10 @@ class PredictionFileError(ValueError):
 
 @dataclass(frozen=True)
 class Experiment:
-    """Name and size of one experiment; `digest` is that of its arrays once they were read, else empty.
+    """Name and size of one experiment.
+
+    `digest` is that of its arrays once they were read, else empty; `draw` the number of calibration rows that was asked
+    for, if they were drawn.
 
     Examples
     --------
@@ -46,6 +49,7 @@ class Experiment:
     n_test: int
     n_classes: int
     digest: str = field(default="", compare=False)
+    draw: int | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -100,7 +104,7 @@ class SplitPredictions:
         return int(self.probas_cal.shape[1])
 
     def digest(self) -> str:
-        """A short text that changes with any number of the arrays.
+        """A short text that changes when any number in the arrays changes.
 
         Examples
         --------
@@ -167,6 +171,8 @@ class ListedSource:
 
     def load(self, experiment: Experiment) -> SplitPredictions:
         """Read the arrays of one experiment."""
+        if experiment.key not in self._entries:
+            raise PredictionFileError(f"{experiment} is not among the experiments of {self.name}")
         return self._entries[experiment.key][1]()
 
 
@@ -194,15 +200,12 @@ class MemorySource(ListedSource):
         name: str = "predictions",
         path: Path | None = None,
     ) -> None:
-        super().__init__(((p.describe(*key), partial(_itself, p)) for key, p in predictions.items()), name, path)
-
-
-def _itself(predictions: SplitPredictions) -> SplitPredictions:
-    return predictions
+        entries = ((p.describe(*key), partial(predictions.__getitem__, key)) for key, p in predictions.items())
+        super().__init__(entries, name, path)
 
 
 def as_fold(text: str) -> int | str:
-    """Fold names that are numbers become numbers, if they are written as numbers are.
+    """Names of folds become numbers if they are written like whole numbers.
 
     Examples
     --------

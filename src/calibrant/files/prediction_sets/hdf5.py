@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from calibrant.files.atomic import atomic_path, write_text
 from calibrant.files.limits import FileTooLargeError, check_size
 from calibrant.files.prediction_sets.experiments import (
@@ -104,7 +102,8 @@ def write_hdf5(
                 group = group.create_group(str(e.fold))
             for name in PARTS:
                 data = getattr(predictions, name)
-                small = np.float32 if name.startswith("probas") else _label_type(predictions.n_classes)
+                labels = "int16" if predictions.n_classes < 2**15 else "int32"
+                small = "float32" if name.startswith("probas") else labels
                 # Byte shuffling puts the exponents together, which is where most of the compression is.
                 group.create_dataset(
                     name, data=data.astype(small), compression="gzip", compression_opts=9, shuffle=True
@@ -112,10 +111,6 @@ def write_hdf5(
             writer.writerow((e.dataset, e.model, e.fold, e.n_cal, e.n_test, e.n_classes))
     write_text(index, rows.getvalue())
     return index
-
-
-def _label_type(n_classes: int) -> type[np.signedinteger[Any]]:
-    return np.int16 if n_classes <= 2**15 - 1 else np.int32
 
 
 def _walk(file: Any) -> Iterator[tuple[Experiment, str]]:

@@ -33,7 +33,7 @@ from calibrant.text_table import list_names
 
 def open_npz(path: Path) -> ListedSource:
     """A NumPy archive of predictions. Pickled objects inside are refused."""
-    # Sizes need the arrays: an archive has no other index than the names of its members.
+    # The arrays are read for their sizes: an archive lists names only.
     with _opened(path) as archive:
         names = archive.names
         entries: list[Entry] = [

@@ -40,7 +40,7 @@ def _pair(value: Any) -> tuple[Any, Any]:
 
 
 def _numbers(value: Any, n_dimensions: int) -> NDArray[Any]:
-    """An array, or a plain list of numbers: nested lists could name each other until they fill the memory."""
+    """An array, or a plain list of numbers: nested lists could refer to each other and fill the memory."""
     if isinstance(value, list) and all(isinstance(item, (bool, int, float, np.generic)) for item in value):
         value = np.array(value)
     if not isinstance(value, np.ndarray) or not n_dimensions <= value.ndim <= 2 or not value.size:

@@ -56,17 +56,13 @@ def win_rates(table: pd.DataFrame, methods: pd.DataFrame, metrics: Mapping[str, 
         grid = figure.subplots(1, len(metrics), sharex=True)
         for place, (axes, (metric, words)) in enumerate(zip(grid, metrics.items())):
             method_axis(axes, names, labels=place == 0)
-            rows = table[table["metric"] == metric].set_index("method")
-            for row, name in enumerate(names):
-                if name not in rows.index:
-                    continue
-                one = rows.loc[name]
-                axes.barh(row, one["winrate"], color=look.colour[name], height=0.66, zorder=2)
-                if np.isfinite(one["low"]):
-                    low, high = max(float(one["low"]), 0.0), min(float(one["high"]), 1.0)
-                    # Dark in a light rim, which is seen on bars of every colour.
-                    for colour, width in (("white", 4.0), ("#222222", 1.3)):
-                        axes.hlines(row, low, high, color=colour, linewidth=width, zorder=3)
+            rows = table[table["metric"] == metric].set_index("method").reindex(names)
+            places, known = np.arange(len(names)), np.isfinite(rows["low"].to_numpy(float))
+            axes.barh(places, rows["winrate"], color=[look.colour[name] for name in names], height=0.66, zorder=2)
+            ends = rows["low"][known].clip(lower=0.0), rows["high"][known].clip(upper=1.0)
+            # Dark in a light rim, which is seen on bars of every colour.
+            for colour, width in (("white", 4.0), ("#222222", 1.3)):
+                axes.hlines(places[known], *ends, color=colour, linewidth=width, zorder=3)
             axes.axvline(0.5, color="#666666", linewidth=0.9, linestyle="--", zorder=1)
             axes.set_title(words)
             axes.set_xlim(0.0, 1.0)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant.optional import require
+from calibrant.plots import style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,13 +84,9 @@ def plain(text: str, longest: int = _LONGEST) -> str:
     Examples
     --------
     >>> plain("my_package.calibration.methods:FancyCalibrator")
-    'my_package.c…cyCalibrator'
+    'my_package.calibr…librator'
     """
-    text = " ".join(text.split())
-    if len(text) > longest:
-        half = (longest - 1) // 2
-        text = f"{text[:half]}…{text[-half:]}"
-    return text.replace("$", r"\$")
+    return style.plain(style.shorten(" ".join(text.split()), longest))
 
 
 def empty_figure(message: str) -> Any:
@@ -129,7 +126,7 @@ def family_panels(
 ) -> tuple[Any, list[tuple[Any, list[str]]]]:
     """A figure, its panels and the methods of each: one panel for a few methods, else one for each family.
 
-    With many methods in one panel lines would be a thicket; a panel of a family shows the others in grey.
+    Lines of many methods in one panel could not be told apart; a panel of a family shows the others in grey.
     """
     panels = [list(names)]
     if len(names) > _IN_ONE_PANEL:
@@ -174,7 +171,7 @@ def save(figure: Any, directory: Path, name: str) -> list[Path]:
         # A name in a script the font lacks shows boxes in the figure; tables have it in full.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(paths[0], metadata={"CreationDate": None})
-        # The layout is found; finding it again for the second file would take as long as drawing.
+        # Keeps the layout that was found: finding it again for the second file would take as long as drawing.
         figure.set_layout_engine("none")
         figure.savefig(paths[1], dpi=150, metadata={"Software": None})
     return paths

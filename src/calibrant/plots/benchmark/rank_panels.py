@@ -1,7 +1,7 @@
 """Average rank of every method in groups of datasets, with 95 % intervals.
 
-Up to eight methods share one panel. More would be a thicket: then every family has a panel of its own, the other
-methods in grey behind it and the baseline dashed for reference.
+Up to eight methods share one panel. With more, lines could not be told apart: then every family has a panel of its own,
+the other methods in grey behind it and the baseline dashed for reference.
 """
 
 from __future__ import annotations

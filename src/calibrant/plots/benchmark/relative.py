@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from calibrant.optional import require
 from calibrant.plots.benchmark.benchmark_style import (
     Methods,
@@ -119,35 +117,26 @@ def _panel(
     axes.xaxis.minorticks_off()
     axes.grid(axis="x")
     axes.axvline(0.0, color="#666666", linewidth=0.9, zorder=1)
-    quantiles = []
-    edge: dict[str, list[Any]] = {"<": [], ">": []}
-    inside: list[Any] = []
-    for row, name in enumerate(names):
-        values = np.sort(table.loc[table["method"] == name, metric].dropna().to_numpy(float))
-        # Low-discrepancy offsets spread neighbours apart and are the same whenever the figure is redrawn.
-        offset = row + 0.30 * (2.0 * ((0.5 + 0.618034 * np.arange(values.size)) % 1.0) - 1.0)
-        for value, height in zip(values, offset):
-            place = inside if abs(value) <= 1.0 else edge[">" if value > 0 else "<"]
-            place.append((np.clip(value, -1.0, 1.0), height, look.colour[name]))
-        if values.size:
-            quantiles.append((row, *np.quantile(np.clip(values, -1.0, 1.0), [0.1, 0.25, 0.5, 0.75, 0.9])))
-    _dots(axes, inside, "o", 11)
-    for marker, dots in edge.items():
-        _dots(axes, dots, marker, 16)
-    _boxes(axes, quantiles)
+    shown = table[["method", metric]].dropna()
+    shown = shown.assign(row=shown["method"].map({name: row for row, name in enumerate(names)}).astype(float))
+    shown = shown.sort_values(["row", metric], kind="stable")
+    value, number = shown[metric].clip(-1.0, 1.0), shown.groupby("method").cumcount()
+    # Low-discrepancy offsets spread neighbours apart and are the same whenever the figure is redrawn.
+    height = shown["row"] + 0.30 * (2.0 * ((0.5 + 0.618034 * number) % 1.0) - 1.0)
+    beyond = shown[metric].abs() > 1.0
+    for marker, size, part in (("o", 11, ~beyond), ("<", 16, beyond & (value < 0)), (">", 16, beyond & (value > 0))):
+        if part.any():
+            colours = shown.loc[part, "method"].map(look.colour).tolist()
+            dots = {"s": size, "marker": marker, "alpha": 0.6, "linewidths": 0, "zorder": 2, "clip_on": marker == "o"}
+            axes.scatter(value[part], height[part], c=colours, **dots)
+    _boxes(axes, value.groupby(shown["row"]).quantile([0.1, 0.25, 0.5, 0.75, 0.9]).unstack())
 
 
-def _dots(axes: Any, dots: list[Any], marker: str, size: float) -> None:
-    if dots:
-        x, y, colours = zip(*dots)
-        axes.scatter(x, y, c=colours, s=size, marker=marker, alpha=0.6, linewidths=0, zorder=2, clip_on=marker == "o")
-
-
-def _boxes(axes: Any, quantiles: list[Any]) -> None:
+def _boxes(axes: Any, quantiles: pd.DataFrame) -> None:
     """Boxes at 25, 50 and 75 %, whiskers to 10 and 90 %, all in two collections, which draw fast."""
     collections = require("matplotlib.collections", extra="plots")
     thin, thick = [], []
-    for row, q10, q25, q50, q75, q90 in quantiles:
+    for row, q10, q25, q50, q75, q90 in quantiles.itertuples():
         top, bottom = row - 0.26, row + 0.26
         thin.append([(q25, top), (q75, top), (q75, bottom), (q25, bottom), (q25, top)])
         thin += [[(q10, row), (q25, row)], [(q75, row), (q90, row)]]

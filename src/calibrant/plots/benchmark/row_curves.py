@@ -2,7 +2,7 @@
 
 Gains differ much between datasets, so curves show the median relative change with its quartiles, on an axis that is
 linear around zero and logarithmic beyond. Harm is never negative: its mean is shown on a logarithmic axis. Tables are
-read at a glance with thirty methods, where thirty lines would be a thicket.
+read at a glance with thirty methods, where thirty lines could not be told apart.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _curve(axes: Any, part: pd.DataFrame, look: Methods, shown: list[str], *, ha
         axes.plot(x, middle, color="#e2e2e2", linewidth=1.0, zorder=1)
         return
     line = {"color": look.colour[name], "marker": look.marker[name], "linewidth": 1.5, "markersize": 4.5}
-    # Bands of many methods lie over each other.
+    # The more methods, the paler their bands, which lie over each other.
     axes.fill_between(x, low, high, color=look.colour[name], alpha=min(0.12, 0.4 / len(shown)), linewidth=0, zorder=2)
     # The best, which comes first, lies on top.
     axes.plot(x, middle, zorder=3 + 1 / (1 + shown.index(name)), label=plain(name), **line)
@@ -173,12 +173,7 @@ def _rows_in_words(value: float, smallest: float, largest: float) -> str:
     """A number of rows, to two digits, within what was drawn."""
     if math.isinf(value):
         return f"> {largest:g}"
-    return f"≤ {smallest:g}" if value <= smallest else f"{_two_digits(value):,}".replace(",", "\u2009")
-
-
-def _two_digits(value: float) -> int:
-    digits = max(0, math.floor(math.log10(value)) - 1)
-    return int(round(value / 10**digits) * 10**digits)
+    return f"≤ {smallest:g}" if value <= smallest else f"{float(f'{value:.2g}'):,.0f}".replace(",", "\u2009")
 
 
 def _by_mean(table: pd.DataFrame, methods: pd.DataFrame, value: str, metric: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The hyperparameter search in one figure: its course, every parameter, and the control datasets."""
+"""The hyperparameter search in one figure: progress, every parameter, and the control datasets."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def search_figure(trials: pd.DataFrame, control: pd.DataFrame) -> Any:
         grid = list(shape.flat)
         figure.suptitle("Hyperparameter search: its course, every parameter, and control datasets", fontsize=10)
         _course(grid[0], values, top)
-        # A few configurations far below all others would press the rest into one line.
+        # The axis leaves out a few very bad configurations, beside which all others would look equal.
         low, high = min(np.quantile(values, 0.15), values[0]), values.max()
         margin = 0.12 * (high - low) or 1e-6
         for axes, name in zip(grid[1:], names):
