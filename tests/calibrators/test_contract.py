@@ -322,7 +322,8 @@ def test_absent_class_with_classes(make):
 
 def test_classes_name_columns_in_their_order(make):
     p, y = calibrated()
-    calibrator = make(classes=["eve", "ann", "bob"]).fit(p[:, [2, 0, 1]], PEOPLE[y])
+    with pytest.warns(CalibrationWarning, match=r"the order 'eve', 'ann', 'bob'. Metrics assume sorted order"):
+        calibrator = make(classes=["eve", "ann", "bob"]).fit(p[:, [2, 0, 1]], PEOPLE[y])
     assert_allclose(
         calibrator.predict_proba(p[:, [2, 0, 1]]), make().fit(p, y).predict_proba(p)[:, [2, 0, 1]], atol=1e-6
     )

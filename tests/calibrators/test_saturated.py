@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from calibrant import BinaryLogisticCalibrator, SMSCalibrator, SVSCalibrator, TemperatureScalingCalibrator
 from calibrant.calibrators.auto.sqs import SQSCalibrator
 from calibrant.calibrators.scaling.dirichlet import DirichletCalibrator, DirichletCVCalibrator
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.softmax.solvers import SOLVERS
 
 FLOOR = float(np.log(np.finfo(np.float32).tiny))

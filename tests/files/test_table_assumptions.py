@@ -10,7 +10,7 @@ import pytest
 from calibrant.files.tables.columns import find_columns
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.rows import Labelled, Layout, RowReader, read_all
-from calibrant.files.tables.table import RequestError
+from calibrant.inputs.words import RequestError
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet(np.ones(3), 300)

@@ -10,7 +10,7 @@ from scipy.stats import beta, norm
 from scipy.stats import bootstrap as scipy_bootstrap
 from scipy.stats import t as student_t
 
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import (
     Estimate,
     Running,

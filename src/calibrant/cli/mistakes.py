@@ -99,7 +99,7 @@ def explained(kept: str = "Nothing was written") -> Iterator[None]:
 
 
 def _in_command(error: Exception) -> bool:
-    from calibrant.files.tables.table import RequestError
+    from calibrant.inputs.words import RequestError
 
     return isinstance(error, (CommandError, RequestError))
 

@@ -15,7 +15,7 @@ from calibrant.classifier import CalibratedClassifier
 from calibrant.deployment.adapted import METHODS, AdaptedCalibrator, shares_of
 from calibrant.deployment.inputs import batch, check_calibrator, class_shares
 from calibrant.deployment.prior_estimation import EXACT, SharesEstimate, beyond_prior, estimate_shares, soft_confusion
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.tabular import check_level
 from calibrant.sample import Sample
 from calibrant.threads import limit

@@ -16,11 +16,11 @@ from calibrant.files.stored.persistence import FoldCalibrators, load
 from calibrant.files.tables.cells import segment_texts
 from calibrant.files.tables.columns import ProbabilityColumns
 from calibrant.files.tables.rows import RowReader, Rows, take_rows
-from calibrant.files.tables.table import RequestError, TableError
+from calibrant.files.tables.table import TableError
 from calibrant.files.tables.writers import open_writer
-from calibrant.inputs.labels import CalibrationWarning
 from calibrant.inputs.segments import SeenLevels
 from calibrant.inputs.sources import NamedColumns
+from calibrant.inputs.words import CalibrationWarning, RequestError
 from calibrant.optional import require
 
 

@@ -11,8 +11,8 @@ from calibrant.deployment import adapt as adapt_calibrator
 from calibrant.deployment.monitoring.findings import Repair
 from calibrant.files.locking import locked
 from calibrant.files.stored.monitoring import load_monitor, save_monitor
-from calibrant.files.tables.table import RequestError
 from calibrant.files.tables.writers import atomic_output
+from calibrant.inputs.words import RequestError
 from calibrant.workflows.applying import Predictions
 from calibrant.workflows.fitting import store
 

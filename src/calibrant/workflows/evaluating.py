@@ -19,7 +19,7 @@ from calibrant.calibrators.streaming import Reservoir
 from calibrant.files.tables.columns import ProbabilityColumns
 from calibrant.files.tables.rows import Layout, RowReader, Rows, as_sample
 from calibrant.files.tables.table import TableError
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import calibration_test, confidence_interval
 from calibrant.metrics import evaluate as metrics_of
 from calibrant.metrics.intervals import Estimate

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.solvers import OPTIONS, solve

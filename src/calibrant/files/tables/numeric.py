@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files.tables.table import RequestError
+from calibrant.inputs.words import RequestError
 from calibrant.optional import require
 
 #: Spellings of a missing number in text, besides the empty cell.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators.streaming import Reservoir
-from calibrant.files.tables.assumptions import better_order, looks_like_probabilities, measured
+from calibrant.files.tables.assumptions import measured
 from calibrant.files.tables.cells import (
     group_codes,
     label_codes,
@@ -27,12 +27,14 @@ from calibrant.files.tables.cells import (
 )
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.files.tables.numeric import NumberStyle, to_numbers
-from calibrant.files.tables.table import Batch, RequestError, Table, TableError, UnknownLabelError
-from calibrant.files.tables.votes import Votes, columns_of_votes, vote_labels
-from calibrant.inputs.rows import complete, examine, find_fault
+from calibrant.files.tables.table import Batch, Table, TableError
+from calibrant.files.tables.votes import Votes
+from calibrant.inputs.class_columns import better_order, columns_of_votes, pairs, vote_labels
+from calibrant.inputs.rows import complete, examine, find_fault, may_be_probabilities, whole_of_probabilities
 from calibrant.inputs.soft_labels import repeated_rows
 from calibrant.inputs.sources import NamedColumns
 from calibrant.inputs.weights import LARGEST_TOTAL
+from calibrant.inputs.words import RequestError, UnknownLabelError
 from calibrant.optional import require
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
@@ -181,7 +183,16 @@ class RowReader:
             self.notes.append(("numbers are read with decimal commas, as in 0,25", "decimal"))
         if style.whole == 100:
             self.notes.append(("the probabilities are percentages: 100 is read as 1",))
-        if self.layout.logits and values is not None and looks_like_probabilities(values, names):
+        if not self.layout.logits or values is None:
+            return style
+        whole = whole_of_probabilities(values)
+        if whole:
+            raise RequestError(
+                f"the numbers in {list_names(names, 5)} sum to {whole:g} in every row: they are probabilities, not "
+                "logits",
+                "not_logits",
+            )
+        if may_be_probabilities(values):
             self.notes.append(
                 (f"{names[0]!r} holds no negative number: perhaps these are probabilities", "maybe_not_logits")
             )
@@ -189,7 +200,7 @@ class RowReader:
 
     def _check_order(self, columns: ProbabilityColumns, *, known: bool) -> None:
         """Say that names do not tell the classes; refuse if the data support another order than the `known` one."""
-        pairs = _pairs(columns.names, columns.classes)
+        said = pairs(columns.names, columns.classes)
         batch = next(self.table.batches([*columns.names, *self.layout.reserved], skip_errors=True), None)
         order = "in the order of the columns of votes" if columns.votes else "in sorted order"
         better = None
@@ -201,14 +212,14 @@ class RowReader:
         if better is not None:
             raise RequestError(
                 f"the names of the probability columns do not tell their classes, and labels {order} do not fit "
-                f"the data: {pairs} is far worse than "
-                f"{_pairs(columns.names, [columns.classes[j] for j in better])}",
+                f"the data: {said} is far worse than "
+                f"{pairs(columns.names, [columns.classes[j] for j in better])}",
                 "classes" if len(columns.names) > 1 else "two_classes",
             )
         if known:
-            self.notes.append((f"the columns were taken in the order of the calibrator's classes: {pairs}",))
+            self.notes.append((f"the columns were taken in the order of the calibrator's classes: {said}",))
         else:
-            self.notes.append((f"the classes were taken {order}: {pairs}", "order"))
+            self.notes.append((f"the classes were taken {order}: {said}", "order"))
 
     def _labels_seen(self) -> list[Any]:
         if self.layout.votes:
@@ -347,11 +358,6 @@ def _describe(values: NDArray[Any], names: Sequence[str], layout: Layout, whole:
     if kind == "range":
         return (f"{names[column]!r} is {value * whole:.6g}, not a probability", *(["logits"] if whole == 1 else []))
     return (f"{names[column]!r} is {kind}",)
-
-
-def _pairs(names: Sequence[str], classes: Sequence[Any]) -> str:
-    shown = classes[-1:] if len(names) == 1 else classes
-    return list_names((f"{name} = {label}" for name, label in zip(names, shown)), 10, str)
 
 
 def as_probabilities(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
