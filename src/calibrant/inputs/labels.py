@@ -364,7 +364,7 @@ def _classes_from_labels(seen: NDArray[Any], n_columns: int, words: Words) -> ND
     if seen.dtype.kind in "iu" and seen[-1] >= n_columns:
         hint = f"no column stands for the label {seen.tolist()[-1]!r}"
     else:
-        hint = "their columns cannot be told"
+        hint = "cannot infer their columns"
     raise ValueError(
         f"{words.labels} holds {len(seen)} of {n_columns} classes ({known}): {hint}. Pass classes=[...] with each "
         "column's label."

@@ -36,7 +36,7 @@ class HintedError(ValueError):
 
 
 class RequestError(HintedError):
-    """What was asked for is not there or cannot be told from other things: a file, a column, a label."""
+    """What was asked for is not there, or several things could be meant: a file, a column, a label."""
 
 
 class UnknownLabelError(RequestError):

@@ -196,7 +196,7 @@ def split_segments(segments: Any) -> list[tuple[str, Any]]:
 
 
 def _too_many() -> TableError:
-    return TableError(f"there are more than {MOST_SEGMENTS} segments; --segments takes a column with a few of them")
+    return TableError(f"there are more than {MOST_SEGMENTS} different segments; is this a column of segments?")
 
 
 def _from_sums(taken: Taken, sample: Sample, columns: ProbabilityColumns, level: float | None) -> Evaluation:
