@@ -47,6 +47,20 @@ def test_a_single_column_is_that_of_the_class_it_is_named_after(tmp_path: Path, 
     np.testing.assert_allclose(stored.predict_proba(one[kind]), expected, atol=1e-12)
 
 
+def test_a_number_at_the_end_of_a_name_is_checked() -> None:
+    """It may be that of a class or that of the column: whichever does not fit the labels is refused."""
+    y = (OUTCOME == "defaulted").astype(int)
+    with pytest.raises(ValueError, match=r"x_0 = 0 is far worse than x_0 = 1.*classes=") as refused:
+        get_calibrator("ts").fit(pd.DataFrame({"x_0": RISK}), y)
+    assert "both labels, that of the column last" in str(refused.value)
+    fitted = get_calibrator("ts", classes=[0, 1]).fit(pd.DataFrame({"x_0": RISK}), y)
+    expected = get_calibrator("ts").fit(RISK, y).predict_proba(RISK)
+    np.testing.assert_array_equal(fitted.predict_proba(pd.DataFrame({"x_0": RISK})), expected)
+    with pytest.warns(CalibrationWarning, match="in the order 1, 0"):
+        fitted = get_calibrator("ts").fit(pd.DataFrame({"p_0": 1 - RISK}), y)
+    np.testing.assert_allclose(fitted.predict_proba(1 - RISK)[:, ::-1], expected, atol=1e-9)
+
+
 def test_metrics_read_a_single_named_column_likewise() -> None:
     expected = metrics.log_loss(OUTCOME == "defaulted", RISK)
     for column in (pd.DataFrame({"p_defaulted": RISK}), pd.Series(RISK, name="p_defaulted")):

@@ -167,8 +167,9 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         return self._take_sample(given)
 
     def _take_sample(self, sample: Sample) -> Sample:
-        """Note how many rows and observations there are, and warn if nothing can be learned from them."""
+        """Note how many rows and observations there are; warn if nothing can be learned, or of the order of classes."""
         self.class_counts_, self.fitted_to_ = sample.class_counts, str(sample)
+        warn_of_order(self.classes_)
         self._warn_of_missing_information(sample)
         return sample
 
@@ -194,7 +195,6 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         self.classes_, self._column_order = name_columns(
             labels, n_classes, classes=self.classes, names=names, categories=categories
         )
-        warn_of_order(self.classes_)
 
     def _name_classes(self, classes: NDArray[Any]) -> None:
         """Take the classes that another calibrator has found, with one column per class in their order."""

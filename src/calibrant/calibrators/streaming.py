@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs.batches import BatchReader
-from calibrant.inputs.labels import distinct, encode, warn_of_missing_information
+from calibrant.inputs.labels import distinct, encode, warn_of_missing_information, warn_of_order
 from calibrant.inputs.observations import check_observations, encoded, unless_ones
 from calibrant.inputs.seen import SeenLabels
 from calibrant.progress import ProgressBar
@@ -202,6 +202,7 @@ class Findings:
         calibrator.class_counts_ = np.array([self._counts.get(label, 0.0) for label in classes])
         weighted = self.total_weight != self.n_rows
         calibrator.fitted_to_ = str(Size(self.n_given, self.total_weight if weighted else None))
+        warn_of_order(calibrator.classes_)
         only = labels[0] if len(labels) == 1 else None
         warn_of_missing_information(self.n_rows, only, self._all_equal)
 

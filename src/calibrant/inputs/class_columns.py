@@ -27,6 +27,8 @@ EVENTS = ({"0", "1"}, {"-1", "1"}, {"False", "True"})
 #: Rows, mean gain and standard errors from which another order is far better: beyond chance even for the best of many
 #: orders, and more than a few per cent.
 _FAR_ROWS, _FAR_GAIN, _FAR_ERRORS = 20, 0.05, 5.0
+#: Classes up to which orders are compared: the work grows with the cube of their number.
+_MOST_CLASSES = 2000
 
 
 def label_text(label: Any) -> str:
@@ -225,6 +227,8 @@ def better_order(p: NDArray[Any], codes: NDArray[Any], weight: NDArray[np.float6
     ([1, 0], None)
     """
     k = p.shape[1]
+    if k > _MOST_CLASSES:
+        return None
     weight = np.ones(len(codes)) if weight is None else weight / max(float(weight.mean()), 1e-300)
     total = np.zeros((k, k))
     np.add.at(total, codes, p * weight[:, None])

@@ -259,15 +259,17 @@ def tell_classes(names: list[Any], classes: NDArray[Any]) -> bool:
     """Whether the names of columns tell which class each stands for, or are none that somebody gave.
 
     Numbers and truth values have a second one by convention, so that the name of a single column need not tell it,
-    unless it speaks of an event, as `p_ok` does.
+    unless it speaks of an event, as `p_ok` does. A number at its end may be that of a class or of the column itself.
     """
     texts, known = [str(name) for name in names], _plain(classes)
     if names == list(range(len(names))):
         return True
     if len(texts) > 1:
         return not number_positions(texts) and classes_of_names(texts, known) is not None
-    by_convention = not isinstance(known[0], str) and not speaks_of_an_event(texts[0])
-    return by_convention or class_of_single(texts[0], known) is not None
+    named = class_of_single(texts[0], known)
+    if isinstance(known[0], str):
+        return named is not None
+    return not speaks_of_an_event(texts[0]) if named is None else not texts[0][-1].isdigit()
 
 
 def check_second_class(name: Any, classes: NDArray[Any], words: Words = CALIBRATOR) -> None:
@@ -281,7 +283,8 @@ def check_second_class(name: Any, classes: NDArray[Any], words: Words = CALIBRAT
     ValueError: X is the column 'p_no'; the probability of 'yes' is expected, not that of 'no'. Pass one minus ...
     """
     first, second = _plain(classes)
-    if class_of_single(str(name), [first, second]) == first:
+    # A number at the end of a name may be that of the column itself.
+    if not str(name)[-1:].isdigit() and class_of_single(str(name), [first, second]) == first:
         raise ValueError(
             f"{words.predictions} is the column {name!r}; the probability of {second!r} is expected, not that of "
             f"{first!r}. Pass one minus the column (logits with the other sign), or rename it."
