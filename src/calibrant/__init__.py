@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from calibrant.files.stored.persistence import load as load
     from calibrant.files.stored.persistence import save as save
     from calibrant.files.tables.batches import open_batches as open_batches
-    from calibrant.inputs.labels import CalibrationWarning as CalibrationWarning
     from calibrant.inputs.top_k import TopK as TopK
     from calibrant.inputs.weights import effective_counts as effective_counts
+    from calibrant.inputs.words import CalibrationWarning as CalibrationWarning
     from calibrant.report.calibration_report import CalibrationReport as CalibrationReport
     from calibrant.writers.exporting import export as export
 
@@ -47,7 +47,7 @@ _HOMES = {
     "CalibratedClassifier": ".classifier",
     "CalibrationMonitor": ".deployment.monitoring.monitor",
     "CalibrationReport": ".report.calibration_report",
-    "CalibrationWarning": ".inputs.labels",
+    "CalibrationWarning": ".inputs.words",
     "CalibratorInfo": ".calibrators.registry",
     "LogisticCalibrator": ".calibrators.scaling.logistic",
     "NoCalibrator": ".calibrators.identity",

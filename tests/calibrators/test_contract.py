@@ -322,7 +322,8 @@ def test_absent_class_with_classes(make):
 
 def test_classes_name_columns_in_their_order(make):
     p, y = calibrated()
-    calibrator = make(classes=["eve", "ann", "bob"]).fit(p[:, [2, 0, 1]], PEOPLE[y])
+    with pytest.warns(CalibrationWarning, match=r"the order 'eve', 'ann', 'bob'. Metrics assume sorted order"):
+        calibrator = make(classes=["eve", "ann", "bob"]).fit(p[:, [2, 0, 1]], PEOPLE[y])
     assert_allclose(
         calibrator.predict_proba(p[:, [2, 0, 1]]), make().fit(p, y).predict_proba(p)[:, [2, 0, 1]], atol=1e-6
     )
@@ -341,9 +342,9 @@ def test_absent_class_of_integer_labels(make):
 @pytest.mark.parametrize(
     ("y", "parameters", "error"),
     [
-        (["ann", "bob", "ann"], {}, "2 of 3 classes.*cannot be told.*classes="),
+        (["ann", "bob", "ann"], {}, "2 of 3 classes.*cannot infer their columns.*classes="),
         ([1, 3, 1], {}, "no column stands for the label 3"),
-        ([-1, 0, -1], {}, "cannot be told"),
+        ([-1, 0, -1], {}, "cannot infer their columns"),
         ([1, 2, 3, 4], {}, "4 labels but X has 3 columns: no column stands for the label 4"),
         (["ann", "joe", "ann"], {"classes": PEOPLE}, "label 'joe', which classes= does not name"),
         (["ann", "bob", "ann"], {"classes": ["ann", "bob"]}, "must name each of the 3 columns"),

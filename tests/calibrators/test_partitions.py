@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from calibrant import get_calibrator
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from tests.calibrators.homes import CASES, TIGHT, assert_same, predictions
 from tests.needs import needs
 

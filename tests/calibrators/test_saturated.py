@@ -22,7 +22,7 @@ from calibrant import (
 )
 from calibrant.calibrators.auto.sqs import SQSCalibrator
 from calibrant.calibrators.scaling.dirichlet import DirichletCalibrator, DirichletCVCalibrator
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.softmax.solvers import SOLVERS
 
 FLOOR = float(np.log(np.finfo(np.float32).tiny))

@@ -12,7 +12,7 @@ import calibrant
 from calibrant import get_calibrator, list_calibrators
 from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.streaming import Reservoir
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from tests.calibrators.homes import ANY, BINARY, TIGHT, assert_same
 from tests.samples import confused, draw_labels
 

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 from calibrant import get_calibrator
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from tests.calibrators.homes import ANY, CASES, TIGHT, assert_same, predictions
 from tests.needs import needs
 
 torch = needs("torch")
-pytestmark = pytest.mark.torch
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore::calibrant.inputs.words.ClassOrderWarning"),
+]
 
 
 @pytest.mark.parametrize(("name", "k"), CASES)
@@ -30,7 +33,7 @@ def test_fits_are_those_of_arrays(name: str, k: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["ts", "sms", "svs", "dirichlet", "logistic"])
-@pytest.mark.filterwarnings("ignore::calibrant.inputs.labels.CalibrationWarning")
+@pytest.mark.filterwarnings("ignore::calibrant.inputs.words.CalibrationWarning")
 def test_absent_classes_and_logits(name: str) -> None:
     p, y, _ = predictions(500, 5)
     y = np.where(y == 3, 1, y)

@@ -208,7 +208,7 @@ def test_evaluate_in_memory_and_in_chunks(data: Path, limit: int, monkeypatch: p
     assert found["segments"]["north"]["metrics"]["log_loss"]["value"] == pytest.approx(expected)
     shown = ok(*arguments[:-1]).stdout
     assert "log_loss" in shown
-    assert ("auroc and the test: of a uniform sample of 100 rows" in shown) is (limit == 10)
+    assert ("auroc and the test use a uniform sample of 100 rows" in shown) is (limit == 10)
 
 
 def test_standard_input_and_output(tmp_path: Path, stored: Path, data: Path) -> None:
@@ -383,7 +383,7 @@ def test_report_on_a_large_file_is_about_a_sample_and_says_so(tmp_path: Path, mo
     page = tmp_path / "r.html"
     arguments = ("--label", "animal", "--weight", "w", "--segments", "site", "-o", page, "--methods", "ts", "--json")
     said = ok("report", tmp_path / "p.parquet", *arguments)
-    assert "a uniform sample: 300 rows, 606 observations of 2,000 rows, 4,016 observations" in said.stderr
+    assert "a uniform sample, 300 rows, 606 observations of 2,000 rows, 4,016 observations" in said.stderr
     assert (
         "300 rows, 606 observations, 3 classes, a uniform sample of 2,000 rows, 4,016 observations" in page.read_text()
     )

@@ -11,8 +11,10 @@ import pytest
 
 import calibrant
 from calibrant import SegmentedCalibrator, metrics
-from calibrant.files.tables.votes import vote_labels
+from calibrant.inputs.class_columns import vote_labels
 from tests.cli.test_commands import ok, run
+
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.inputs.words.ClassOrderWarning")
 
 CLASSES = ["owl", "cat", "dog"]
 P = [f"p_{name}" for name in CLASSES]

@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import calibrant
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
-from calibrant.files.tables.table import RequestError
+from calibrant.inputs.words import RequestError
 from calibrant.runtime import canonical, checksum
 from calibrant.workflows.applying import load_calibrator
 from tests.combinations import with_classes
@@ -134,7 +134,8 @@ def test_values_return_exactly(value):
 def test_labels_names_and_classes(path):
     p, y = sample()
     frame = pd.DataFrame(p[:, ::-1], columns=["p_eve", "p_bob", "p_ann"])
-    calibrator = calibrant.SMSCalibrator(classes=pd.Index(["eve", "bob", "ann"])).fit(frame, y)
+    with pytest.warns(calibrant.CalibrationWarning, match="sorted order"):
+        calibrator = calibrant.SMSCalibrator(classes=pd.Index(["eve", "bob", "ann"])).fit(frame, y)
     calibrant.save(calibrator, path)
     twin = calibrant.load(path)
     shuffled = frame.iloc[:, [1, 2, 0]]

@@ -9,8 +9,8 @@ import pytest
 
 from calibrant.files.tables.columns import find_columns
 from calibrant.files.tables.opening import open_table
-from calibrant.files.tables.rows import Labelled, Layout, RowReader, read_all
-from calibrant.files.tables.table import RequestError
+from calibrant.files.tables.rows import HeldRows, Layout, RowReader, read_all
+from calibrant.inputs.words import RequestError
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet(np.ones(3), 300)
@@ -23,7 +23,7 @@ def text(p: np.ndarray, labels: list[str], style: str = "{:.9f}", sep: str = ","
     return "\n".join([head, *rows]) + "\n"
 
 
-def read(path: Path, content: str, **layout: object) -> tuple[Labelled, RowReader]:
+def read(path: Path, content: str, **layout: object) -> tuple[HeldRows, RowReader]:
     path.write_text(content)
     reader = RowReader(open_table(path), Layout(label="y", **layout))  # type: ignore[arg-type]
     return read_all(reader), reader

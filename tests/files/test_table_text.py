@@ -109,7 +109,7 @@ def test_headers_and_line_ends(tmp_path: Path, raw: bytes) -> None:
         ("\n\n", "is empty"),
         ("x" * 3000, "has a line of more than"),
         ("a,b\n" + "x" * 3000, "line 2 is longer than"),
-        ('a,"b\n1,2\n', "the names of the columns: a quote that never ends"),
+        ('a,"b\n1,2\n', "the names of the columns: a quote that is never closed"),
         ("a,b,a\n1,2,3\n", "more than one column 'a'"),
         ("a,,\n1,2,3\n", "columns without a name"),
     ],

@@ -26,8 +26,9 @@ from calibrant.files.tables.columns import find_columns
 from calibrant.files.tables.numeric import to_numbers
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.rows import Layout, RowReader, as_probabilities, read_all
-from calibrant.files.tables.table import RequestError, TableError
+from calibrant.files.tables.table import TableError
 from calibrant.files.tables.writers import atomic_output, open_writer
+from calibrant.inputs.words import RequestError
 from calibrant.workflows.applying import apply, calibrator_columns, load_calibrator
 
 WELL = """\
@@ -136,7 +137,7 @@ def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
 def test_broken_files_give_a_clear_error(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(TableError, match=r"t\.(csv|parquet|feather|np)"):
+    with pytest.raises((TableError, RequestError), match=r"t\.(csv|parquet|feather|np)"):
         read_all(RowReader(open_table(path), Layout(label="y")))
 
 

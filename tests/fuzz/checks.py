@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import calibrant
 from calibrant import CalibrationWarning, get_calibrator
+from calibrant.inputs.words import ClassOrderWarning
 from tests.fuzz.cases import Case
 from tests.fuzz.objectives import Objective
 
@@ -68,7 +69,7 @@ def fitted(case: Case) -> tuple[Any, bool]:
             f"leaked {item.category}: {item.message}"
         )
     assert np.array_equal(p, case.p), "the predictions were changed"
-    return calibrator, bool(caught)
+    return calibrator, any(item.category is not ClassOrderWarning for item in caught)
 
 
 def predict(calibrator: Any, p: np.ndarray) -> np.ndarray:

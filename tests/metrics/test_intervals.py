@@ -11,7 +11,7 @@ from scipy.stats import bootstrap as scipy_bootstrap
 from scipy.stats import t as student_t
 
 import calibrant.metrics
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import (
     Estimate,
     Running,

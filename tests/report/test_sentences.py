@@ -251,7 +251,10 @@ def test_of_a_large_file_whole_groups_are_sampled(folder: Path, monkeypatch: pyt
     monkeypatch.setattr(evaluating, "SAMPLE_ROWS", 100)
     done = ok("evaluate", "cal.csv", "--label", "truth", "--group-by", "patient", "--ci")
     assert "2,000 rows in 200 groups" in done.stdout
-    assert "of a uniform sample of 500 rows in 50 groups, all else of all, intervals as wide as those of" in done.stdout
+    assert (
+        "use a uniform sample of 500 rows in 50 groups; everything else uses all rows, with intervals as wide as"
+        in done.stdout
+    )
     page = ok("report", "cal.csv", "--label", "truth", "--group-by", "patient", "--methods", "ts", "-o", "r.html")
     assert "500 rows in 50 groups of 2,000 rows in 200 groups" in page.stderr
     assert "which holds whole groups; the width of intervals comes from it as well" in Path("r.html").read_text()

@@ -136,7 +136,8 @@ def test_scripted_and_exported_modules_and_networks_mark_rows_too(tmp_path):
     from calibrant.writers.torch_module import CalibratedNetwork
 
     rows = torch.tensor([[0.25, 0.75], [2.0, 2.0], [NAN, 1.0]], dtype=torch.float64)
-    module = calibrant.export(fitted("ts", 2)[0], tmp_path / "cal.pt2")
+    module = calibrant.export(fitted("ts", 2)[0], to="torch")
+    assert calibrant.export(fitted("ts", 2)[0], tmp_path / "cal.pt2") == tmp_path / "cal.pt2"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         scripted = torch.jit.script(module)

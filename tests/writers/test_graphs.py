@@ -177,7 +177,8 @@ def test_torch_predicts_the_same(name, k):
 def test_torch_module_is_scripted_exported_and_saved(name, tmp_path):
     torch = needs("torch")
     calibrator, rows = fitted(name, 3)
-    module = calibrant.export(calibrator, tmp_path / "cal.pt2")
+    calibrant.export(calibrator, tmp_path / "cal.pt2")
+    module = calibrant.export(calibrator, to="torch")
     x = torch.as_tensor(rows)
     expected = module(x)
     np.testing.assert_allclose(expected.numpy(), calibrator.predict_proba(rows), rtol=0, atol=1e-12)

@@ -158,7 +158,8 @@ def test_text_grows_with_the_steps_and_not_with_the_ways_through_them():
 def test_options_are_checked_and_columns_are_those_of_fit():
     pd = needs("pandas")
     frame = pd.DataFrame({"p_b": [0.3, 0.6, 0.2, 0.9], "p_a": [0.7, 0.4, 0.8, 0.1]})
-    calibrator = calibrant.get_calibrator("ts", classes=["b", "a"]).fit(frame, ["a", "b", "a", "b"])
+    with pytest.warns(calibrant.CalibrationWarning, match="sorted order"):
+        calibrator = calibrant.get_calibrator("ts", classes=["b", "a"]).fit(frame, ["a", "b", "a", "b"])
     query = calibrant.export(calibrator, to="sql")
     assert '"p_a_cal"' in query
     for options, message in (

@@ -26,12 +26,20 @@ from calibrant.calibrators.kept_steps import KeptSteps, kept_steps
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
-from calibrant.inputs.column_names import order_of_columns, order_of_names
+from calibrant.inputs.column_names import order_of_columns
 from calibrant.inputs.dense import from_rows, groups_of_rows, labelled_rows, to_rows
 from calibrant.inputs.groups import check_groups
-from calibrant.inputs.labels import name_columns, warn_of_missing_information
+from calibrant.inputs.labels import (
+    check_second_class,
+    name_columns,
+    order_of_names,
+    warn_of_missing_information,
+    warn_of_order,
+)
 from calibrant.inputs.observations import check_observations, encoded, observations
-from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
+from calibrant.inputs.predictions import as_matrix, check_logits, rounding_of, to_log_probabilities
+from calibrant.inputs.samples import order_in_doubt
+from calibrant.inputs.words import CALIBRATOR
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.sample import Sample
@@ -140,6 +148,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
     def _check_labelled(self, X: Any, y: Any, sample_weight: Any, groups: Any, blocks: int | None) -> Sample:
         """What `_fit` gets of what `fit` was given."""
         array, names = as_matrix(X)
+        if self.input == "logits":
+            check_logits(array)
         grouped = groups is not None or blocks is not None
         together = check_groups(groups, blocks, len(array)) if grouped else None
         rows, labels, counts, categories = observations(y, array.shape, sample_weight, self.classes)
@@ -155,12 +165,15 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         if rows is not None:
             x, together = x[rows], None if together is None else together[rows]
         self._take_names(labels, x.shape[1], 1 if array.ndim == 1 else array.shape[1], names, categories)
-        given = Sample(x, labels, counts, together, logs=True, rows=rows)
-        return self._take_sample(encoded(given, self.classes_, self._column_order))
+        given = encoded(Sample(x, labels, counts, together, logs=True, rows=rows), self.classes_, self._column_order)
+        if self.classes is None and names is not None and (wrong := order_in_doubt(given, names, CALIBRATOR)):
+            raise ValueError(wrong)
+        return self._take_sample(given)
 
     def _take_sample(self, sample: Sample) -> Sample:
-        """Note how many rows and observations there are, and warn if nothing can be learned from them."""
+        """Note how many rows and observations there are; warn if nothing can be learned, or of the order of classes."""
         self.class_counts_, self.fitted_to_ = sample.class_counts, str(sample)
+        warn_of_order(self.classes_)
         self._warn_of_missing_information(sample)
         return sample
 
@@ -183,9 +196,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         """Name the classes by all that was given: the labels seen, `n_given` columns and what they are called."""
         self.n_features_in_ = n_given
         self._set_names(names)
-        # A single column is that of the second class, whatever it is called.
         self.classes_, self._column_order = name_columns(
-            labels, n_classes, classes=self.classes, names=None if n_given == 1 else names, categories=categories
+            labels, n_classes, classes=self.classes, names=names, categories=categories
         )
 
     def _name_classes(self, classes: AnyArray) -> None:
@@ -315,7 +327,9 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             check_is_fitted(self)
         array, names = as_matrix(X)
         columns = self._check_columns(array)
-        if columns == 1:  # always the second class
+        if columns == 1:
+            if names is not None and names != self._column_names:
+                check_second_class(names[0], self.classes_)
             return array, None
         if names is None:
             if hasattr(self, "feature_names_in_") and columns == self.n_features_in_:

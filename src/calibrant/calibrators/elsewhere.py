@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.inputs.labels import CalibrationWarning
 from calibrant.inputs.predictions import is_dask, is_tensor, to_numpy
 from calibrant.inputs.top_k import TopK
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.steps import Steps
 from calibrant.typing import AnyArray
 

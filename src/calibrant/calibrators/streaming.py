@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from calibrant.inputs.batches import BatchReader
-from calibrant.inputs.labels import distinct, encode, warn_of_missing_information
+from calibrant.inputs.labels import distinct, encode, warn_of_missing_information, warn_of_order
 from calibrant.inputs.observations import check_observations, unless_ones
 from calibrant.inputs.seen import SeenLabels
 from calibrant.sample import Sample, Size
@@ -174,6 +174,7 @@ class Findings:
         calibrator.class_counts_ = np.array([self._counts.get(label, 0.0) for label in classes])
         weighted = self.total_weight != self.n_rows
         calibrator.fitted_to_ = str(Size(self.n_given, self.total_weight if weighted else None))
+        warn_of_order(calibrator.classes_)
         only = labels[0] if len(labels) == 1 else None
         warn_of_missing_information(self.n_rows, only, self._all_equal)
         return Extent(self.n_rows, self.total_weight, calibrator.class_counts_)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from calibrant.inputs.observations import check_observations, encoded, observations
+from calibrant.inputs.predictions import LOOKED_AT, check_logits, to_numpy
 from calibrant.inputs.tensors import tensor_log_probabilities, widest_dtype
 from calibrant.sample import Sample
 from calibrant.softmax.rows.tensors import TorchRows
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 def fit_tensor(calibrator: RowsCalibrator, X: Tensor, y: Any, sample_weight: Any) -> None:
     """Fit to predictions in a tensor: `Calibrator.fit`, with sums over rows computed on the tensor's device."""
     x = tensor_log_probabilities(X.detach(), logits=calibrator.input == "logits", renormalize=calibrator.renormalize)
+    if calibrator.input == "logits":
+        check_logits(to_numpy(X[:LOOKED_AT]))
     rows, labels, counts, categories = observations(y, tuple(X.shape), sample_weight, calibrator.classes)
     check_observations(len(labels), counts)
     calibrator._take_names(labels, x.shape[1], 1 if X.ndim == 1 else int(X.shape[1]), categories=categories)

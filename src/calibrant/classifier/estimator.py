@@ -27,8 +27,9 @@ from calibrant.calibrators.registry import calibrator_info, get_calibrator
 from calibrant.classifier.fold_fitting import fit_calibrator, fit_fold
 from calibrant.classifier.pair import CalibratedPair, log_scores, response_method
 from calibrant.inputs.groups import check_groups
-from calibrant.inputs.labels import CalibrationWarning, check_labels, encode
+from calibrant.inputs.labels import check_labels, encode
 from calibrant.inputs.weights import check_sample_weight
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.sample import Sample
 from calibrant.sklearn_private import (
     Constraints,

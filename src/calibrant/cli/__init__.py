@@ -20,8 +20,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fit": ("calibrant.cli.fit:app", "Learn a calibrator from predictions with labels, stored as JSON."),
     "apply": ("calibrant.cli.apply:app", "Replace the probabilities in a file by calibrated ones."),
     "adapt": ("calibrant.cli.adapt:app", "Adapt a calibrator to new class frequencies, known or estimated."),
-    "watch": ("calibrant.cli.watch:app", "Is a calibrator in use still right? An alarm says when not."),
-    "export": ("calibrant.cli.export:app", "Write a calibrator in another language, and prove it the same."),
+    "watch": ("calibrant.cli.watch:app", "Is a calibrator still right? Raises an alarm if not."),
+    "export": (
+        "calibrant.cli.export:app",
+        "Write a calibrator in another language, with proof that it predicts the same.",
+    ),
     "evaluate": ("calibrant.cli.evaluate:app", "Metrics of predictions with labels."),
     "methods": ("calibrant.cli.methods:app", "List the calibration methods."),
     "bench": ("calibrant.cli.bench_group:app", "Build prediction sets, run methods on them, study the results."),

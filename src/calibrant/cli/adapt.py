@@ -74,7 +74,7 @@ def adapt(
                 "source_prior": adapted.source_prior_,
                 "prior": adapted.prior_,
                 "interval": getattr(adapted, "interval_", None),
-                "rows": None if now is None else now.rows,
+                "rows": None if now is None else now.n_usable,
             }
         )
     elif output != "-":

@@ -86,8 +86,8 @@ def _table(found: Evaluation, level: float | None) -> str:
     names, sampled = found.sampled
     if sampled is not None:
         lines.append(
-            f"{' and '.join([*names, 'the test'])}: of a uniform sample of {sampled}, all else of all"
-            + (", intervals as wide as those of the sample" if sampled.groups and level is not None else "")
+            f"{' and '.join([*names, 'the test'])} use a uniform sample of {sampled}; everything else uses all rows"
+            + (", with intervals as wide as those of the sample" if sampled.groups and level is not None else "")
         )
     if found.segments:
         gap = "positive_gap" if "positive_gap" in found.metrics else "confidence_gap"

@@ -78,7 +78,7 @@ def explained(kept: str = "Nothing was written") -> Iterator[None]:
     `kept` is what an interrupted command leaves behind.
     """
     with warnings.catch_warnings():
-        # What the package has to say about the data; what libraries say to programmers is not for here.
+        # Show what the package says about the data, and hide warnings of other packages.
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _once()
@@ -99,7 +99,7 @@ def explained(kept: str = "Nothing was written") -> Iterator[None]:
 
 
 def _in_command(error: Exception) -> bool:
-    from calibrant.files.tables.table import RequestError
+    from calibrant.inputs.words import RequestError
 
     return isinstance(error, (CommandError, RequestError))
 

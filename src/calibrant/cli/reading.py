@@ -12,8 +12,7 @@ from calibrant.cli.mistakes import CommandError, with_hints
 from calibrant.cli.options import LabelledOptions, OnError, split_names
 
 if TYPE_CHECKING:
-    from calibrant.files.tables.rows import RowReader
-    from calibrant.workflows.applying import Predictions
+    from calibrant.files.tables.rows import HeldRows, RowReader
 
 
 def check_truth(table: LabelledOptions) -> None:
@@ -70,7 +69,7 @@ def reading(
         typer.echo(f"Skipped {rows}; the first is {reader.skipped.first}", err=True)
 
 
-def read_for(calibrator: Any, file: str, **given: Any) -> Predictions:
+def read_for(calibrator: Any, file: str, **given: Any) -> HeldRows:
     """All rows of a file as predictions that a fitted calibrator takes, with what `reading` is told of its columns.
 
     A calibrator that takes segments gets the columns that it was fitted with.

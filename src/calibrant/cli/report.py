@@ -72,8 +72,8 @@ def report(
             rows = read_for_report(reader, level, progress_over(reader.table, "read"))
         if rows.whole is not None:
             typer.echo(
-                f"Note: what is fitted, tested or drawn as a curve is of a uniform sample: {rows.data.size} of "
-                f"{rows.whole.size}; metrics before calibration, classes and segments are counted on all",
+                f"Note: fits, tests and curves use a uniform sample, {rows.data.size} of {rows.whole.size}; metrics "
+                "before calibration, classes and segments use all rows",
                 err=True,
             )
         if found and tuple(map(str, rows.classes)) != found[0].classes:
@@ -115,7 +115,7 @@ def report(
                 typer.echo()  # what is said of one file must not be read as said of the next
         if len(found) > 1:
             apart = [f"{row.title} ({signed(row.difference.value)})" for row in compared(found) if row.apart]
-            typer.echo(f"They differ beyond chance in: {', '.join(apart) or 'nothing'}.")
+            typer.echo(f"They differ by more than chance in: {', '.join(apart) or 'nothing'}.")
         typer.echo(class_columns(rows.columns, rows.classes))
         typer.echo(f"Report: {output}")
 

@@ -45,7 +45,7 @@ def watch(
         float | None, typer.Option("--alpha", help="Probability of ever raising a false alarm; default 0.01.")
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option("--tolerance", help="Errors of log-odds that are forgiven; default 0.")
+        float | None, typer.Option("--tolerance", help="Errors of log-odds that are tolerated; default 0.")
     ] = None,
     reference: Annotated[
         str | None, typer.Option("--reference", help="File of predictions from the time of calibration, for drift.")
@@ -78,7 +78,7 @@ def watch(
     fitted = load_calibrator(calibrator)
     own = ", ".join(getattr(fitted, "segment_columns_", ()))
     if own and table.segments is not None:
-        raise CommandError(f"the calibrator has segments by {own}, which are watched: leave out --segments")
+        raise CommandError(f"the calibrator has segments by {own}, which are watched already; leave out --segments")
     rows = {field.name: getattr(table, field.name) for field in fields(options.RowOptions)}
     monitor, repaired = add_batch(
         fitted,

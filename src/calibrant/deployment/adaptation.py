@@ -16,7 +16,7 @@ from calibrant.deployment.adapted import METHODS, AdaptedCalibrator, shares_of
 from calibrant.deployment.inputs import batch, batch_of, check_calibrator, class_shares
 from calibrant.deployment.prior_estimation import EXACT, SharesEstimate, beyond_prior, estimate_shares, soft_confusion
 from calibrant.docs import describe_parameters
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.tabular import check_level
 from calibrant.sample import Sample
 from calibrant.threads import limit

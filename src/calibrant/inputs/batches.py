@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.dense import labelled_rows
 from calibrant.inputs.observations import observations
-from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
+from calibrant.inputs.predictions import as_matrix, check_logits, rounding_of, to_log_probabilities
 from calibrant.inputs.sources import Source
 from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.sample import Sample
@@ -124,6 +124,8 @@ class BatchReader:
                 y, array.shape, weight, self._classes, words, first_row=first_row
             )
             self._check_alike(array, names, labels)
+            if self._logits and self._passes == 1:
+                check_logits(array, words)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error} (B{self.place[1:]}.)") from None
         self.categories = categories if self.categories is None else self.categories

@@ -36,12 +36,6 @@ def order_of_columns(names: list[Any], fitted: list[Any], order: NDArray[np.intp
     return position if order is None else position[order]
 
 
-def order_of_names(classes: NDArray[Any], names: list[Any]) -> NDArray[np.intp] | None:
-    """The column that each class's name stands in, or `None` if names are positions, say nothing, or are in order."""
-    order = columns_of_classes(classes, names)
-    return None if order is None or np.array_equal(order, np.arange(len(order))) else order
-
-
 def columns_of_classes(classes: NDArray[Any], names: list[Any]) -> NDArray[np.intp] | None:
     """The column that each class's name stands in, or `None` if names are positions or say nothing.
 

@@ -15,29 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
-from calibrant.inputs.column_names import is_enumeration, order_of_names, texts_of_labels, without_prefix
+from calibrant.inputs.class_columns import (
+    are_numbered,
+    class_of_single,
+    classes_of_names,
+    number_positions,
+    speaks_of_an_event,
+)
 from calibrant.inputs.predictions import to_numpy
-from calibrant.inputs.words import CALIBRATOR, Words
+from calibrant.inputs.words import (
+    CALIBRATOR,
+    CalibrationWarning,
+    ClassOrderWarning,
+    RequestError,
+    UnknownLabelError,
+    Words,
+)
 from calibrant.text_table import list_names
-
-
-class CalibrationWarning(UserWarning):
-    """Something about the calibration data limits what can be learned from it.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> import calibrant
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     ts = calibrant.get_calibrator("ts", classes=[0, 1]).fit([[0.9, 0.1], [0.8, 0.2]], [0, 0])
-    >>> caught[0].category.__name__
-    'CalibrationWarning'
-    """
-
-
-class ClassOrderWarning(CalibrationWarning):
-    """The columns of predictions stand for the classes in another order than the sorted one."""
 
 
 def warn_of_missing_information(n: int, only_label: Any, all_equal: bool) -> None:
@@ -217,7 +211,10 @@ def name_columns(
     categories: NDArray[Any] | None = None,
     words: Words = CALIBRATOR,
 ) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
-    """The label of each class, and the column of the input that holds it (`None`: in the same order)."""
+    """The label of each class, and the column of the input that holds it (`None`: in the same order).
+
+    A single column, of one name, is that of the second of two classes: of the class it is named after, if any.
+    """
     seen = distinct(labels)
     if classes is not None:
         columns = to_numpy(classes, "classes")
@@ -232,49 +229,119 @@ def name_columns(
             )
         _check_known(seen, columns, words)
         return columns, None if names is None else order_of_names(columns, names)
-    if names is not None:
-        matched = _match_names(seen, names, words)
-        if matched is not None:
-            order = np.argsort(matched, kind="stable")
-            return matched[order], None if np.array_equal(order, np.arange(n_columns)) else order
+    found = None if names is None else _read_names(seen, names, words)
+    if found is not None and len(found) == n_columns:
+        array = _as_array(found, seen)
+        if len(names or ()) == 1:
+            return array, None
+        ordered = distinct(array)
+        order = np.array([found.index(label) for label in _plain(ordered)], dtype=np.intp)
+        return ordered, None if np.array_equal(order, np.arange(n_columns)) else order
     if categories is not None and len(categories) == n_columns and set(_plain(seen)) <= set(_plain(categories)):
         return distinct(categories), None
     return _classes_from_labels(seen, n_columns, words), None
 
 
-def _match_names(seen: NDArray[Any], names: list[Any], words: Words) -> NDArray[Any] | None:
-    """Labels named by data frame columns, with or without a common prefix; `None` if the names say nothing."""
+def order_of_names(classes: NDArray[Any], names: list[Any]) -> NDArray[np.intp] | None:
+    """The column that each class's name stands in, or `None` if names are positions, say nothing, or are in order."""
+    texts, known = [str(name) for name in names], _plain(classes)
+    if len(texts) != len(known) or number_positions(texts):
+        return None
+    try:
+        found = classes_of_names(texts, known)
+    except RequestError:
+        return None
+    order = None if found is None else np.array([found.index(label) for label in known], dtype=np.intp)
+    return None if order is None or np.array_equal(order, np.arange(len(order))) else order
+
+
+def tell_classes(names: list[Any], classes: NDArray[Any]) -> bool:
+    """Whether the names of columns tell which class each stands for, or are none that somebody gave.
+
+    Numbers and truth values have a second one by convention, so that the name of a single column need not tell it,
+    unless it speaks of an event, as `p_ok` does. A number at its end may be that of a class or of the column itself.
+    """
+    texts, known = [str(name) for name in names], _plain(classes)
+    if names == list(range(len(names))):
+        return True
+    if len(texts) > 1:
+        return not number_positions(texts) and classes_of_names(texts, known) is not None
+    named = class_of_single(texts[0], known)
+    if isinstance(known[0], str):
+        return named is not None
+    return not speaks_of_an_event(texts[0]) if named is None else not texts[0][-1].isdigit()
+
+
+def check_second_class(name: Any, classes: NDArray[Any], words: Words = CALIBRATOR) -> None:
+    """A single column of this name is that of the second class: an error if it is named after the first.
+
+    Examples
+    --------
+    >>> check_second_class("p_no", np.array(["no", "yes"]))
+    Traceback (most recent call last):
+        ...
+    ValueError: X is the column 'p_no'; the probability of 'yes' is expected, not that of 'no'. Pass one minus ...
+    """
+    first, second = _plain(classes)
+    # A number at the end of a name may be that of the column itself.
+    if not str(name)[-1:].isdigit() and class_of_single(str(name), [first, second]) == first:
+        raise ValueError(
+            f"{words.predictions} is the column {name!r}; the probability of {second!r} is expected, not that of "
+            f"{first!r}. Pass one minus the column (logits with the other sign), or rename it."
+        )
+
+
+def _read_names(seen: NDArray[Any], names: list[Any], words: Words) -> list[Any] | None:
+    """The label of each column of a data frame by its name, of a single column both labels; `None` if they say nothing.
+
+    Names that number the columns in another order than theirs are refused.
+    """
     if names == list(range(len(names))):  # the default names of a frame: positions, not labels
         return None
-    texts = [str(name) for name in names]
+    texts, known = [str(name) for name in names], _plain(seen)
     if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)
         raise ValueError(f"{words.predictions} has more than one column called {twice!r}: one per class is expected.")
-    wanted = set(texts_of_labels(seen))
-    candidates = without_prefix(texts)
-    for rest in candidates:
-        if wanted <= set(rest):
-            return _parse(rest, seen)
-        if is_enumeration(rest) and rest != texts:  # "p_0", "p_1": positions again
-            return None
-    for rest in candidates:
-        unknown = sorted(wanted - set(rest))
-        if len(unknown) < len(wanted):
-            raise ValueError(
-                f"No column of {words.predictions} stands for the label {unknown[0]!r}; the columns are {texts}. "
-                "Rename the columns, or pass the predictions as an array together with classes=[...]."
-            )
-    return None
-
-
-def _parse(texts: list[str], seen: NDArray[Any]) -> NDArray[Any] | None:
-    """Column names read as labels of the type of `seen`."""
-    if seen.dtype.kind == "b":
-        return np.array([text == "True" for text in texts])
+    if len(texts) == 1:
+        named = class_of_single(texts[0], known) if len(known) == 2 else None
+        return None if named is None else [next(label for label in known if label != named), named]
     try:
-        return np.array(texts).astype(seen.dtype if seen.dtype.kind in "iuf" else str)
-    except ValueError:
+        found = classes_of_names(texts, known)
+    except UnknownLabelError as error:
+        if number_positions(texts) and not texts[0].isdigit():  # p_0, p_1 and p_2 of the labels 1, 2 and 3
+            return None
+        raise ValueError(
+            f"No column of {words.predictions} stands for the label {error.label!r}; the columns are "
+            f"{list_names(texts)}. Rename the columns, or pass the predictions as an array together with classes=[...]."
+        ) from None
+    except RequestError:
         return None
+    if found is None and are_numbered(texts, known) is False:
+        raise ValueError(
+            f"Which label each column of {words.predictions} stands for cannot be known: the columns are "
+            f"{list_names(texts)}, the labels {list_names(known)}. Rename the columns, or pass the predictions as an "
+            "array together with classes=[...]."
+        )
+    return found
+
+
+def _as_array(found: list[Any], seen: NDArray[Any]) -> NDArray[Any]:
+    """Labels as an array of the type of those seen; texts may be longer than these."""
+    if seen.dtype.kind == "O" and not isinstance(found[0], str):
+        return np.fromiter(found, dtype=object, count=len(found))
+    return np.array(found) if isinstance(found[0], str) else np.array(found).astype(seen.dtype)
+
+
+def warn_of_order(classes: NDArray[Any]) -> None:
+    """Warn if classes are not in sorted order, which metrics assume."""
+    ordered = distinct(classes)
+    if _plain(ordered) != _plain(classes):
+        warnings.warn(
+            f"predict_proba returns the classes in the order {list_names(_plain(classes), 5)}. Metrics assume sorted "
+            f"order ({list_names(_plain(ordered), 5)}) unless you pass them classes=calibrator.classes_.",
+            ClassOrderWarning,
+            stacklevel=5,
+        )
 
 
 def _classes_from_labels(seen: NDArray[Any], n_columns: int, words: Words) -> NDArray[Any]:
@@ -300,7 +367,7 @@ def _classes_from_labels(seen: NDArray[Any], n_columns: int, words: Words) -> ND
     if seen.dtype.kind in "iu" and seen[-1] >= n_columns:
         hint = f"no column stands for the label {seen.tolist()[-1]!r}"
     else:
-        hint = "which columns they stand for cannot be told"
+        hint = "cannot infer their columns"
     raise ValueError(
         f"{words.labels} holds {len(seen)} of {n_columns} classes ({known}): {hint}. Pass classes=[...] with each "
         "column's label."

@@ -6,6 +6,7 @@ here knows a calibration method.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from enum import Enum
 from numbers import Real
@@ -14,8 +15,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.rows import ROUNDING, complete, examine, find_fault
-from calibrant.inputs.words import CALIBRATOR, Words
+from calibrant.inputs.rows import (
+    LEAST_ROWS,
+    ROUNDING,
+    are_percentages,
+    complete,
+    examine,
+    find_fault,
+    may_be_probabilities,
+    whole_of_probabilities,
+)
+from calibrant.inputs.words import CALIBRATOR, CalibrationWarning, Words
 from calibrant.simplex import FLOOR, LOG_FLOOR, log_in_place, log_softmax
 from calibrant.typing import AnyFloatArray, FloatArray
 
@@ -27,7 +37,7 @@ def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[NDArray[Any], list[Any
     accepted. Torch is recognised by name, so that it need not be installed.
     """
     plain = type(X) is np.ndarray and X.dtype.kind == "f"  # what services pass row by row: asked first, it is fast
-    names = list(X.columns) if not plain and hasattr(X, "columns") and hasattr(X, "to_numpy") else None
+    names = None if plain else _names(X)
     array = X if plain else to_numpy(X, words.predictions)
     if array.dtype.kind not in "fiub":
         _raise_not_numbers(array, words.predictions)
@@ -40,6 +50,16 @@ def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[NDArray[Any], list[Any
         what = "sample" if len(array) == 0 else "feature"
         raise ValueError(f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required.")
     return array, names
+
+
+def _names(X: Any) -> list[Any] | None:
+    """The column names of a data frame; of a series its own, if it has one."""
+    if not hasattr(X, "to_numpy"):
+        return None
+    if hasattr(X, "columns"):
+        return list(X.columns)
+    name = getattr(X, "name", None)
+    return [name] if isinstance(name, str) and name else None
 
 
 def to_numpy(X: Any, name: str = "X") -> NDArray[Any]:
@@ -203,6 +223,39 @@ def to_log_probabilities(
     return np.maximum(x, FLOOR, out=x) if log is None else log(x)
 
 
+#: Rows that tell whether supposed logits are probabilities; more would cost time and say the same.
+LOOKED_AT = 1000
+
+
+def check_logits(array: NDArray[Any], words: Words = CALIBRATOR) -> None:
+    """Refuse what is said to be logits and surely holds probabilities; warn of a single column that may hold them.
+
+    Examples
+    --------
+    >>> check_logits(np.full((20, 4), 0.25))
+    Traceback (most recent call last):
+        ...
+    ValueError: The rows of X sum to 1 and none holds a negative number: these are probabilities, not logits. Leave ...
+    """
+    values = array[:LOOKED_AT].reshape(min(len(array), LOOKED_AT), -1)
+    if len(values) < LEAST_ROWS:
+        return
+    whole = whole_of_probabilities(values)
+    if whole:
+        scaled = "" if whole == 1.0 else " and divide by 100"
+        raise ValueError(
+            f"The rows of {words.predictions} sum to {whole:g} and none holds a negative number: these are "
+            f"probabilities, not logits. Leave out input='logits'{scaled}."
+        )
+    if may_be_probabilities(values):
+        warnings.warn(
+            f"{words.predictions} holds no negative number: perhaps these are probabilities, not logits. In that case "
+            "leave out input='logits'.",
+            CalibrationWarning,
+            stacklevel=4,
+        )
+
+
 def _check(
     values: AnyFloatArray,
     first_row: int,
@@ -227,6 +280,7 @@ def _check(
         )
         raise ValueError(f"Input {name} contains NaN or infinity: {value} at {place}. {advice}")
     if kind == "range":
-        raise ValueError(f"{name} holds {value:.6g} at {place}: probabilities lie between 0 and 1. {words.logits}")
+        advice = "These look like percentages: divide them by 100." if are_percentages(values) else words.logits
+        raise ValueError(f"{name} holds {value:.6g} at {place}: probabilities lie between 0 and 1. {advice}")
     advice = "No rescaling can make it probabilities." if renormalize else words.rescale
     raise ValueError(f"Row {first_row + row} of {name} sums to {value:.6g}, not to 1. {advice}")

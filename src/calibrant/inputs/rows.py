@@ -19,6 +19,8 @@ from calibrant.typing import AnyFloatArray
 
 #: Rows whose sum is this close to one are renormalised silently: three decimals of ten classes may miss it by so much.
 ROUNDING = 5e-3
+#: Rows from which a property that all of them share is no accident.
+LEAST_ROWS = 20
 
 
 class Fault(NamedTuple):
@@ -121,3 +123,47 @@ def complete(
         sums = ordered_row_sums(values)
     off = np.maximum.reduce(np.abs(sums - 1.0), initial=0.0)
     return np.divide(values, sums[:, None], out=out) if off > tolerance else values
+
+
+def are_percentages(values: AnyFloatArray) -> bool:
+    """Whether most rows sum to about 100; a single column must lie between 0 and 100 and reach beyond 10.
+
+    Examples
+    --------
+    >>> are_percentages(np.array([[20.0, 80.0], [50.0, 50.1]])), are_percentages(np.array([[0.2], [0.9]]))
+    (True, False)
+    """
+    values = values[~np.isnan(values).any(axis=1)]
+    if not len(values) or values.min() < 0 or values.max() > 105:
+        return False
+    if values.shape[1] == 1:
+        return bool(10 < values.max() <= 100)
+    return float((np.abs(values.sum(axis=1) - 100) <= 5).mean()) >= 0.5
+
+
+def whole_of_probabilities(values: AnyFloatArray) -> float:
+    """What the rows of several columns sum to if they are probabilities, 1, or percentages, 100; else 0.
+
+    Examples
+    --------
+    >>> whole_of_probabilities(np.full((30, 4), 25.0)), whole_of_probabilities(np.full((30, 4), -2.0))
+    (100.0, 0.0)
+    """
+    values = values[~np.isnan(values).any(axis=1)]
+    if not len(values) or values.shape[1] == 1 or values.min() < 0:
+        return 0.0
+    sums = values.sum(axis=1)
+    return next((whole for whole in (1.0, 100.0) if (np.abs(sums / whole - 1) <= ROUNDING).mean() >= 0.99), 0.0)
+
+
+def may_be_probabilities(values: AnyFloatArray) -> bool:
+    """Whether a single column of supposed logits may well hold probabilities or percentages.
+
+    Examples
+    --------
+    >>> may_be_probabilities(np.full((30, 1), 0.5)), may_be_probabilities(np.full((30, 1), -0.5))
+    (True, False)
+    """
+    values = values[~np.isnan(values).any(axis=1)]
+    enough = len(values) >= LEAST_ROWS and values.shape[1] == 1 and values.min() >= 0
+    return bool(enough and (values.max() <= 1 or are_percentages(values)))

@@ -6,6 +6,7 @@ are (no logarithm, no copy of a large table) and plain column numbers as labels 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,14 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.inputs.class_columns import better_order, pairs
 from calibrant.inputs.groups import check_groups
-from calibrant.inputs.labels import check_labels, encode, is_matrix, name_columns
+from calibrant.inputs.labels import check_labels, encode, is_matrix, name_columns, tell_classes
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
 from calibrant.inputs.soft_labels import repeated_rows
 from calibrant.inputs.weights import check_sample_weight
-from calibrant.inputs.words import METRIC
+from calibrant.inputs.words import METRIC, CalibrationWarning, Words
 from calibrant.sample import Sample
+from calibrant.text_table import list_names
 from calibrant.typing import AnyIntArray
+
+#: Rows that the order of columns is checked on.
+_CHECKED_ROWS = 5000
 
 
 def check_sample(
@@ -45,15 +51,46 @@ def check_sample(
         together = None if together is None else together[rows]
     labels, categories = _labels(y_true, len(array))
     proba = to_probabilities(array, rounding=rounding_of(y_prob), words=METRIC)
-    y, named, order = _columns(labels, proba.shape[1], classes, names if array.ndim == 2 else None, categories)
+    y, named, order = _columns(labels, proba.shape[1], classes, names, categories)
     if order is not None:
         proba = np.ascontiguousarray(proba[:, order])
     counts = check_sample_weight(sample_weight, len(y))
     sample = Sample(proba, y, counts, together, named, rows=rows)
+    if classes is None and names is not None and (wrong := order_in_doubt(sample, names, METRIC)):
+        warnings.warn(wrong, CalibrationWarning, stacklevel=4)
     if counts is None or counts.all():
         return sample
     kept = np.flatnonzero(counts)
     return replace(sample.take(kept), rows=kept if rows is None else rows[kept])
+
+
+def order_in_doubt(sample: Sample, names: list[Any], words: Words) -> str:
+    """What is wrong with the order of columns whose names do not tell their classes: the labels fit another far better.
+
+    Empty if nothing is wrong. Columns are those of the sample, whose classes are in their order; of a single column the
+    second class is its own.
+
+    Examples
+    --------
+    >>> p = np.repeat([[0.9, 0.1], [0.2, 0.8]], 20, axis=0)
+    >>> given = Sample(p, np.repeat([1, 0], 20), classes=np.array(["no", "yes"]))
+    >>> order_in_doubt(given, ["first", "second"], METRIC)[-72:]
+    'first = yes, second = no. Pass classes=[...] with the label of each column.'
+    """
+    assert sample.classes is not None
+    if tell_classes(names, sample.classes):
+        return ""
+    some = sample.take(slice(None, None, max(1, sample.n_rows // _CHECKED_ROWS)))
+    better = better_order(some.proba, some.y, some.counts)
+    if better is None:
+        return ""
+    classes = sample.names
+    advice = "the label of each column" if len(names) > 1 else "both labels, that of the column last"
+    return (
+        f"The names of the columns of {words.predictions} ({list_names(names, 10)}) do not tell their classes, and the "
+        f"labels do not fit their order: {pairs(names, classes)} is far worse than "
+        f"{pairs(names, [classes[j] for j in better])}. Pass classes=[...] with {advice}."
+    )
 
 
 def _labels(y_true: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs.labels import CalibrationWarning
 from calibrant.inputs.predictions import to_numpy
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.typing import FloatArray
 
 #: The largest sum of weights: they count observations, and their squares must stay finite.

@@ -1,8 +1,50 @@
-"""What the arguments of a caller are called, so that the one input contract speaks of `X`, `y_prob` or a file."""
+"""What the arguments of a caller are called, so that the one input contract speaks of `X`, `y_prob` or a file.
+
+Errors name settings that may help; who shows an error says how they are set in Python or in the command line.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+
+class CalibrationWarning(UserWarning):
+    """Something about the calibration data limits what can be learned from it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import calibrant
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     ts = calibrant.get_calibrator("ts", classes=[0, 1]).fit([[0.9, 0.1], [0.8, 0.2]], [0, 0])
+    >>> caught[0].category.__name__
+    'CalibrationWarning'
+    """
+
+
+class ClassOrderWarning(CalibrationWarning):
+    """The columns of predictions stand for the classes in another order than the sorted one."""
+
+
+class HintedError(ValueError):
+    """An error with `hints`: names of settings that may help, such as `classes` or `force`."""
+
+    def __init__(self, message: str, *hints: str) -> None:
+        super().__init__(message)
+        self.hints = hints
+
+
+class RequestError(HintedError):
+    """What was asked for is not there, or several things could be meant: a file, a column, a label."""
+
+
+class UnknownLabelError(RequestError):
+    """A label that no column of predictions stands for, as text in `label`."""
+
+    def __init__(self, label: str, message: str, *hints: str) -> None:
+        super().__init__(message, *hints)
+        self.label = label
 
 
 class Words(NamedTuple):

@@ -24,9 +24,9 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtrit
 
 from calibrant.docs import describe_parameters
-from calibrant.inputs.labels import CalibrationWarning
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.samples import check_sample
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.scalars import SCALARS, Scalar, Statistic, find_scalar
 from calibrant.metrics.sums import Distance, Summed, moved_values
 from calibrant.metrics.tabular import check_level

@@ -15,12 +15,12 @@ from calibrant.deployment.segments.columns import inputs_of
 from calibrant.files.stored.persistence import FoldCalibrators, load
 from calibrant.files.tables.cells import segment_texts
 from calibrant.files.tables.columns import ProbabilityColumns
-from calibrant.files.tables.rows import RowReader, Rows, take_rows
-from calibrant.files.tables.table import RequestError, TableError
+from calibrant.files.tables.rows import HeldRows, RowReader, Rows, read_all, take_rows
+from calibrant.files.tables.table import TableError
 from calibrant.files.tables.writers import open_writer
-from calibrant.inputs.labels import CalibrationWarning
 from calibrant.inputs.segments import SeenLevels
 from calibrant.inputs.sources import NamedColumns
+from calibrant.inputs.words import CalibrationWarning, RequestError
 from calibrant.optional import require
 
 
@@ -148,42 +148,19 @@ def _as_fitted(calibrator: Any, values: NDArray[Any], place: list[int]) -> Any:
     return NamedColumns(fitted, values) if len(fitted) == values.shape[1] else values
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """Predictions of a table as the calibrator takes them, with what else the layout names.
+def read_predictions(calibrator: Any, reader: RowReader) -> HeldRows:
+    """All usable rows of a table as a fitted calibrator takes them.
 
-    `segments` are the columns that the calibrator needs beside them, or the texts of the one that was asked for.
+    `segments` are the columns that the calibrator needs beside predictions, or the texts of the one that was asked for.
     """
-
-    values: Any
-    labels: NDArray[Any] | None
-    weight: NDArray[np.float64] | None
-    segments: dict[str, NDArray[Any]] | NDArray[Any] | None
-    groups: NDArray[np.int64] | None
-    rows: int
-
-
-def read_predictions(calibrator: Any, reader: RowReader) -> Predictions:
-    """All usable rows of a table for a fitted calibrator."""
     _take_segments(calibrator, reader)
     columns, place = calibrator_columns(calibrator, reader)
-    parts = list(reader.read(columns))
-    values = np.concatenate([part.values for part in parts]) if parts else np.empty((0, 1))
-    if not len(values):
-        raise TableError(f"{reader.table.name} has no usable rows")
-    codes, weight, cells, groups = (
-        None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
-        for name in ("codes", "weight", "segments", "groups")
-    )
-    own = bool(getattr(calibrator, "segment_columns_", ()))
-    return Predictions(
-        _as_fitted(calibrator, values, place),
-        None if codes is None else np.array(columns.classes)[codes],
-        weight,
-        None if cells is None else _frame(calibrator, cells) if own else segment_texts(cells),
-        groups,
-        len(values),
-    )
+    rows = read_all(reader, columns=columns)
+    segments: Any = rows.segments
+    if segments is not None:
+        own = bool(getattr(calibrator, "segment_columns_", ()))
+        segments = _frame(calibrator, segments) if own else segment_texts(segments)
+    return replace(rows, values=_as_fitted(calibrator, rows.values, place), segments=segments)
 
 
 def _replaced(

@@ -11,9 +11,9 @@ from calibrant.deployment import adapt as adapt_calibrator
 from calibrant.deployment.monitoring.findings import Repair
 from calibrant.files.locking import locked
 from calibrant.files.stored.monitoring import load_monitor, save_monitor
-from calibrant.files.tables.table import RequestError
+from calibrant.files.tables.rows import HeldRows
 from calibrant.files.tables.writers import atomic_output
-from calibrant.workflows.applying import Predictions
+from calibrant.inputs.words import RequestError
 from calibrant.workflows.fitting import store
 
 
@@ -21,9 +21,9 @@ def adapt(
     calibrator: Any,
     *,
     prior: Any = None,
-    unlabelled: Predictions | None = None,
+    unlabelled: HeldRows | None = None,
     method: str = "em",
-    labelled: Predictions | None = None,
+    labelled: HeldRows | None = None,
     source: Any = None,
 ) -> Any:
     """A calibrator for new class frequencies, given or estimated from predictions of files: see `calibrant.adapt`."""
@@ -43,12 +43,12 @@ def adapt(
 
 def watch(
     calibrator: Any,
-    batch: Predictions,
+    batch: HeldRows,
     state: str | Path,
     *,
     alpha: float | None = None,
     tolerance: float | None = None,
-    reference: Predictions | None = None,
+    reference: HeldRows | None = None,
     observed: bool = False,
     page: str | Path | None = None,
     render: Callable[[CalibrationMonitor, Repair | None], str] | None = None,
@@ -63,7 +63,7 @@ def watch(
     Parameters
     ----------
     calibrator : fitted calibrator
-    batch : Predictions
+    batch : HeldRows
         With labels, if they are known.
     state : path
         JSON file of the monitor, made if there is none.
@@ -104,7 +104,7 @@ def watch(
 
 
 def _started(
-    calibrator: Any, alpha: float | None, tolerance: float | None, reference: Predictions | None
+    calibrator: Any, alpha: float | None, tolerance: float | None, reference: HeldRows | None
 ) -> CalibrationMonitor:
     then = None if reference is None else (reference.values, reference.segments)
     given = {"alpha": alpha, "tolerance": tolerance, "reference": then}

@@ -19,7 +19,7 @@ from calibrant.calibrators.streaming import Reservoir
 from calibrant.files.tables.columns import ProbabilityColumns
 from calibrant.files.tables.rows import Layout, RowReader, Rows, as_sample
 from calibrant.files.tables.table import TableError
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import calibration_test, confidence_interval
 from calibrant.metrics import evaluate as metrics_of
 from calibrant.metrics.intervals import Estimate
@@ -196,7 +196,7 @@ def split_segments(segments: Any) -> list[tuple[str, Any]]:
 
 
 def _too_many() -> TableError:
-    return TableError(f"there are more than {MOST_SEGMENTS} segments; --segments takes a column with a few of them")
+    return TableError(f"there are more than {MOST_SEGMENTS} different segments; is this a column of segments?")
 
 
 def _from_sums(taken: Taken, sample: Sample, columns: ProbabilityColumns, level: float | None) -> Evaluation:

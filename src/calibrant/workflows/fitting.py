@@ -20,11 +20,10 @@ from calibrant.deployment.segments.columns import BINS
 from calibrant.files.stored.persistence import stored_text
 from calibrant.files.tables.batches import LabelledBatches
 from calibrant.files.tables.rows import RowReader, read_all
-from calibrant.files.tables.table import RequestError
 from calibrant.files.tables.writers import atomic_output
-from calibrant.inputs.labels import ClassOrderWarning
 from calibrant.inputs.segments import numbers_if_all_are
 from calibrant.inputs.sources import NamedColumns
+from calibrant.inputs.words import CalibrationWarning, ClassOrderWarning, RequestError
 from calibrant.sample import Size
 
 
@@ -113,6 +112,8 @@ def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0) -> FitResu
     with warnings.catch_warnings():
         # Columns of a file have names, by which `evaluate` and `apply` find their classes whatever their order is.
         warnings.simplefilter("ignore", ClassOrderWarning)
+        # The reader says it of the column by its name.
+        warnings.filterwarnings("ignore", message="X holds no negative number", category=CalibrationWarning)
         if reader.layout.segments or reader.layout.grouped:
             calibrator, columns, classes, found = _fit_in_memory(calibrator, reader, memory_mb)
         else:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.files.tables.rows import Labelled, Layout, RowReader, Rows, as_sample, read_all
+from calibrant.files.tables.rows import HeldRows, Layout, RowReader, Rows, as_sample, read_all
 from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.intervals import Estimate
@@ -170,7 +170,7 @@ def read_for_report(reader: RowReader, level: float = 0.95, progress: Any = iter
         Wraps the iteration over chunks.
     """
     every = WholeRows(reader.layout, level, progress)
-    rows: Labelled = read_all(reader, sample_rows, through=every.watching)
+    rows: HeldRows = read_all(reader, sample_rows, through=every.watching)
     data, segments = as_sample(rows, reader.layout)
     whole = None
     if rows.n_usable > len(rows.values):

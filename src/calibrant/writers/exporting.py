@@ -103,8 +103,8 @@ def export(
 
     Returns
     -------
-    written : str, onnx.ModelProto or torch.nn.Module
-        The source code, the model or the module.
+    written : Path, str, onnx.ModelProto or torch.nn.Module
+        The path of the file, if one was asked for; else the source code, the model or the module.
 
     Raises
     ------
@@ -121,7 +121,8 @@ def export(
     >>> scope["calibrate"]([0.3, 0.7]) == ts.predict_proba([[0.3, 0.7]])[0].tolist()
     True
     """
-    return export_with_proof(calibrator, path, to=to, **options).written
+    done = export_with_proof(calibrator, path, to=to, **options)
+    return done.written if path is None else Path(path)
 
 
 def export_with_proof(

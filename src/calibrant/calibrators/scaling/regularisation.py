@@ -6,7 +6,7 @@ import warnings
 from numbers import Integral, Real
 from typing import Any
 
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
 from calibrant.softmax.problem import SoftmaxProblem

@@ -16,7 +16,7 @@ from calibrant.deployment.monitoring.label_free import Drift, Performance
 from calibrant.deployment.monitoring.segments import limited_names, log_shares, segment_names
 from calibrant.deployment.monitoring.stored import LARGE, as_json, read_state, upgraded
 from calibrant.docs import describe_parameters
-from calibrant.inputs.labels import CalibrationWarning
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.intervals import Estimate
 from calibrant.numerals import percent
 from calibrant.runtime import canonical, checksum

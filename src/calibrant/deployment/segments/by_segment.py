@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.deployment.segments.columns import inputs_of
-from calibrant.inputs.labels import CalibrationWarning
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.segments import SeenLevels, read_segments, segment_numbers
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.runtime import Map
 from calibrant.steps import Step
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files.tables.columns import label_text
 from calibrant.files.tables.numeric import decoded, is_text, read_number
-from calibrant.files.tables.table import RequestError, Table, TableError, UnknownLabelError
+from calibrant.files.tables.table import Table
+from calibrant.inputs.class_columns import label_text
+from calibrant.inputs.words import HintedError, RequestError, UnknownLabelError
 from calibrant.optional import require
 
 
-def cast_text(column: Any, kind: Any, refusal: TableError) -> Any:
+def cast_text(column: Any, kind: Any, refusal: HintedError) -> Any:
     """An Arrow column cast to the text type `kind`; `refusal` is raised if its type or its bytes are no text."""
     pa, compute = require("pyarrow", extra="cli"), require("pyarrow.compute", extra="cli")
     try:

@@ -9,7 +9,6 @@ text.
 from __future__ import annotations
 
 import fnmatch
-import os
 import re
 import sys
 from bisect import bisect_left
@@ -21,13 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.files.tables.numeric import NumberStyle
-from calibrant.files.tables.table import RequestError, UnknownLabelError
+from calibrant.inputs.class_columns import (
+    EVENTS,
+    SINGLE_NAMES,
+    are_numbered,
+    class_of_single,
+    classes_of_names,
+    label_text,
+    speaks_of_an_event,
+)
+from calibrant.inputs.words import RequestError, UnknownLabelError
 from calibrant.text_table import list_names
-
-#: Names by which a single column is known as the probability of the second of two classes.
-SINGLE_NAMES = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "prediction")
-#: Pairs of labels of which the second is the event that a column such as `p_fraud` speaks of.
-EVENTS = ({"0", "1"}, {"-1", "1"}, {"False", "True"})
 
 # Numbers of these columns in the first rows of the table, None where some are not numbers.
 Peek = Callable[[Sequence[str]], "NDArray[np.float64] | None"]
@@ -47,19 +50,6 @@ class ProbabilityColumns:
     style: NumberStyle = field(default_factory=NumberStyle)
     by_order: bool = False
     votes: tuple[str, ...] = ()
-
-
-def label_text(label: Any) -> str:
-    """A label as it would stand in a column's name.
-
-    Examples
-    --------
-    >>> label_text(1.0), label_text("cat"), label_text(True)
-    ('1', 'cat', 'True')
-    """
-    if isinstance(label, float) and label.is_integer():
-        return str(int(label))
-    return str(label)
 
 
 def find_columns(
@@ -151,7 +141,7 @@ class _Finder:
         if single:
             return single
         for group in self._stems(fewest=2):
-            _match(group, self.labels)  # columns of some labels: the error is about those that have none
+            classes_of_names(group, self.labels)  # columns of some labels: the error is about those that have none
         usual = _usual_pair(self.labels)
         if usual and (single := _Finder(self.free, usual, self.peek, self.as_probabilities)._single()):
             return single  # of a pair of labels, beside which there are others: likewise
@@ -204,7 +194,7 @@ class _Finder:
             return []
         usual = [name for name in self.free if name.lower() in SINGLE_NAMES]
         ends = [name for name in self.free if any(re.fullmatch(rf"\w*_{re.escape(t)}", name) for t in self.labels)]
-        events = [name for name in self.free if set(self.labels) in EVENTS and _speaks_of_an_event(name)]
+        events = [name for name in self.free if set(self.labels) in EVENTS and speaks_of_an_event(name)]
         candidates = [name for name in usual or ends or events if self._is_distribution([name])]
         return candidates if len(candidates) == 1 else []
 
@@ -234,22 +224,16 @@ def _name_classes(names: Sequence[str], labels: Sequence[Any], classes: Sequence
         return _given_classes(names, texts, classes), False
     if len(names) == 1:
         return _single_classes(names[0], texts, list(labels))
-    matched = _match(names, list(texts))
-    if matched is not None:
-        return _as_labels(matched, labels, texts), False
+    found = classes_of_names(names, labels)
+    if found is not None:
+        return found, False
     if len(labels) != len(names):
         raise RequestError(
             f"there are {len(names)} probability columns ({list_names(names, 10)}) and {len(labels)} labels "
             f"({list_names(list(texts), 10)})",
             "classes",
         )
-    numbers = [_last_number(name) for name in names]
-    by_number = {_last_number(text): label for text, label in texts.items()}
-    if None not in numbers and set(by_number) == set(numbers) and len(by_number) == len(names):
-        return [by_number[number] for number in numbers], False  # p_2 = class_2, whatever the order of the labels
-    numbered = numbers in (list(range(len(names))), list(range(1, len(names) + 1)))
-    # Labels such as class_1 to class_3 beside p_0 to p_2: two ways of counting, and who says which is which?
-    if not numbered or (isinstance(labels[0], str) and None not in by_number):
+    if not are_numbered(names, labels):
         raise RequestError(
             f"which label each of the columns {list_names(names, 10)} stands for cannot be known; the labels are "
             f"{list_names(list(texts), 10)}",
@@ -261,17 +245,6 @@ def _name_classes(names: Sequence[str], labels: Sequence[Any], classes: Sequence
 def _usual_pair(labels: Sequence[str]) -> list[str]:
     """Labels that say whether an event occurs, among others; none if there are no such."""
     return next((sorted(pair) for pair in EVENTS if pair <= set(labels)), [])
-
-
-def _speaks_of_an_event(name: str) -> bool:
-    return len(parts := re.split(r"[_.:\- ]", name.lower())) > 1 and (
-        parts[0] in SINGLE_NAMES or parts[-1] in SINGLE_NAMES
-    )
-
-
-def _last_number(text: str) -> int | None:
-    digits = re.search(r"\d+$", text)
-    return int(digits[0]) if digits else None
 
 
 def _given_classes(names: Sequence[str], texts: dict[str, Any], classes: Sequence[Any]) -> list[Any]:
@@ -303,42 +276,8 @@ def _single_classes(name: str, texts: dict[str, Any], labels: list[Any]) -> tupl
             f"{list_names(list(texts), 10)}",
             "two_classes",
         )
-    named = [label for text, label in texts.items() if re.fullmatch(rf"(.*[_.:\- ])?{re.escape(text)}", name)]
-    if len(named) == 1:
-        return [next(label for label in labels if label != named[0]), named[0]], False
+    named = class_of_single(name, labels)
+    if named is not None:
+        return [next(label for label in labels if label != named), named], False
     # Numbers and truth values have a second one by convention, words do not; `p_ok` may speak of either.
-    return labels, isinstance(labels[0], str) or _speaks_of_an_event(name)
-
-
-def _match(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
-    """What is left of the names without a common beginning or end, if all labels are among it."""
-    before = os.path.commonprefix(list(names))
-    after = os.path.commonprefix([name[::-1] for name in names])
-    cuts = [(start, end) for end in range(len(after) + 1) for start in range(len(before), -1, -1)]
-    best: list[str] = []
-    for start, end in cuts:
-        rest = [name[start : len(name) - end] for name in names]
-        if set(texts) <= set(rest):
-            return rest
-        best = max(best, sorted(set(texts) & set(rest)), key=len)
-    if best:
-        missing = next(text for text in texts if text not in best)
-        raise UnknownLabelError(
-            missing, f"no probability column stands for the label {missing!r}; they are {list_names(names)}", "classes"
-        )
-    return None
-
-
-def _as_labels(matched: Sequence[str], labels: Sequence[Any], texts: dict[str, Any]) -> list[Any]:
-    """Labels of the columns in the type of the labels seen; those without a row are read from the column's name."""
-    kind = type(labels[0])
-    if kind is bool:
-        return [text == "True" for text in matched]
-    try:
-        return [texts[text] if text in texts else kind(text) for text in matched]
-    except ValueError as error:
-        raise RequestError(
-            f"the column names give the labels {list_names(matched)}, of which some are not of the type of "
-            f"{labels[0]!r}",
-            "classes",
-        ) from error
+    return labels, isinstance(labels[0], str) or speaks_of_an_event(name)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files.tables.table import RequestError
+from calibrant.inputs.rows import are_percentages
+from calibrant.inputs.words import RequestError
 from calibrant.optional import require
 
 #: Spellings of a missing number in text, besides the empty cell.
@@ -42,10 +43,13 @@ class NumberStyle:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers of a column, NaN where there is none, and the text of cells that are no number by position."""
+    """Numbers of a column, NaN where there is none, and the text of cells that are no number by position.
+
+    Of several columns `values` has the shape (n, c), and positions are pairs of row and column.
+    """
 
     values: NDArray[Any]
-    unreadable: dict[int, str] = field(default_factory=dict)
+    unreadable: dict[Any, str] = field(default_factory=dict)
 
 
 def to_numbers(column: Any, decimal: str = ".") -> Numbers:
@@ -80,6 +84,20 @@ def to_numbers(column: Any, decimal: str = ".") -> Numbers:
     else:
         raise RequestError(f"a column of type {kind} holds no numbers")
     return Numbers(np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64))
+
+
+def several_numbers(columns: Sequence[Any], decimal: str = ".") -> Numbers:
+    """Numbers of several Arrow columns side by side.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> several_numbers([pa.array(["0.5", "x"]), pa.array([1.0, 2.0])]).unreadable
+    {(1, 0): 'x'}
+    """
+    found = [to_numbers(column, decimal) for column in columns]
+    unreadable = {(row, j): text for j, cells in enumerate(found) for row, text in cells.unreadable.items()}
+    return Numbers(np.column_stack([cells.values for cells in found]), unreadable)
 
 
 def read_number(text: str) -> float:
@@ -153,3 +171,17 @@ def find_style(columns: Sequence[Any], decimal: str | None = None) -> NumberStyl
         decimal = "," if commas and not any(re.search(r"\d\.\d", cell) for cell in cells) else "."
     signs = any(re.search(r"\d\s*%\s*$", cell) for cell in cells)
     return NumberStyle(decimal, 100.0 if signs else 1.0, signs)
+
+
+def measured(
+    columns: Sequence[Any], decimal: str | None, *, logits: bool
+) -> tuple[NumberStyle, NDArray[np.float64] | None]:
+    """How Arrow columns are written, and their numbers as fractions; None if few of the cells are numbers."""
+    style = find_style(columns, decimal)
+    cells = [to_numbers(column, style.decimal) for column in columns]
+    if not cells or any(len(cell.unreadable) > len(cell.values) / 2 for cell in cells):
+        return style, None
+    values = np.column_stack([cell.values for cell in cells]).astype(np.float64)
+    if not logits and not style.percent_sign and are_percentages(values):
+        return replace(style, whole=100.0), values / 100
+    return style, values

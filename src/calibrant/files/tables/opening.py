@@ -15,8 +15,9 @@ from zipfile import BadZipFile, ZipFile
 from calibrant.files.tables.arrays import ArrayTable
 from calibrant.files.tables.arrow import FeatherTable, ParquetTable
 from calibrant.files.tables.records import ExcelTable, JsonLinesTable
-from calibrant.files.tables.table import RequestError, Table, TableError, file_format
+from calibrant.files.tables.table import Table, TableError, file_format
 from calibrant.files.tables.text import CsvTable
+from calibrant.inputs.words import RequestError
 from calibrant.optional import require
 
 

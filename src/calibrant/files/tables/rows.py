@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators.streaming import Reservoir
-from calibrant.files.tables.assumptions import better_order, looks_like_probabilities, measured
 from calibrant.files.tables.cells import (
     group_codes,
     label_codes,
@@ -26,13 +25,14 @@ from calibrant.files.tables.cells import (
     to_text,
 )
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns, named_columns
-from calibrant.files.tables.numeric import NumberStyle, to_numbers
-from calibrant.files.tables.table import Batch, RequestError, Table, TableError, UnknownLabelError
-from calibrant.files.tables.votes import Votes, columns_of_votes, vote_labels
-from calibrant.inputs.rows import complete, examine, find_fault
+from calibrant.files.tables.numeric import Numbers, NumberStyle, measured, several_numbers, to_numbers
+from calibrant.files.tables.table import Batch, Table, TableError
+from calibrant.inputs.class_columns import better_order, columns_of_votes, pairs, vote_labels
+from calibrant.inputs.rows import complete, examine, find_fault, may_be_probabilities, whole_of_probabilities
 from calibrant.inputs.soft_labels import repeated_rows
 from calibrant.inputs.sources import NamedColumns
 from calibrant.inputs.weights import LARGEST_TOTAL
+from calibrant.inputs.words import RequestError, UnknownLabelError
 from calibrant.optional import require
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
@@ -181,7 +181,16 @@ class RowReader:
             self.notes.append(("numbers are read with decimal commas, as in 0,25", "decimal"))
         if style.whole == 100:
             self.notes.append(("the probabilities are percentages: 100 is read as 1",))
-        if self.layout.logits and values is not None and looks_like_probabilities(values, names):
+        if not self.layout.logits or values is None:
+            return style
+        whole = whole_of_probabilities(values)
+        if whole:
+            raise RequestError(
+                f"the numbers in {list_names(names, 5)} sum to {whole:g} in every row: they are probabilities, not "
+                "logits",
+                "not_logits",
+            )
+        if may_be_probabilities(values):
             self.notes.append(
                 (f"{names[0]!r} holds no negative number: perhaps these are probabilities", "maybe_not_logits")
             )
@@ -189,7 +198,7 @@ class RowReader:
 
     def _check_order(self, columns: ProbabilityColumns, *, known: bool) -> None:
         """Say that names do not tell the classes; refuse if the data support another order than the `known` one."""
-        pairs = _pairs(columns.names, columns.classes)
+        said = pairs(columns.names, columns.classes)
         batch = next(self.table.batches([*columns.names, *self.layout.reserved], skip_errors=True), None)
         order = "in the order of the columns of votes" if columns.votes else "in sorted order"
         better = None
@@ -201,14 +210,14 @@ class RowReader:
         if better is not None:
             raise RequestError(
                 f"the names of the probability columns do not tell their classes, and labels {order} do not fit "
-                f"the data: {pairs} is far worse than "
-                f"{_pairs(columns.names, [columns.classes[j] for j in better])}",
+                f"the data: {said} is far worse than "
+                f"{pairs(columns.names, [columns.classes[j] for j in better])}",
                 "classes" if len(columns.names) > 1 else "two_classes",
             )
         if known:
-            self.notes.append((f"the columns were taken in the order of the calibrator's classes: {pairs}",))
+            self.notes.append((f"the columns were taken in the order of the calibrator's classes: {said}",))
         else:
-            self.notes.append((f"the classes were taken {order}: {pairs}", "order"))
+            self.notes.append((f"the classes were taken {order}: {said}", "order"))
 
     def _labels_seen(self) -> list[Any]:
         if self.layout.votes:
@@ -264,67 +273,87 @@ class RowReader:
             yield rows
 
     def _checked(self, batch: Batch, columns: ProbabilityColumns, first_row: int = 0) -> Rows:
-        names, layout = columns.names, self.layout
-        style = columns.style
-        cells = [to_numbers(batch.data.column(name), style.decimal) for name in names]
-        values = np.column_stack([cell.values for cell in cells])
-        if style.whole != 1 and not style.percent_sign:
-            values = values / style.whole
-        bad, _ = examine(values, **layout.rules)
+        layout, style, data = self.layout, columns.style, batch.data
+        numbers = several_numbers([data.column(name) for name in columns.names], style.decimal)
+        values = numbers.values / style.whole if style.whole != 1 and not style.percent_sign else numbers.values
         codes = weight = segments = groups = votes = None
-        if columns.votes:
-            votes = Votes.read(batch.data, columns.votes, style.decimal)
-            bad |= votes.bad
+        # Which rows cannot be used, and what to say of one of them with hints.
+        checks: list[tuple[Any, Callable[[int], tuple[str, ...]]]] = [
+            (
+                examine(values, **layout.rules)[0],
+                lambda row: (
+                    _unreadable(numbers, row, columns.names)
+                    or _describe(values[row], columns.names, layout, style.whole)
+                ),
+            )
+        ]
         if layout.label is not None:
-            codes = label_codes(batch.data.column(layout.label), columns.classes)
-            bad |= codes < 0
+            cells = data.column(layout.label)
+            codes = label_codes(cells, columns.classes)
+            checks.append((codes < 0, lambda row: (_unknown_label(cells, row),)))
+        if columns.votes:
+            found = several_numbers([data.column(name) for name in columns.votes], style.decimal)
+            votes = found.values.astype(np.float64)
+            checks.append((~votes.any(axis=1), lambda row: (_no_votes(columns.votes),)))
+            checks.append((_uncountable(votes).any(axis=1), lambda row: _no_count(found, row, columns.votes)))
         if layout.weight is not None:
-            weight = to_numbers(batch.data.column(layout.weight), style.decimal).values.astype(np.float64)
-            bad |= ~(np.isfinite(weight) & (weight >= 0))
+            given = to_numbers(data.column(layout.weight), style.decimal).values.astype(np.float64)
+            checks.append((_uncountable(given), lambda row: (f"the weight is {given[row]:g}; weights {_COUNTS}",)))
+            weight = given
         if layout.segments:
-            segments = np.array([to_cells(batch.data.column(name)) for name in layout.segments], dtype=object).T
+            segments = np.array([to_cells(data.column(name)) for name in layout.segments], dtype=object).T
         if layout.groups is not None:
-            groups, unknown = group_codes(batch.data.column(layout.groups))
-            bad |= unknown
+            groups, missing = group_codes(data.column(layout.groups))
+            alone = f"{layout.groups!r}, the group, is missing; a row that stands alone needs a group of its own"
+            checks.append((missing, lambda row: (alone,)))
         elif layout.grouped:
             groups = (first_row + np.arange(len(batch))) // (layout.blocks or 1)
-        rows = Rows(batch, values, codes, weight, None, segments, groups, None if votes is None else votes.values)
+        rows = Rows(batch, values, codes, weight, None, segments, groups, votes)
+        bad = np.logical_or.reduce([unusable for unusable, _ in checks])
         if not bad.any():
             return rows
         row = int(np.argmax(bad))
-        unreadable = {name: cell.unreadable[row] for name, cell in zip(names, cells) if row in cell.unreadable}
-        reason, *hints = self._reason(batch, row, values[row], columns, unreadable, codes, weight, votes)
+        reason, *hints = next(say(row) for unusable, say in checks if unusable[row])
         message = f"{self.table.row_name(int(batch.rows[row]))}: {reason}"
         if not self.skip_errors:
             raise TableError(f"{self.table.name}, {message}", *hints, "skip_errors")
         self.skipped.add(int(bad.sum()), message)
         return rows.usable(~bad)
 
-    def _reason(
-        self,
-        batch: Batch,
-        row: int,
-        values: NDArray[Any],
-        columns: ProbabilityColumns,
-        unreadable: dict[str, str],
-        codes: NDArray[np.int64] | None,
-        weight: NDArray[np.float64] | None,
-        votes: Votes | None,
-    ) -> tuple[str, ...]:
-        """What is wrong with a row, and hints."""
-        if unreadable:
-            name, text = next(iter(unreadable.items()))
+
+#: What weights and votes must be.
+_COUNTS = "are finite and not negative"
+
+
+def _uncountable(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray(~(np.isfinite(values) & (values >= 0.0)))
+
+
+def _unreadable(numbers: Numbers, row: int, names: Sequence[str]) -> tuple[str, ...]:
+    """What stands in the first cell of a row that is not a number; nothing if all are."""
+    for column, name in enumerate(names):
+        text = numbers.unreadable.get((row, column))
+        if text is not None:
             return (f"{name!r} is {text!r}, not a number" if text.strip() else f"{name!r} is missing",)
-        if examine(values[None, :], **self.layout.rules)[0][0]:
-            return _describe(values, columns.names, self.layout, columns.style.whole)
-        if codes is not None and codes[row] < 0:
-            text = to_text(batch.data.column(self.layout.label).slice(row, 1))[0].as_py()
-            return (f"no probability column stands for the label {text!r}" if text else "the label is missing",)
-        if votes is not None and votes.bad[row]:
-            return (votes.reason(row),)
-        if weight is None or (np.isfinite(weight[row]) and weight[row] >= 0):
-            return (f"{self.layout.groups!r}, the group, is missing; a row that stands alone needs a group of its own",)
-        return (f"the weight is {weight[row]:g}; weights are finite and not negative",)
+    return ()
+
+
+def _unknown_label(column: Any, row: int) -> str:
+    text = to_text(column.slice(row, 1))[0].as_py()
+    return f"no probability column stands for the label {text!r}" if text else "the label is missing"
+
+
+def _no_votes(names: Sequence[str]) -> str:
+    return f"there are no votes: {list_names(names, 5)} are all 0"
+
+
+def _no_count(found: Numbers, row: int, names: Sequence[str]) -> tuple[str, ...]:
+    """What is wrong with the votes of a row."""
+    column = int(np.argmax(_uncountable(found.values[row])))
+    value = found.values[row, column]
+    if np.isnan(value):
+        return _unreadable(found, row, names) or (f"{names[column]!r} is missing",)
+    return (f"{names[column]!r} is {value:g}; votes {_COUNTS}",)
 
 
 def _typed(labels: list[Any], *, text_only: bool, in_order: bool = False) -> list[Any]:
@@ -349,17 +378,12 @@ def _describe(values: NDArray[Any], names: Sequence[str], layout: Layout, whole:
     return (f"{names[column]!r} is {kind}",)
 
 
-def _pairs(names: Sequence[str], classes: Sequence[Any]) -> str:
-    shown = classes[-1:] if len(names) == 1 else classes
-    return list_names((f"{name} = {label}" for name, label in zip(names, shown)), 10, str)
-
-
 def as_probabilities(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
     """Probabilities of all classes from checked values: two columns for a single one, rows that sum to one."""
     return complete(values, logits=layout.logits)
 
 
-def as_sample(rows: Rows | Labelled, layout: Layout) -> tuple[Sample, NDArray[Any] | None]:
+def as_sample(rows: Rows | HeldRows, layout: Layout) -> tuple[Sample, NDArray[Any] | None]:
     """Rows of a table with their labels as a sample, and the segment of each; rows that count for nothing are left out.
 
     A row with votes is there once for each class that has any, with their number as its count.
@@ -381,8 +405,11 @@ def as_sample(rows: Rows | Labelled, layout: Layout) -> tuple[Sample, NDArray[An
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """All usable rows of a table in memory; `codes` are the column numbers of the labels, unless there are `votes`."""
+class HeldRows:
+    """All usable rows of a table, or a sample of them, in memory.
+
+    `codes` are the column numbers of the labels, if there are labels; instead there may be `votes`.
+    """
 
     values: NDArray[Any]
     codes: NDArray[np.int64] | None
@@ -397,10 +424,10 @@ class Labelled:
 
     @property
     def labels(self) -> Any:
-        """The labels themselves, or the votes of the classes."""
+        """The labels themselves, or the votes of the classes, or None."""
         if self.votes is not None:
             return NamedColumns(list(self.classes), self.votes)
-        return np.array(self.classes)[self.codes]
+        return None if self.codes is None else np.array(self.classes)[self.codes]
 
     @property
     def source(self) -> NDArray[np.int64]:
@@ -412,8 +439,9 @@ def read_all(
     reader: RowReader,
     most_rows: Callable[[int], int] = lambda n_classes: sys.maxsize,
     through: Callable[[Iterator[Rows]], Iterator[Rows]] = iter,
-) -> Labelled:
-    """Read a labelled table as a whole, or a uniform sample of its rows, of whole groups if there are groups.
+    columns: ProbabilityColumns | None = None,
+) -> HeldRows:
+    """Read a table as a whole, or a uniform sample of its rows, of whole groups if there are groups.
 
     Parameters
     ----------
@@ -422,8 +450,10 @@ def read_all(
         How many rows a table of so many classes may have to be kept as a whole.
     through : callable, optional
         Wraps the iteration over the chunks of the whole table.
+    columns : ProbabilityColumns, optional
+        The probability columns, which are found by the labels otherwise.
     """
-    columns = reader.find()
+    columns = columns or reader.find()
     every = ("values", "codes", "weight", "segments", "groups", "votes")
     names: list[str] = []
     reservoir = Reservoir(most_rows(len(columns.classes)), seed=0)
@@ -433,7 +463,7 @@ def read_all(
     if not reservoir.seen:
         raise TableError(f"{reader.table.name} has no usable rows")
     held: dict[str, Any] = dict.fromkeys(every) | dict(zip(names, reservoir.take(), strict=True))
-    return Labelled(classes=columns.classes, columns=columns.names, n_usable=reservoir.seen, **held)
+    return HeldRows(classes=columns.classes, columns=columns.names, n_usable=reservoir.seen, **held)
 
 
 def take_rows(rows: Rows) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inputs.words import HintedError, RequestError
 from calibrant.text_table import list_names
 
 #: Rows of a chunk, where the format does not set them itself.
@@ -40,28 +41,8 @@ SUFFIXES = {
 }
 
 
-class TableError(ValueError):
-    """A file that cannot be used as it is; the message says where and why.
-
-    `hints` name settings that may help (fields of `Layout`, `skip_errors`, `force`, ...): who shows the error says how
-    they are set.
-    """
-
-    def __init__(self, message: str, *hints: str) -> None:
-        super().__init__(message)
-        self.hints = hints
-
-
-class RequestError(TableError):
-    """What was asked for is not there or cannot be told from other things: a file, a column, a label."""
-
-
-class UnknownLabelError(RequestError):
-    """A label that no probability column stands for, as text in `label`."""
-
-    def __init__(self, label: str, message: str, *hints: str) -> None:
-        super().__init__(message, *hints)
-        self.label = label
+class TableError(HintedError):
+    """A file that cannot be used as it is; the message says where and why."""
 
 
 @dataclass(frozen=True)

@@ -121,10 +121,10 @@ class CsvTable(Table):
         except IndexError:
             if not last:
                 raise _Unfinished from None
-            raise ValueError("a quote that never ends") from None
+            raise ValueError("a quote that is never closed") from None
         except csv.Error as error:
             raise ValueError(
-                "a quote that never ends, or a cell of more than 131,072 characters"
+                "a quote that is never closed, or a cell of more than 131,072 characters"
                 if "limit" in str(error)
                 else "a quote in the wrong place"
             ) from None

@@ -20,7 +20,8 @@ from calibrant.files.atomic import NotARegularFileError, atomic_stream, check_re
 from calibrant.files.tables.arrays import ArrayWriter
 from calibrant.files.tables.cells import cast_text
 from calibrant.files.tables.numeric import is_bytes
-from calibrant.files.tables.table import RequestError, Table, TableError, file_format
+from calibrant.files.tables.table import Table, TableError, file_format
+from calibrant.inputs.words import RequestError
 from calibrant.optional import require
 
 

@@ -1,0 +1,251 @@
+"""Which class each column of predictions stands for, read off the columns' names: for files and for data frames.
+
+Names are those of the classes, with or without a common beginning or end (`p_cat`, `p_dog`), or numbers that are those
+of the classes (`p_2` for `class_2`). A single column is that of the class it is named after, else of the second of two.
+Names that say nothing leave the order of the columns, which can be checked against the labels (`better_order`).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from calibrant.inputs.words import RequestError, UnknownLabelError
+from calibrant.text_table import list_names
+
+#: Names by which a single column is known as the probability of the second of two classes.
+SINGLE_NAMES = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "prediction")
+#: Pairs of labels of which the second is the event that a column such as `p_fraud` speaks of.
+EVENTS = ({"0", "1"}, {"-1", "1"}, {"False", "True"})
+#: Rows, mean gain and standard errors from which another order is far better: beyond chance even for the best of many
+#: orders, and more than a few per cent.
+_FAR_ROWS, _FAR_GAIN, _FAR_ERRORS = 20, 0.05, 5.0
+#: Classes up to which orders are compared: the work grows with the cube of their number.
+_MOST_CLASSES = 2000
+
+
+def label_text(label: Any) -> str:
+    """A label as it would stand in a column's name.
+
+    Examples
+    --------
+    >>> label_text(1.0), label_text("cat"), label_text(True)
+    ('1', 'cat', 'True')
+    """
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def classes_of_names(names: Sequence[str], labels: Sequence[Any]) -> list[Any] | None:
+    """The label that each of several columns is named by; `None` if the names say nothing.
+
+    Labels that were not seen are read from the names, in the type of those seen.
+
+    Examples
+    --------
+    >>> classes_of_names(["dog_p", "cat_p"], ["cat", "dog"]), classes_of_names(["u", "v"], ["cat", "dog"])
+    (['dog', 'cat'], None)
+    >>> classes_of_names(["p_0", "p_2", "p_1"], [0, 1])
+    [0, 2, 1]
+    """
+    texts = {label_text(label): label for label in labels}
+    matched = _match(names, list(texts))
+    if matched is not None:
+        return _as_labels(matched, labels, texts)
+    numbers = [_last_number(name) for name in names]
+    by_number = {_last_number(text): label for text, label in texts.items()}
+    if None in numbers or set(by_number) != set(numbers) or len(labels) != len(names):
+        return None
+    return [by_number[number] for number in numbers]  # p_2 is class_2, whatever the order of the labels
+
+
+def are_numbered(names: Sequence[str], labels: Sequence[Any]) -> bool | None:
+    """Whether names number the columns in their order, and no label says otherwise; `None` if they have no numbers.
+
+    Labels such as class_1 to class_3 beside p_0 to p_2 count in another way: nobody knows which is which.
+
+    Examples
+    --------
+    >>> are_numbered(["p_0", "p_1"], ["no", "yes"]), are_numbered(["p_1", "p_0"], ["no", "yes"])
+    (True, False)
+    """
+    numbers = [_last_number(name) for name in names]
+    if None in numbers:
+        return None
+    in_turn = numbers in (list(range(len(names))), list(range(1, len(names) + 1)))
+    return in_turn and not (isinstance(labels[0], str) and None not in map(_last_number, labels))
+
+
+def number_positions(names: Sequence[str]) -> bool:
+    """Whether the names of columns number them from 0 in their order: positions, not labels.
+
+    Examples
+    --------
+    >>> number_positions(["p_0", "p_1"]), number_positions(["p_1", "p_0"])
+    (True, False)
+    """
+    return [_last_number(name) for name in names] == list(range(len(names)))
+
+
+def class_of_single(name: str, labels: Sequence[Any]) -> Any:
+    """The label that a single column is named by; `None` if it is named by none of them or by several.
+
+    Examples
+    --------
+    >>> class_of_single("p_defaulted", ["defaulted", "paid"]), class_of_single("score", ["defaulted", "paid"])
+    ('defaulted', None)
+    """
+    ends = [label for label in labels if re.fullmatch(rf"(.*[_.:\- ])?{re.escape(label_text(label))}", name)]
+    return ends[0] if len(ends) == 1 else None
+
+
+def speaks_of_an_event(name: str) -> bool:
+    """Whether a name such as `p_fraud` or `churn_score` is that of the probability of something."""
+    return len(parts := re.split(r"[_.:\- ]", name.lower())) > 1 and (
+        parts[0] in SINGLE_NAMES or parts[-1] in SINGLE_NAMES
+    )
+
+
+def _last_number(text: str) -> int | None:
+    digits = re.search(r"\d+$", text)
+    return int(digits[0]) if digits else None
+
+
+def _match(names: Sequence[str], texts: Sequence[str]) -> list[str] | None:
+    """What is left of the names without a common beginning or end, if all labels are among it."""
+    before = os.path.commonprefix(list(names))
+    after = os.path.commonprefix([name[::-1] for name in names])
+    cuts = [(start, end) for end in range(len(after) + 1) for start in range(len(before), -1, -1)]
+    best: list[str] = []
+    for start, end in cuts:
+        rest = [name[start : len(name) - end] for name in names]
+        if set(texts) <= set(rest):
+            return rest
+        best = max(best, sorted(set(texts) & set(rest)), key=len)
+    if best:
+        missing = next(text for text in texts if text not in best)
+        raise UnknownLabelError(
+            missing, f"no probability column stands for the label {missing!r}; they are {list_names(names)}", "classes"
+        )
+    return None
+
+
+def _as_labels(matched: Sequence[str], labels: Sequence[Any], texts: dict[str, Any]) -> list[Any]:
+    """Labels of the columns in the type of the labels seen; those without a row are read from the column's name."""
+    kind = type(labels[0])
+    if kind is bool:
+        return [text == "True" for text in matched]
+    try:
+        return [texts[text] if text in texts else kind(text) for text in matched]
+    except ValueError as error:
+        raise RequestError(
+            f"the column names give the labels {list_names(matched)}, of which some are not of the type of "
+            f"{labels[0]!r}",
+            "classes",
+        ) from error
+
+
+def vote_labels(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The label of each column of votes: its name without what all have in common.
+
+    Of several ways to cut the names the one counts that leaves most and is found in the names of `others`.
+
+    Examples
+    --------
+    >>> vote_labels(["n_new york", "n_new delhi"], ["p_new york", "p_new delhi"])
+    ['new york', 'new delhi']
+    >>> vote_labels(["votes1", "votes2"], ["score"])
+    ['1', '2']
+    """
+    if len(names) < 2:
+        raise RequestError(f"votes take one column per class, as in n_cat,n_dog; there is only {list_names(names)}")
+    cuts = _cuts(names)
+    return next((rest for rest in cuts if _is_found(rest, others)), cuts[-1])
+
+
+def _cuts(names: Sequence[str]) -> list[list[str]]:
+    """What is left of names without a common beginning or end that stops at a separator, most first."""
+    before = os.path.commonprefix(list(names))
+    after = os.path.commonprefix([name[::-1] for name in names])
+    starts = [0, *(match.end() for match in re.finditer(r"[_.:\- ]", before))]
+    ends = [0, *(match.end() for match in re.finditer(r"[_.:\- ]", after))]
+    cuts = [[name[start : len(name) - end] for name in names] for start in starts for end in ends]
+    numbered = [re.fullmatch(r"(.*?)(\d+)", name) for name in names]
+    if len({match and match[1] for match in numbered}) == 1 and numbered[0]:
+        cuts.append([match[2] for match in numbered if match])
+    return sorted((cut for cut in cuts if all(cut)), key=lambda cut: -len(cut[0]))
+
+
+def _is_found(texts: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether other columns are called like all of these, with a common beginning or end."""
+    first, known = texts[0], set(others)
+    befores = [name.removesuffix(first) for name in others if name.endswith(first)]
+    afters = [name.removeprefix(first) for name in others if name.startswith(first)]
+    return any(all(before + text in known for text in texts) for before in befores) or any(
+        all(text + after in known for text in texts) for after in afters
+    )
+
+
+def columns_of_votes(names: Sequence[str], labels: Sequence[str], classes: Sequence[Any]) -> tuple[str, ...]:
+    """The column of votes of each class; `labels` are those that the columns are named by.
+
+    Examples
+    --------
+    >>> columns_of_votes(["n_cat", "n_dog"], ["cat", "dog"], ["dog", "cat"])
+    ('n_dog', 'n_cat')
+    """
+    texts = [label_text(label) for label in classes]
+    if len(names) != len(texts):
+        raise RequestError(
+            f"there are {len(names)} columns of votes ({list_names(names, 10)}) and {len(texts)} classes "
+            f"({list_names(texts, 10)}); votes take one column per class"
+        )
+    by_label = dict(zip(labels, names))
+    missing = [text for text in texts if text not in by_label]
+    if len(missing) == len(texts):
+        return tuple(names)  # classes were named by the user, in the order of the columns
+    if missing:
+        raise RequestError(f"no column of votes stands for the class {missing[0]!r}; they are {list_names(names, 10)}")
+    return tuple(by_label[text] for text in texts)
+
+
+def better_order(p: NDArray[Any], codes: NDArray[Any], weight: NDArray[np.float64] | None = None) -> list[int] | None:
+    """The class of each column under which the labels are far more probable than under the order given, if any.
+
+    Examples
+    --------
+    >>> p = np.repeat([[0.9, 0.1], [0.2, 0.8]], 20, axis=0)
+    >>> better_order(p, np.repeat([1, 0], 20)), better_order(p, np.repeat([0, 1], 20))
+    ([1, 0], None)
+    """
+    k = p.shape[1]
+    if k > _MOST_CLASSES:
+        return None
+    weight = np.ones(len(codes)) if weight is None else weight / max(float(weight.mean()), 1e-300)
+    total = np.zeros((k, k))
+    np.add.at(total, codes, p * weight[:, None])
+    _, column_of = linear_sum_assignment(-total)
+    row = np.arange(len(codes))
+    gain = (p[row, column_of[codes]] - p[row, codes]).astype(np.float64) * weight
+    far = len(gain) >= _FAR_ROWS and gain.mean() > max(_FAR_GAIN, _FAR_ERRORS * gain.std() / math.sqrt(len(gain)))
+    return np.argsort(column_of).tolist() if far else None
+
+
+def pairs(names: Sequence[Any], classes: Sequence[Any]) -> str:
+    """Which column stands for which class, in words; of a single column the last class is its own.
+
+    Examples
+    --------
+    >>> pairs(["p_no", "p_yes"], ["no", "yes"]), pairs(["score"], ["no", "yes"])
+    ('p_no = no, p_yes = yes', 'score = yes')
+    """
+    shown = classes[-1:] if len(names) == 1 else classes
+    return list_names((f"{name} = {label}" for name, label in zip(names, shown)), 10, str)
