@@ -103,7 +103,7 @@ class Operations(ABC):
         """The least number of a row, a column."""
 
     @abstractmethod
-    def is_top(self, x: Row) -> Row:
+    def is_top(self, x: Row, width: int) -> Row:
         """The condition that holds in the first column with the largest number."""
 
     @abstractmethod
@@ -115,8 +115,8 @@ class Operations(ABC):
         """Some columns of a row."""
 
     @abstractmethod
-    def join(self, rows: Sequence[Row]) -> Row:
-        """Rows side by side."""
+    def join(self, rows: Sequence[Row], *, single: bool = False) -> Row:
+        """Rows side by side; `single` ones are columns."""
 
     @abstractmethod
     def product(self, x: Row, matrix: FloatArray) -> Row:
@@ -159,14 +159,16 @@ def _normalize(m: Operations, step: Any, x: Row, width: int) -> Row:
 
 def _lead(m: Operations, step: Any, x: Row, width: int) -> Row:
     largest = m.largest(x)
-    return m.join([largest, largest - m.largest(m.where(m.is_top(x), -1e300, x))])
+    others = m.where(m.is_top(x, width), -1e300, x)
+    return m.join([largest, largest - m.largest(others)], single=True)
 
 
-def _sigmoid(m: Operations, step: Any, x: Row, width: int) -> Row:
+def sides(m: Operations, x: Row) -> list[Row]:
+    """``1 / (1 + exp(x))`` and ``1 / (1 + exp(-x))``, each exact next to zero."""
     small = m.exp(-m.abs(x))
     lesser = small / (small + 1.0)
     positive, greater = x >= 0.0, 1.0 - lesser
-    return m.join([m.where(positive, lesser, greater), m.where(positive, greater, lesser)])
+    return [m.where(positive, lesser, greater), m.where(positive, greater, lesser)]
 
 
 def _curves(m: Operations, step: Any, x: Row, width: int) -> Row:
@@ -202,17 +204,17 @@ def _keep_top(m: Operations, step: Any, x: Row, width: int) -> Row:
     return x + m.minimum(share * (1.0 - 1e-9), 1.0) * (z - x)
 
 
-def rests(m: Operations, x: Row) -> Row:
+def rests(m: Operations, x: Row, width: int) -> Row:
     """``1 - x`` of every column, summed from the others."""
-    is_top = m.is_top(x)
+    is_top = m.is_top(x, width)
     others = m.total(m.where(is_top, 0.0, x))
     return m.maximum(m.where(is_top, others, (others + m.largest(x)) - x), m.floor)
 
 
 def _one_vs_rest(m: Operations, step: Any, x: Row, width: int) -> Row:
-    rest = rests(m, x)
-    pairs = [m.join([m.columns(rest, [j]), m.columns(x, [j])]) for j in range(width)]
-    return m.join([m.columns(m.run(part, pair, 2), [1]) for part, pair in zip(step.parts, pairs)])
+    rest = rests(m, x, width)
+    pairs = [m.join([m.columns(rest, [j]), m.columns(x, [j])], single=True) for j in range(width)]
+    return m.join([m.columns(m.run(part, pair, 2), [1]) for part, pair in zip(step.parts, pairs)], single=True)
 
 
 def _one_vs_one(m: Operations, step: Any, x: Row, width: int) -> Row:
@@ -222,7 +224,7 @@ def _one_vs_one(m: Operations, step: Any, x: Row, width: int) -> Row:
         inverse = 1.0 / m.maximum(m.run(part, m.maximum(two / m.total(two), m.floor), 2), 1e-300)
         terms[i].append(m.columns(inverse, [0]))
         terms[j].append(m.columns(inverse, [1]))
-    sums = m.join([reduce(add, columns) for columns in terms])
+    sums = m.join([reduce(add, columns) for columns in terms], single=True)
     return 1.0 / m.maximum(sums - float(width - 2), 1.0)
 
 
@@ -242,8 +244,8 @@ FORMULAS: dict[str, Callable[[Operations, Any, Row, int], Row]] = {
     "columns": lambda m, step, x, width: m.columns(x, step.index),
     "log-odds": lambda m, step, x, width: m.columns(x, [1]) - m.columns(x, [0]),
     "lead": _lead,
-    "sigmoid": _sigmoid,
-    "complement": lambda m, step, x, width: m.join([1.0 - x, x]),
+    "sigmoid": lambda m, step, x, width: m.join(sides(m, x), single=True),
+    "complement": lambda m, step, x, width: m.join([1.0 - x, x], single=True),
     "linear": lambda m, step, x, width: _shifted(m, m.product(x, step.matrix), step.shift),
     "curves": _curves,
     "kernel": _kernel,

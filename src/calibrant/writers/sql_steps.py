@@ -104,11 +104,11 @@ class SqlOperations(Operations):
     def least(self, x: Row) -> Row:
         return self._extreme("Least", x.values)
 
-    def is_top(self, x: Row) -> Row:
+    def is_top(self, x: Row, width: int) -> Row:
         largest = self.largest(x).values[0]
         tests = [(compare("EQ", value, largest), str(j)) for j, value in enumerate(x.values[:-1])]
-        top = case(*tests, default=str(len(x.values) - 1))
-        return Row([compare("EQ", top, str(j)) for j in range(len(x.values))])
+        top = case(*tests, default=str(width - 1))
+        return Row([compare("EQ", top, str(j)) for j in range(width)])
 
     def first(self, condition: Row, *rows: Row) -> list[Row]:
         return [Row([case(*zip(condition.values[:-1], row.values), default=row.values[-1])]) for row in rows]
@@ -116,7 +116,7 @@ class SqlOperations(Operations):
     def columns(self, x: Row, index: Iterable[int]) -> Row:
         return Row([x.values[j] for j in index])
 
-    def join(self, rows: Sequence[Row]) -> Row:
+    def join(self, rows: Sequence[Row], *, single: bool = False) -> Row:
         return Row([value for row in rows for value in row.values])
 
     def product(self, x: Row, matrix: FloatArray) -> Row:
