@@ -34,6 +34,10 @@ class Graph(Nodes, Operations):
 
     target = "ONNX"
 
+    def __init__(self, dtype: Any = np.float64, outside: Any = None, opset: int = OPSET) -> None:
+        super().__init__(dtype, outside, opset)
+        self._least: dict[Tensor, float] = {}  # known bounds, which need not be drawn again
+
     def numbers(self, values: FloatArray | float) -> Any:
         return values
 
@@ -50,7 +54,11 @@ class Graph(Nodes, Operations):
         return self.op("Floor", x)
 
     def maximum(self, x: Tensor, bound: float) -> Tensor:
-        return self.op("Max", x, bound)
+        if bound <= self._least.get(x, -np.inf):
+            return x
+        out = self.op("Max", x, bound)
+        self._least[out] = bound
+        return out
 
     def minimum(self, x: Tensor, bound: float) -> Tensor:
         return self.op("Min", x, bound)
