@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -72,15 +74,20 @@ def c(map_: Map, rows: Sequence[Sequence[float]]) -> Any:
 def query(map_: Map, rows: Sequence[Sequence[float]], dialect: str = "duckdb") -> Any:
     duckdb, names = needs("duckdb"), [f"p{j}" for j in range(len(rows[0]))]
     options = {"dialect": dialect, "columns": names}
-    with duckdb.connect() as base:
+    with closing(sqlite3.connect(":memory:") if dialect == "sqlite" else duckdb.connect()) as base:
         base.execute(f"CREATE TABLE predictions ({', '.join(f'{name} DOUBLE' for name in names)})")
         marks = ", ".join("?" for _ in names)
         base.executemany(f"INSERT INTO predictions VALUES ({marks})", [list(map(float, row)) for row in rows])
         found = base.execute(sql.write(map_, [], **options)).fetchall()
+    assert len(found) == len(rows)
     found = np.array(found, dtype=object)
     found[found == None] = np.nan  # noqa: E711  each cell
     found = found.astype(float)
     return np.hstack([1.0 - found, found]) if len(names) == 1 else found
+
+
+def sqlite(map_: Map, rows: Sequence[Sequence[float]]) -> Any:
+    return query(map_, rows, "sqlite")
 
 
 def onnx(map_: Map, rows: Sequence[Sequence[float]], dtype: str = "float64") -> Any:
@@ -112,6 +119,7 @@ TARGETS: dict[str, tuple[Any, str]] = {
     "js": (js, "program"),
     "c": (c, "program"),
     "sql": (query, "export"),
+    "sqlite": (sqlite, "export"),
     "onnx": (onnx, "export"),
     "torch": (torch, "torch"),
 }

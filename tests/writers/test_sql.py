@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import warnings
 
 import numpy as np
@@ -149,6 +150,18 @@ def test_bigquery_has_no_names_with_a_dot(options):
         assert export_with_proof(calibrator, to="sql", dialect=dialect, **options).difference <= 1e-12
 
 
+def test_sqlite_without_mathematical_functions(monkeypatch):
+    class Plain(sqlite3.Connection):
+        def execute(self, query, *given):
+            if query == "SELECT LN(1.0), EXP(0.0), FLOOR(0.5)":
+                raise sqlite3.OperationalError("no such function: LN")
+            return super().execute(query, *given)
+
+    monkeypatch.setattr(sqlite3, "connect", lambda name: Plain(name))
+    done = export_with_proof(fitted("sms", 3)[0], to="sql", dialect="sqlite")
+    assert done.difference <= 1e-12
+
+
 def test_text_grows_with_the_steps_and_not_with_the_ways_through_them():
     p = np.random.default_rng(0).dirichlet(np.ones(30), size=300)
     sms = calibrant.get_calibrator("sms").fit(p, np.arange(300) % 30)
@@ -164,6 +177,7 @@ def test_options_are_checked_and_columns_are_those_of_fit():
     assert '"p_a_cal"' in query
     for options, message in (
         ({"dialect": "oracle"}, "dialect='oracle' is unknown: take one of ansi"),
+        ({"dialect": "mariadb", "table": "a.b.c"}, "is no table: give its name"),
         ({"columns": ["p"] * 2}, "'p' is the name of more than one column"),
         ({"columns": ["p", "q", "r"]}, "are 3 names; 2 are needed"),
         ({"table": "a.b.c.d"}, "is no table: give its name"),

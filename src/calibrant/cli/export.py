@@ -30,7 +30,10 @@ def export(
     ] = False,
     dialect: Annotated[
         str | None,
-        typer.Option("--dialect", help="Of sql: ansi (default), duckdb, postgres, bigquery, snowflake or spark."),
+        typer.Option(
+            "--dialect",
+            help="Of sql: ansi (default), duckdb, postgres, bigquery, snowflake, spark, sqlite, mysql or mariadb.",
+        ),
     ] = None,
     table: Annotated[
         str | None, typer.Option("--table", help="Of sql: table of the predictions, as in schema.table.")

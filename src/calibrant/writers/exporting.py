@@ -37,9 +37,8 @@ class Target:
 
     The module has ``write(fitted, notes, **options)``, the object, and ``run(written, fitted, rows, **options)``, its
     predictions, which raises `MissingRuntimeError` where nothing can run it; of a map that takes segments `run` gets
-    those of the rows as ``segments``, a dict of columns. It may have ``defaults(calibrator)``, options that a
-    calibrator implies, ``taken(fitted, rows, **options)``, rows in the columns that the object reads, and
-    ``to_bytes(written)``, the file.
+    those of the rows as ``segments``, a dict of columns. It may have ``taken(fitted, rows, **options)``, rows in the
+    columns that the object reads, and ``to_bytes(written)``, the file.
     """
 
     module: str
@@ -55,7 +54,9 @@ TARGETS = {
     "c": Target("calibrant.writers.c_source", (".c",)),
     "onnx": Target("calibrant.writers.onnx_graph", (".onnx",), "onnx", "export", ("dtype", "inside")),
     "torch": Target("calibrant.writers.torch_module", (".pt2",), "torch", "torch", ("dtype", "inside")),
-    "sql": Target("calibrant.writers.sql", (".sql",), options=("dialect", "table", "columns", "keep", "suffix")),
+    "sql": Target(
+        "calibrant.writers.sql", (".sql",), "sqlglot", "export", ("dialect", "table", "columns", "keep", "suffix")
+    ),
 }
 
 
@@ -97,9 +98,10 @@ def export(
     **options
         For ``"onnx"`` and ``"torch"``: `dtype`, ``"float64"`` (default) or ``"float32"``, the precision of the numbers
         that go in and come out, and `inside`, that of the computation, by default single only if that is exact enough.
-        For ``"sql"``: `dialect` (``"ansi"``, ``"duckdb"``, ``"postgres"``, ``"bigquery"``,
-        ``"snowflake"`` or ``"spark"``), `table`, `columns` (of the predictions, by default named as in `fit` or as
-        the classes), `keep` (further columns to select) and `suffix` (of the calibrated columns' names).
+        For ``"sql"``: `dialect` (``"ansi"``, ``"duckdb"``, ``"postgres"``, ``"bigquery"``, ``"snowflake"``,
+        ``"spark"``, ``"sqlite"``, ``"mysql"`` or ``"mariadb"``), `table`, `columns` (of the predictions, by default
+        named as in `fit` or as the classes), `keep` (further columns to select) and `suffix` (of the calibrated
+        columns' names).
 
     Returns
     -------
@@ -139,7 +141,6 @@ def export_with_proof(
     check_options(to, options)
     require(TARGETS[to].needs, extra=TARGETS[to].extra)
     module = import_module(TARGETS[to].module)
-    options = {**_implied(module, calibrator), **options}
     sample = sample_rows(fitted) if rows is None else np.concatenate([sample_rows(fitted), rows])
     sample, frame = with_segments(fitted, sample)
     try:
@@ -177,10 +178,6 @@ def _proven(
         if not single or "inside" in options:
             raise
         return _proven(module, fitted, rows, segments, {**options, "inside": "float64"})
-
-
-def _implied(module: Any, calibrator: Any) -> dict[str, Any]:
-    return module.defaults(calibrator) if hasattr(module, "defaults") else {}
 
 
 def check_options(to: str, options: Iterable[str], spelling: Mapping[str, str] | None = None) -> None:

@@ -8,17 +8,20 @@ matrices: each column of the row that a part works on becomes a matrix (n, k) wi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from calibrant import steps as s
+from calibrant.steps.formulas import sides
 from calibrant.steps.lines import pieces
 from calibrant.typing import FloatArray
-from calibrant.writers.onnx_nodes import Nodes
+from calibrant.writers.onnx_nodes import Nodes, Tensor
 
 #: The columns of the rows that parts work on, each of all classes.
-Matrices = list[str]
+Matrices = list[Tensor]
 
 
 def leading_steps(parts: Sequence[s.Steps]) -> int:
@@ -39,48 +42,26 @@ def run_alongside(graph: Nodes, level: Sequence[Any], x: Matrices) -> Matrices:
     return _WRITERS[type(level[0])](graph, level, x)
 
 
-def _log(graph: Nodes, level: Sequence[s.Log], x: Matrices) -> Matrices:
-    return [graph.log(matrix) for matrix in x]
+def _each(values: Sequence[Any], name: str, width: int) -> FloatArray:
+    """A number, or one per column, of every part: (parts, columns)."""
+    return np.array([np.broadcast_to(getattr(step, name), width) for step in values])
 
 
 def _clip(graph: Nodes, level: Sequence[s.Clip], x: Matrices) -> Matrices:
-    low, high = (graph.const([getattr(step, name) for step in level]) for name in ("low", "high"))
+    low, high = (_each(level, name, 1)[:, 0] for name in ("low", "high"))
     return [graph.op("Min", graph.op("Max", matrix, low), high) for matrix in x]
 
 
 def _scale(graph: Nodes, level: Sequence[s.Scale], x: Matrices) -> Matrices:
-    factor, shift = (
-        np.array([np.broadcast_to(getattr(step, name), len(x)) for step in level]) for name in ("factor", "shift")
-    )
-    return [graph.op("Add", graph.times(matrix, factor[:, c]), graph.const(shift[:, c])) for c, matrix in enumerate(x)]
-
-
-def _columns(graph: Nodes, level: Sequence[s.Columns], x: Matrices) -> Matrices:
-    return [x[int(j)] for j in level[0].index]
-
-
-def _log_odds(graph: Nodes, level: Sequence[s.LogOdds], x: Matrices) -> Matrices:
-    return [graph.op("Sub", x[1], x[0])]
+    factor, shift = (_each(level, name, len(x)) for name in ("factor", "shift"))
+    return [matrix * factor[:, c] + shift[:, c] for c, matrix in enumerate(x)]
 
 
 def _linear(graph: Nodes, level: Sequence[s.Linear], x: Matrices) -> Matrices:
     matrix = np.array([step.matrix for step in level])
-    shift = np.array([np.broadcast_to(step.shift, matrix.shape[2]) for step in level])
-    out = []
-    for m in range(matrix.shape[2]):
-        total = graph.const(shift[:, m])
-        for c, column in enumerate(x):
-            total = graph.op("Add", total, graph.times(column, matrix[:, c, m]))
-        out.append(total)
-    return out
-
-
-def _sigmoid(graph: Nodes, level: Sequence[s.Sigmoid], x: Matrices) -> Matrices:
-    return list(graph.sides(x[0]))
-
-
-def _complement(graph: Nodes, level: Sequence[s.Complement], x: Matrices) -> Matrices:
-    return [graph.op("Sub", graph.const(1.0), x[0]), x[0]]
+    shift = _each(level, "shift", matrix.shape[2])
+    products = [[column * matrix[:, c, m] for c, column in enumerate(x)] for m in range(matrix.shape[2])]
+    return [reduce(add, terms) + shift[:, m] for m, terms in enumerate(products)]
 
 
 def _pieces(graph: Nodes, level: Sequence[Any], x: Matrices) -> Matrices:
@@ -91,21 +72,21 @@ def _pieces(graph: Nodes, level: Sequence[Any], x: Matrices) -> Matrices:
     counts = [graph.below(graph.op("Gather", by_class, graph.index(j), axis=0), found[j][0]) for j in range(len(level))]
     first = np.cumsum([0, *(len(origins) for _, origins, _ in found[:-1])])
     place = graph.op("Cast", graph.op("Reshape", graph.op("Concat", *counts, axis=0), shape), to=7)
-    place = graph.flat(graph.op("Add", place, graph.index(first[:, None])))
+    place = graph.flat(place + graph.index(first[:, None]))
     origins: FloatArray = np.concatenate([part for _, part, _ in found])
     out = graph.polynomial(graph.flat(by_class), place, origins, np.concatenate([part for *_, part in found]))
     return [graph.op("Transpose", graph.op("Reshape", out, shape), perm=[1, 0])]
 
 
-_WRITERS: dict[type[s.Step], Callable[[Nodes, Sequence[Any], Matrices], Matrices]] = {
-    s.Log: _log,
+_WRITERS: dict[type[s.Step], Callable[[Any, Sequence[Any], Matrices], Matrices]] = {
+    s.Log: lambda graph, level, x: [graph.run(level[:1], matrix, 0) for matrix in x],
     s.Clip: _clip,
     s.Scale: _scale,
-    s.Columns: _columns,
-    s.LogOdds: _log_odds,
+    s.Columns: lambda graph, level, x: [x[int(j)] for j in level[0].index],
+    s.LogOdds: lambda graph, level, x: [x[1] - x[0]],
     s.Linear: _linear,
-    s.Sigmoid: _sigmoid,
-    s.Complement: _complement,
+    s.Sigmoid: lambda graph, level, x: sides(graph, x[0]),
+    s.Complement: lambda graph, level, x: [1.0 - x[0], x[0]],
     s.StepFunction: _pieces,
     s.Line: _pieces,
     s.Spline: _pieces,

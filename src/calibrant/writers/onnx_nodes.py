@@ -6,13 +6,15 @@ points, without operators of `ai.onnx.ml`, which compare in single precision or 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.optional import require
-from calibrant.simplex import FLOOR, LOG_FLOOR
+from calibrant.simplex import FLOOR
 from calibrant.typing import FloatArray
 
 OPSET = 17
@@ -26,6 +28,55 @@ _AT_ONCE = 32
 _BLOCK = 8
 
 
+@dataclass(frozen=True)
+class Tensor:
+    """A value of a graph, by its name, with the arithmetic that makes new nodes."""
+
+    graph: Nodes
+    name: str
+
+    def __add__(self, other: Any) -> Tensor:
+        return self.graph.op("Add", self, other)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return self.graph.op("Sub", self, other)
+
+    def __mul__(self, other: Any) -> Tensor:
+        if not isinstance(other, Tensor):
+            # ONNX Runtime leaves out a factor that is one in single precision, whatever the precision of the graph.
+            beyond_one = np.asarray(other, dtype=np.float64) - 1.0
+            if np.any(beyond_one) and np.all(np.abs(beyond_one) < 1e-6):
+                return self + self.graph.op("Mul", self, beyond_one)
+        return self.graph.op("Mul", self, other)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return self.graph.op("Div", self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return self.graph.op("Sub", other, self)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return self.graph.op("Div", other, self)
+
+    def __neg__(self) -> Tensor:
+        return self.graph.op("Neg", self)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return self.graph.op("Greater", self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self.graph.op("GreaterOrEqual", self, other)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self.graph.op("Less", self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self.graph.op("LessOrEqual", self, other)
+
+    def __and__(self, other: Any) -> Tensor:
+        return self.graph.op("And", self, other)
+
+
 class Nodes:
     """Nodes and constants of a graph whose values are named by numbers."""
 
@@ -36,78 +87,69 @@ class Nodes:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-        self._columns: dict[str, tuple[str, ...]] = {}
+        self._columns: dict[Tensor, tuple[Tensor, ...]] = {}
+        # Single precision has no smaller normal number.
+        self.floor = FLOOR if self.dtype == np.float64 else float(np.finfo(np.float32).tiny)
         self._made = 0
         self._helper = require("onnx", extra="export").helper
         self._numpy = require("onnx", extra="export").numpy_helper
 
-    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """The output of a new node."""
-        name = f"v{self._made}"
+    def op(self, kind: str, *inputs: Any, **attributes: Any) -> Tensor:
+        """The output of a new node, whose inputs are tensors, or numbers of the graph's precision."""
+        names = [(item if isinstance(item, Tensor) else self.const(item)).name for item in inputs]
         self._made += 1
-        self.nodes.append(self._helper.make_node(kind, list(inputs), [name], **attributes))
-        return name
+        self.nodes.append(self._helper.make_node(kind, names, [f"v{self._made}"], **attributes))
+        return Tensor(self, f"v{self._made}")
 
-    def const(self, value: Any, dtype: Any = None) -> str:
+    def const(self, value: Any, dtype: Any = None) -> Tensor:
         """A constant, by default of the graph's precision; equal ones are stored once."""
         array: NDArray[Any] = np.ascontiguousarray(np.asarray(value, dtype=dtype or self.dtype))
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._known:
             self._known[key] = f"c{len(self._known)}"
             self.constants.append(self._numpy.from_array(array, self._known[key]))
-        return self._known[key]
+        return Tensor(self, self._known[key])
 
-    def large(self, value: FloatArray) -> str:
+    def large(self, value: FloatArray) -> Tensor:
         """A constant that is stored in the precision of what goes in and comes out."""
         return self.cast(self.const(value, self.outside), self.outside, self.dtype)
 
-    def cast(self, x: str, dtype: Any, to: Any) -> str:
+    def cast(self, x: Tensor, dtype: Any, to: Any) -> Tensor:
         """The numbers `x` of one precision in another."""
         return x if dtype == to else self.op("Cast", x, to=code(to))
 
-    def index(self, value: Any) -> str:
+    def index(self, value: Any) -> Tensor:
         """A constant of whole numbers."""
         return self.const(value, np.int64)
 
-    def times(self, x: str, factor: FloatArray | float) -> str:
-        """The product with constants.
-
-        ONNX Runtime leaves out a factor that is one in single precision, whatever the precision of the graph.
-        """
-        beyond_one = np.asarray(factor, dtype=np.float64) - 1.0
-        if np.any(beyond_one) and np.all(np.abs(beyond_one) < 1e-6):
-            return self.op("Add", x, self.op("Mul", x, self.const(beyond_one)))
-        return self.op("Mul", x, self.const(factor))
-
-    def sum(self, x: str) -> str:
+    def sum(self, x: Tensor) -> Tensor:
         """The sum of each row, as a column."""
         return self.op("ReduceSum", x, self.index([1]), keepdims=1)
 
-    def ordered_sum(self, x: str) -> str:
+    def ordered_sum(self, x: Tensor) -> Tensor:
         """The sum of each row, added from left to right, to the last bit."""
         return self.op("Gather", self.op("CumSum", x, self.const(1, np.int64)), self.index([-1]), axis=1)
 
-    def extreme(self, kind: str, x: str) -> str:
+    def extreme(self, kind: str, x: Tensor) -> Tensor:
         """The largest (ReduceMax) or least (ReduceMin) number of each row, as a column."""
         if self.opset < 18:
             return self.op(kind, x, axes=[1], keepdims=1)
         return self.op(kind, x, self.index([1]), keepdims=1)
 
-    def column(self, x: str, j: int) -> str:
+    def column(self, x: Tensor, j: int) -> Tensor:
         """Column j."""
-        if x in self._columns:
-            return self._columns[x][j]
-        return self.op("Gather", x, self.index([j]), axis=1)
+        return self._columns[x][j] if x in self._columns else self.op("Gather", x, self.index([j]), axis=1)
 
-    def join(self, *columns: str) -> str:
-        """Single columns beside each other; asked for one of them, the graph goes back to it."""
-        x = self.op("Concat", *columns, axis=1)
-        self._columns[x] = columns
+    def join(self, rows: Sequence[Tensor], *, single: bool = False) -> Tensor:
+        """Rows side by side; asked for one of `single` columns, the graph goes back to it."""
+        x = self.op("Concat", *rows, axis=1)
+        if single:
+            self._columns[x] = tuple(rows)
         return x
 
-    def prune(self, *results: str) -> None:
+    def prune(self, *results: Tensor) -> None:
         """Leave out nodes that none of the results needs, and their constants."""
-        needed, kept = set(results), []
+        needed, kept = {result.name for result in results}, []
         for node in reversed(self.nodes):
             if needed.intersection(node.output):
                 needed.update(node.input)
@@ -115,40 +157,23 @@ class Nodes:
         self.nodes = kept[::-1]
         self.constants = [tensor for tensor in self.constants if tensor.name in needed]
 
-    def floor(self) -> float:
-        """The least probability; single precision has no smaller normal number."""
-        return FLOOR if self.dtype == np.float64 else float(np.finfo(np.float32).tiny)
-
-    def log(self, x: str) -> str:
-        """The logarithm, as the step of this name has it."""
-        # The floor comes first: the logarithm of zero would be -inf, which some runtimes handle slowly.
-        return self.op("Max", self.op("Log", self.op("Max", x, self.const(self.floor()))), self.const(LOG_FLOOR))
-
-    def sides(self, x: str) -> tuple[str, str]:
-        """1 / (1 + exp x) and 1 / (1 + exp(-x))."""
-        small = self.op("Exp", self.op("Neg", self.op("Abs", x)))
-        lesser = self.op("Div", small, self.op("Add", small, self.const(1.0)))
-        greater = self.op("Sub", self.const(1.0), lesser)
-        positive = self.op("GreaterOrEqual", x, self.const(0.0))
-        return self.op("Where", positive, lesser, greater), self.op("Where", positive, greater, lesser)
-
-    def polynomial(self, x: str, piece: str, origins: FloatArray, coefficients: FloatArray) -> str:
+    def polynomial(self, x: Tensor, piece: Tensor, origins: FloatArray, coefficients: FloatArray) -> Tensor:
         """The polynomials of each number's piece, of numbers and whole numbers without a second axis."""
 
-        def of_piece(values: FloatArray) -> str:  # several times faster than Gather
+        def of_piece(values: FloatArray) -> Tensor:  # several times faster than Gather
             return self.op("GatherElements", self.const(values), piece, axis=0)
 
-        t = self.op("Sub", x, of_piece(origins))
+        t = x - of_piece(origins)
         out = of_piece(coefficients[:, -1])
-        for d in range(coefficients.shape[1] - 2, -1, -1):
-            out = self.op("Add", self.op("Mul", out, t), of_piece(coefficients[:, d]))
+        for column in coefficients.T[-2::-1]:
+            out = out * t + of_piece(column)
         return out
 
-    def flat(self, x: str) -> str:
+    def flat(self, x: Tensor) -> Tensor:
         """A column without its second axis."""
         return self.op("Reshape", x, self.index([-1]))
 
-    def below(self, x: str, edges: FloatArray) -> str:
+    def below(self, x: Tensor, edges: FloatArray) -> Tensor:
         """How many of ascending `edges` are below each number, in single precision: in which block, and where in that.
 
         Of `x`, which has no second axis, all numbers are compared with one point after the other: programs are fast
@@ -162,11 +187,11 @@ class Nodes:
         block = self.below(x, blocks[:-1, -1])
         own = self.op("Gather", self.const(blocks), self.op("Cast", block, to=7), axis=0)
         inner = self._count(self.op("Reshape", x, self.index([-1, 1])), own, 1)
-        return self.op("Add", self.op("Mul", block, self.const(float(_BLOCK), np.float32)), inner)
+        return block * self.const(float(_BLOCK), np.float32) + inner
 
-    def _count(self, x: str, edges: str, axis: int) -> str:
+    def _count(self, x: Tensor, edges: Tensor, axis: int) -> Tensor:
         # Whole numbers below 2**24 are exact in single precision, and their sums are the fastest.
-        below = self.op("Cast", self.op("Greater", x, edges), to=1)
+        below = self.op("Cast", x > edges, to=1)
         return self.op("ReduceSum", below, self.index([axis]), keepdims=0)
 
     @property

@@ -1,11 +1,13 @@
-"""One SELECT over columns of predictions, for standard SQL, DuckDB, PostgreSQL, BigQuery, Snowflake and Spark.
+"""One SELECT over columns of predictions, for standard SQL, DuckDB, PostgreSQL, SQLite, MySQL and data warehouses.
 
 Common table expressions hold what is used more than once. A row that is no prediction gets NULL.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,8 @@ from calibrant.typing import FloatArray
 from calibrant.writers.export_options import OptionError
 from calibrant.writers.source import Segments, row_by_row, title
 from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, get_dialect, new_names
-from calibrant.writers.sql_program import number
-from calibrant.writers.sql_steps import QueryWriter
+from calibrant.writers.sql_steps import SqlOperations
+from calibrant.writers.sql_values import Row, Value, case, node, number, select
 from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability.
@@ -25,11 +27,8 @@ TOLERANCE = 1e-12
 
 
 def _names(fitted: Map, columns: Sequence[str] | None) -> list[str]:
-    """The columns of predictions, in their order; by default they are called as the classes are."""
-    if columns is None:
-        columns = [str(label) for label in fitted.classes]
-        if fitted.columns is not None:
-            columns = [columns[j] for j in np.argsort(fitted.columns)]
+    """The columns of predictions, in their order; by default they are called as in fit, or as the classes are."""
+    columns = fitted.column_names if columns is None else columns
     names = check_names(columns, "column")
     if len(names) != fitted.k and not (len(names) == 1 and fitted.k == 2):
         are = "is 1 name" if len(names) == 1 else f"are {len(names)} names"
@@ -51,43 +50,32 @@ def write(
     spoken = get_dialect(dialect)
     names = check_names(_names(fitted, columns), "column", spoken)
     kept = check_names(keep, "column to keep", spoken)
-    writer = QueryWriter(spoken)
-    given = [writer.value(f"CAST({spoken.quote(name)} AS {spoken.double})") for name in names]
+    writer = SqlOperations(spoken)
+    double = node("DataType").build("double")
+    given = [Value(lambda a: node("Cast", this=a, to=double), (spoken.quote(name),)) for name in names]
     x, valid = writer.prepare(fitted, given)
     check_apart([*names, *check_names(fitted.segments, "column of segments", spoken)], spoken)
-    out = writer.run(fitted.steps, [*x, *(writer.segment(*column) for column in fitted.segments.items())])
+    beside = Row([writer.segment(*column) for column in fitted.segments.items()])
+    out = writer.run(fitted.steps, writer.join([x, beside]), fitted.k + len(fitted.segments)).values
     order = range(fitted.k) if fitted.columns is None else fitted.columns
     classes = [(out[1], names[0])] if len(names) == 1 else [(out[j], names[place]) for j, place in enumerate(order)]
     called = new_names([name + suffix for _, name in classes], spoken, kept)
-    outputs = [
-        (writer.value("CASE WHEN ", valid, " = 1 THEN ", value, " END"), spoken.quote(name))
-        for (value, _), name in zip(classes, called)
-    ]
-    query = writer.select(_table(table, spoken), [spoken.quote(name) for name in kept], outputs, spoken)
+    outputs = [(case((valid, value)), spoken.quote(name)) for (value, _), name in zip(classes, called)]
+    query = select(spoken, _table(table, spoken), [spoken.quote(name) for name in kept], outputs)
     return "".join(f"-- {line}\n" for line in [title(fitted), *notes]) + query
 
 
 def _table(table: str, dialect: Dialect) -> str:
-    return ".".join(dialect.quote(name) for name in check_table(table))
+    return ".".join(dialect.quote(name) for name in check_table(table, dialect.parts))
 
 
-def check_table(table: str) -> list[str]:
+def check_table(table: str, most: int = 3) -> list[str]:
     """The parts of a table's name: database, schema, table, as far as they are given."""
     parts = table.split(".")
-    if not 1 <= len(parts) <= 3:
+    if len(parts) > most:
         reason = "is no table: give its name, with its schema and database before it if needed."
         raise OptionError("table", table, reason)
     return [name for part in parts for name in check_names([part], "table")]
-
-
-def defaults(calibrator: Any) -> dict[str, Any]:
-    """Options that a calibrator knows itself: the columns it was fitted to."""
-    names = getattr(calibrator, "feature_names_in_", None)
-    if names is not None:
-        return {"columns": [str(name) for name in names]}
-    if getattr(calibrator, "n_features_in_", 0) == 1:
-        return {"columns": [str(calibrator.classes_[1])]}
-    return {}
 
 
 def taken(fitted: Map, rows: FloatArray, *, columns: Sequence[str] | None = None, **options: Any) -> FloatArray:
@@ -109,32 +97,32 @@ def run(
     segments: Segments | None = None,
     **options: Any,
 ) -> FloatArray:
-    """Predictions of the query by DuckDB; what is written for another database is translated by sqlglot."""
+    """Predictions of the query by DuckDB, of SQLite by SQLite; sqlglot translates what is for another database."""
     try:
-        duckdb = require("duckdb", extra="export")
-        if dialect not in ("ansi", "duckdb"):
+        base, name = _engine(dialect)
+        if dialect not in ("ansi", name):
             sqlglot = require("sqlglot", extra="export")
-            written = sqlglot.transpile(written, read=get_dialect(dialect).name, write="duckdb")[0]
+            written = sqlglot.transpile(written, read=get_dialect(dialect).name, write=name)[0]
     except ImportError as error:
         raise MissingRuntimeError("duckdb and sqlglot are not installed.") from error
-    names, spoken = _names(fitted, columns), get_dialect("duckdb")
-    taken = [name.lower() for name in [*names, *fitted.segments]]
+    names, spoken = _names(fitted, columns), get_dialect(name)
+    taken = [column.lower() for column in [*names, *fitted.segments]]
     if len(set(taken)) < len(taken):
         raise MissingRuntimeError("DuckDB does not tell names apart that differ in capital letters only.")
-    with duckdb.connect() as base:
+    with closing(base):
         *outer, _ = check_table(table)
-        if len(outer) == 2:
+        if outer and (name == "sqlite" or len(outer) == 2):
             base.execute(f"ATTACH ':memory:' AS {spoken.quote(outer[0])}")
-        if outer:
+        if outer and name == "duckdb":
             base.execute(f"CREATE SCHEMA {'.'.join(map(spoken.quote, outer))}")
         home = _table(table, spoken)
-        fields = [f"{spoken.quote(name)} DOUBLE" for name in names]
+        fields = [f"{spoken.quote(column)} DOUBLE" for column in names]
         fields += [
-            f"{spoken.quote(name)} {'DOUBLE' if levels is None else 'VARCHAR'}"
-            for name, levels in fitted.segments.items()
+            f"{spoken.quote(column)} {'DOUBLE' if levels is None else 'VARCHAR'}"
+            for column, levels in fitted.segments.items()
         ]
-        others = list({name.lower(): name for name in keep if name.lower() not in taken}.values())
-        fields += [f"{spoken.quote(name)} INTEGER" for name in others]
+        others = list({column.lower(): column for column in keep if column.lower() not in taken}.values())
+        fields += [f"{spoken.quote(column)} INTEGER" for column in others]
         base.execute(f"CREATE TABLE {home} ({', '.join(fields)})")
         blanks = ["NULL"] * len(others)
         if segments is None:
@@ -147,3 +135,18 @@ def run(
             base.executemany(line, cells)
         found = np.array([line[len(keep) :] for line in base.execute(written).fetchall()], dtype=np.float64)
     return np.hstack([1.0 - found, found]) if len(names) == 1 else found
+
+
+def _engine(dialect: str) -> tuple[Any, str]:
+    """A connection to what runs the query, and its dialect."""
+    if dialect != "sqlite":
+        return require("duckdb", extra="export").connect(), "duckdb"
+    import sqlite3
+
+    base = sqlite3.connect(":memory:")
+    try:
+        base.execute("SELECT LN(1.0), EXP(0.0), FLOOR(0.5)")
+    except sqlite3.OperationalError:  # built without them: docs/export.md tells users the same
+        for name, function in (("ln", math.log), ("exp", math.exp), ("floor", math.floor)):
+            base.create_function(name, 1, function, deterministic=True)
+    return base, "sqlite"

@@ -1,54 +1,30 @@
-"""What differs between databases in the SQL that is written here: quotes around names, one type, one fence.
-
-Everything else is the common ground of SQL: CASE, LN, EXP, ABS, GREATEST, LEAST and common table expressions.
-"""
+"""What differs between databases in the SQL that is written here, beyond how sqlglot spells it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from calibrant.optional import require
 from calibrant.writers.export_options import OptionError
-
-
-def _doubled(quote: str) -> Callable[[str], str]:
-    return lambda name: quote + name.replace(quote, 2 * quote) + quote
-
-
-def _backslashed(name: str) -> str:
-    """BigQuery reads escapes between backticks."""
-    special = {"\\": "\\\\", "`": "\\`", "\n": "\\n", "\r": "\\r"}
-    return "`" + "".join(special.get(letter, letter) for letter in name) + "`"
-
-
-def _quoted_text(text: str) -> str:
-    return _doubled("'")(text)
-
-
-def _backslashed_text(text: str) -> str:
-    """BigQuery, Snowflake and Spark read escapes in texts."""
-    special = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r"}
-    return "'" + "".join(special.get(letter, letter) for letter in text) + "'"
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a database spells names, texts and double precision.
+    """A database's SQL.
 
     Attributes
     ----------
     name : str
         What sqlglot calls it; empty is standard SQL.
-    quote : callable
-        A name in quotes, whatever it holds.
-    double, text : str
-        The types of numbers in double precision and of texts.
-    literal : callable
-        A text in quotes, whatever it holds.
+    spoken : str
+        The dialect of sqlglot that writes it, if that is another one.
     fence : str
-        What ends a subquery that should not be merged with the next one.
+        What ends a subquery that should not be merged with the next one: names would be replaced by what they stand
+        for, level by level, until the query is exponentially large.
     cases : bool
         Whether names in quotes that differ in capital letters only are different names.
     plain : bool
@@ -57,52 +33,60 @@ class Dialect:
         Whether one of many numbers is picked from an array, which is planned and run faster than CASE.
     dots : bool
         Whether a name in quotes may hold a dot; elsewhere that is read as a field of a record.
-    trims : bool
-        Whether letters at an end of a text are removed by LTRIM and RTRIM, and not by the TRIM of standard SQL.
+    skips_null : bool
+        Whether GREATEST leaves NULL out: sqlglot would write how it does not.
+    parts : int
+        How many names the name of a table may have: database, schema and table.
     """
 
     name: str
-    quote: Callable[[str], str]
-    double: str = "DOUBLE PRECISION"
-    text: str = "VARCHAR"
-    literal: Callable[[str], str] = _quoted_text
+    spoken: str = ""
     fence: str = ""
     cases: bool = True
     plain: bool = False
     arrays: bool = False
     dots: bool = True
-    trims: bool = True
+    skips_null: bool = False
+    parts: int = 3
 
-    def trim(self, side: str, letter: str, text: Any) -> tuple[Any, ...]:
-        """The parts of an expression: a text without a letter at its side LEADING or TRAILING."""
-        if self.trims:
-            return f"{'LTRIM' if side == 'LEADING' else 'RTRIM'}(", text, f", '{letter}')"
-        return f"TRIM({side} '{letter}' FROM ", text, ")"
+    @cached_property
+    def _generator(self) -> Any:
+        found = require("sqlglot", extra="export").Dialect.get_or_raise(self.spoken or self.name)
+        return found.generator(comments=False)
+
+    def spell(self, expression: Any) -> str:
+        """An expression of sqlglot as text."""
+        return str(self._generator.generate(expression, copy=False))
+
+    def quote(self, name: str) -> str:
+        """A name in quotes, whatever it holds.
+
+        Examples
+        --------
+        >>> get_dialect("spark").quote("a`b")
+        '`a``b`'
+        """
+        text = self.spell(require("sqlglot", extra="export").exp.to_identifier(name, quoted=True))
+        return text.replace("\n", "\\n").replace("\r", "\\r") if self.plain else text
 
 
 DIALECTS = {
-    "ansi": Dialect("", _doubled('"'), trims=False),
-    "duckdb": Dialect("duckdb", _doubled('"'), "DOUBLE", cases=False, arrays=True),
-    # PostgreSQL would replace names by what they stand for, level by level, until the query is exponentially large.
-    "postgres": Dialect("postgres", _doubled('"'), fence="OFFSET 0", arrays=True),
-    "bigquery": Dialect(
-        "bigquery", _backslashed, "FLOAT64", "STRING", _backslashed_text, cases=False, plain=True, dots=False
-    ),
-    "snowflake": Dialect("snowflake", _doubled('"'), "DOUBLE", "VARCHAR", _backslashed_text),
-    "spark": Dialect("spark", _doubled("`"), "DOUBLE", "STRING", _backslashed_text, cases=False, trims=False),
+    "ansi": Dialect("", "postgres"),
+    "duckdb": Dialect("duckdb", cases=False, arrays=True, skips_null=True),
+    "postgres": Dialect("postgres", fence="OFFSET 0", arrays=True),
+    "bigquery": Dialect("bigquery", cases=False, plain=True, dots=False),
+    "snowflake": Dialect("snowflake"),
+    "spark": Dialect("spark", cases=False),
+    "sqlite": Dialect("sqlite", fence="LIMIT -1 OFFSET 0", cases=False, parts=2),
+    "mysql": Dialect("mysql", fence="LIMIT 9223372036854775807", cases=False, parts=2),
 }
 
 
 def get_dialect(name: str) -> Dialect:
-    """A dialect by its name.
-
-    Examples
-    --------
-    >>> get_dialect("spark").quote("a`b")
-    '`a``b`'
-    """
+    """A dialect by its name; MariaDB is a name of MySQL."""
+    name = "mysql" if name == "mariadb" else name
     if name not in DIALECTS:
-        raise OptionError("dialect", name, f"is unknown: take one of {', '.join(DIALECTS)}.")
+        raise OptionError("dialect", name, f"is unknown: take one of {', '.join([*DIALECTS, 'mariadb'])}.")
     return DIALECTS[name]
 
 

@@ -22,7 +22,7 @@ from calibrant.steps.decisions import decides
 from calibrant.steps.torch_modules import sequence
 from calibrant.typing import FloatArray
 from calibrant.writers.export_options import check_precision
-from calibrant.writers.source import Segments, facts
+from calibrant.writers.source import Segments, facts, names_of_all
 
 #: Largest difference of a probability, in double precision.
 TOLERANCE = 1e-12
@@ -43,6 +43,7 @@ class CalibrationModule(nn.Module):
     def __init__(self, fitted: Map, notes: Iterable[str] = ()) -> None:
         super().__init__()
         self.classes = [str(label) for label in fitted.classes]
+        self.names = names_of_all(fitted)
         self.facts = facts(fitted, notes)
         self.logits = fitted.logits
         self.renormalize = fitted.renormalize

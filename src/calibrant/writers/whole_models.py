@@ -6,6 +6,8 @@ graph predicts is therefore as exact as skl2onnx's version of the classifier.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from calibrant.inputs.labels import encode
 from calibrant.optional import require
 from calibrant.steps.base import NotSupportedError
 from calibrant.writers.onnx_graph import Graph
+from calibrant.writers.onnx_nodes import Tensor
 
 _ALIAS = "CalibrantCalibratedClassifier"
 _FLOAT, _DOUBLE = 1, 11
@@ -81,11 +84,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     double = type(operator.outputs[1].type).__name__.startswith("Double")
     graph = Graph(np.float64, opset=container.target_opset_onnx)
     pairs = model.calibrated_classifiers_
-    total = ""
-    for pair in pairs:
-        p = _calibrated(graph, pair, _scores(scope, operator, container, pair))
-        total = graph.op("Add", total, p) if total else p
-    mean = graph.op("Div", total, graph.const(float(len(pairs))))
+    scores = [Tensor(graph, _scores(scope, operator, container, pair)) for pair in pairs]
+    mean = reduce(add, [_calibrated(graph, *found) for found in zip(pairs, scores)]) / float(len(pairs))
     probabilities = graph.op("Cast", mean, to=_DOUBLE if double else _FLOAT)
     best = graph.op("ArgMax", mean, axis=1, keepdims=0)
     graph.prune(probabilities, best)
@@ -97,8 +97,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     else:
         container.add_initializer(labels, 8, [len(classes)], [str(label).encode() for label in classes.tolist()])
     for kind, inputs, output in (
-        ("Identity", [names[probabilities]], operator.outputs[1]),
-        ("Gather", [labels, names[best]], operator.outputs[0]),
+        ("Identity", [names[probabilities.name]], operator.outputs[1]),
+        ("Gather", [labels, names[best.name]], operator.outputs[0]),
     ):
         container.add_node(kind, inputs, output.full_name, name=scope.get_unique_operator_name(kind))
 
@@ -107,7 +107,7 @@ def _decides(pair: CalibratedPair) -> bool:
     return response_method(pair.estimator, decisions=pair.decisions) == "decision_function"
 
 
-def _calibrated(graph: Graph, pair: CalibratedPair, scores: str) -> str:
+def _calibrated(graph: Graph, pair: CalibratedPair, scores: Tensor) -> Tensor:
     """Probabilities of all classes, from the scores of one classifier."""
     calibrator, classes = pair.calibrators[0], pair.classes
     known = np.asarray(getattr(pair.estimator, "classes_", classes))
@@ -116,27 +116,26 @@ def _calibrated(graph: Graph, pair: CalibratedPair, scores: str) -> str:
     if decides:
         if len(known) == 2:  # two classes have one decision value, the log-odds
             x = graph.op("Gather", x, graph.index([-1]), axis=1)
-            x = graph.op("Concat", graph.op("Mul", x, graph.const(0.0)), x, axis=1)
-        x = graph.op("Div", x, graph.const(pair.scale))
+            x = graph.join([x * 0.0, x])
+        x = x / pair.scale
     fitted = calibrator.to_map()
     x, valid = graph.prepare(x, fitted.steps, logits=decides)
     if len(known) < len(classes):
         x = _spread(graph, x, encode(known, classes), len(classes))
-        x = graph.op("Max", x, graph.const(graph.floor()))
+        x = graph.maximum(x, graph.floor)
     if fitted.columns is not None:
-        x = graph.op("Gather", x, graph.index(fitted.columns), axis=1)
+        x = graph.columns(x, fitted.columns)
     p = graph.where_valid(graph.run(fitted.steps, x, fitted.k), valid)
     if fitted.k < len(classes):
         return _spread(graph, p, np.asarray(calibrator.classes_), len(classes))
     return p
 
 
-def _spread(graph: Graph, x: str, places: Any, width: int) -> str:
+def _spread(graph: Graph, x: Tensor, places: Any, width: int) -> Tensor:
     """The columns of `x` at their places among `width`; the others are zero."""
-    filler = graph.op("Mul", graph.column(x, 0), graph.const(0.0))
     source = np.full(width, len(places))
     source[places] = np.arange(len(places))
-    return graph.op("Gather", graph.op("Concat", x, filler, axis=1), graph.index(source), axis=1)
+    return graph.columns(graph.join([x, graph.column(x, 0) * 0.0]), source)
 
 
 def _add(scope: Any, container: Any, graph: Graph) -> dict[str, str]:
