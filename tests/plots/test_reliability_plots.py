@@ -274,3 +274,26 @@ def test_without_matplotlib_the_error_names_the_extra() -> None:
 def test_importing_the_plots_does_not_import_matplotlib() -> None:
     code = "import sys, calibrant.plots; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("curve", ["corp", "kernel", "belt", "bins"])
+def test_bands_of_groups_are_those_of_the_metrics(curve):
+    rng = np.random.default_rng(0)
+    p = np.repeat(rng.random(60), 10)
+    y = np.repeat(rng.random(60), 10) < p
+    alone = ReliabilityDisplay.from_predictions(y, p, curve=curve).table
+    grouped = ReliabilityDisplay.from_predictions(y, p, curve=curve, groups=np.arange(600) // 10).table
+    blocks = ReliabilityDisplay.from_predictions(y, p, curve=curve, blocks=10).table
+    assert np.mean(grouped.high - grouped.low) > 1.5 * np.mean(alone.high - alone.low)
+    np.testing.assert_allclose(blocks.high, grouped.high)
+    np.testing.assert_allclose(grouped.frequency, alone.frequency, atol=0.2)
+    both = BeforeAfterDisplay.from_predictions(y, p, p, curve=curve, blocks=10)
+    np.testing.assert_allclose(both.after.high, grouped.high)
+
+
+def test_every_class_takes_groups(three):
+    y, p = three
+    alone = ClasswiseReliabilityDisplay.from_predictions(y, p, n_bins=5)
+    grouped = ClasswiseReliabilityDisplay.from_predictions(y, p, n_bins=5, blocks=100)
+    for label, table in grouped.tables.items():
+        assert np.mean(table.high - table.low) > np.mean(alone.tables[label].high - alone.tables[label].low)

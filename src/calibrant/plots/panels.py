@@ -75,6 +75,8 @@ class ClasswiseReliabilityDisplay:
         strategy: Strategy | None = None,
         level: float = 0.95,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        blocks: int | None = None,
         classes: Sequence[Any] | None = None,
         **options: Any,
     ) -> ClasswiseReliabilityDisplay:
@@ -90,7 +92,8 @@ class ClasswiseReliabilityDisplay:
             Options of `plot`.
         """
         which, bins = chosen_curve(curve, {"n_bins": n_bins, "strategy": strategy}, tuple(CLASSWISE))
-        given: dict[str, Any] = {"level": level, "sample_weight": sample_weight, "classes": classes, **bins}
+        rows = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks, "classes": classes}
+        given: dict[str, Any] = {"level": level, **rows, **bins}
         # Bands take time, and most of many classes are not shown.
         quick = {**given, "n_resamples": 0} if which == "corp" else given
         tables: dict[Any, Any] = CLASSWISE[which](y_true, y_prob, **quick)
@@ -193,6 +196,8 @@ class BeforeAfterDisplay:
         strategy: Strategy | None = None,
         level: float = 0.95,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        blocks: int | None = None,
         classes: Sequence[Any] | None = None,
         **options: Any,
     ) -> BeforeAfterDisplay:
@@ -210,8 +215,9 @@ class BeforeAfterDisplay:
             Options of `plot`.
         """
         which, bins = chosen_curve(curve, {"n_bins": n_bins, "strategy": strategy})
-        given: dict[str, Any] = {"kind": kind, "level": level, "sample_weight": sample_weight, "classes": classes}
-        first, second = (CURVES[which](y_true, proba, **given, **bins) for proba in (before, after))
+        rows = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks, "classes": classes}
+        given: dict[str, Any] = {"kind": kind, "level": level, **rows, **bins}
+        first, second = (CURVES[which](y_true, proba, **given) for proba in (before, after))
         return cls(first, second).plot(**options)
 
     @classmethod

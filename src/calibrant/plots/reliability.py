@@ -170,6 +170,8 @@ class ReliabilityDisplay:
         strategy: Strategy | None = None,
         level: float = 0.95,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        blocks: int | None = None,
         classes: Sequence[Any] | None = None,
         name: str | None = None,
         ax: Any = None,
@@ -196,9 +198,8 @@ class ReliabilityDisplay:
             Options of `plot`.
         """
         which, bins = chosen_curve(curve, {"n_bins": n_bins, "strategy": strategy})
-        table = CURVES[which](
-            y_true, y_prob, kind=kind, label=label, level=level, sample_weight=sample_weight, classes=classes, **bins
-        )
+        rows = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks, "classes": classes}
+        table = CURVES[which](y_true, y_prob, kind=kind, label=label, level=level, **rows, **bins)
         return cls(table, name=name).plot(ax=ax, **options)
 
     @classmethod

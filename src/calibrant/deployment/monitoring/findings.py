@@ -14,7 +14,7 @@ from calibrant.deployment.chain import ChainedCalibrator
 from calibrant.deployment.monitoring.bets import LOG_SLOPES, SHIFTS, Bets, classes_bet_on
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.recalibration import fit_clone, recalibrate
-from calibrant.metrics.reliability import wilson_interval
+from calibrant.metrics.reliability import reliability_table
 from calibrant.metrics.slope import separate
 from calibrant.numerals import percent
 from calibrant.sample import Sample
@@ -141,21 +141,9 @@ def measure(kind: str, column: int, data: Sample) -> tuple[float, Estimate]:
         return float("nan"), Estimate(float("nan"), float("nan"), float("nan"), LEVEL)
     if kind == "slope":
         return 1.0, separate(data, data, LEVEL).fitted_slope
-    share = float(data.class_counts[column]) / data.total
-    low, high = wilson_interval(np.array([share]), np.array([_independent(data, column, share)]), LEVEL)
-    predicted = float(data.each @ data.proba[:, column]) / data.total
-    return predicted, Estimate(share, float(low[0]), float(high[0]), LEVEL)
-
-
-def _independent(data: Sample, column: int, share: float) -> float:
-    """How many independent observations would know the share of a class as well: fewer, where groups agree."""
-    if data.groups is None:
-        return data.total
-    if data.n_groups == 1:
-        return 1.0
-    off = data.group_sums(data.each * ((data.y == column) - share))
-    variance = float(off @ off) * data.n_groups / (data.n_groups - 1.0) / data.total**2
-    return float(np.clip(share * (1.0 - share) / variance, 1.0, data.total)) if variance > 0.0 else data.units
+    given: dict[str, Any] = {"sample_weight": data.counts, "groups": data.groups, "classes": range(data.n_classes)}
+    share = reliability_table(data.y, data.proba, label=column, n_bins=1, level=LEVEL, **given)
+    return float(share.score[0]), Estimate(float(share.frequency[0]), float(share.low[0]), float(share.high[0]), LEVEL)
 
 
 def fit_repair(calibrator: Calibrator, data: Sample, segment: str | None) -> Repair | None:

@@ -14,7 +14,8 @@ from calibrant.metrics.losses import brier_rows
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray
 
-METRICS = ("accuracy", "log_loss", "brier")
+#: What is expected without labels, by name.
+METRICS = {"accuracy": "accuracy", "log_loss": "log loss", "brier": "Brier score"}
 _CONFIDENCE_BINS = 10
 #: Below this skewness the normal distribution serves.
 _SYMMETRIC = 1e-4
@@ -54,8 +55,8 @@ class Performance:
             -np.log(np.maximum(p, 1e-300)),
             0.5 * _worst_brier(p.shape[1]) * (squares - 2.0 * p + 1.0),
         )
-        for i, score in enumerate(scores):
-            means = -xlogy(p, p).sum(axis=1) if METRICS[i] == "log_loss" else (p * score).sum(axis=1)
+        for i, (name, score) in enumerate(zip(METRICS, scores)):
+            means = -xlogy(p, p).sum(axis=1) if name == "log_loss" else (p * score).sum(axis=1)
             off = score - means[:, None]
             moments = (p * off**2).sum(axis=1), (p * off**3).sum(axis=1)
             if data.groups is None:
@@ -126,7 +127,6 @@ class Drift:
     found: bool = False
     p_value: float = 1.0
     since: int | None = None
-    latest: list[FloatArray] = field(default_factory=list)
     #: Of each size the block that waits for the next: counts, observations and first row; None where none does.
     waiting: list[list[Any] | None] = field(default_factory=list)
 
@@ -144,8 +144,7 @@ class Drift:
     def update(self, data: Sample, alpha: float, first_row: int) -> None:
         """Test a batch, and with it those before in pairs, fours, eights."""
         self.batches += 1
-        self.latest = _counts(data, self.edges)
-        block: list[Any] = [*self.latest, data.units, first_row]
+        block: list[Any] = [*_counts(data, self.edges), data.units, first_row]
         p = self.p_value = self._test(*block[:3])
         for level in range(self.batches.bit_length()):
             number = self.batches >> level

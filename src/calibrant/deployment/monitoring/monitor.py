@@ -12,13 +12,13 @@ from calibrant.deployment.inputs import batch, batch_of, check_calibrator
 from calibrant.deployment.monitoring.bets import Bets, classes_bet_on, log_mean, log_sum
 from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, leading_bet, measure
 from calibrant.deployment.monitoring.history import History, Recent, Record, Seen, group_marks, latest_groups
-from calibrant.deployment.monitoring.label_free import Drift, Performance
+from calibrant.deployment.monitoring.label_free import METRICS, Drift, Performance
 from calibrant.deployment.monitoring.segments import limited_names, log_shares, segment_names
 from calibrant.deployment.monitoring.stored import LARGE, as_json, read_state, upgraded
 from calibrant.docs import describe_parameters
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.intervals import Estimate
-from calibrant.numerals import percent
+from calibrant.numerals import percent, power_of_ten
 from calibrant.runtime import canonical, checksum
 from calibrant.sample import Sample
 from calibrant.threads import limit
@@ -113,14 +113,13 @@ class CalibrationMonitor:
         self._columns: list[str] | None = None
         self._recent, self._performance = Recent.start(self.classes_), Performance.start(k)
         self.history_, self.labelled_ = History(), Seen()
-        self.drift_ = (
-            None
-            if reference is None
-            else Drift.start(batch_of(self.calibrator, reference, ("P", "segments"), "reference"))
-        )
+        self.drift_ = None
+        if reference is not None:
+            self.drift_ = Drift.start(batch_of(self.calibrator, reference, ("P", "segments"), "reference"))
         self._latest_groups: list[int] = []
         self.alarm_, self.alarm_row_, self._blame = False, None, None
 
+    drift_: Drift | None
     alarm_row_: int | None
     _blame: tuple[str, int, str | None, int] | None
 
@@ -330,7 +329,7 @@ class CalibrationMonitor:
             f"With labels: {self.labelled_}; in total: {self._performance.seen}.",
         ]
         if self._performance.seen.rows:
-            parts = (f"{name.replace('_', ' ')} {value.value:.4f}" for name, value in self.performance_.items())
+            parts = (f"{METRICS[name]} {value.value:.4f}" for name, value in self.performance_.items())
             lines.append(f"Expected without labels, if the calibrator is right: {', '.join(parts)}.")
         if self.drift_ is not None and self.drift_.batches:
             found = f"drifted, since about row {self.drift_.since:,}" if self.drift_.found else "show no drift"
@@ -361,22 +360,17 @@ class CalibrationMonitor:
             "calibrator": map_checksum(self.calibrator),
             "alpha": self.alpha,
             "tolerance": self.tolerance,
-            **{
-                name: as_json(part)
-                for name, part in {
-                    "labelled": self.labelled_,
-                    "latest_groups": self._latest_groups,
-                    "alarm": self.alarm_,
-                    "alarm_row": self.alarm_row_,
-                    "blame": self._blame,
-                    "segment_columns": self._columns,
-                    "bets": list(self._bets.items()),
-                    "recent": self._recent,
-                    "performance": self._performance,
-                    "drift": self.drift_,
-                    "history": self.history_,
-                }.items()
-            },
+            "labelled": as_json(self.labelled_),
+            "latest_groups": self._latest_groups,
+            "alarm": self.alarm_,
+            "alarm_row": self.alarm_row_,
+            "blame": as_json(self._blame),
+            "segment_columns": self._columns,
+            "bets": as_json(list(self._bets.items())),
+            "recent": as_json(self._recent),
+            "performance": as_json(self._performance),
+            "drift": as_json(self.drift_),
+            "history": as_json(self.history_),
         }
 
     @classmethod
@@ -414,11 +408,11 @@ def factor(log_capital: float) -> str:
     Examples
     --------
     >>> factor(0.0), factor(8.5), factor(50.0)
-    ('1.00', '4,915', '5.2e+21')
+    ('1.00', '4,915', '5.2 × 10²¹')
     """
     if log_capital > np.log(1e7):
         exponent = np.floor(log_capital / np.log(10.0))
-        return f"{np.exp(log_capital - exponent * np.log(10.0)):.1f}e+{exponent:.0f}"
+        return f"{np.exp(log_capital - exponent * np.log(10.0)):.1f} × {power_of_ten(int(exponent))}"
     capital = float(np.exp(log_capital))
     return f"{capital:,.0f}" if capital >= 10.0 else f"{capital:.2f}"
 

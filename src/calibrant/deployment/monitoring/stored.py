@@ -164,7 +164,6 @@ def read_state(state: dict[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
         "found": bool,
         "p_value": _Numbers(high=1.0),
         "since": _Maybe(_COUNT),
-        "latest": cells if state["drift"] and state["drift"]["latest"] else [cells],
         "waiting": [_Maybe((*cells, _AMOUNT, _COUNT))],
     }
     record = {
@@ -222,7 +221,7 @@ def _check_together(found: dict[str, Any]) -> None:
     drift = found["drift"]
     if drift is not None:
         _require(np.all(np.diff(drift.edges) > 0.0), "drift edges do not increase")
-        counted = [drift.reference, drift.latest, *(block[:2] for block in drift.waiting if block)]
+        counted = [drift.reference, *(block[:2] for block in drift.waiting if block)]
         _require(all(part.sum() > 0.0 for pair in counted for part in pair), "drift of no rows")
         _require(drift.found == (drift.since is not None), "drift since has no drift")
     _require(all(record.rows + record.labelled for record in found["history"]), "history of no rows")

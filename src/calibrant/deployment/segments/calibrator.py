@@ -252,7 +252,7 @@ class SegmentedCalibrator(BySegment):
         SegmentedCalibrator, fitted to 2,000 rows by region: 2 levels, ridge of strength 1 and 5 small trees.
         On rows held out it saves 0.0549 of log loss, with a standard error of 0.0074.
         The global map has a multicalibration error of 0.1929 by region.
-        Segments that the global map gets wrong most surely:
+        Segments where the global map is most clearly wrong:
         region = west (978 rows): True 29.7% observed, 49.3% by the global map, 30.3% now
         region = north (1,022 rows): True 49.8% observed, 50.4% by the global map, 49.8% now
         """

@@ -29,9 +29,10 @@ def worst_segments(
     found: list[tuple[Any, ...]] = []
     errors = []
     for column, (name, values) in zip(levels.T, columns.items()):
+        given: dict[str, Any] = {"sample_weight": before.counts, "groups": before.groups}
+        classes = range(before.n_classes)
         then, now = (
-            segment_calibration(part.y, part.proba, column, sample_weight=part.counts, classes=range(part.n_classes))
-            for part in (before, after)
+            segment_calibration(part.y, part.proba, column, classes=classes, **given) for part in (before, after)
         )
         # The error after the correction is left out: over all folds together held-out means agree too well.
         errors.append((name, then.error))
@@ -66,7 +67,7 @@ def segments_in_words(calibrator: Any) -> str:
             f"The global map has a multicalibration error of {number(error)} by {name}."
             for name, error in fitted["errors_"]
         ]
-        lines.append("Segments that the global map gets wrong most surely:")
+        lines.append("Segments where the global map is most clearly wrong:")
         lines += [
             f"{level} ({rows:,} rows): {calibrator.classes_[j]} {percent(observed)} observed, {percent(before)} by the "
             f"global map, {percent(after)} now"
@@ -78,4 +79,4 @@ def segments_in_words(calibrator: Any) -> str:
 def _no_gain(fitted: dict[str, Any]) -> str:
     if "gain_" not in fitted:
         return "since all rows are of one segment or there are too few of them"
-    return "since none gains more on rows held out than chance would"
+    return "since no correction gains more than chance on rows held out"
