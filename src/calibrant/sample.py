@@ -301,22 +301,26 @@ class Sample:
             return self.each * rng.standard_exponential(self.n_groups)[self.group_numbers]
         return rng.standard_exponential(self.n_rows) if self.counts is None else rng.standard_gamma(self.counts)
 
-    def with_unseen(self) -> tuple[Sample, FloatArray]:
+    def with_unseen(self, outcomes: Sequence[AnyFloatArray] | None = None) -> tuple[Sample, FloatArray]:
         """The rows, followed by some that stand for outcomes that may not have been seen, and the shapes of the latter.
 
         Half an observation (half a group) has the predicted class and half an observation another class, spread over
         rows and classes in proportion to the predictions; this is Jeffreys' prior of being right or wrong. Another half
-        has a class of probability zero, if there are any. In a resample each appended row counts as a gamma variable of
-        its shape.
+        has a class of probability zero, if there are any. `outcomes` are other weights (n, k), each of half an
+        observation. In a resample each appended row counts as a gamma variable of its shape.
         """
-        top = np.zeros(self.proba.shape, dtype=bool)
-        top[np.arange(self.n_rows), self.top] = True
+        if outcomes is None:
+            top = np.zeros(self.proba.shape, dtype=bool)
+            top[np.arange(self.n_rows), self.top] = True
+            outcomes = (self.proba * top, self.proba * ~top, self.proba < LOSS_FLOOR)
         chosen = []
-        for weight in (self.proba * top, self.proba * ~top, self.proba < LOSS_FLOOR):
+        for weight in outcomes:
             reached = np.cumsum(weight.astype(np.float64) * self.each[:, None])
             if reached[-1] > 0:
                 places = (np.arange(_UNSEEN_ROWS) + 0.5) / _UNSEEN_ROWS * reached[-1]
                 chosen.append(np.minimum(np.searchsorted(reached, places), weight.size - 1))
+        if not chosen:
+            return self, np.empty(0)
         rows, labels = np.divmod(np.concatenate(chosen), self.n_classes)
         taken = np.concatenate([np.arange(self.n_rows), rows])
         unseen = replace(

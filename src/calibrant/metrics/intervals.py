@@ -71,28 +71,35 @@ class Estimate:
 
 
 def bootstrap(
-    prepare: Callable[[Sample], Sequence[Statistic]],
+    prepare: Callable[[Sample], Sequence[Statistic] | Callable[[AnyFloatArray], ArrayLike]],
     data: Sample,
     *,
     n_resamples: int,
     random_state: int | np.random.Generator | None,
-    unseen: bool = True,
+    unseen: bool | Sequence[AnyFloatArray] = True,
 ) -> AnyFloatArray:
-    """Replicates of several statistics on the same resamples, one row per resample.
+    """Replicates of several statistics, or of one function that returns many, on the same resamples, one row for each.
 
-    The resamples hold outcomes that may not have been seen (`Sample.with_unseen`), unless there are to be none.
+    The resamples hold outcomes that may not have been seen (`Sample.with_unseen`), unless there are to be none, or
+    those that are given.
     """
     _check_resamples(n_resamples)
     rng = generator(random_state)
     # Rows of a group are neither independent nor all alike: an unseen one is put half-way between.
     size = np.sqrt(data.total / data.units)
-    whole, shapes = data.with_unseen() if unseen else (data, np.empty(0))
-    statistics = prepare(whole)
-    replicates = np.empty((n_resamples, len(statistics)))
-    for row in range(n_resamples):
-        drawn = np.concatenate([data.resampled_counts(rng), size * rng.standard_gamma(shapes)])
-        replicates[row] = [statistic(drawn) for statistic in statistics]
-    return replicates
+    if unseen is False:
+        whole, shapes = data, np.empty(0)
+    else:
+        whole, shapes = data.with_unseen(None if unseen is True else unseen)
+    found = prepare(whole)
+    values = found if callable(found) else lambda drawn: [statistic(drawn) for statistic in found]
+    return np.array(
+        [
+            values(np.concatenate([data.resampled_counts(rng), size * rng.standard_gamma(shapes)]))
+            for _ in range(n_resamples)
+        ],
+        dtype=np.float64,
+    )
 
 
 def _check_resamples(n_resamples: int) -> None:
