@@ -26,6 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("calibrators",),
     ("classifier",),
     ("metrics",),
+    ("decisions",),
     ("deployment",),
     ("plots",),
     ("files",),

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from calibrant.calibrators.scaling.structured import SVSCalibrator as SVSCalibrator
     from calibrant.calibrators.scaling.temperature import TemperatureScalingCalibrator as TemperatureScalingCalibrator
     from calibrant.classifier import CalibratedClassifier as CalibratedClassifier
+    from calibrant.decisions.cost_sensitive import CostSensitiveClassifier as CostSensitiveClassifier
+    from calibrant.decisions.rule import DecisionRule as DecisionRule
     from calibrant.deployment.adaptation import adapt as adapt
     from calibrant.deployment.monitoring.monitor import CalibrationMonitor as CalibrationMonitor
     from calibrant.deployment.segments.calibrator import SegmentedCalibrator as SegmentedCalibrator
@@ -49,6 +51,8 @@ _HOMES = {
     "CalibrationReport": ".report.calibration_report",
     "CalibrationWarning": ".inputs.words",
     "CalibratorInfo": ".calibrators.registry",
+    "CostSensitiveClassifier": ".decisions.cost_sensitive",
+    "DecisionRule": ".decisions.rule",
     "LogisticCalibrator": ".calibrators.scaling.logistic",
     "NoCalibrator": ".calibrators.identity",
     "OneVsOneCalibrator": ".calibrators.lifting",
@@ -63,6 +67,7 @@ _HOMES = {
     "bench": ".",
     "calibrator_info": ".calibrators.registry",
     "calibrators": ".",
+    "decisions": ".",
     "effective_counts": ".inputs.weights",
     "export": ".writers.exporting",
     "get_calibrator": ".calibrators.registry",

@@ -301,17 +301,22 @@ class Sample:
             return self.each * rng.standard_exponential(self.n_groups)[self.group_numbers]
         return rng.standard_exponential(self.n_rows) if self.counts is None else rng.standard_gamma(self.counts)
 
-    def unseen(self) -> tuple[Sample, Callable[[np.random.Generator], FloatArray]]:
+    def unseen(
+        self, outcomes: Sequence[AnyFloatArray] | None = None
+    ) -> tuple[Sample, Callable[[np.random.Generator], FloatArray]]:
         """Rows that stand for outcomes that may not have been seen, and what draws their counts in a resample.
 
         Half an observation (half a group) has the predicted class and half an observation another class, spread over
         rows and classes in proportion to the predictions; this is Jeffreys' prior of being right or wrong. Another half
-        has a class of probability zero, if there are any. In a resample they count as gamma variables.
+        has a class of probability zero, if there are any. `outcomes` are other weights (n, k), each of half an
+        observation. In a resample they count as gamma variables.
         """
-        top = np.zeros(self.proba.shape, dtype=bool)
-        top[np.arange(self.n_rows), self.top] = True
-        chosen = []
-        for weight in (self.proba * top, self.proba * ~top, self.proba < LOSS_FLOOR):
+        if outcomes is None:
+            top = np.zeros(self.proba.shape, dtype=bool)
+            top[np.arange(self.n_rows), self.top] = True
+            outcomes = (self.proba * top, self.proba * ~top, (self.proba < LOSS_FLOOR).astype(np.float64))
+        chosen = [np.empty(0, dtype=np.int64)]
+        for weight in outcomes:
             reached = np.cumsum(weight.astype(np.float64) * self.each[:, None])
             if reached[-1] > 0:
                 places = (np.arange(_UNSEEN_ROWS) + 0.5) / _UNSEEN_ROWS * reached[-1]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -71,24 +71,40 @@ class Estimate:
 
 
 def bootstrap(
-    statistics: Sequence[Statistic],
+    statistics: Sequence[Statistic] | Callable[[AnyFloatArray], ArrayLike],
     data: Sample,
     *,
     n_resamples: int,
     random_state: int | np.random.Generator | None,
     unseen: Callable[[np.random.Generator], AnyFloatArray] = lambda rng: np.empty(0),
 ) -> AnyFloatArray:
-    """Replicates of several statistics on the same resamples, one row per resample.
+    """Replicates of several statistics, or of one function that returns many, on the same resamples, one row for each.
 
     `unseen` draws counts of rows that the statistics were prepared with beyond those of the sample (`Sample.unseen`).
     """
     _check_resamples(n_resamples)
     rng = generator(random_state)
-    replicates = np.empty((n_resamples, len(statistics)))
-    for row in range(n_resamples):
-        drawn = np.concatenate([data.resampled_counts(rng), unseen(rng)])
-        replicates[row] = [statistic(drawn) for statistic in statistics]
-    return replicates
+    values = statistics if callable(statistics) else lambda drawn: [statistic(drawn) for statistic in statistics]
+    return np.array(
+        [values(np.concatenate([data.resampled_counts(rng), unseen(rng)])) for _ in range(n_resamples)],
+        dtype=np.float64,
+    )
+
+
+def bootstrap_with_unseen(
+    prepare: Callable[[Sample], Sequence[Statistic] | Callable[[AnyFloatArray], ArrayLike]],
+    data: Sample,
+    *,
+    n_resamples: int,
+    random_state: int | np.random.Generator | None,
+    outcomes: Sequence[AnyFloatArray] | None = None,
+) -> AnyFloatArray:
+    """Replicates of what `prepare` makes of a sample, on resamples that hold outcomes that may not have been seen."""
+    rows, unseen = data.unseen(outcomes)
+    whole = Sample.joined([data, rows])
+    if data.rows is not None and rows.rows is not None:
+        whole = replace(whole, rows=np.concatenate([data.rows, rows.rows]))
+    return bootstrap(prepare(whole), data, n_resamples=n_resamples, random_state=random_state, unseen=unseen)
 
 
 def _check_resamples(n_resamples: int) -> None:
@@ -252,9 +268,11 @@ def estimates(
         found.update(zip(seen, bootstrap([statistics[i] for i in seen], data, **drawn).T))
     rest = [i for i in range(len(metrics)) if i not in found]
     if rest:
-        whole = Sample.joined([data, rows])
-        prepared = [metrics[i][0].prepare(whole, **metrics[i][1]) for i in rest]
-        found.update(zip(rest, bootstrap(prepared, data, unseen=unseen, **drawn).T))
+
+        def prepare(sample: Sample) -> list[Statistic]:
+            return [metrics[i][0].prepare(sample, **metrics[i][1]) for i in rest]
+
+        found.update(zip(rest, bootstrap_with_unseen(prepare, data, **drawn).T))
     return [
         interval(
             value,

@@ -1,0 +1,135 @@
+"""A scikit-learn classifier whose `predict` is the cheapest action."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.decisions.rule import DecisionRule
+from calibrant.typing import FloatArray
+
+
+def _has_probabilities(wrapper: CostSensitiveClassifier) -> bool:
+    return hasattr(getattr(wrapper, "estimator_", wrapper.estimator), "predict_proba")
+
+
+class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Any classifier with calibrated probabilities, and decisions of the lowest expected cost.
+
+    Parameters
+    ----------
+    estimator : classifier with `predict_proba`
+        Usually a `CalibratedClassifier`: costs mean what they say only where probabilities are calibrated.
+    costs : DecisionRule, array-like or dict, default=None
+        As `DecisionRule` takes them.
+    false_positive, false_negative : float, default=None
+        Instead of `costs`, for two classes.
+    actions : sequence, default=None
+        Names of the actions; by default the classes.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    rule_ : DecisionRule
+        The rule with the classes in the order of `classes_`.
+    classes_ : ndarray of shape (k,)
+        The labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from calibrant import CalibratedClassifier, CostSensitiveClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = CostSensitiveClassifier(CalibratedClassifier(GaussianNB(), "ts"), false_positive=20, false_negative=1)
+    >>> model = model.fit(X, y)
+    >>> print(model.rule_)
+    Choose 0 where the probability of 1 is below 95.2%, 1 above.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        costs: Any = None,
+        *,
+        false_positive: float | None = None,
+        false_negative: float | None = None,
+        actions: Sequence[Any] | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.costs = costs
+        self.false_positive = false_positive
+        self.false_negative = false_negative
+        self.actions = actions
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> CostSensitiveClassifier:
+        """Fit the classifier; parameters such as `sample_weight` are passed on to it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+        **fit_params
+            Passed to the classifier's `fit`.
+
+        Returns
+        -------
+        self
+        """
+        made = None if isinstance(self.costs, DecisionRule) else self._rule()
+        self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
+        self.classes_ = self.estimator_.classes_
+        self.rule_ = (self.costs if made is None else made).matched(self.classes_)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def _rule(self) -> DecisionRule:
+        pair = self.false_positive, self.false_negative
+        return DecisionRule(self.costs, actions=self.actions, false_positive=pair[0], false_negative=pair[1])
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> FloatArray:
+        """The classifier's probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        p : ndarray of shape (n, k)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def predict(self, X: Any, amounts: Mapping[str, ArrayLike] | None = None) -> NDArray[Any]:
+        """The cheapest action for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        amounts : mapping of str to array-like of shape (n,), default=None
+            The amounts of each row that the costs name.
+
+        Returns
+        -------
+        actions : ndarray of shape (n,)
+        """
+        proba = self.predict_proba(X)
+        return self.rule_.decide(proba, amounts)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.classifier_tags = inner.classifier_tags
+        return tags

@@ -1,0 +1,250 @@
+"""Curves over thresholds: net benefit of acting, and risk of the rows that are answered.
+
+Net benefit (Vickers and Elkin 2006) at a threshold `t` counts each true positive once and each false positive
+`t / (1 - t)` times, what a person loses by an unneeded action who would act from a probability of `t` on:
+
+    net benefit = TP / n - FP / n · t / (1 - t)
+
+Acting on everybody and on nobody are the lines that a model must beat. The risk-coverage curve answers the most certain
+rows first, and shows the mean loss of what has been answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.decisions.rule import DecisionRule
+from calibrant.decisions.value import CostedSample
+from calibrant.docs import describe_parameters
+from calibrant.inputs.samples import check_sample
+from calibrant.metrics.intervals import Estimate, bootstrap_with_unseen, interval, too_few
+from calibrant.metrics.scalars import Statistic
+from calibrant.metrics.tabular import Tabular, check_level
+from calibrant.metrics.views import class_view, column_of
+from calibrant.sample import Sample
+from calibrant.threads import limited
+from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
+
+#: Thresholds at which net benefit is given unless others are asked for.
+THRESHOLDS = np.arange(1, 100) / 100
+
+
+@dataclass(frozen=True)
+class DecisionCurve(Tabular):
+    """Net benefit at several thresholds, with a pointwise band.
+
+    Attributes
+    ----------
+    threshold : ndarray of shape (m,)
+        Probabilities from which somebody acts, ascending.
+    net_benefit, low, high : ndarray of shape (m,)
+        Net benefit of acting from the threshold on, and the ends of its interval.
+    treat_all : ndarray of shape (m,)
+        Net benefit of acting on everybody; that of acting on nobody is zero.
+    label : object
+        The class whose probability is used.
+    level : float
+        Confidence level of the band.
+    """
+
+    threshold: FloatArray
+    net_benefit: FloatArray
+    low: FloatArray
+    high: FloatArray
+    treat_all: FloatArray
+    label: Any
+    level: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The columns as arrays, by name."""
+        return {name: getattr(self, name) for name in ("threshold", "net_benefit", "low", "high", "treat_all")}
+
+
+@limited
+@describe_parameters
+def decision_curve(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    thresholds: ArrayLike | None = None,
+    pos_label: Any = None,
+    level: float = 0.95,
+    n_resamples: int = 500,
+    random_state: int | np.random.Generator | None = 0,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    blocks: int | None = None,
+    classes: Sequence[Any] | None = None,
+) -> DecisionCurve:
+    """Net benefit of acting where the probability of a class is at least a threshold.
+
+    Parameters
+    ----------
+    thresholds : array-like of numbers between 0 and 1, default=None
+        By default 1 %, 2 %, ... 99 %.
+    pos_label : object, default=None
+        The class that calls for the action; by default the second of two. With more classes it must be named, and is
+        taken against all others.
+
+    Returns
+    -------
+    DecisionCurve
+
+    References
+    ----------
+    Vickers and Elkin. Decision curve analysis: a novel method for evaluating prediction models. Medical Decision
+    Making 26 (2006).
+
+    Examples
+    --------
+    >>> from calibrant.decisions import decision_curve
+    >>> curve = decision_curve([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.8], thresholds=[0.25, 0.5])
+    >>> curve.net_benefit.round(3).tolist(), curve.treat_all.round(3).tolist()
+    ([0.417, 0.25], [0.333, 0.0])
+    """
+    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
+    if pos_label is None and data.n_classes > 2:
+        raise ValueError(f"pos_label is needed for {data.n_classes} classes: which one calls for the action?")
+    at = np.unique(np.asarray(THRESHOLDS if thresholds is None else thresholds, dtype=np.float64))
+    wrong = at[~((at > 0) & (at < 1))]
+    if len(wrong) or at.ndim != 1 or not len(at):
+        raise ValueError(f"thresholds must lie between 0 and 1, got {wrong[:1].tolist() or at.tolist()}")
+    check_level(level)
+    positive = 1 if pos_label is None else column_of(data, pos_label)
+
+    def prepare(sample: Sample) -> Callable[[AnyFloatArray], FloatArray]:
+        view = class_view(sample, positive)
+        reached = np.searchsorted(at, view.score, side="right")  # the number of thresholds up to the score
+
+        def benefit(counts: AnyFloatArray) -> FloatArray:
+            true, false = (
+                np.bincount(reached, counts * part, minlength=len(at) + 1)[::-1].cumsum()[::-1][1:]
+                for part in (view.hit, 1.0 - view.hit)
+            )
+            return np.asarray((true - false * at / (1.0 - at)) / counts.sum())
+
+        return benefit
+
+    value, share = prepare(data)(data.each), data.class_counts[positive] / data.total
+    low = high = np.full(len(at), np.nan)
+    if not too_few(data.units):
+        drawn = bootstrap_with_unseen(prepare, data, n_resamples=n_resamples, random_state=random_state)
+        ends = [interval(v, column, level=level, units=data.units) for v, column in zip(value, drawn.T)]
+        low, high = np.array([end.low for end in ends]), np.array([end.high for end in ends])
+    return DecisionCurve(at, value, low, high, share - (1 - share) * at / (1 - at), data.names[positive], level)
+
+
+@dataclass(frozen=True)
+class RiskCoverage(Tabular):
+    """The mean loss of the rows that are answered, over the share of rows that are.
+
+    Attributes
+    ----------
+    coverage, risk : ndarray of shape (m,)
+        Share of observations that are answered, ascending to one, and their mean loss.
+    confidence : ndarray of shape (m,)
+        What a row must have at least to be among them: its largest probability, or minus the expected cost of its best
+        action.
+    area : Estimate
+        Mean of the risk over all coverages, with its interval: smaller is better.
+    """
+
+    coverage: FloatArray
+    risk: FloatArray
+    confidence: FloatArray
+    area: Estimate
+
+    def to_dict(self) -> dict[str, Any]:
+        """The columns as arrays, by name."""
+        return {name: getattr(self, name) for name in ("coverage", "risk", "confidence")}
+
+    def at_risk(self, risk: float) -> float:
+        """The largest share that can be answered with a mean loss of at most `risk`; zero if there is none.
+
+        Examples
+        --------
+        >>> from calibrant.decisions import risk_coverage
+        >>> risk_coverage([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7]).at_risk(0.1)
+        0.75
+        """
+        kept = self.coverage[self.risk <= risk]
+        return float(kept[-1]) if len(kept) else 0.0
+
+
+@limited
+@describe_parameters
+def risk_coverage(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    rule: DecisionRule | None = None,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 500,
+    random_state: int | np.random.Generator | None = 0,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    blocks: int | None = None,
+    classes: Sequence[Any] | None = None,
+) -> RiskCoverage:
+    """The risk-coverage curve of answering only where a model is certain enough.
+
+    Rows are answered in the order of their certainty, equally certain ones together.
+
+    Parameters
+    ----------
+    rule : DecisionRule, default=None
+        Costs of the answers, which make the loss and the order of rows; without, every wrong class costs 1.
+
+    Returns
+    -------
+    RiskCoverage
+
+    References
+    ----------
+    El-Yaniv and Wiener. On the foundations of noise-free selective classification. JMLR 11 (2010).
+
+    Examples
+    --------
+    >>> from calibrant.decisions import risk_coverage
+    >>> curve = risk_coverage([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7])
+    >>> curve.coverage.tolist(), curve.risk.tolist()
+    ([0.5, 0.75, 1.0], [0.0, 0.0, 0.25])
+    """
+    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
+    k = data.n_classes
+    costed = CostedSample(data, DecisionRule(1.0 - np.eye(k)) if rule is None else rule, None, data.n_rows)
+
+    def prepare(sample: Sample) -> tuple[FloatArray, AnyIntArray, FloatArray]:
+        expected = costed.rule.cost_of_rows(sample.proba, {}).min(axis=1)
+        certainty = 1.0 - expected if rule is None else -expected
+        distinct, step = np.unique(-certainty, return_inverse=True)
+        return -distinct, step, costed.row_costs(sample)
+
+    def risks(counts: AnyFloatArray, step: AnyIntArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        weight, lost = (np.bincount(step, part).cumsum() for part in (counts, counts * costs))
+        with np.errstate(invalid="ignore"):
+            return weight / weight[-1], np.where(weight > 0, lost / weight, 0.0)
+
+    def area_of(sample: Sample) -> list[Statistic]:
+        _, step, costs = prepare(sample)
+
+        def area(counts: AnyFloatArray) -> float:
+            coverage, risk = risks(counts, step, costs)
+            return float(np.diff(coverage, prepend=0.0) @ risk)
+
+        return [area]
+
+    confidence, step, costs = prepare(costed.data)
+    coverage, risk = risks(costed.data.each, step, costs)
+    value = area_of(costed.data)[0](costed.data.each)
+    check_level(level)
+    area = Estimate(value, float("nan"), float("nan"), level)
+    if not too_few(data.units):
+        drawn = bootstrap_with_unseen(area_of, costed.data, n_resamples=n_resamples, random_state=random_state)
+        area = interval(value, drawn[:, 0], level=level, units=data.units, lower=0.0)
+    return RiskCoverage(coverage, risk, confidence, area)

@@ -1,0 +1,411 @@
+"""From probabilities to actions: the action with the lowest expected cost.
+
+A rule has a cost `c_aj` for every action `a` and every class `j`. With probabilities `p` an action is expected to cost
+`Σ_j p_j c_aj`, and the rule takes the cheapest one. For two classes and two actions that is a threshold,
+
+    t = (c_10 - c_00) / (c_10 - c_00 + c_01 - c_11),
+
+1/21 where a miss costs 20 and a false alarm 1. Probabilities must be calibrated for this to be the best choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
+from calibrant.inputs.words import METRIC
+from calibrant.numerals import percent
+from calibrant.text_table import list_names
+from calibrant.typing import AnyFloatArray, FloatArray, IntArray
+
+#: An action that is taken for every row, as the end of a range of probabilities.
+_ALWAYS, _NEVER = 0.0, np.inf
+
+
+class ActionRange(NamedTuple):
+    """The probabilities of the second class for which an action is the cheapest."""
+
+    action: Any
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """Costs as they were understood: numbers, and for each amount of a row the places where it stands."""
+
+    numbers: FloatArray
+    amounts: dict[str, FloatArray]
+    actions: list[Any] | None
+    classes: list[Any] | None
+
+
+class DecisionRule:
+    """The action with the lowest expected cost, from the costs of every action in every class.
+
+    Parameters
+    ----------
+    costs : array-like of shape (actions, classes), or dict, default=None
+        A matrix, or a dictionary ``{action: {class: cost}}``; ``{action: cost}`` is an action that costs the same
+        whatever the class is, such as asking a person. A cost may be the name of an amount that each row has, such as
+        ``"amount"``, which `decide` is then given. In a dictionary the cost of an action in the class of the same name
+        is zero if it is not given.
+    actions : sequence, default=None
+        Names of the actions, in the order of the rows of a matrix; by default the classes, if there are as many.
+    classes : sequence, default=None
+        Names of the classes, in the order of the columns of the probabilities. By default those of a dictionary in
+        sorted order, as scikit-learn orders classes; a matrix needs no names.
+    false_positive, false_negative : float or str, default=None
+        Instead of `costs`, for two classes: the costs of choosing the second class where the first one is observed, and
+        of choosing the first one where the second is observed.
+
+    Examples
+    --------
+    >>> from calibrant import DecisionRule
+    >>> rule = DecisionRule(false_positive=1, false_negative=20)
+    >>> rule.threshold == 1 / 21
+    True
+    >>> rule.decide([0.04, 0.05])
+    array([0, 1])
+    >>> triage = DecisionRule({"send home": {"ill": 100}, "admit": {"healthy": 30, "ill": 0}, "call a doctor": 8},
+    ...                       classes=["healthy", "ill"])
+    >>> print(triage)
+    Choose 'send home' where the probability of 'ill' is below 8.0%, 'call a doctor' from there to 73.3%, 'admit' above.
+    >>> triage.decide([[0.95, 0.05], [0.7, 0.3], [0.1, 0.9]]).tolist()
+    ['send home', 'call a doctor', 'admit']
+    """
+
+    def __init__(
+        self,
+        costs: Any = None,
+        *,
+        actions: Sequence[Any] | None = None,
+        classes: Sequence[Any] | None = None,
+        false_positive: float | str | None = None,
+        false_negative: float | str | None = None,
+    ) -> None:
+        pair = (false_positive, false_negative)
+        if (costs is None) == (pair == (None, None)):
+            raise ValueError("give either costs, or false_positive and false_negative for two classes")
+        if costs is None:
+            if None in pair:
+                missing = "false_positive" if false_positive is None else "false_negative"
+                raise ValueError(f"{missing} is missing: a rule for two classes needs both costs")
+            costs = [[0, false_negative], [false_positive, 0]]
+        names = None if classes is None else _listed(classes, "classes")
+        parsed = _of_dict(costs, actions, names) if isinstance(costs, Mapping) else _of_matrix(costs, actions, names)
+        _check_costs(parsed)
+        self._parsed = parsed
+
+    @classmethod
+    def abstention(cls, cost: float, classes: Sequence[Any], *, action: Any = "abstain") -> DecisionRule:
+        """A rule for any number of classes: a wrong class costs 1, no answer costs `cost`.
+
+        It answers where the largest probability is above ``1 - cost`` (Chow's rule).
+
+        Examples
+        --------
+        >>> from calibrant import DecisionRule
+        >>> DecisionRule.abstention(0.2, ["a", "b", "c"]).decide([[0.9, 0.1, 0.0], [0.5, 0.3, 0.2]]).tolist()
+        ['a', 'abstain']
+        """
+        k = len(classes)
+        return cls(np.vstack([1.0 - np.eye(k), np.full(k, cost)]), actions=[*classes, action], classes=classes)
+
+    @property
+    def actions(self) -> list[Any]:
+        """Names of the actions; numbers where they have none."""
+        found = self._parsed.actions
+        return list(range(len(self._parsed.numbers))) if found is None else found
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """Names of the classes in the order of the probabilities; `None` where they have none."""
+        return self._parsed.classes
+
+    @property
+    def costs(self) -> FloatArray:
+        """The costs (actions, classes), without the amounts that rows have of their own."""
+        return self._parsed.numbers.copy()
+
+    @property
+    def amounts(self) -> list[str]:
+        """Names of the amounts that each row must have."""
+        return list(self._parsed.amounts)
+
+    @property
+    def threshold(self) -> float:
+        """Probability of the second class above which the second action is taken, for two classes and two actions.
+
+        Zero if the second action is never the dearer one, infinite if it always is.
+        """
+        self._need_two("a threshold")
+        if len(self.actions) != 2:
+            raise ValueError(f"the rule has {len(self.actions)} actions; `ranges` says where each is taken")
+        numbers = self._parsed.numbers
+        wasted, missed = numbers[1, 0] - numbers[0, 0], numbers[0, 1] - numbers[1, 1]
+        if wasted <= 0:
+            return _ALWAYS if missed >= 0 else float(wasted / (wasted + missed))
+        return float(wasted / (wasted + missed)) if missed > 0 else _NEVER
+
+    @property
+    def ranges(self) -> list[ActionRange]:
+        """For two classes: the actions that are taken, from low to high probabilities of the second class."""
+        self._need_two("ranges of probabilities")
+        start, slope = self._parsed.numbers[:, 0], np.diff(self._parsed.numbers, axis=1)[:, 0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            crossings = (start[:, None] - start) / (slope - slope[:, None])
+        inner = crossings[np.isfinite(crossings) & (crossings > 0) & (crossings < 1)]
+        ends = np.unique(np.concatenate([[0.0], inner, [1.0]]))
+        found: list[ActionRange] = []
+        for low, high in pairwise(ends):
+            action = self.actions[int(np.argmin(start + slope * (low + high) / 2))]
+            if found and found[-1].action == action:
+                found[-1] = found[-1]._replace(high=float(high))
+            else:
+                found.append(ActionRange(action, float(low), float(high)))
+        return found
+
+    def expected_cost(self, y_prob: ArrayLike, amounts: Mapping[str, ArrayLike] | None = None) -> FloatArray:
+        """What each action is expected to cost.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n, k), (n, 1) or (n,)
+            Calibrated probabilities.
+        amounts : mapping of str to array-like of shape (n,), default=None
+            The amounts that stand among the costs, by name.
+
+        Returns
+        -------
+        costs : ndarray of shape (n, actions)
+        """
+        array, _ = as_matrix(y_prob, METRIC)
+        proba = to_probabilities(array, rounding=rounding_of(y_prob), words=METRIC)
+        if proba.shape[1] != self._parsed.numbers.shape[1]:
+            raise ValueError(
+                f"the rule has costs for {self._parsed.numbers.shape[1]} classes, y_prob has {proba.shape[1]}"
+            )
+        return self.cost_of_rows(proba, self.check_amounts(amounts, len(proba)))
+
+    def cost_of_rows(self, proba: AnyFloatArray, amounts: Mapping[str, FloatArray]) -> FloatArray:
+        """`expected_cost` of what was checked already."""
+        total: FloatArray = proba @ self._parsed.numbers.T
+        for name, places in self._parsed.amounts.items():
+            total += amounts[name][:, None] * (proba @ places.T)
+        return total
+
+    def decide(self, y_prob: ArrayLike, amounts: Mapping[str, ArrayLike] | None = None) -> NDArray[Any]:
+        """The cheapest action for each row; of equally cheap ones the first.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n, k), (n, 1) or (n,)
+            Calibrated probabilities.
+        amounts : mapping of str to array-like of shape (n,), default=None
+            The amounts that stand among the costs, by name.
+
+        Returns
+        -------
+        actions : ndarray of shape (n,)
+
+        Examples
+        --------
+        >>> from calibrant import DecisionRule
+        >>> rule = DecisionRule(false_positive=5, false_negative="amount")
+        >>> rule.decide([0.1, 0.1], {"amount": [20, 200]})
+        array([0, 1])
+        """
+        return self.named(self.expected_cost(y_prob, amounts).argmin(axis=1))
+
+    def named(self, chosen: IntArray | NDArray[np.intp]) -> NDArray[Any]:
+        """Names of actions given by number."""
+        names = self.actions
+        array = np.array(names)
+        if array.ndim != 1 or array.dtype.kind not in "OUSbiuf" or array.tolist() != names:
+            array = np.empty(len(names), dtype=object)
+            array[:] = names
+        return array[chosen]
+
+    def matched(self, classes: Sequence[Any] | NDArray[Any]) -> DecisionRule:
+        """The same rule with its columns in the order of `classes`; an error if these are other classes."""
+        wanted = _listed(classes, "classes")
+        if self.classes is None:
+            if len(wanted) != self._parsed.numbers.shape[1]:
+                raise ValueError(
+                    f"the rule has costs for {self._parsed.numbers.shape[1]} classes, there are {len(wanted)}: "
+                    f"{list_names(wanted)}"
+                )
+            order = list(range(len(wanted)))
+        else:
+            unknown = [name for name in self.classes if name not in wanted]
+            lacking = [name for name in wanted if name not in self.classes]
+            if unknown or lacking:
+                said = f"has costs for {list_names(unknown)}" if unknown else f"has no costs for {list_names(lacking)}"
+                raise ValueError(f"the rule {said}, but the classes are {list_names(wanted)}")
+            order = [self.classes.index(name) for name in wanted]
+        parsed = self._parsed
+        square = parsed.actions is None and parsed.numbers.shape[0] == parsed.numbers.shape[1]
+        made = object.__new__(DecisionRule)
+        made._parsed = _Parsed(
+            parsed.numbers[:, order],
+            {name: places[:, order] for name, places in parsed.amounts.items()},
+            wanted if square else parsed.actions,
+            wanted,
+        )
+        return made
+
+    def check_amounts(self, amounts: Mapping[str, ArrayLike] | None, n: int) -> dict[str, FloatArray]:
+        """The amounts that the costs name, one number for each of `n` rows."""
+        given = dict(amounts or {})
+        absent = [name for name in self.amounts if name not in given]
+        if absent:
+            raise ValueError(f"the costs name the amount {absent[0]!r}, which was not given")
+        found = {}
+        for name in self.amounts:
+            values = np.asarray(given[name], dtype=np.float64)
+            if values.shape != (n,):
+                raise ValueError(f"the amount {name!r} has shape {values.shape}, there are {n} rows")
+            wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+            if len(wrong):
+                raise ValueError(
+                    f"the amount {name!r} is {values[wrong[0]]} in row {wrong[0]}; it must not be negative"
+                )
+            found[name] = values
+        return found
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def __repr__(self) -> str:
+        return f"DecisionRule({self.to_dict()['costs']}, actions={self.actions}, classes={self.classes})"
+
+    def describe(self) -> str:
+        """What the rule does, in a sentence."""
+        if self.amounts or self._parsed.numbers.shape[1] != 2:
+            needed = f", given {list_names(self.amounts)} of each row" if self.amounts else ""
+            return f"Choose the action with the lowest expected cost{needed}."
+        second = "the second class" if self.classes is None else repr(self.classes[1])
+        ranges = self.ranges
+        if len(ranges) == 1:
+            return f"Always choose {ranges[0].action!r}: it is the cheapest whatever the probability of {second} is."
+        first, *between, last = ranges
+        middle = "".join(f", {one.action!r} from there to {percent(one.high)}" for one in between)
+        text = (
+            f"Choose {first.action!r} where the probability of {second} is below {percent(first.high)}"
+            f"{middle}, {last.action!r} above."
+        )
+        unused = [action for action in self.actions if action not in {one.action for one in ranges}]
+        return text + (f" Never the cheapest: {list_names(unused)}." if unused else "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule as plain values, which `DecisionRule(**values)` takes."""
+        rows: list[list[Any]] = self._parsed.numbers.tolist()
+        for name, places in self._parsed.amounts.items():
+            for a, j in zip(*np.nonzero(places)):
+                rows[a][j] = name
+        return {"costs": rows, "actions": self._parsed.actions, "classes": self.classes}
+
+    def _need_two(self, what: str) -> None:
+        if self._parsed.numbers.shape[1] != 2:
+            raise ValueError(f"{what} is for two classes; the rule has costs for {self._parsed.numbers.shape[1]}")
+        if self.amounts:
+            raise ValueError(f"{what} would differ from row to row: the costs name {list_names(self.amounts)}")
+
+
+def _listed(names: Any, what: str) -> list[Any]:
+    listed = np.asarray(names).tolist() if isinstance(names, np.ndarray) else list(names)
+    if len(set(listed)) != len(listed):
+        again = next(name for name in listed if listed.count(name) > 1)
+        raise ValueError(f"{what} names {again!r} twice")
+    return listed
+
+
+def _of_matrix(costs: Any, actions: Sequence[Any] | None, classes: list[Any] | None) -> _Parsed:
+    matrix = costs if isinstance(costs, np.ndarray) else list(costs) if _is_list(costs) else []
+    rows = [list(row) if np.ndim(row) == 1 else None for row in matrix]
+    widths = {None if row is None else len(row) for row in rows}
+    if len(widths) != 1 or None in widths or len(rows) < 2 or widths == {1}:
+        raise ValueError("costs must be a matrix with a row for each action, at least two, and a column for each class")
+    k = len(rows[0] or [])
+    if classes is not None and len(classes) != k:
+        raise ValueError(f"costs have {k} columns, and there are {len(classes)} classes: {list_names(classes)}")
+    names = None if actions is None else _listed(actions, "actions")
+    if names is not None and len(names) != len(rows):
+        raise ValueError(f"costs have {len(rows)} rows, and there are {len(names)} actions: {list_names(names)}")
+    if names is None and classes is not None and len(rows) == k:
+        names = list(classes)
+    return _parsed([row or [] for row in rows], names, classes)
+
+
+def _is_list(costs: Any) -> bool:
+    return isinstance(costs, Iterable) and not isinstance(costs, str)
+
+
+def _of_dict(costs: Mapping[Any, Any], actions: Sequence[Any] | None, classes: list[Any] | None) -> _Parsed:
+    if actions is not None:
+        unknown = [name for name in actions if name not in costs]
+        if unknown or len(list(actions)) != len(costs):
+            raise ValueError(f"actions must be those of the costs: {list_names(list(costs))}")
+        costs = {name: costs[name] for name in actions}
+    if len(costs) < 2:
+        raise ValueError(f"costs need at least two actions, got {list_names(list(costs))}")
+    if classes is None:
+        named = {name for row in costs.values() if isinstance(row, Mapping) for name in row}
+        # An action is a class, too, if it is one that other actions have a cost for.
+        classes = sorted(named)
+        if len(classes) < 2:
+            raise ValueError("costs name fewer than two classes: say them with classes=[...]")
+    rows = []
+    for action, row in costs.items():
+        if not isinstance(row, Mapping):
+            rows.append([row] * len(classes))
+            continue
+        unknown = [name for name in row if name not in classes]
+        if unknown:
+            raise ValueError(
+                f"the action {action!r} has a cost for {unknown[0]!r}; the classes are {list_names(classes)}"
+            )
+        # Nothing is lost by the action that belongs to a class, and by the only class that is left out.
+        lacking = [name for name in classes if name not in row and name != action]
+        if len(lacking) > 1 or (lacking and action in classes):
+            raise ValueError(f"the action {action!r} has no cost for {list_names(lacking)}")
+        rows.append([row.get(name, 0) for name in classes])
+    return _parsed(rows, list(costs), classes)
+
+
+def _parsed(rows: list[list[Any]], actions: list[Any] | None, classes: list[Any] | None) -> _Parsed:
+    numbers = np.zeros((len(rows), len(rows[0])))
+    amounts: dict[str, FloatArray] = {}
+    for a, row in enumerate(rows):
+        for j, cost in enumerate(row):
+            if isinstance(cost, str):
+                amounts.setdefault(cost, np.zeros(numbers.shape))[a, j] = 1.0
+                continue
+            try:
+                numbers[a, j] = float(cost)
+            except (TypeError, ValueError):
+                numbers[a, j] = np.nan
+    return _Parsed(numbers, amounts, actions, classes)
+
+
+def _check_costs(parsed: _Parsed) -> None:
+    for a, j in zip(*np.nonzero(~np.isfinite(parsed.numbers))):
+        raise ValueError(f"the cost of {_place(parsed, a, j)} is not a finite number")
+    for a, j in zip(*np.nonzero(parsed.numbers < 0)):
+        raise ValueError(
+            f"the cost of {_place(parsed, a, j)} is {parsed.numbers[a, j]:g}: costs must not be negative. Decisions "
+            f"depend on differences within a class only, so add {-parsed.numbers[:, j].min():g} to all its costs."
+        )
+
+
+def _place(parsed: _Parsed, a: int, j: int) -> str:
+    action = f"action {a}" if parsed.actions is None else f"the action {parsed.actions[a]!r}"
+    name = f"class {j}" if parsed.classes is None else f"the class {parsed.classes[j]!r}"
+    return f"{action} in {name}"

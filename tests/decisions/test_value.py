@@ -1,0 +1,220 @@
+"""Costs, net benefit and risk of decisions against sums by hand and scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import confusion_matrix, make_scorer, precision_score, recall_score
+from sklearn.model_selection import TunedThresholdClassifierCV
+
+from calibrant import DecisionRule
+from calibrant.decisions import (
+    best_threshold,
+    choose_threshold,
+    compare_decisions,
+    decision_cost,
+    decision_curve,
+    risk_coverage,
+)
+
+RULE = DecisionRule(false_positive=1, false_negative=20)
+
+
+def binary(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.5, 3, n)
+    return (rng.random(n) < p).astype(int), p
+
+
+def test_cost_is_the_sum_over_the_confusion_matrix():
+    y, p = binary()
+    (_, fp), (fn, _) = confusion_matrix(y, p > 1 / 21)
+    assert decision_cost(y, p, RULE).value == pytest.approx((fp + 20 * fn) / len(y))
+
+
+def test_cost_of_many_classes_and_actions():
+    rng = np.random.default_rng(3)
+    costs, p = rng.random((4, 10)), rng.dirichlet(np.ones(10), 150)
+    y = np.array([rng.choice(10, p=row) for row in p])
+    taken = (p @ costs.T).argmin(axis=1)
+    found = decision_cost(y, p, DecisionRule(costs))
+    assert found.value == pytest.approx(np.mean([costs[a, j] for a, j in zip(taken, y)]))
+    assert found.low < found.value < found.high
+
+
+def test_amounts_belong_to_their_rows():
+    y, p = binary()
+    amount = np.random.default_rng(1).uniform(1, 100, len(y))
+    rule = DecisionRule(false_positive=5, false_negative="amount")
+    alarm = p * amount > (1 - p) * 5
+    by_hand = np.where(alarm, 5.0 * (y == 0), amount * (y == 1))
+    assert decision_cost(y, p, rule, amounts={"amount": amount}).value == pytest.approx(by_hand.mean())
+    weight = np.random.default_rng(2).integers(0, 3, len(y))
+    found = decision_cost(y, p, rule, amounts={"amount": amount}, sample_weight=weight)
+    assert found.value == pytest.approx(np.average(by_hand, weights=weight))
+
+
+def test_weights_are_copies():
+    y, p = binary(120)
+    weight = np.random.default_rng(2).integers(1, 4, len(y))
+    rows = np.repeat(np.arange(len(y)), weight)
+    for compute in (
+        lambda y, p, **w: decision_cost(y, p, RULE, **w),
+        lambda y, p, **w: compare_decisions(y, p, p**0.5, RULE, **w).saved,
+        lambda y, p, **w: risk_coverage(y, p, **w).area,
+        lambda y, p, **w: choose_threshold(y, p, recall=0.7, **w).precision,
+    ):
+        counted, copied = compute(y, p, sample_weight=weight), compute(y[rows], p[rows])
+        assert counted.value == pytest.approx(copied.value, abs=1e-12)
+        width = copied.high - copied.low
+        assert [counted.low, counted.high] == pytest.approx([copied.low, copied.high], abs=0.25 * width + 1e-12)
+
+
+def test_intervals_cover_the_true_cost():
+    """200 000 rows tell the true cost; nominal 0.95, less three standard errors of 150 runs."""
+    y, p = binary(200_000, seed=9)
+    truth, covered = decision_cost(y, p, RULE, n_resamples=2).value, 0
+    for seed in range(150):
+        y, p = binary(150, seed=100 + seed)
+        found = decision_cost(y, p, RULE, n_resamples=200)
+        covered += found.low <= truth <= found.high
+    assert covered / 150 > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 150)
+
+
+def test_calibration_saves_what_the_costs_say():
+    y, p = binary(3000)
+    squeezed = p**2 / (p**2 + (1 - p) ** 2)  # too extreme: alarms are missed
+    found = compare_decisions(y, squeezed, p, RULE)
+    before, after = (decision_cost(y, q, RULE).value for q in (squeezed, p))
+    assert (found.before.value, found.after.value) == (before, after)
+    assert found.saved.value == pytest.approx(before - after)
+    assert found.saved.low > 0
+    assert found.changed == np.sum((squeezed > 1 / 21) != (p > 1 / 21))
+
+
+def test_what_a_comparison_says():
+    y, p = binary(3000)
+    squeezed = p**2 / (p**2 + (1 - p) ** 2)
+    said = str(compare_decisions(y, squeezed, p, RULE))
+    assert "decisions change" in said
+    assert "chance" not in said
+    assert str(compare_decisions(y, p, p, RULE)) == "No decision changes, so nothing is saved or lost."
+    assert "That may be chance." in str(compare_decisions(y[:60], p[:60] ** 1.1, p[:60], RULE))
+    with pytest.warns(UserWarning, match="no interval"):
+        one = str(compare_decisions([1], [0.9], [0.01], DecisionRule([[0, 1], [1, 0]]), classes=[0, 1]))
+    assert "too few observations to tell whether that is chance" in one
+
+
+def test_best_threshold_against_all_thresholds():
+    y, p = binary(200)
+    p = p.round(2)
+    found = best_threshold(y, p, RULE)
+    costs = {t: np.mean(np.where(p >= t, y == 0, 20 * (y == 1))) for t in [*np.unique(p), np.inf]}
+    assert found.cost == pytest.approx(min(costs.values()))
+    assert costs[found.threshold] == pytest.approx(found.cost)
+    assert found.regret == pytest.approx(decision_cost(y, p, RULE).value - found.cost)
+
+
+def test_scikit_learn_tunes_to_a_threshold_near_the_rules():
+    """On calibrated probabilities the threshold that scikit-learn finds by search is the one that costs imply."""
+    from sklearn.base import BaseEstimator, ClassifierMixin
+
+    class Given(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            return self
+
+        def predict_proba(self, X):
+            return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+        def predict(self, X):
+            return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def cost(y, decided):
+        return np.mean(np.where(decided == 1, y == 0, 20 * (y == 1)))
+
+    y, p = binary(20_000)
+    tuned = TunedThresholdClassifierCV(Given(), scoring=make_scorer(cost, greater_is_better=False), cv=3)
+    tuned.fit(p[:, None], y)
+    assert tuned.best_threshold_ == pytest.approx(RULE.threshold, abs=0.03)
+    fresh, q = binary(20_000, seed=1)
+    ours = decision_cost(fresh, q, RULE, n_resamples=2).value
+    assert ours <= cost(fresh, tuned.predict(q[:, None])) + 0.005
+
+
+def test_net_benefit_by_its_definition():
+    y, p = binary(500)
+    p = p.round(2)
+    curve = decision_curve(y, p, n_resamples=50)
+    for t, benefit, everybody in zip(curve.threshold, curve.net_benefit, curve.treat_all):
+        act = p >= t
+        by_hand = np.mean(act & (y == 1)) - np.mean(act & (y == 0)) * t / (1 - t)
+        assert benefit == pytest.approx(by_hand, abs=1e-12)
+        assert everybody == pytest.approx(y.mean() - (1 - y.mean()) * t / (1 - t), abs=1e-12)
+    assert np.all((curve.low <= curve.net_benefit) & (curve.net_benefit <= curve.high))
+
+
+def test_net_benefit_of_one_class_of_many():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 200)
+    y = np.array(["x", "y", "z"])[[rng.choice(3, p=row) for row in p]]
+    many = decision_curve(y, p, pos_label="z", n_resamples=2)
+    one = decision_curve((y == "z").astype(int), p[:, 2], n_resamples=2)
+    np.testing.assert_allclose(many.net_benefit, one.net_benefit, atol=1e-12)
+    with pytest.raises(ValueError, match="pos_label is needed for 3 classes"):
+        decision_curve(y, p)
+    with pytest.raises(ValueError, match="thresholds must lie between 0 and 1"):
+        decision_curve(y, p, pos_label="z", thresholds=[0.5, 1.0])
+
+
+def test_risk_coverage_against_sorting():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(4), 300)
+    y = np.array([rng.choice(4, p=row) for row in p])
+    wrong = (p.argmax(axis=1) != y)[np.argsort(-p.max(axis=1))]
+    curve = risk_coverage(y, p, n_resamples=50)
+    np.testing.assert_allclose(curve.risk, np.cumsum(wrong) / np.arange(1, 301))
+    assert curve.area.value == pytest.approx(np.mean(curve.risk))
+    assert curve.at_risk(1.0) == 1.0
+    assert curve.at_risk(-1.0) == 0.0
+
+
+@pytest.mark.parametrize("constraint", ["precision", "recall", "alarms"])
+def test_thresholds_meet_their_constraint_and_no_other_finds_more(constraint):
+    y, p = binary(500)
+    p = p.round(2)
+    found = choose_threshold(y, p, **{constraint: 0.4} | ({"alarms": 40, "per": 500} if constraint == "alarms" else {}))
+    best = None
+    for t in np.unique(p):
+        alarm = p >= t
+        precision, recall = precision_score(y, alarm), recall_score(y, alarm)
+        meets = {"precision": precision >= 0.4, "recall": recall >= 0.4, "alarms": alarm.sum() <= 40}[constraint]
+        value = -alarm.sum() if constraint == "recall" else alarm.sum()
+        if meets and (best is None or value >= best[0]):
+            best = value, precision, recall
+    assert (found.precision.value, found.recall.value) == pytest.approx(best[1:])
+    assert "Raise an alarm from a probability of" in str(found)
+
+
+def test_thresholds_that_cannot_be_met_and_bad_constraints():
+    y, p = [0, 1, 0, 1], [0.9, 0.8, 0.7, 0.2]
+    none = choose_threshold(y, p, precision=0.9)
+    assert none.threshold == np.inf
+    assert str(none) == "No threshold meets the constraint: raise no alarm, or ask for less."
+    for given, message in (
+        ({}, "got none"),
+        ({"precision": 0.5, "recall": 0.5}, "got precision and recall"),
+        ({"precision": 1.5}, "precision must lie between 0 and 1"),
+        ({"alarms": 3}, "alarms and per go together"),
+        ({"alarms": 3, "per": 2}, "alarms must lie between 0 and per"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            choose_threshold(y, p, **given)
+    with pytest.raises(ValueError, match="there is nothing to find"):
+        choose_threshold([0, 0, 0], [0.1, 0.2, 0.3], recall=0.5, classes=[0, 1])
+
+
+def test_a_level_outside_is_named():
+    for compute in (decision_cost, risk_coverage):
+        with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got 1\.5"):
+            compute([0, 1], [0.2, 0.8], RULE, level=1.5)
