@@ -18,7 +18,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.utils._param_validation import Interval
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE
@@ -33,6 +32,7 @@ from calibrant.calibrators.scaling.temperature import (
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight, softmax_inplace
+from calibrant.sklearn_private import Interval
 from calibrant.softmax.rows.base import Rows
 from calibrant.steps import Linear, Softmax, Step
 from calibrant.typing import FloatArray
