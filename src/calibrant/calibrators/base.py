@@ -138,7 +138,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         return self
 
     def _check_labelled(self, X: Any, y: Any, sample_weight: Any, groups: Any, blocks: int | None) -> Sample:
-        """What `_fit` gets of what `fit` was given."""
+        """The sample that `_fit` gets, made of what `fit` was given."""
         array, names = as_matrix(X)
         grouped = groups is not None or blocks is not None
         together = check_groups(groups, blocks, len(array)) if grouped else None
@@ -180,7 +180,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         names: list[object] | None = None,
         categories: AnyArray | None = None,
     ) -> None:
-        """Name the classes by all that was given: the labels seen, `n_given` columns and what they are called."""
+        """Find the names of the classes from the labels seen and the `n_given` columns with their names."""
         self.n_features_in_ = n_given
         self._set_names(names)
         # A single column is that of the second class, whatever it is called.
@@ -219,7 +219,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         return self._predict(X)
 
     def _predict(self, X: Any, beside: FloatArray | None = None) -> AnyArray:
-        """Run the steps on predictions, with the numbers that a map needs `beside` them (n, c), if it needs any."""
+        """Run the steps on predictions; `beside` (n, c) holds further numbers of each row, for maps that need them."""
         array, order = self._check_predictions(X)
         k = len(self.classes_)
         with for_products(max(min(max(1, BLOCK_ELEMENTS // k), len(array)), TILE), k, k):
@@ -249,10 +249,10 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
 
     @abstractmethod
     def _fit(self, sample: Sample) -> None:
-        """Fit to log-probabilities `sample.x` (n, k), column numbers `sample.y` and what else a sample knows."""
+        """Fit to log-probabilities `sample.x` (n, k), column numbers `sample.y`, weights and groups."""
 
     def steps(self) -> list[Step]:
-        """What the fitted map does to probabilities, one small thing after the other: see `calibrant.steps`.
+        """What the fitted map does to probabilities, step by step: see `calibrant.steps`.
 
         Examples
         --------
@@ -262,7 +262,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         """
         # Methods that run models of other packages define `_map` instead.
         raise TypeError(
-            f"The map of {type(self).__name__} is not a list of steps, so it runs in Python with this class only."
+            f"The map of {type(self).__name__} is not a list of steps, so it only runs in Python, with this class."
         )
 
     def to_map(self) -> Map:
@@ -295,7 +295,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         state.information("batches_", "fitted_to_")
 
     def _check_parameters(self) -> None:
-        """scikit-learn's check of the constructor's parameters, of those that are not as the constructor has them."""
+        """scikit-learn's check of the constructor's parameters that differ from their defaults."""
         defaults = _defaults(type(self))
         given = {name: getattr(self, name) for name in self._parameter_constraints}
         changed = {name: value for name, value in given.items() if value is not defaults.get(name, _MISSING)}
@@ -303,7 +303,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             validate_parameter_constraints(self._parameter_constraints, changed, caller_name=type(self).__name__)
 
     def _check_predictions(self, X: Any) -> tuple[AnyArray, NDArray[np.intp] | None]:
-        """Predictions with as many columns as in `fit`, and the column of each class (`None`: in that order)."""
+        """Predictions with as many columns as in `fit`, and the column of each class (`None`: in their order)."""
         if "classes_" not in self.__dict__:  # asking first is several times faster than check_is_fitted
             check_is_fitted(self)
         array, names = as_matrix(X)
@@ -402,7 +402,7 @@ _MISSING = object()
 
 @cache
 def _defaults(cls: type) -> dict[str, object]:
-    """What the constructor's parameters are if nothing is said, which no check needs to look at."""
+    """Default values of the constructor's parameters, which need no check."""
     return {name: parameter.default for name, parameter in signature(cls).parameters.items()}
 
 
