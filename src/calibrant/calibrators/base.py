@@ -21,7 +21,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.batch_fitting import BatchFitting
-from calibrant.calibrators.elsewhere import fit_elsewhere, is_elsewhere, predict_elsewhere, top_labels
+from calibrant.calibrators.dispatch import dispatch_fit, dispatch_predict, needs_dispatch, top_labels
 from calibrant.calibrators.kept_steps import KeptSteps, kept_steps
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
@@ -130,7 +130,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             X, y, sample_weight = labelled_rows(X, y, sample_weight, axis, ignore_index)
         self._check_parameters()
         self.__dict__.pop("batches_", None)  # of an earlier fit to batches
-        if fit_elsewhere(self, X, y, sample_weight, groups, blocks):
+        if dispatch_fit(self, X, y, sample_weight, groups, blocks):
             return self
         sample = self._check_labelled(X, y, sample_weight, groups, blocks)
         with limit():
@@ -213,9 +213,9 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         """
         if axis is not None:
             return cast("AnyArray", from_rows(self.predict_proba(to_rows(X, axis)), X, axis))
-        if is_elsewhere(X):
+        if needs_dispatch(X):
             check_is_fitted(self)
-            return cast("AnyArray", predict_elsewhere(self, X, partial(kept_steps, make=steps_of)))
+            return cast("AnyArray", dispatch_predict(self, X, partial(kept_steps, make=steps_of)))
         return self._predict(X)
 
     def _predict(self, X: Any, beside: FloatArray | None = None) -> AnyArray:

@@ -28,18 +28,18 @@ LARGE = 1 << 27
 _MEMORY_MB, _MEMORY_TO_DRAW_FROM = 512.0, 4096.0
 
 
-def is_elsewhere(X: Any) -> bool:
+def needs_dispatch(X: Any) -> bool:
     """Whether predictions are not an array in memory.
 
     Examples
     --------
-    >>> is_elsewhere(np.zeros((2, 2)))
+    >>> needs_dispatch(np.zeros((2, 2)))
     False
     """
     return type(X) is not np.ndarray and (isinstance(X, TopK) or is_tensor(X) or is_dask(X))
 
 
-def fit_elsewhere(
+def dispatch_fit(
     calibrator: Calibrator, X: Any, y: Any, sample_weight: Any, groups: Any = None, blocks: int | None = None
 ) -> bool:
     """Fit to predictions that are not an array of moderate size; false if they are."""
@@ -70,7 +70,7 @@ def fit_elsewhere(
     return True
 
 
-def predict_elsewhere(calibrator: Calibrator, X: Any, steps_of: Callable[[Calibrator], Steps]) -> Any:
+def dispatch_predict(calibrator: Calibrator, X: Any, steps_of: Callable[[Calibrator], Steps]) -> Any:
     """Calibrated probabilities in the form of the predictions: a tensor, a lazy Dask array, the listed classes."""
     if isinstance(X, TopK):
         out = np.empty(X.columns.shape)
