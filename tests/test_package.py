@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import re
 import subprocess
@@ -28,6 +29,20 @@ def test_public_names_exist_and_explain_themselves(name: str) -> None:
     assert text is not None
     if inspect.isclass(value) and not issubclass(value, Warning) and name != "CalibratorInfo":
         assert ">>> " in text
+
+
+def test_no_parameter_shadows_a_builtin_but_input() -> None:
+    """`input` says what predictions are, as it says in scikit-learn's vectorisers what documents are."""
+    wrong = set()
+    for package in (calibrant, calibrant.calibrators, calibrant.metrics, calibrant.plots):
+        for name in package.__all__:
+            value = getattr(package, name)
+            methods = inspect.getmembers(value, inspect.isfunction) if inspect.isclass(value) else []
+            public = [function for method, function in methods if method == "__init__" or not method.startswith("_")]
+            for function in [value] if inspect.isfunction(value) else public:
+                shadowing = [p for p in inspect.signature(function).parameters if hasattr(builtins, p) and p != "input"]
+                wrong.update(f"{name}: {parameter}" for parameter in shadowing)
+    assert not wrong
 
 
 def test_unknown_names_are_attribute_errors() -> None:

@@ -31,7 +31,7 @@ _LOOKS, _PAUSE = 5, 0.002
 
 
 class _Account:
-    """Who asks for how many threads, and what some libraries had before anybody did."""
+    """Who asks for how many threads, and what the libraries had before."""
 
     def __init__(self, *, per_thread: bool = False) -> None:
         self.per_thread = per_thread
@@ -80,7 +80,7 @@ def _libraries() -> tuple[list[Any], list[Any]]:
     """The BLAS libraries of the process (NumPy and SciPy bring one each), looked up again after imports.
 
     Those whose number of threads holds for the whole process, and those built on OpenMP, where it holds for the Python
-    thread that sets it; torch, once somebody has imported it, is one of these.
+    thread that sets it; torch, once it is imported, is one of these.
     """
     global _found
     if _found[0] != len(sys.modules):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from calibrant import get_calibrator
 from calibrant.calibrators.scaling.dirichlet import DirichletCalibrator, DirichletCVCalibrator
 from calibrant.folds import stratified_folds
-from tests.samples import mean_log_loss, sharpened
+from tests.samples import confused, mean_log_loss, sharpened
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
@@ -79,3 +80,18 @@ def test_folds_spread_every_label():
     folds = stratified_folds(y, 5, 0)
     for label in range(3):
         assert np.ptp(np.bincount(folds[y == label], minlength=5)) <= 1
+
+
+@pytest.mark.parametrize("name", ["dirichlet", "dirichlet-cv"])
+@pytest.mark.parametrize("regularization", ["odir", "l2"])
+def test_a_fit_says_how_near_its_optimum_it_is(name: str, regularization: str) -> None:
+    p, y = confused(400, 3)
+    given = {"lambdas_coef": [0.01], "lambdas_intercept": [0.01]} if name == "dirichlet-cv" else {}
+    rough, exact = (
+        get_calibrator(name, regularization=regularization, tol=tol, **given).fit(p, y) for tol in (1e-2, 1e-13)
+    )
+    found = exact.residual_ if regularization == "odir" else exact.duality_gap_
+    assert 0.0 <= found <= 1e-13
+    assert np.isnan(exact.duality_gap_) == (regularization == "odir")
+    assert exact.n_iter_ >= rough.n_iter_
+    assert 0.0 <= rough.objective_ - exact.objective_ <= 1e-2

@@ -94,7 +94,7 @@ def test_partitions_that_are_made_anew_and_differ_are_named() -> None:
     p, y, _ = predictions(700, 3)
     rng = np.random.default_rng(0)
     shuffled = parted(p).map_blocks(lambda block: rng.permutation(block), dtype=float)
-    with pytest.raises(ValueError, match=r"Partition \d holds other rows than when it was made for the first time"):
+    with pytest.raises(ValueError, match=r"Partition \d has changed since it was first computed"):
         get_calibrator("sms").fit(shuffled, parted(y))
     texts = np.array(["x", "y", "z"], dtype=object)[y]
     assert get_calibrator("ts").fit(parted(p), parted(texts)).classes_.tolist() == ["x", "y", "z"]

@@ -43,7 +43,10 @@ def test_no_group_is_on_both_sides_of_a_fold(cv):
 
 def test_a_splitter_that_needs_groups_says_how_to_give_them():
     X, y, _ = patients()
-    with pytest.raises(ValueError, match=r"GroupKFold deals groups of rows, and none were given: fit\(X, y, groups="):
+    with pytest.raises(
+        ValueError,
+        match=r"GroupKFold splits by group, but no groups were given.*fit\(X, y, groups=",
+    ):
         CalibratedClassifier(LogisticRegression(), "ts", cv=GroupKFold(3)).fit(X, y)
 
 

@@ -85,7 +85,7 @@ def test_nothing_remains_where_all_classes_are_listed() -> None:
 def test_large_arrays_are_read_block_by_block(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _, p, y = listed()
     expected = get_calibrator(name).fit(p, y, np.full(len(y), 2.0))
-    monkeypatch.setattr("calibrant.calibrators.elsewhere.LARGE", 100)
+    monkeypatch.setattr("calibrant.calibrators.dispatch.LARGE", 100)
     found = get_calibrator(name).fit(p, y.tolist(), [2.0] * len(y))
     assert found.batches_["rows"] == len(y)
     np.testing.assert_allclose(found.predict_proba(p), expected.predict_proba(p), atol=1e-7)

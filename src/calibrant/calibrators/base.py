@@ -21,7 +21,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.batch_fitting import BatchFitting
-from calibrant.calibrators.elsewhere import fit_elsewhere, is_elsewhere, predict_elsewhere, top_labels
+from calibrant.calibrators.dispatch import dispatch_fit, dispatch_predict, needs_dispatch, top_labels
 from calibrant.calibrators.kept_steps import KeptSteps, kept_steps
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
@@ -138,7 +138,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             X, y, sample_weight = labelled_rows(X, y, sample_weight, axis, ignore_index)
         self._check_parameters()
         self.__dict__.pop("batches_", None)  # of an earlier fit to batches
-        if fit_elsewhere(self, X, y, sample_weight, groups, blocks):
+        if dispatch_fit(self, X, y, sample_weight, groups, blocks):
             return self
         sample = self._check_labelled(X, y, sample_weight, groups, blocks)
         with limit():
@@ -146,7 +146,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         return self
 
     def _check_labelled(self, X: Any, y: Any, sample_weight: Any, groups: Any, blocks: int | None) -> Sample:
-        """What `_fit` gets of what `fit` was given."""
+        """The sample that `_fit` gets, made of what `fit` was given."""
         array, names = as_matrix(X)
         if self.input == "logits":
             check_logits(array)
@@ -193,7 +193,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         names: list[object] | None = None,
         categories: AnyArray | None = None,
     ) -> None:
-        """Name the classes by all that was given: the labels seen, `n_given` columns and what they are called."""
+        """Find the names of the classes from the labels seen and the `n_given` columns with their names."""
         self.n_features_in_ = n_given
         self._set_names(names)
         self.classes_, self._column_order = name_columns(
@@ -225,13 +225,13 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         """
         if axis is not None:
             return cast("AnyArray", from_rows(self.predict_proba(to_rows(X, axis)), X, axis))
-        if is_elsewhere(X):
+        if needs_dispatch(X):
             check_is_fitted(self)
-            return cast("AnyArray", predict_elsewhere(self, X, partial(kept_steps, make=steps_of)))
+            return cast("AnyArray", dispatch_predict(self, X, partial(kept_steps, make=steps_of)))
         return self._predict(X)
 
     def _predict(self, X: Any, beside: FloatArray | None = None) -> AnyArray:
-        """Run the steps on predictions, with the numbers that a map needs `beside` them (n, c), if it needs any."""
+        """Run the steps on predictions; `beside` (n, c) holds further numbers of each row, for maps that need them."""
         array, order = self._check_predictions(X)
         k = len(self.classes_)
         with for_products(max(min(max(1, BLOCK_ELEMENTS // k), len(array)), TILE), k, k):
@@ -261,10 +261,10 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
 
     @abstractmethod
     def _fit(self, sample: Sample) -> None:
-        """Fit to log-probabilities `sample.x` (n, k), column numbers `sample.y` and what else a sample knows."""
+        """Fit to log-probabilities `sample.x` (n, k), column numbers `sample.y`, weights and groups."""
 
     def steps(self) -> list[Step]:
-        """What the fitted map does to probabilities, one small thing after the other: see `calibrant.steps`.
+        """What the fitted map does to probabilities, step by step: see `calibrant.steps`.
 
         Examples
         --------
@@ -274,7 +274,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         """
         # Methods that run models of other packages define `_map` instead.
         raise TypeError(
-            f"The map of {type(self).__name__} is not a list of steps, so it runs in Python with this class only."
+            f"The map of {type(self).__name__} is not a list of steps, so it only runs in Python, with this class."
         )
 
     def to_map(self) -> Map:
@@ -314,7 +314,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         state.information("batches_", "fitted_to_")
 
     def _check_parameters(self) -> None:
-        """scikit-learn's check of the constructor's parameters, of those that are not as the constructor has them."""
+        """scikit-learn's check of the constructor's parameters that differ from their defaults."""
         defaults = _defaults(type(self))
         given = {name: getattr(self, name) for name in self._parameter_constraints}
         changed = {name: value for name, value in given.items() if value is not defaults.get(name, _MISSING)}
@@ -322,7 +322,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             validate_parameter_constraints(self._parameter_constraints, changed, caller_name=type(self).__name__)
 
     def _check_predictions(self, X: Any) -> tuple[AnyArray, NDArray[np.intp] | None]:
-        """Predictions with as many columns as in `fit`, and the column of each class (`None`: in that order)."""
+        """Predictions with as many columns as in `fit`, and the column of each class (`None`: in their order)."""
         if "classes_" not in self.__dict__:  # asking first is several times faster than check_is_fitted
             check_is_fitted(self)
         array, names = as_matrix(X)
@@ -409,7 +409,7 @@ _MISSING = object()
 
 @cache
 def _defaults(cls: type) -> dict[str, object]:
-    """What the constructor's parameters are if nothing is said, which no check needs to look at."""
+    """Default values of the constructor's parameters, which need no check."""
     return {name: parameter.default for name, parameter in signature(cls).parameters.items()}
 
 

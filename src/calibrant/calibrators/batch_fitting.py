@@ -1,4 +1,4 @@
-"""What calibrators do with rows that come in batches: fit to them in a few passes, and predict them one by one."""
+"""Calibrators and rows that come in batches: fit to them in a few passes, and predict them batch by batch."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class BatchFitting:
         return calibrator
 
     def predict_batches(self, source: Any, *, axis: int | None = None) -> Iterator[AnyArray]:
-        """Calibrated probabilities batch by batch: an iterator that reads the source as it is asked.
+        """Calibrated probabilities batch by batch: an iterator that reads the source as it goes.
 
         Parameters
         ----------

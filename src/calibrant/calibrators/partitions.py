@@ -1,7 +1,7 @@
 """Fits to Dask arrays and data frames: a survey of the partitions, then rows that stay in them.
 
 Partitions are checked where they are and kept there as log-probabilities if there is a cluster; without one, where all
-would end up in this process, they are made again in every pass.
+would end up in this process, they are computed again in every pass.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _sample(parts: list[Delayed], sizes: list[int], most: int) -> Sample:
 
 
 def lazily(predict: Callable[[Any], Any], X: Any, k: int) -> Any:
-    """A Dask array (n, k) of what `predict` makes of each partition, when it is asked for."""
+    """A lazy Dask array (n, k) of what `predict` returns for each partition."""
     import dask.array as da
 
     if hasattr(X, "rechunk"):
@@ -170,14 +170,14 @@ def _split(values: Any, sizes: Any, parts: list[Delayed], name: str) -> list[Any
         pieces = np.split(values, np.cumsum(sizes)[:-1].astype(int))
     if len(pieces) != len(parts):
         raise ValueError(
-            f"{name} has {len(pieces)} partitions and X {len(parts)}, of sizes that are not known: call "
+            f"{name} has {len(pieces)} partitions and X {len(parts)}, and their sizes are unknown: call "
             "compute_chunk_sizes() on both, or give them the same partitions."
         )
     return pieces
 
 
 def _check(X: Any, y: Any, weight: Any, number: int, logits: bool, renormalize: bool, classes: Any) -> Partition:
-    """A partition as the input contract wants it."""
+    """A partition after the checks that all predictions and labels get."""
     if len(X) == 0:
         return Partition(Sample(np.empty((0, 1)), np.empty(0, dtype=np.int64), logs=True), 0, None, None)
     words = CALIBRATOR._replace(
@@ -199,7 +199,7 @@ def _facts(part: Partition) -> tuple[Facts, Partition, int] | None:
 
 
 def _check_alike(part: Partition, first: Partition, number: int) -> None:
-    """A partition has columns and labels like those of the first one."""
+    """Raise an error unless a partition has columns and labels like those of the first one."""
     if (part.n_given, part.names) != (first.n_given, first.names):
         raise ValueError(
             f"Partition {number} has {part.n_given} columns{_called(part.names)}, the first one "
@@ -229,12 +229,12 @@ def _encoded(
     number: int,
     known: int | None,
 ) -> Sample:
-    """A partition as fits want it, if it is what it was when it was first made; it may have been made again."""
+    """A partition as fits need it; an error if it was computed again and has changed."""
     sample = part[0]
     if (checksum(sample) if sample.n_rows else None) != known:
         raise ValueError(
-            f"Partition {number} holds other rows than when it was made for the first time. It is made again in every "
-            "pass, or when a worker is lost: give what it is made of a fixed seed and order, or persist it."
+            f"Partition {number} has changed since it was first computed. Partitions are computed again in every pass, "
+            "or when a worker is lost: fix the seed and the order of the rows, or persist the collection."
         )
     if known is None:
         return Sample(np.empty((0, len(classes))), np.empty(0, dtype=np.int64), logs=True)

@@ -1,4 +1,4 @@
-"""Calibrators by name: all there is to say of a method, in one entry.
+"""Calibrators by name: all facts about a method, in one entry.
 
 An entry says where the class lives (it is imported only when asked for), which parameters make the method, and the
 facts that tables, figures, reports, benchmarks and the command line need. Nothing else lists methods by name.

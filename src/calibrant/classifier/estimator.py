@@ -1,7 +1,7 @@
 """Any scikit-learn classifier, calibrated: fit it on folds, calibrate its predictions on the rows it has not seen.
 
 A drop-in for `sklearn.calibration.CalibratedClassifierCV`: the same parameters, attributes, metadata routing and kinds
-of errors. Predictions travel as log-probabilities, or as decision values where a classifier has nothing better, so that
+of errors. Calibrators get log-probabilities, or decision values where a classifier has no probabilities, so that
 nothing is lost to rounding next to 0 and 1.
 """
 
@@ -141,8 +141,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         if isinstance(self.cv, str):
             raise ValueError(
-                "cv='prefit' is how older versions of scikit-learn were told that a classifier is fitted already. Wrap "
-                "it instead: CalibratedClassifier(sklearn.frozen.FrozenEstimator(classifier))."
+                "cv='prefit', which older versions of scikit-learn took for fitted classifiers, is not supported. Use "
+                "CalibratedClassifier(sklearn.frozen.FrozenEstimator(classifier))."
             )
         labels, _ = check_labels(y, num_samples(X))
         X, labels = indexable(X, labels)
@@ -264,8 +264,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if "groups" in params or "groups" not in str(error):
                 raise
             raise ValueError(
-                f"{type(splitter).__name__} deals groups of rows, and none were given: fit(X, y, groups=...) takes the "
-                "group of each row."
+                f"{type(splitter).__name__} splits by group, but no groups were given: pass the group of each row as "
+                "fit(X, y, groups=...)."
             ) from error
 
     def _fit_folds(

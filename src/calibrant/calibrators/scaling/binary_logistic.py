@@ -42,11 +42,11 @@ def two_class_log_odds(x: FloatArray) -> FloatArray:
 
 
 def require_two_classes(calibrator: Calibrator, n_classes: int) -> None:
-    """Say that a method is for two classes only."""
+    """Raise an error that says that a method is for two classes only."""
     if n_classes != 2:
         raise ValueError(
-            f"{type(calibrator).__name__} is for two classes, X has {n_classes} columns. For more classes take "
-            "SMSCalibrator or LogisticCalibrator, or lift it by one-vs-rest."
+            f"{type(calibrator).__name__} is for two classes, X has {n_classes} columns. For more classes use "
+            "SMSCalibrator or LogisticCalibrator, or put it into a OneVsRestCalibrator."
         )
 
 

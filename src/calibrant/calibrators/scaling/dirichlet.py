@@ -70,14 +70,15 @@ class _DirichletMap(Calibrator):
         solution = solve(rows.problem(features), Ridge(strength), tol=tol, theta=theta)
         self.coef_ = start + solution.theta[:, :k]
         self.intercept_ = solution.theta[:, k].copy()
-        self.objective_ = solution.objective
+        self.objective_, self.duality_gap_ = solution.objective, solution.gap
+        self.residual_, self.n_iter_ = solution.residual, solution.n_iter
         return solution.theta
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
         state.array("coef_", state.k, state.k)
         state.array("intercept_", state.k)
-        state.information("objective_", "lambda_coef_", "lambda_intercept_")
+        state.information("objective_", "duality_gap_", "residual_", "n_iter_", "lambda_coef_", "lambda_intercept_")
 
     def steps(self) -> list[Step]:
         return [Log(), Linear(self.coef_.T, self.intercept_), Softmax()]
@@ -104,8 +105,8 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
         The matrix W.
     intercept_ : ndarray of shape (k,)
         The vector b.
-    objective_ : float
-        Mean log loss plus penalty.
+    objective_, duality_gap_, residual_, n_iter_
+        As in `SMSCalibrator`; ODIR does not penalise the diagonal, so that it has a residual instead of a gap.
 
     References
     ----------
@@ -181,8 +182,8 @@ class DirichletCVCalibrator(_DirichletMap):
         The matrix W.
     intercept_ : ndarray of shape (k,)
         The vector b.
-    objective_ : float
-        Mean log loss plus penalty.
+    objective_, duality_gap_, residual_, n_iter_
+        As in `SMSCalibrator`; ODIR does not penalise the diagonal, so that it has a residual instead of a gap.
 
     Examples
     --------
@@ -202,6 +203,7 @@ class DirichletCVCalibrator(_DirichletMap):
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "regularization": [StrOptions({"odir", "l2"})],
         "normalization": [StrOptions({"none", "mean"})],
+        "tol": SOLVER_CONSTRAINTS["tol"],
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
@@ -213,6 +215,7 @@ class DirichletCVCalibrator(_DirichletMap):
         n_folds: int = 5,
         regularization: str = "l2",
         normalization: str = "none",
+        tol: float | None = None,
         random_state: int = 0,
         input: str = "probabilities",
         classes: ArrayLike | None = None,
@@ -223,6 +226,7 @@ class DirichletCVCalibrator(_DirichletMap):
         self.n_folds = n_folds
         self.regularization = regularization
         self.normalization = normalization
+        self.tol = tol
         self.random_state = random_state
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
@@ -235,7 +239,7 @@ class DirichletCVCalibrator(_DirichletMap):
         pairs = sorted(product(lams, mus), reverse=True)
         losses = self._cross_validate(sample, folds, pairs)
         self.lambda_coef_, self.lambda_intercept_ = pairs[int(np.argmin(losses))]
-        self._fit_strengths(ArrayRows(sample), self.lambda_coef_, self.lambda_intercept_)
+        self._fit_strengths(ArrayRows(sample), self.lambda_coef_, self.lambda_intercept_, tol=self.tol)
 
     def _cross_validate(self, sample: Sample, folds: IntArray, pairs: list[tuple[float, float]]) -> FloatArray:
         """Mean log loss over rows predicted without themselves for each pair of strengths; zero in a single fold."""

@@ -39,7 +39,7 @@ def make_penalty(name: str | None, strength: FloatArray, groups: Any = None, mcp
 
 
 def warn_if_separable(loss: float, penalty: Penalty) -> None:
-    """Say that an unpenalised fit has no finite optimum; the returned one is where the loss is zero to rounding."""
+    """Warn that an unpenalised fit has no finite optimum; the returned one is where the loss is zero to rounding."""
     if loss < 1e-6 and not penalty.certifies:
         warnings.warn(
             "The calibration rows are perfectly separable: without a penalty there is no finite optimum, and the "

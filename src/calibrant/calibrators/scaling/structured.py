@@ -113,8 +113,8 @@ class StructuredCalibrator(RowsCalibrator):
     def _start(self, rows: Rows, shape: tuple[int, int]) -> FloatArray | None:
         """Where the solver starts: at temperature scaling, also where that is not part of the preprocessing.
 
-        Raw predictions may be so sure of themselves that the loss has no curvature there, and so would be the optimal
-        temperature of rows without a single error: the prior keeps it near one.
+        Raw predictions may be so extreme that the loss has no curvature there. So is the optimal temperature of rows
+        without a single error, unless a prior keeps it near one.
         """
         if self.preprocess == "ts":
             return None

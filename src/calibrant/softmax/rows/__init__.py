@@ -1,1 +1,1 @@
-"""Where the rows of a softmax problem live: each module computes what solvers ask for (`calibrant.softmax.problem`)."""
+"""Where the rows of a softmax problem are: each module computes what solvers ask for (`calibrant.softmax.problem`)."""

@@ -1,6 +1,6 @@
 """Rows in memory: the softmax problem on NumPy arrays, summed by fused kernels.
 
-Matrices are stored class-major, (k, n), as the kernels want them. A point holds the probabilities of all rows.
+Matrices are stored class-major, (k, n), as the kernels need them. A point holds the probabilities of all rows.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class ArrayProblem(SoftmaxProblem):
         return other
 
     def _place(self, shared: AnyArray, offset: Callable[[], AnyArray]) -> None:
-        """Take changed features; in matrix scaling the offset is the first rows of them: keep one copy."""
+        """Set changed features; in matrix scaling their first rows are the offset: keep one copy."""
         inside = np.shares_memory(self.offset, self.shared) and self.n_classes <= self.n_shared
         self.offset = shared[: self.n_classes] if inside else offset()
         self.shared = shared
@@ -372,7 +372,7 @@ class ArrayPoint(Point):
     def thinned(self, share: float, rng: np.random.Generator) -> ArrayPoint:
         """Rows are drawn with probabilities proportional to the square root of their curvature ``1 − Σ_j p_ij²``.
 
-        With the curvature itself a few doubtful rows would stand for the whole as long as the model is far off. The
+        With the curvature itself a few uncertain rows would stand for all rows as long as the model is far off. The
         probabilities are accumulated and cut at equal distances (systematic sampling), so that the number of rows is
         the expected one and equal rows are drawn equally often.
         """

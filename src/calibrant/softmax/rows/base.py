@@ -20,7 +20,7 @@ from calibrant.typing import FloatArray
 
 
 class Features(NamedTuple):
-    """The features of some rows, class-major as the kernels want them.
+    """The features of some rows, class-major as the kernels need them.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ _SPARE = 1 << 28
 
 
 class RowCache:
-    """A place for so many rows of `n_classes` log-probabilities.
+    """A temporary file for `n_rows` rows of `n_classes` log-probabilities.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class RowCache:
 
     @property
     def fits(self) -> bool:
-        """Whether the disk has room, and may be used."""
+        """Whether the disk has room, and `most_mb` allows it."""
         return self.bytes_needed <= min(self._most, shutil.disk_usage(self.folder).free - _SPARE)
 
     @property
@@ -77,5 +77,5 @@ class RowCache:
         self.remove()
 
     def remove(self) -> None:
-        """Let go of the file, which the system removes."""
+        """Release the file, which the system then removes."""
         self._rows = None

@@ -1,7 +1,7 @@
 """Rows in partitions of a Dask collection: they stay where they are, and a pass is a map and a tree reduction.
 
-A partition that a lost worker held is made again from what it was made of; the sums over the others are kept. The
-order of additions is fixed by the partitions, so the result does not depend on who computed what.
+A partition of a lost worker is computed again; the sums over the others are kept. The order of additions is fixed by
+the partitions, so the result does not depend on which worker computed what.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ _FUSED = {Log: _FusedLog, Softmax: _FusedSoftmax}
 
 
 class ArrayRows(Rows):
-    """Rows in arrays, held with contiguous columns: class-major, as kernels and problems want them.
+    """Rows in arrays, held with contiguous columns: class-major, as kernels and problems need them.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def block_rows(n_classes: int) -> int:
 
 
 def add_up(parts: Iterable[RowSums | None]) -> RowSums:
-    """Lists of numbers and arrays added up entry by entry; nothing for no rows, which `None` or no list stands for.
+    """Lists of numbers and arrays added up entry by entry; `None` and empty lists, for no rows, are skipped.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class SummedRows(Rows):
         return SummedProblem(self, features, first_free)
 
     def inverse_temperatures(self, mixtures: Sequence[float], prior: float = 0.0) -> list[tuple[float, float]]:
-        """All temperatures in the same passes, each from the best one of the sample."""
+        """All temperatures in the same passes, each starting at the best one of the sample."""
         starts = [alpha for alpha, _ in self.sample().inverse_temperatures(mixtures, prior)]
         pull = prior / self.total_weight
 
@@ -181,7 +181,7 @@ class SummedProblem(SoftmaxProblem):
         return self.sampled
 
     def means(self, function: Callable[[ArrayProblem], RowSums]) -> RowSums:
-        """The means over rows of what `function` says of the problems of single blocks."""
+        """The means over rows of what `function` returns for the problem of each block."""
         features, first_free = self.features, self.first_free
 
         def of_block(block: Sample) -> RowSums:
@@ -192,7 +192,7 @@ class SummedProblem(SoftmaxProblem):
 
 
 class SummedPoint(Point):
-    """Mean log loss and gradient at certain coefficients, from one pass; every other question is a pass of its own."""
+    """Mean log loss and gradient at certain coefficients, from one pass; everything else asked for is another pass."""
 
     def __init__(self, problem: SummedProblem, theta: FloatArray, *, dense: bool) -> None:
         self.problem = problem
@@ -253,7 +253,7 @@ class SummedPoint(Point):
         return float(self._mean(lambda point: point.dual_value(scale)))
 
     def thinned(self, share: float, rng: np.random.Generator) -> Point:
-        """The sample at the same coefficients; the Hessian of a point before, if more rows are wanted than it has."""
+        """The sample at the same coefficients; the Hessian of an earlier point, if more rows are asked for."""
         problem = self.problem
         if share <= 1.001 * problem.curvature_share:
             return problem.sampled.at(self.theta)

@@ -83,7 +83,7 @@ class TorchRows(SummedRows):
         return found
 
     def sums(self, function: BlockFunction) -> RowSums:
-        """The sums over blocks that are taken to the processor one after the other."""
+        """The sums over blocks that are copied to the processor one after the other."""
         at_once = max(1, _BLOCK_ELEMENTS // self.n_classes)
         return add_up(
             function(self._on_processor(slice(start, start + at_once))) for start in range(0, self.n_rows, at_once)

@@ -96,7 +96,7 @@ class DenseGroupModel:
     def _set_free(
         self, hessian: FloatArray, b: FloatArray, x: FloatArray, alive: NDArray[np.bool_], pull: FloatArray
     ) -> bool:
-        """Whether groups at zero leave it, as their gradient outweighs the penalty: as far as their curvature says."""
+        """Free groups at zero whose gradient exceeds the penalty, with a pull by their curvature; whether any were."""
         if alive.all():
             return False
         downhill = b - hessian @ x

@@ -76,7 +76,7 @@ class GroupModel:
         return x
 
     def _set_to_zero(self, x: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Doubtful groups that the model prefers to be zero, the others given, are."""
+        """Set doubtful groups to zero where the model prefers that, given the others."""
         for g in np.flatnonzero(self.doubtful & (self.penalty.norms(x) > 0.0)):
             mine = np.where(self.groups == g, x, 0.0)
             product = self._product(mine)
@@ -86,7 +86,7 @@ class GroupModel:
         return x, gradient
 
     def _set_free(self, x: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-        """Groups at zero whose gradient outweighs the penalty go down it, each as far as its own curvature suggests."""
+        """Move groups at zero whose gradient exceeds the penalty, each as far as its own curvature suggests."""
         sizes = self.penalty.norms(gradient)
         new = (self.penalty.norms(x) == 0.0) & (sizes > self.strengths)
         if not new.any():
@@ -104,7 +104,7 @@ class GroupModel:
     def _step(
         self, x: FloatArray, gradient: FloatArray, norms: FloatArray, enough: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Conjugate gradients on the groups that are not zero, then a look at what became of their norms."""
+        """Conjugate gradients on the groups that are not zero, then a check of how their norms changed."""
         alive = norms > 0.0
         free, size_of_own = alive[self.groups], np.where(alive, np.maximum(norms, _LEAST_NORM), 1.0)
         weight = np.where(free, (self.strengths / size_of_own)[self.groups], 0.0)

@@ -104,7 +104,7 @@ def _is_dense(problem: SoftmaxProblem) -> bool:
 
 
 def _curvature_share(problem: SoftmaxProblem, penalty: Ridge) -> float:
-    """The share of the rows that curvature is taken from at first: the penalty makes up for what they do not know."""
+    """The share of the rows that curvature is taken from at first; the penalty makes up for directions they miss."""
     share = 1.0
     if penalty.certifies and _is_large(problem) and not _is_cheap(problem):
         rows = _ROWS_PER_FEATURE * max(problem.n_shared, problem.n_classes)

@@ -28,26 +28,26 @@ LARGE = 1 << 27
 _MEMORY_MB, _MEMORY_TO_DRAW_FROM = 512.0, 4096.0
 
 
-def is_elsewhere(X: Any) -> bool:
-    """Whether predictions are something else than an array in memory.
+def needs_dispatch(X: Any) -> bool:
+    """Whether predictions are not an array in memory.
 
     Examples
     --------
-    >>> is_elsewhere(np.zeros((2, 2)))
+    >>> needs_dispatch(np.zeros((2, 2)))
     False
     """
     return type(X) is not np.ndarray and (isinstance(X, TopK) or is_tensor(X) or is_dask(X))
 
 
-def fit_elsewhere(
+def dispatch_fit(
     calibrator: Calibrator, X: Any, y: Any, sample_weight: Any, groups: Any = None, blocks: int | None = None
 ) -> bool:
-    """Fit to predictions that need a way of their own; false if they need none."""
+    """Fit to predictions that are not an array of moderate size; false if they are."""
     sums, grouped = hasattr(calibrator, "_fit_rows"), groups is not None or blocks is not None
     if grouped and not sums and (isinstance(X, TopK) or is_dask(X)):
         raise ValueError(
-            f"{type(calibrator).__name__} takes groups and blocks of rows in memory, and X is of type "
-            f"{type(X).__name__}: pass an array, or leave groups and blocks out."
+            f"{type(calibrator).__name__} needs its rows in memory to use groups or blocks, but X is of "
+            f"type {type(X).__name__}: pass an array, or leave groups and blocks out."
         )
     if isinstance(X, TopK):
         with warnings.catch_warnings():  # class numbers count from 0 here, also where no row is of class 0
@@ -70,7 +70,7 @@ def fit_elsewhere(
     return True
 
 
-def predict_elsewhere(calibrator: Calibrator, X: Any, steps_of: Callable[[Calibrator], Steps]) -> Any:
+def dispatch_predict(calibrator: Calibrator, X: Any, steps_of: Callable[[Calibrator], Steps]) -> Any:
     """Calibrated probabilities in the form of the predictions: a tensor, a lazy Dask array, the listed classes."""
     if isinstance(X, TopK):
         out = np.empty(X.columns.shape)
