@@ -49,14 +49,10 @@ class ClassFrequencies(Tabular):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.metrics import calibration_in_the_large
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
-    >>> found = calibration_in_the_large(y, p)
+    >>> found = calibration_in_the_large([0, 0, 0, 1], [0.6, 0.5, 0.4, 0.5])
     >>> found.observed, found.ratio.round(2)
-    (array([633., 367.]), array([0.76, 1.41]))
+    (array([3., 1.]), array([0.67, 2.  ]))
     """
 
     classes: tuple[Any, ...]

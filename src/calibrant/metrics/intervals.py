@@ -48,12 +48,8 @@ class Estimate:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.metrics import confidence_interval
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
-    >>> found = confidence_interval("brier", y, p)
+    >>> found = confidence_interval("brier", [0, 1, 1, 0] * 25, [0.1, 0.7, 0.6, 0.4] * 25)
     >>> bool(found.low < found.value < found.high), found.level
     (True, 0.95)
     """

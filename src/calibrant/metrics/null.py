@@ -35,12 +35,8 @@ class CalibrationTest(NamedTuple):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.metrics import calibration_test
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
-    >>> found = calibration_test(y, p, n_resamples=99)
+    >>> found = calibration_test([0, 1] * 50, [0.9] * 100, n_resamples=99)
     >>> found.name, found.p_value
     ('kuiper', 0.01)
     """
@@ -146,13 +142,18 @@ class ScoreResiduals:
 
     def covariance(self) -> FloatArray:
         """Covariance of the scores of independent observations, exact under the hypothesis."""
-        proba, each, k = np.asarray(self.data.proba, dtype=np.float64), self.data.each, self.data.n_classes
-        matrix = np.empty((k + 1, k + 1))
-        weighed = each[:, None] * proba
-        matrix[:k, :k] = np.diag(weighed.sum(axis=0)) - proba.T @ weighed
-        matrix[k, :k] = matrix[:k, k] = np.sum(weighed * self.x, axis=0)
-        matrix[k, k] = np.sum(weighed * self.x**2)
-        return matrix
+        return score_covariance(np.asarray(self.data.proba, dtype=np.float64), self.x, self.data.each)[0]
+
+
+def score_covariance(proba: FloatArray, logs: FloatArray, each: AnyFloatArray) -> tuple[FloatArray, FloatArray]:
+    """Covariance of the k + 1 scores, which is the Hessian of the log loss, and sums of `p_j` and of `Σ_j p_j x_j`."""
+    k, weighed = proba.shape[1], each[:, None] * proba
+    inner, sums = np.einsum("ij,ij->i", proba, logs), weighed.sum(axis=0)
+    matrix = np.empty((k + 1, k + 1))
+    matrix[:k, :k] = np.diag(sums) - proba.T @ weighed
+    matrix[k, :k] = matrix[:k, k] = np.einsum("ij,ij->j", weighed, logs) - inner @ weighed
+    matrix[k, k] = np.einsum("ij,ij,ij->", weighed, logs, logs) - each @ inner**2
+    return matrix, np.append(sums, each @ inner)
 
 
 def few_groups(residuals: Residuals, cells: int = 1) -> bool:

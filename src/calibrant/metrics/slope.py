@@ -28,7 +28,7 @@ from calibrant.inputs.samples import check_sample
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import log_loss_rows
-from calibrant.metrics.null import ScoreResiduals, drawn_or_tail
+from calibrant.metrics.null import ScoreResiduals, drawn_or_tail, score_covariance
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.sample import Sample
@@ -77,12 +77,8 @@ class Miscalibration:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from calibrant.metrics import miscalibration
-    >>> rng = np.random.default_rng(0)
-    >>> p = rng.random(1000)
-    >>> y = (rng.random(1000) < p**2).astype(int)  # predicted too often
-    >>> miscalibration(y, p).largest
+    >>> miscalibration([0, 0, 0, 1] * 50, [0.5, 0.6, 0.4, 0.6] * 50).largest  # predicted too often
     'means'
     """
 
@@ -143,8 +139,8 @@ class LinearRecalibration:
             theta[free] = moved
             loss, p = self.evaluate(theta)
             off = theta - self.identity
-            hessian, gradient = self._curvature(p)
-            gradient += ridge * off - self.target
+            hessian, means = score_covariance(p, self.x, self.share)
+            gradient = means - self.target + ridge * off
             hessian.flat[:: len(theta) + 1] += ridge
             return loss + 0.5 * ridge * float(off @ off), gradient[free], hessian[np.ix_(free, free)]
 
@@ -154,18 +150,6 @@ class LinearRecalibration:
         found = begin.copy()
         found[free] = damped_newton(derivatives, begin[free], enough=enough, max_iter=100).theta
         return found
-
-    def _curvature(self, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The Hessian of the loss, and the mean of the probabilities with that of `Σ_j p_j x_j`."""
-        k = self.n_classes
-        weighed = self.share[:, None] * p
-        inner = np.einsum("ij,ij->i", p, self.x)
-        hessian = np.empty((k + 1, k + 1))
-        means = weighed.sum(axis=0)
-        hessian[:k, :k] = np.diag(means) - p.T @ weighed
-        hessian[k, :k] = hessian[:k, k] = np.einsum("ij,ij->j", weighed, self.x) - inner @ weighed
-        hessian[k, k] = np.einsum("ij,ij,ij->", weighed, self.x, self.x) - self.share @ inner**2
-        return hessian, np.append(means, self.share @ inner)
 
     def scores(self, theta: FloatArray) -> ScoreResiduals:
         """Scores of means and slope if the labels follow `softmax(b x + a)`."""
