@@ -430,6 +430,11 @@ class HeldRows:
         return None if self.codes is None else np.array(self.classes)[self.codes]
 
     @property
+    def sampled(self) -> bool:
+        """Whether these are a sample."""
+        return len(self.values) < self.n_usable
+
+    @property
     def source(self) -> NDArray[np.int64]:
         """A number for each row."""
         return np.arange(len(self.values))
