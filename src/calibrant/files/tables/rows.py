@@ -27,8 +27,9 @@ from calibrant.files.tables.cells import (
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.files.tables.numeric import Numbers, NumberStyle, measured, several_numbers, to_numbers
 from calibrant.files.tables.table import Batch, Table, TableError
-from calibrant.inputs.class_columns import better_order, columns_of_votes, pairs, vote_labels
+from calibrant.inputs.class_columns import columns_of_votes, pairs, vote_labels
 from calibrant.inputs.rows import complete, examine, find_fault, may_be_probabilities, whole_of_probabilities
+from calibrant.inputs.samples import better_order
 from calibrant.inputs.soft_labels import repeated_rows
 from calibrant.inputs.sources import NamedColumns
 from calibrant.inputs.weights import LARGEST_TOTAL
