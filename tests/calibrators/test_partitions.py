@@ -17,7 +17,10 @@ from tests.needs import needs
 
 dask = needs("dask")
 da = needs("dask.array")
-pytestmark = pytest.mark.dask
+pytestmark = [
+    pytest.mark.dask,
+    pytest.mark.filterwarnings("ignore::calibrant.inputs.words.ClassOrderWarning"),
+]
 
 #: Sizes of partitions, one of them empty; the labels are in order of class, so that some hold one class only.
 CHUNKS = (100, 0, 250, 50, 300)

@@ -10,6 +10,22 @@ from calibrant.text_table import aligned
 
 app = typer.Typer(rich_markup_mode=None)
 
+#: What --json tells of each method.
+_SHOWN = (
+    "name",
+    "label",
+    "family",
+    "aliases",
+    "description",
+    "binary",
+    "multiclass",
+    "extra",
+    "stores",
+    "streams",
+    "reference",
+    "parameters",
+)
+
 
 @options.command(app)
 def methods(as_json: options.Json = False) -> None:
@@ -18,25 +34,7 @@ def methods(as_json: options.Json = False) -> None:
 
     entries = list_calibrators()
     if as_json:
-        print_json(
-            [
-                {
-                    "name": info.name,
-                    "label": info.label,
-                    "family": info.family,
-                    "aliases": list(info.aliases),
-                    "description": info.description,
-                    "binary": info.binary,
-                    "multiclass": info.multiclass,
-                    "extra": info.extra,
-                    "stores": info.stores,
-                    "streams": info.streams,
-                    "reference": info.reference,
-                    "parameters": dict(info.parameters),
-                }
-                for info in entries
-            ]
-        )
+        print_json([{name: getattr(info, name) for name in _SHOWN} for info in entries])
         return
     rows = [["name", "classes", "large files", "needs", "description", "reference"]]
     for info in entries:

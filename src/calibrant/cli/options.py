@@ -59,51 +59,7 @@ Inputs = Annotated[
     list[str],
     typer.Argument(metavar="FILE", help="One file of predictions, or several to show side by side."),
 ]
-Label = Annotated[
-    str | None, typer.Option("--label", "-y", help="Column of the true labels (or an .npy file, if FILE is one).")
-]
-Votes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--votes",
-        help="Instead of --label, columns of votes or shares, one per class: 'n_*', or a list such as n_cat,n_dog.",
-    ),
-]
-Probs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--probs",
-        "-p",
-        help="Probability columns: a pattern such as 'p_*' or a list such as a,b,c. Default: auto-detected.",
-    ),
-]
-Classes = Annotated[
-    str | None,
-    typer.Option("--classes", help="Label of each probability column, as in a,b,c, if the names do not tell."),
-]
-Weight = Annotated[
-    str | None, typer.Option("--weight", help="Column of weights: how many observations a row counts for.")
-]
-Segments = Annotated[
-    str | None, typer.Option("--segments", help="Column of segments, such as a region, to be judged one by one.")
-]
-GroupBy = Annotated[
-    str | None,
-    typer.Option(
-        "--group-by", help="Column that tells which rows belong together, such as a patient: groups are independent."
-    ),
-]
-Blocks = Annotated[
-    int | None,
-    typer.Option("--blocks", help="Instead of --group-by, for rows in time: so many consecutive ones.", min=1),
-]
-Logits = Annotated[bool, typer.Option("--logits", help="The columns hold logits, not probabilities.")]
-Decimal = Annotated[
-    str | None,
-    typer.Option("--decimal", callback=_check_decimal, help="Decimal mark of numbers in text: , or . (auto-detected)."),
-]
 Renormalize = Annotated[bool, typer.Option("--renormalize", help="Rescale rows of rounded probabilities to sum to 1.")]
-OnErrorOption = Annotated[OnError, typer.Option("--on-error", help="Stop at a row that cannot be used, or skip it.")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Method = Annotated[str, typer.Option("--method", "-m", help="Calibration method.", autocompletion=complete_method)]
@@ -114,23 +70,67 @@ Level = Annotated[float, typer.Option(help="Confidence level of the intervals.",
 class RowOptions:
     """How rows of predictions are read from a file."""
 
-    probs: Probs = None
-    decimal: Decimal = None
-    on_error: OnErrorOption = OnError.stop
+    probs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--probs",
+            "-p",
+            help="Probability columns: a pattern such as 'p_*' or a list such as a,b,c. Default: auto-detected.",
+        ),
+    ] = None
+    decimal: Annotated[
+        str | None,
+        typer.Option(
+            "--decimal", callback=_check_decimal, help="Decimal mark of numbers in text: , or . (auto-detected)."
+        ),
+    ] = None
+    on_error: Annotated[OnError, typer.Option("--on-error", help="Stop at a row that cannot be used, or skip it.")] = (
+        OnError.stop
+    )
 
 
 @dataclass(frozen=True)
-class LabelledOptions(RowOptions):
-    """What else there is to say of a file of predictions with labels."""
+class WeighedOptions(RowOptions):
+    """Columns that say what a row counts for and where it belongs, and that of its label."""
 
-    label: Label = None
-    votes: Votes = None
-    classes: Classes = None
-    weight: Weight = None
-    segments: Segments = None
-    group_by: GroupBy = None
-    blocks: Blocks = None
-    logits: Logits = False
+    label: Annotated[
+        str | None, typer.Option("--label", "-y", help="Column of the true labels (or an .npy file, if FILE is one).")
+    ] = None
+    weight: Annotated[
+        str | None, typer.Option("--weight", help="Column of weights: how many observations a row counts for.")
+    ] = None
+    segments: Annotated[
+        str | None, typer.Option("--segments", help="Column of segments, such as a region, to be judged one by one.")
+    ] = None
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            "--group-by",
+            help="Column that tells which rows belong together, such as a patient: groups are independent.",
+        ),
+    ] = None
+    blocks: Annotated[
+        int | None,
+        typer.Option("--blocks", help="Instead of --group-by, for rows in time: so many consecutive ones.", min=1),
+    ] = None
+
+
+@dataclass(frozen=True)
+class LabelledOptions(WeighedOptions):
+    """What else there is to say of a file of predictions with labels, for a command that has no calibrator yet."""
+
+    votes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--votes",
+            help="Instead of --label, columns of votes or shares, one per class: 'n_*', or a list such as n_cat,n_dog.",
+        ),
+    ] = None
+    classes: Annotated[
+        str | None,
+        typer.Option("--classes", help="Label of each probability column, as in a,b,c, if the names do not tell."),
+    ] = None
+    logits: Annotated[bool, typer.Option("--logits", help="The columns hold logits, not probabilities.")] = False
     renormalize: Renormalize = False
 
 

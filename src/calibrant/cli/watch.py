@@ -20,16 +20,12 @@ ALARM = 3
 
 
 @dataclass(frozen=True)
-class WatchOptions(options.RowOptions):
+class WatchOptions(options.WeighedOptions):
     """Options of a batch, whose labels may be unknown."""
 
     label: Annotated[
         str | None, typer.Option("--label", "-y", help="Column of the true labels; leave out if they are unknown.")
     ] = None
-    weight: options.Weight = None
-    segments: options.Segments = None
-    group_by: options.GroupBy = None
-    blocks: options.Blocks = None
 
 
 @options.command(app)
@@ -106,6 +102,7 @@ def watch(
 
 def _as_dict(monitor: Any, repaired: Any) -> dict[str, Any]:
     change = monitor.change_
+    described = ("kind", "label", "segment", "since", "rows", "predicted")
     return {
         "alarm": monitor.alarm_,
         "labelled_rows": monitor.rows_,
@@ -114,12 +111,7 @@ def _as_dict(monitor: Any, repaired: Any) -> dict[str, Any]:
         "change": None
         if change is None
         else {
-            "kind": change.kind,
-            "label": change.label,
-            "segment": change.segment,
-            "since": change.since,
-            "rows": change.rows,
-            "predicted": change.predicted,
+            **{name: getattr(change, name) for name in described},
             "observed": [change.observed.value, change.observed.low, change.observed.high],
             "text": str(change),
         },

@@ -2,12 +2,11 @@
 
 Names are those of the classes, with or without a common beginning or end (`p_cat`, `p_dog`), or numbers that are those
 of the classes (`p_2` for `class_2`). A single column is that of the class it is named after, else of the second of two.
-Names that say nothing leave the order of the columns, which can be checked against the labels (`better_order`).
+This needs NumPy alone, so that a map without its calibrator can match names as well.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from calibrant.inputs.words import RequestError, UnknownLabelError
 from calibrant.text_table import list_names
@@ -24,11 +22,6 @@ from calibrant.text_table import list_names
 SINGLE_NAMES = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "prediction")
 #: Pairs of labels of which the second is the event that a column such as `p_fraud` speaks of.
 EVENTS = ({"0", "1"}, {"-1", "1"}, {"False", "True"})
-#: Rows, mean gain and standard errors from which another order is far better: beyond chance even for the best of many
-#: orders, and more than a few per cent.
-_FAR_ROWS, _FAR_GAIN, _FAR_ERRORS = 20, 0.05, 5.0
-#: Classes up to which orders are compared: the work grows with the cube of their number.
-_MOST_CLASSES = 2000
 
 
 def label_text(label: Any) -> str:
@@ -93,6 +86,24 @@ def number_positions(names: Sequence[str]) -> bool:
     (True, False)
     """
     return [_last_number(name) for name in names] == list(range(len(names)))
+
+
+def columns_of_classes(classes: NDArray[Any], names: Sequence[Any]) -> NDArray[np.intp] | None:
+    """The column that each class's name stands in, or `None` if names are positions or say nothing.
+
+    Examples
+    --------
+    >>> columns_of_classes(np.array(["no", "yes"]), ["p_yes", "p_no"])
+    array([1, 0])
+    """
+    texts, known = [str(name) for name in names], classes.tolist()
+    if len(texts) != len(known) or number_positions(texts):
+        return None
+    try:
+        found = classes_of_names(texts, known)
+    except RequestError:
+        return None
+    return None if found is None else np.array([found.index(label) for label in known], dtype=np.intp)
 
 
 def class_of_single(name: str, labels: Sequence[Any]) -> Any:
@@ -215,28 +226,6 @@ def columns_of_votes(names: Sequence[str], labels: Sequence[str], classes: Seque
     if missing:
         raise RequestError(f"no column of votes stands for the class {missing[0]!r}; they are {list_names(names, 10)}")
     return tuple(by_label[text] for text in texts)
-
-
-def better_order(p: NDArray[Any], codes: NDArray[Any], weight: NDArray[np.float64] | None = None) -> list[int] | None:
-    """The class of each column under which the labels are far more probable than under the order given, if any.
-
-    Examples
-    --------
-    >>> p = np.repeat([[0.9, 0.1], [0.2, 0.8]], 20, axis=0)
-    >>> better_order(p, np.repeat([1, 0], 20)), better_order(p, np.repeat([0, 1], 20))
-    ([1, 0], None)
-    """
-    k = p.shape[1]
-    if k > _MOST_CLASSES:
-        return None
-    weight = np.ones(len(codes)) if weight is None else weight / max(float(weight.mean()), 1e-300)
-    total = np.zeros((k, k))
-    np.add.at(total, codes, p * weight[:, None])
-    _, column_of = linear_sum_assignment(-total)
-    row = np.arange(len(codes))
-    gain = (p[row, column_of[codes]] - p[row, codes]).astype(np.float64) * weight
-    far = len(gain) >= _FAR_ROWS and gain.mean() > max(_FAR_GAIN, _FAR_ERRORS * gain.std() / math.sqrt(len(gain)))
-    return np.argsort(column_of).tolist() if far else None
 
 
 def pairs(names: Sequence[Any], classes: Sequence[Any]) -> str:

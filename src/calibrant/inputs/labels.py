@@ -19,6 +19,7 @@ from calibrant.inputs.class_columns import (
     are_numbered,
     class_of_single,
     classes_of_names,
+    columns_of_classes,
     number_positions,
     speaks_of_an_event,
 )
@@ -244,14 +245,7 @@ def name_columns(
 
 def order_of_names(classes: NDArray[Any], names: list[Any]) -> NDArray[np.intp] | None:
     """The column that each class's name stands in, or `None` if names are positions, say nothing, or are in order."""
-    texts, known = [str(name) for name in names], _plain(classes)
-    if len(texts) != len(known) or number_positions(texts):
-        return None
-    try:
-        found = classes_of_names(texts, known)
-    except RequestError:
-        return None
-    order = None if found is None else np.array([found.index(label) for label in known], dtype=np.intp)
+    order = columns_of_classes(classes, names)
     return None if order is None or np.array_equal(order, np.arange(len(order))) else order
 
 

@@ -6,6 +6,7 @@ are (no logarithm, no copy of a large table) and plain column numbers as labels 
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,8 +14,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
 
-from calibrant.inputs.class_columns import better_order, pairs
+from calibrant.inputs.class_columns import pairs
 from calibrant.inputs.groups import check_groups
 from calibrant.inputs.labels import check_labels, encode, is_matrix, name_columns, tell_classes
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
@@ -27,6 +29,11 @@ from calibrant.typing import AnyIntArray
 
 #: Rows that the order of columns is checked on.
 _CHECKED_ROWS = 5000
+#: Rows, mean gain and standard errors from which another order is far better: beyond chance even for the best of many
+#: orders, and more than a few per cent.
+_FAR_ROWS, _FAR_GAIN, _FAR_ERRORS = 20, 0.05, 5.0
+#: Classes up to which orders are compared: the work grows with the cube of their number.
+_MOST_CLASSES = 2000
 
 
 def check_sample(
@@ -91,6 +98,28 @@ def order_in_doubt(sample: Sample, names: list[Any], words: Words) -> str:
         f"labels do not fit their order: {pairs(names, classes)} is far worse than "
         f"{pairs(names, [classes[j] for j in better])}. Pass classes=[...] with {advice}."
     )
+
+
+def better_order(p: NDArray[Any], codes: NDArray[Any], weight: NDArray[np.float64] | None = None) -> list[int] | None:
+    """The class of each column under which the labels are far more probable than under the order given, if any.
+
+    Examples
+    --------
+    >>> p = np.repeat([[0.9, 0.1], [0.2, 0.8]], 20, axis=0)
+    >>> better_order(p, np.repeat([1, 0], 20)), better_order(p, np.repeat([0, 1], 20))
+    ([1, 0], None)
+    """
+    k = p.shape[1]
+    if k > _MOST_CLASSES:
+        return None
+    weight = np.ones(len(codes)) if weight is None else weight / max(float(weight.mean()), 1e-300)
+    total = np.zeros((k, k))
+    np.add.at(total, codes, p * weight[:, None])
+    _, column_of = linear_sum_assignment(-total)
+    row = np.arange(len(codes))
+    gain = (p[row, column_of[codes]] - p[row, codes]).astype(np.float64) * weight
+    far = len(gain) >= _FAR_ROWS and gain.mean() > max(_FAR_GAIN, _FAR_ERRORS * gain.std() / math.sqrt(len(gain)))
+    return np.argsort(column_of).tolist() if far else None
 
 
 def _labels(y_true: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -26,7 +26,7 @@ def adapt(
     labelled: HeldRows | None = None,
     source: Any = None,
 ) -> Any:
-    """A calibrator for new class frequencies, given or estimated from predictions of files: see `calibrant.adapt`."""
+    """A calibrator for new class frequencies, given or estimated from files: see `calibrant.deployment.adapt`."""
     try:
         return adapt_calibrator(
             calibrator,

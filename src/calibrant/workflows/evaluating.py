@@ -8,16 +8,14 @@ then that of a uniform sample, of whole groups where rows belong together.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.calibrators.streaming import Reservoir
-from calibrant.files.tables.columns import ProbabilityColumns
-from calibrant.files.tables.rows import Layout, RowReader, Rows, as_sample
+from calibrant.files.tables.rows import HeldRows, RowReader, Rows, as_sample, read_all
 from calibrant.files.tables.table import TableError
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import calibration_test, confidence_interval
@@ -38,7 +36,6 @@ BOOTSTRAP_CELLS = 50_000
 METRICS = ("log_loss", "brier", "accuracy", "auroc", "positive_gap", "confidence_gap", "ece", "smooth_ece")
 #: Segments whose metrics are computed; a column with more of them is hardly one of segments.
 MOST_SEGMENTS = 1000
-_FIELDS = ("values", "y", "counts", "groups", "rows")
 
 
 @dataclass(frozen=True)
@@ -136,27 +133,23 @@ def evaluate(reader: RowReader, *, level: float | None = None, progress: Any = i
     progress : callable, optional
         Wraps the iteration over chunks.
     """
-    columns = reader.find()
     taken: dict[str | None, Taken] = {}
-    kept = Reservoir(sample_rows(len(columns.classes)), seed=0)
-    for part, segments in _parts(progress(reader.read(columns)), reader.layout):
-        take_in(taken, part, segments)
-        fields = [name for name in _FIELDS if getattr(part, name) is not None]
-        texts = np.full(part.n_rows, "", dtype=object) if segments is None else segments
-        kept.add([*(getattr(part, name) for name in fields), texts], part.groups)
-    if not kept.seen:
-        raise TableError(f"{reader.table.name} has no usable rows")
-    *arrays, texts = kept.take()
-    held: dict[str, Any] = dict(zip(fields, arrays))
-    data = Sample(**held, classes=np.arange(len(columns.classes)))
-    parts = dict(split_segments(texts)) if len(taken) > 1 else {}
+    rows, data, texts = read_sample(reader, lambda part, segments: take_in(taken, part, segments), progress)
+    parts = {} if texts is None else dict(split_segments(texts))
     found = {
-        name: _from_sums(entry, data if name is None else data.take(parts.get(name, np.arange(0))), columns, level)
+        name: Evaluation(
+            entry.size,
+            rows.classes,
+            rows.columns,
+            from_sums(entry.metrics, data if name is None else data.take(parts.get(name, np.arange(0))), level),
+            None,
+            True,
+        )
         for name, entry in sorted(taken.items(), key=lambda item: str(item[0] or ""))
     }
     whole = replace(found.pop(None), segments={str(name): entry for name, entry in found.items()})
     names = metric_names(data.n_classes)
-    if data.n_rows == kept.seen:
+    if not rows.sampled:
         return replace(whole, metrics=metrics_in_memory(data, level, names), test=omnibus_test(data), in_chunks=False)
     from_sample = [name for name in names if name not in whole.metrics]
     metrics = {**metrics_in_memory(data, level, from_sample), **whole.metrics}
@@ -164,11 +157,26 @@ def evaluate(reader: RowReader, *, level: float | None = None, progress: Any = i
     return replace(whole, metrics=metrics, test=omnibus_test(data), sampled=(tuple(from_sample), data.size))
 
 
-def _parts(chunks: Iterable[Rows], layout: Layout) -> Iterator[tuple[Sample, Any]]:
-    for rows in chunks:
-        part, segments = as_sample(rows, layout)
-        if part.n_rows:
-            yield part, segments
+def read_sample(
+    reader: RowReader, take: Callable[[Sample, Any], None], progress: Any = iter
+) -> tuple[HeldRows, Sample, Any]:
+    """Read a labelled table once: the rows to keep, as a sample with the segment of each.
+
+    `take` is given every chunk as such a sample, with its segments. Of a large table a uniform sample is kept.
+    """
+
+    def watched(chunks: Iterator[Rows]) -> Iterator[Rows]:
+        for rows in progress(chunks):
+            part, segments = as_sample(rows, reader.layout)
+            if part.n_rows:
+                take(part, segments)
+            yield rows
+
+    rows = read_all(reader, sample_rows, through=watched)
+    data, texts = as_sample(rows, reader.layout)
+    if not data.n_rows:
+        raise TableError(f"{reader.table.name} has no usable rows: all weights are zero")
+    return rows, data, texts
 
 
 def take_in(taken: dict[str | None, Taken], part: Sample, segments: Any, names: Sequence[str] | None = None) -> None:
@@ -197,11 +205,6 @@ def split_segments(segments: Any) -> list[tuple[str, Any]]:
 
 def _too_many() -> TableError:
     return TableError(f"there are more than {MOST_SEGMENTS} different segments; is this a column of segments?")
-
-
-def _from_sums(taken: Taken, sample: Sample, columns: ProbabilityColumns, level: float | None) -> Evaluation:
-    metrics = from_sums(taken.metrics, sample, level)
-    return Evaluation(taken.size, columns.classes, columns.names, metrics, None, True)
 
 
 def from_sums(metrics: RunningMetrics, sample: Sample, level: float | None) -> dict[str, Estimate]:

@@ -6,13 +6,12 @@ rows, resampled or drawn as a curve without bins is left to the sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from calibrant.files.tables.rows import HeldRows, Layout, RowReader, Rows, as_sample, read_all
+from calibrant.files.tables.rows import RowReader
 from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.intervals import Estimate
@@ -22,7 +21,7 @@ from calibrant.metrics.running import RunningMetrics
 from calibrant.sample import Sample, Size
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
-from calibrant.workflows.evaluating import Taken, from_sums, given, sample_rows, split_segments, take_in
+from calibrant.workflows.evaluating import Taken, from_sums, given, read_sample, split_segments, take_in
 
 #: Metrics that a report shows of the predictions as they are and that are sums.
 SUMS = ("log_loss", "brier", "accuracy", "positive_gap", "confidence_gap", "ece")
@@ -68,33 +67,20 @@ class WholeRows:
 
     Parameters
     ----------
-    layout : Layout
-        What the table's numbers mean.
     level : float
         Confidence level of all intervals.
-    progress : callable, optional
-        Wraps the iteration over chunks.
     """
 
-    def __init__(self, layout: Layout, level: float, progress: Any = iter) -> None:
-        self._layout, self._level, self._progress = layout, level, progress
+    def __init__(self, level: float) -> None:
+        self._level = level
         self._taken: dict[str | None, Taken] = {}
         names = ("calibration_in_the_large", "reliability_table")
         self._tables = RunningMetrics(names, options={name: {"level": level} for name in names})
         self._ruled_out, self._cost, self._total = 0, 0.0, 0.0
 
-    def watching(self, chunks: Iterator[Rows]) -> Iterator[Rows]:
-        """The same chunks, taken in as they pass."""
-        for rows in self._progress(chunks):
-            self.add(rows)
-            yield rows
-
     @limited
-    def add(self, rows: Rows) -> None:
-        """Take in the usable rows of a chunk."""
-        data, segments = as_sample(rows, self._layout)
-        if not data.n_rows:
-            return
+    def add(self, data: Sample, segments: Any) -> None:
+        """Take in the usable rows of a chunk, and the segment of each."""
         take_in(self._taken, data, segments, SUMS)
         # Groups may be spread over chunks: what depends on them is taken from the sample in the end.
         self._tables.add(replace(data, groups=None))
@@ -169,12 +155,10 @@ def read_for_report(reader: RowReader, level: float = 0.95, progress: Any = iter
     progress : callable, optional
         Wraps the iteration over chunks.
     """
-    every = WholeRows(reader.layout, level, progress)
-    rows: HeldRows = read_all(reader, sample_rows, through=every.watching)
-    data, segments = as_sample(rows, reader.layout)
-    whole = None
-    if rows.n_usable > len(rows.values):
-        whole = every.result(data, {} if segments is None else dict(split_segments(segments)))
+    every = WholeRows(level)
+    rows, data, segments = read_sample(reader, every.add, progress)
+    members = {} if segments is None else dict(split_segments(segments))
+    whole = every.result(data, members) if rows.sampled else None
     return ReportRows(data, segments, whole, rows.columns, rows.classes)
 
 

@@ -27,8 +27,9 @@ from calibrant.files.tables.cells import (
 from calibrant.files.tables.columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.files.tables.numeric import Numbers, NumberStyle, measured, several_numbers, to_numbers
 from calibrant.files.tables.table import Batch, Table, TableError
-from calibrant.inputs.class_columns import better_order, columns_of_votes, pairs, vote_labels
+from calibrant.inputs.class_columns import columns_of_votes, pairs, vote_labels
 from calibrant.inputs.rows import complete, examine, find_fault, may_be_probabilities, whole_of_probabilities
+from calibrant.inputs.samples import better_order
 from calibrant.inputs.soft_labels import repeated_rows
 from calibrant.inputs.sources import NamedColumns
 from calibrant.inputs.weights import LARGEST_TOTAL
@@ -428,6 +429,11 @@ class HeldRows:
         if self.votes is not None:
             return NamedColumns(list(self.classes), self.votes)
         return None if self.codes is None else np.array(self.classes)[self.codes]
+
+    @property
+    def sampled(self) -> bool:
+        """Whether these are a sample."""
+        return len(self.values) < self.n_usable
 
     @property
     def source(self) -> NDArray[np.int64]:

@@ -1,0 +1,113 @@
+"""Work on files gives what the same work gives in Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+import calibrant
+from calibrant import CalibrationMonitor, deployment, metrics
+from calibrant.files.tables.opening import open_table
+from calibrant.files.tables.rows import Layout, RowReader
+from calibrant.inputs.words import RequestError
+from calibrant.workflows import applying, deploying, evaluating, fitting, report_rows
+
+N = 600
+RNG = np.random.default_rng(0)
+Z = RNG.normal(size=N)
+P = expit(2.0 * Z)
+Y = np.where(RNG.random(N) < expit(Z), "yes", "no")
+TABLE = pd.DataFrame({"p_no": 1.0 - P, "p_yes": P, "y": Y, "w": RNG.integers(0, 3, N), "who": np.arange(N) // 3})
+COLUMNS = ["p_no", "p_yes"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    TABLE.to_parquet(tmp_path / "t.parquet")
+    return tmp_path / "t.parquet"
+
+
+def reader(file: Path, **layout: object) -> RowReader:
+    return RowReader(open_table(file), Layout(**layout))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("method", ["ts", "isotonic"])
+def test_fit(file: Path, method: str, grouped: bool) -> None:
+    groups = {"groups": "who"} if grouped else {}
+    done = fitting.fit(fitting.make_calibrator(method)[0], reader(file, label="y", weight="w", **groups))
+    counted = TABLE["w"] > 0
+    beside = {"groups": TABLE["who"]} if grouped else {}
+    expected = calibrant.get_calibrator(method).fit(TABLE[COLUMNS], TABLE["y"], TABLE["w"], **beside)
+    np.testing.assert_allclose(
+        done.calibrator.predict_proba(TABLE[COLUMNS]), expected.predict_proba(TABLE[COLUMNS]), atol=1e-9
+    )
+    assert (done.columns, done.classes) == (("p_no", "p_yes"), ("no", "yes"))
+    in_groups = f" in {TABLE['who'][counted].nunique()} groups" if grouped else ""
+    assert done.used == f"{counted.sum()} rows, {TABLE['w'].sum()} observations{in_groups}"
+
+
+def test_fit_to_a_sample(file: Path) -> None:
+    done = fitting.fit(fitting.make_calibrator("isotonic")[0], reader(file, label="y"), memory_mb=0.01)
+    assert (done.found, done.used) == ("600 rows", f"{done.counts['rows_used']} rows")
+    assert done.counts["rows_used"] < 600
+
+
+def test_apply(file: Path) -> None:
+    calibrator = calibrant.get_calibrator("ts").fit(TABLE[COLUMNS], TABLE["y"])
+    done = applying.apply(calibrator, reader(file), file.with_name("out.parquet"))
+    written = pd.read_parquet(file.with_name("out.parquet"))
+    np.testing.assert_array_equal(written[COLUMNS].to_numpy(), calibrator.predict_proba(TABLE[COLUMNS]))
+    pd.testing.assert_frame_equal(written.drop(columns=COLUMNS), TABLE.drop(columns=COLUMNS))
+    assert done.rows == N
+
+
+@pytest.mark.parametrize("cells", [None, 200])
+def test_evaluate_and_the_rows_of_a_report(file: Path, cells: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if cells is not None:
+        monkeypatch.setattr(evaluating, "MEMORY_CELLS", cells)
+        monkeypatch.setattr(evaluating, "SAMPLE_ROWS", 100)
+    found = evaluating.evaluate(reader(file, label="y", weight="w"))
+    of_report = report_rows.read_for_report(reader(file, label="y", weight="w"))
+    expected = {
+        name: getattr(metrics, name)(TABLE["y"], TABLE[COLUMNS], sample_weight=TABLE["w"])
+        for name in ("log_loss", "brier")
+    }
+    for name, value in expected.items():
+        assert found.metrics[name].value == pytest.approx(value, abs=1e-12)
+        if cells is not None:
+            assert of_report.whole is not None
+            assert of_report.whole.metrics[name].value == pytest.approx(value, abs=1e-12)
+    assert str(found.size) == f"{(TABLE['w'] > 0).sum()} rows, {TABLE['w'].sum()} observations"
+    assert (of_report.whole is None) is (cells is None)
+    assert (found.sampled[1] is None) is (cells is None)
+
+
+def test_adapt(file: Path) -> None:
+    calibrator = calibrant.get_calibrator("ts").fit(TABLE[COLUMNS], TABLE["y"])
+    rare = TABLE[(TABLE["y"] == "no") | (TABLE["who"] % 10 == 0)]
+    rare.to_parquet(file.with_name("now.parquet"))
+    now = applying.read_predictions(calibrator, reader(file.with_name("now.parquet")))
+    adapted = deploying.adapt(calibrator, unlabelled=now)
+    expected = deployment.adapt(calibrator, unlabelled=rare[COLUMNS])
+    np.testing.assert_allclose(adapted.prior_, expected.prior_, atol=1e-9)
+    with pytest.raises(RequestError, match="names the class 'maybe'"):
+        deploying.adapt(calibrator, prior={"maybe": 1.0})
+
+
+def test_watch(file: Path) -> None:
+    calibrator = calibrant.get_calibrator("ts").fit(TABLE[COLUMNS], TABLE["y"])
+    batch = applying.read_predictions(calibrator, reader(file, label="y"))
+    state, page = file.with_name("s.json"), file.with_name("p.html")
+    for _ in range(2):
+        monitor, repair = deploying.watch(calibrator, batch, state, page=page, render=lambda m, r: f"{m.rows_} rows")
+    expected = CalibrationMonitor(calibrator).update(TABLE[COLUMNS], TABLE["y"]).update(TABLE[COLUMNS], TABLE["y"])
+    assert monitor.log_evidence_ == pytest.approx(expected.log_evidence_, abs=1e-9)
+    assert (page.read_text(), repair) == (f"{2 * N} rows", None)
+    with pytest.raises(RequestError, match="goes on with the alpha") as refused:
+        deploying.watch(calibrator, batch, state, alpha=0.05)
+    assert refused.value.hints == ("began",)
