@@ -30,23 +30,10 @@ class TorchOperations(Operations):
     def numbers(self, values: FloatArray | float) -> Any:
         return float(values) if np.ndim(values) == 0 else self.constant(values)
 
-    def exp(self, x: Any) -> Any:
-        return torch.exp(x)
-
-    def log(self, x: Any) -> Any:
-        return torch.log(x)
-
-    def abs(self, x: Any) -> Any:
-        return torch.abs(x)
-
-    def round_down(self, x: Any) -> Any:
-        return torch.floor(x)
-
-    def maximum(self, x: Any, bound: float) -> Any:
-        return torch.clamp(x, min=float(bound))
-
-    def minimum(self, x: Any, bound: float) -> Any:
-        return torch.clamp(x, max=float(bound))
+    def each(self, function: str, x: Any, *numbers: float) -> Any:
+        if function in ("max", "min"):
+            return torch.clamp(x, **{"min" if function == "max" else "max": float(numbers[0])})
+        return getattr(torch, function)(x)
 
     def where(self, condition: Any, yes: Any, no: Any) -> Any:
         return torch.where(condition, yes, no)
