@@ -59,28 +59,20 @@ class Operations(ABC):
         """A constant row, or a constant for all columns."""
 
     @abstractmethod
+    def each(self, function: str, x: Row, *numbers: float) -> Row:
+        """A function of every number of a row: exp, log (of positive numbers), abs, floor, max or min."""
+
     def exp(self, x: Row) -> Row:
         """The exponential function."""
+        return self.each("exp", x)
 
-    @abstractmethod
-    def log(self, x: Row) -> Row:
-        """The natural logarithm of positive numbers."""
-
-    @abstractmethod
-    def abs(self, x: Row) -> Row:
-        """The absolute value."""
-
-    @abstractmethod
-    def round_down(self, x: Row) -> Row:
-        """The largest whole number that is not larger."""
-
-    @abstractmethod
     def maximum(self, x: Row, bound: float) -> Row:
         """Numbers below `bound` become that."""
+        return self.each("max", x, bound)
 
-    @abstractmethod
     def minimum(self, x: Row, bound: float) -> Row:
         """Numbers above `bound` become that."""
+        return self.each("min", x, bound)
 
     @abstractmethod
     def where(self, condition: Row, yes: Row | float, no: Row | float) -> Row:
@@ -165,7 +157,7 @@ def _lead(m: Operations, step: Any, x: Row, width: int) -> Row:
 
 def sides(m: Operations, x: Row) -> list[Row]:
     """``1 / (1 + exp(x))`` and ``1 / (1 + exp(-x))``, each exact next to zero."""
-    small = m.exp(-m.abs(x))
+    small = m.exp(-m.each("abs", x))
     lesser = small / (small + 1.0)
     positive, greater = x >= 0.0, 1.0 - lesser
     return [m.where(positive, lesser, greater), m.where(positive, greater, lesser)]
@@ -173,7 +165,7 @@ def sides(m: Operations, x: Row) -> list[Row]:
 
 def _curves(m: Operations, step: Any, x: Row, width: int) -> Row:
     q, u = m.exp(x), step.coefficients
-    rest = m.log(m.maximum(1.0 - q, exp(-20.0)))
+    rest = m.each("log", m.maximum(1.0 - q, exp(-20.0)))
     return (x * x) * m.numbers(u[0] / 5.0) + rest * m.numbers(u[1]) + q * m.numbers(u[2])
 
 
@@ -189,7 +181,7 @@ def _levels(m: Operations, step: Any, x: Row, width: int) -> Row:
     level, rest = m.columns(x, [width - 1]), m.columns(x, range(width - 1))
     count, none = float(len(step.intercept)), np.zeros((1, width - 1))  # the last row is that of no level
     known = (level >= 0.0) & (level < count)
-    place = m.where(known, m.round_down(level), count)
+    place = m.where(known, m.each("floor", level), count)
     intercept, slope = m.lookup([np.vstack([table, none]) for table in (step.intercept, step.slope)], place)
     return slope * rest + intercept
 
@@ -234,7 +226,7 @@ def _points(m: Operations, step: Any, x: Row, width: int) -> Row:
 
 FORMULAS: dict[str, Callable[[Operations, Any, Row, int], Row]] = {
     "exp": lambda m, step, x, width: m.exp(x),
-    "log": lambda m, step, x, width: m.maximum(m.log(m.maximum(x, m.floor)), LOG_FLOOR),
+    "log": lambda m, step, x, width: m.maximum(m.each("log", m.maximum(x, m.floor)), LOG_FLOOR),
     "clip": lambda m, step, x, width: m.minimum(m.maximum(x, step.low), step.high),
     "mix": lambda m, step, x, width: x * (1.0 - step.weight) + step.weight / width,
     "scale": lambda m, step, x, width: _shifted(m, x * m.numbers(step.factor), step.shift),

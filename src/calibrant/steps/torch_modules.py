@@ -1,11 +1,11 @@
-"""A torch module for each step, numbers as buffers: what a fitted map does to tensors, on their device.
+"""What a fitted map does to tensors, on their device: the formulas of the steps in torch, and modules of them.
 
-Modules follow the precision of their buffers (double at first) and can be differentiated wherever the step can.
+Results follow the precision of the tensors and can be differentiated wherever the step can.
 """
 
-# Annotations are no texts here: TorchScript reads them.
-from collections.abc import Iterable
-from functools import singledispatch
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,310 +13,92 @@ import torch
 from torch import Tensor, nn
 
 from calibrant import steps as s
-from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps.base import NotSupportedError
-from calibrant.steps.branches import TIE
 from calibrant.steps.decisions import decides
-from calibrant.steps.lines import pieces
+from calibrant.steps.formulas import FORMULAS, Operations
+from calibrant.typing import FloatArray
 
 
-class _Step(nn.Module):
-    """A module whose buffers are the arrays it is given."""
+class TorchOperations(Operations):
+    """Rows are tensors (n, columns); `constant` makes a tensor of an array."""
 
-    def __init__(self, **arrays: Any) -> None:
-        super().__init__()
-        for name, value in arrays.items():
-            self.register_buffer(name, torch.as_tensor(np.array(value, order="C")))
+    target = "a torch module"
 
+    def __init__(self, constant: Callable[[Any], Any]) -> None:
+        self.constant = constant
 
-class _Exp(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.exp(x)
+    def numbers(self, values: FloatArray | float) -> Any:
+        return float(values) if np.ndim(values) == 0 else self.constant(values)
 
+    def each(self, function: str, x: Any, *numbers: float) -> Any:
+        if function in ("max", "min"):
+            return torch.clamp(x, **{"min" if function == "max" else "max": float(numbers[0])})
+        return getattr(torch, function)(x)
 
-class _Log(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.floor: float = FLOOR
-        self.log_floor: float = LOG_FLOOR
+    def where(self, condition: Any, yes: Any, no: Any) -> Any:
+        return torch.where(condition, yes, no)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.clamp(torch.log(torch.clamp(x, min=self.floor)), min=self.log_floor)
+    def total(self, x: Any) -> Any:
+        return x.sum(1, keepdim=True)
 
+    def largest(self, x: Any) -> Any:
+        return x.amax(1, keepdim=True)
 
-class _Clip(nn.Module):
-    def __init__(self, low: float, high: float) -> None:
-        super().__init__()
-        self.low, self.high = low, high
+    def least(self, x: Any) -> Any:
+        return x.amin(1, keepdim=True)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.clamp(x, self.low, self.high)
+    def is_top(self, x: Any, width: int) -> Any:
+        return x.argmax(1, keepdim=True) == self.constant(np.arange(width))
 
+    def first(self, condition: Any, *rows: Any) -> list[Any]:
+        place = condition.to(torch.int64).argmax(1, keepdim=True)
+        return [row.gather(1, place) for row in rows]
 
-class _Scale(_Step):
-    factor: Tensor
-    shift: Tensor
+    def columns(self, x: Any, index: Iterable[int]) -> Any:
+        places = np.array([int(j) for j in index])
+        if np.array_equal(places, places[0] + np.arange(len(places))):
+            return x.narrow(1, int(places[0]), len(places))
+        return x.index_select(1, self.constant(places))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x * self.factor + self.shift
+    def join(self, rows: Sequence[Any], *, single: bool = False) -> Any:
+        return torch.cat(list(rows), 1)
 
+    def product(self, x: Any, matrix: FloatArray) -> Any:
+        return x @ self.constant(matrix)
 
-class _Polynomial(_Step):
-    coefficients: Tensor
+    def lookup(self, tables: Sequence[FloatArray], place: Any) -> list[Any]:
+        whole = place.reshape(-1).to(torch.int64)
+        return [self.constant(table).index_select(0, whole) for table in tables]
 
-    def forward(self, x: Tensor) -> Tensor:
-        out = torch.zeros_like(x)
-        for coefficient in torch.flip(self.coefficients, [0]):
-            out = out * x + coefficient
-        return out
-
-
-class _Normalize(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        total = x.sum(1, keepdim=True)
-        safe = torch.where(total > 0.0, total, torch.ones_like(total))
-        return torch.where(total > 0.0, x / safe, torch.full_like(x, 1.0 / x.shape[1]))
-
-
-class _Columns(_Step):
-    index: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x[:, self.index]
-
-
-class _Column(nn.Module):
-    def __init__(self, place: int) -> None:
-        super().__init__()
-        self.place = place
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x[:, self.place : self.place + 1]
-
-
-class _LogOdds(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x[:, 1:] - x[:, :1]
-
-
-class _Lead(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        two = torch.topk(x, 2, 1)[0]
-        return torch.stack([two[:, 0], two[:, 0] - two[:, 1]], 1)
-
-
-class _Sigmoid(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([torch.sigmoid(-x), torch.sigmoid(x)], 1)
-
-
-class _Complement(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([1.0 - x, x], 1)
-
-
-class _Linear(_Step):
-    matrix: Tensor
-    shift: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x @ self.matrix + self.shift
-
-
-class _Curves(_Step):
-    coefficients: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        u = self.coefficients
-        q = torch.exp(x)
-        rest = torch.clamp(torch.log1p(-torch.clamp(q, max=1.0 - 1e-12)), min=-20.0)
-        return u[0] * (x * (x / 5.0)) + u[1] * rest + u[2] * q
-
-
-class _Kernel(_Step):
-    landmarks: Tensor
-    spread: Tensor
-    weight: Tensor
-    bandwidth: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        z = torch.cat([(x - x.mean(1, keepdim=True)) / self.spread, self.weight * torch.exp(x)], 1)
-        squares = (z * z).sum(1, keepdim=True) + (self.landmarks * self.landmarks).sum(1)
-        distance = torch.clamp(squares - 2.0 * (z @ self.landmarks.T), min=0.0)
-        return torch.exp(-distance / self.bandwidth)
-
-
-class _Trees(_Step):
-    differences: Tensor
-    thresholds: Tensor
-    values: Tensor
-    bits: Tensor
-    first: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        answers = (x @ self.differences > self.thresholds).reshape(-1, self.first.size(0), self.bits.size(0))
-        leaf = (answers.to(self.bits.dtype) @ self.bits).to(self.first.dtype) + self.first
-        steps = self.values.index_select(0, leaf.reshape(-1))
-        return steps.reshape(-1, self.first.size(0), self.values.size(1)).sum(1)
-
-
-class _Levels(_Step):
-    intercept: Tensor
-    slope: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        level, count = x[:, -1], self.intercept.size(0) - 1  # the last row is that of no level
-        known = (level >= 0.0) & (level < count)
-        place = torch.where(known, level, torch.full_like(level, count)).to(torch.int64)
-        return self.slope.index_select(0, place) * x[:, :-1] + self.intercept.index_select(0, place)
-
-
-class _Piecewise(_Step):
-    edges: Tensor
-    origins: Tensor
-    coefficients: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
+    def piecewise(self, x: Any, edges: FloatArray, origins: FloatArray, coefficients: FloatArray) -> Any:
         column = x.reshape(-1).contiguous()
-        piece = torch.searchsorted(self.edges, column.detach())
-        t = column - self.origins.index_select(0, piece)
-        out = self.coefficients[-1].index_select(0, piece)
-        for d in range(self.coefficients.size(0) - 2, -1, -1):
-            out = out * t + self.coefficients[d].index_select(0, piece)
+        piece = torch.searchsorted(self.constant(edges), column.detach())
+        t = column - self.constant(origins).index_select(0, piece)
+        *others, out = (self.constant(values).index_select(0, piece) for values in coefficients.T)
+        for part in reversed(others):
+            out = out * t + part
         return out.unsqueeze(1)
 
+    def step_softmax(self, step: s.Softmax, x: Any, width: int) -> Any:
+        return torch.softmax(x, 1)
 
-class _Parts(nn.Module):
-    def __init__(self, parts: Iterable[nn.Module]) -> None:
-        super().__init__()
-        self.parts = nn.ModuleList(parts)
+    def step_sigmoid(self, step: s.Sigmoid, x: Any, width: int) -> Any:
+        return torch.cat([torch.sigmoid(-x), torch.sigmoid(x)], 1)
 
+    def step_trees(self, step: s.Trees, x: Any, width: int) -> Any:
+        (count, depth), bits = step.features.shape, self.constant(2.0 ** np.arange(step.features.shape[1]))
+        asked = x @ self.constant(step.differences(width)) > self.constant(step.thresholds.ravel())
+        leaf = (asked.reshape(-1, count, depth).type_as(bits) @ bits).to(torch.int64)
+        values = self.constant(step.values.reshape(-1, step.width))
+        place = leaf + self.constant(np.arange(count) << depth)
+        return values.index_select(0, place.reshape(-1)).reshape(-1, count, step.width).sum(1)
 
-class _Sum(_Parts):
-    def forward(self, x: Tensor) -> Tensor:
-        out = torch.zeros_like(x)
-        for number, part in enumerate(self.parts):
-            out = part(x) if number == 0 else out + part(x)
-        return out
-
-
-class _Join(_Parts):
-    def forward(self, x: Tensor) -> Tensor:
-        out = []
-        for part in self.parts:
-            out.append(part(x))
-        return torch.cat(out, 1)
-
-
-class _KeepTop(nn.Module):
-    def __init__(self, part: nn.Module) -> None:
-        super().__init__()
-        self.part = part
-        self.tie: float = TIE
-
-    def forward(self, x: Tensor) -> Tensor:
-        z = self.part(x)
-        top = (x >= x.amax(1, keepdim=True) - self.tie).to(torch.int64).argmax(1, keepdim=True)
-        lead = x.gather(1, top) - x
-        lead = torch.where(lead < self.tie, torch.zeros_like(lead), lead)
-        change = (z.gather(1, top) - z) - lead
-        falls = change < 0.0
-        ratio = -lead / torch.where(falls, change, -torch.ones_like(change))
-        share = torch.where(falls, ratio, torch.full_like(ratio, 2.0)).amin(1, keepdim=True)
-        return x + torch.clamp(share * (1.0 - 1e-9), max=1.0) * (z - x)
-
-
-class _OneVsRest(_Parts):
-    def __init__(self, parts: Iterable[nn.Module]) -> None:
-        super().__init__(parts)
-        self.floor: float = FLOOR
-
-    def forward(self, x: Tensor) -> Tensor:
-        top = x.argmax(1, keepdim=True)
-        largest = x.gather(1, top)
-        others = x.scatter(1, top, torch.zeros_like(largest)).sum(1, keepdim=True)
-        rest = torch.clamp(((others + largest) - x).scatter(1, top, others), min=self.floor)
-        out = []
-        for j, part in enumerate(self.parts):
-            out.append(part(torch.stack([rest[:, j], x[:, j]], 1))[:, 1])
-        return torch.stack(out, 1)
-
-
-class _ColumnByColumn(_Parts):
-    def forward(self, x: Tensor) -> Tensor:
+    def step_one_vs_rest(self, step: s.OneVsRest, x: Any, width: int) -> Any:
+        if not all(map(_of_second, step.parts)):
+            return FORMULAS["one-vs-rest"](self, step, x, width)
         columns = x.t().contiguous()
-        out = []
-        for j, part in enumerate(self.parts):
-            out.append(part(columns[j].unsqueeze(1))[:, 0])
+        out = [self.run(part[1:-1], columns[j].unsqueeze(1), 1).squeeze(1) for j, part in enumerate(step.parts)]
         return torch.stack(out).t()
-
-
-class _OneVsOne(_Parts):
-    def __init__(self, parts: Iterable[nn.Module], width: int) -> None:
-        super().__init__(parts)
-        self.floor: float = FLOOR
-        self.width = width
-        self.pairs = [(i, j) for i in range(width) for j in range(i + 1, width)]
-
-    def forward(self, x: Tensor) -> Tensor:
-        inverse = [torch.zeros_like(x[:, 0]) for _ in range(self.width)]
-        for number, part in enumerate(self.parts):
-            i, j = self.pairs[number]
-            two = torch.stack([x[:, i], x[:, j]], 1)
-            r = 1.0 / part(torch.clamp(two / two.sum(1, keepdim=True), min=self.floor))
-            inverse[i] = inverse[i] + r[:, 0]
-            inverse[j] = inverse[j] + r[:, 1]
-        return 1.0 / torch.clamp(torch.stack(inverse, 1) - (self.width - 2), min=1.0)
-
-
-@singledispatch
-def _module(step: s.Step, width: int) -> nn.Module:
-    """The module of a step."""
-    raise NotSupportedError(f"A step of the kind {step.kind or 'function'!r} cannot be written as a torch module.")
-
-
-def sequence(steps: s.Steps, width: int) -> nn.Module:
-    """The modules of a list of steps for rows of `width` columns, one after the other."""
-    modules = []
-    for step in steps:
-        modules.append(_module(step, width))
-        width = step.check(width)
-    return nn.Sequential(*modules)
-
-
-for _kind, _class in (
-    (s.Exp, _Exp),
-    (s.Log, _Log),
-    (s.Normalize, _Normalize),
-    (s.LogOdds, _LogOdds),
-    (s.Lead, _Lead),
-    (s.Sigmoid, _Sigmoid),
-    (s.Complement, _Complement),
-):
-    _module.register(_kind, lambda step, width, made=_class: made())
-_module.register(s.Sum, lambda step, width: _Sum(sequence(part, width) for part in step.parts))
-_module.register(s.Join, lambda step, width: _Join(sequence(part, width) for part in step.parts))
-_module.register(s.Softmax, lambda step, width: nn.Softmax(1))
-_module.register(s.Clip, lambda step, width: _Clip(step.low, step.high))
-_module.register(s.Mix, lambda step, width: _Scale(factor=1.0 - step.weight, shift=step.weight / width))
-_module.register(s.Scale, lambda step, width: _Scale(factor=step.factor, shift=step.shift))
-_module.register(s.Polynomial, lambda step, width: _Polynomial(coefficients=step.coefficients))
-_module.register(s.Linear, lambda step, width: _Linear(matrix=step.matrix, shift=step.shift))
-_module.register(s.Curves, lambda step, width: _Curves(coefficients=step.coefficients))
-_module.register(s.KeepTop, lambda step, width: _KeepTop(sequence(step.parts[0], width)))
-_module.register(s.OneVsOne, lambda step, width: _OneVsOne((sequence(part, 2) for part in step.parts), width))
-
-
-@_module.register
-def _(step: s.Columns, width: int) -> nn.Module:
-    return _Columns(index=step.index) if len(step.index) > 1 else _Column(int(step.index[0]))
-
-
-@_module.register
-def _(step: s.OneVsRest, width: int) -> nn.Module:
-    if all(map(_of_second, step.parts)):
-        return _ColumnByColumn(sequence(part[1:-1], 1) for part in step.parts)
-    return _OneVsRest(sequence(part, 2) for part in step.parts)
 
 
 def _of_second(part: s.Steps) -> bool:
@@ -325,41 +107,36 @@ def _of_second(part: s.Steps) -> bool:
     return isinstance(first, s.Columns) and first.index.tolist() == [1] and isinstance(last, s.Complement)
 
 
-@_module.register
-def _(step: s.Kernel, width: int) -> nn.Module:
-    return _Kernel(landmarks=step.landmarks, spread=step.spread, weight=step.weight, bandwidth=step.bandwidth)
+def sequence(steps: s.Steps, width: int) -> nn.Module:
+    """A module of a list of steps for rows of `width` columns, in double precision at first; arrays are buffers."""
+    graph, root = torch.fx.Graph(), nn.Module()
+    tracer = torch.fx.proxy.GraphAppendingTracer(graph)
+    known: dict[tuple[str, tuple[int, ...], bytes], Any] = {}
+
+    def buffer(values: Any) -> Any:
+        array = np.array(values, order="C")
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in known:
+            name = f"c{len(known)}"
+            root.register_buffer(name, torch.as_tensor(array))
+            known[key] = torch.fx.Proxy(graph.get_attr(name), tracer)
+        return known[key]
+
+    x = torch.fx.Proxy(graph.placeholder("x", type_expr=Tensor), tracer)
+    graph.output(TorchOperations(buffer).run(steps, x, width).node)
+    return torch.fx.GraphModule(root, graph)
 
 
-@_module.register
-def _(step: s.Trees, width: int) -> nn.Module:
-    count, depth = step.features.shape
-    return _Trees(
-        differences=step.differences(width),
-        thresholds=step.thresholds.ravel(),
-        values=step.values.reshape(-1, step.values.shape[2]),
-        bits=2.0 ** np.arange(depth),
-        first=np.arange(count) << depth,
-    )
-
-
-@_module.register
-def _(step: s.Levels, width: int) -> nn.Module:
-    none = np.zeros((1, width - 1))
-    return _Levels(intercept=np.vstack([step.intercept, none]), slope=np.vstack([step.slope, none]))
-
-
-@_module.register(s.StepFunction)
-@_module.register(s.Line)
-@_module.register(s.Spline)
-def _(step: Any, width: int) -> nn.Module:
-    edges, origins, coefficients = pieces(step)
-    return _Piecewise(edges=edges, origins=origins, coefficients=np.ascontiguousarray(coefficients.T))
-
-
-def from_logs(steps: s.Steps, like: Tensor) -> nn.Module:
-    """A module of `steps` for log-probabilities (n, k) on the device and in the precision of `like`."""
+def from_logs(steps: s.Steps, like: Tensor) -> Callable[[Tensor], Tensor]:
+    """A function of log-probabilities (n, k) on the device and in the precision of `like`."""
     logs = bool(steps) and steps[0].kind == "log"
-    return sequence(steps[1:] if logs else [s.Exp(), *steps], like.shape[1]).to(like.device, like.dtype)
+
+    def constant(values: Any) -> Tensor:
+        tensor = torch.as_tensor(np.array(values, order="C"), device=like.device)
+        return tensor.to(like.dtype) if tensor.is_floating_point() else tensor
+
+    operations, given = TorchOperations(constant), steps[1:] if logs else [s.Exp(), *steps]
+    return lambda x: operations.run(given, x, like.shape[1])
 
 
 def predict_from_logs(steps: s.Steps, x: Tensor) -> Tensor:
@@ -370,8 +147,7 @@ def predict_from_logs(steps: s.Steps, x: Tensor) -> Tensor:
     """
     exact = x if x.device.type == "mps" or not decides(steps) else x.to(torch.float64)
     try:
-        out: Tensor = from_logs(steps, exact)(exact)
-        return out.to(x.dtype)
+        return from_logs(steps, exact)(exact).to(x.dtype)
     except NotSupportedError:
         rows = x.detach().to("cpu", torch.float64).numpy().copy()
         return torch.as_tensor(s.run_from_logs(steps, rows)).to(x.device, x.dtype)

@@ -41,27 +41,13 @@ class Graph(Nodes, Operations):
     def numbers(self, values: FloatArray | float) -> Any:
         return values
 
-    def exp(self, x: Tensor) -> Tensor:
-        return self.op("Exp", x)
-
-    def log(self, x: Tensor) -> Tensor:
-        return self.op("Log", x)
-
-    def abs(self, x: Tensor) -> Tensor:
-        return self.op("Abs", x)
-
-    def round_down(self, x: Tensor) -> Tensor:
-        return self.op("Floor", x)
-
-    def maximum(self, x: Tensor, bound: float) -> Tensor:
-        if bound <= self._least.get(x, -np.inf):
+    def each(self, function: str, x: Tensor, *numbers: float) -> Tensor:
+        if function == "max" and numbers[0] <= self._least.get(x, -np.inf):
             return x
-        out = self.op("Max", x, bound)
-        self._least[out] = bound
+        out = self.op(function.capitalize(), x, *numbers)
+        if function == "max":
+            self._least[out] = numbers[0]
         return out
-
-    def minimum(self, x: Tensor, bound: float) -> Tensor:
-        return self.op("Min", x, bound)
 
     def where(self, condition: Tensor, yes: Any, no: Any) -> Tensor:
         return self.op("Where", condition, yes, no)
@@ -144,7 +130,7 @@ class Graph(Nodes, Operations):
             x = x / self.where(top > 2.0, top, 1.0)
         # Between two points that lie close together a map may be so steep that the sum's last bit matters.
         total = self.ordered_sum(x) if decides(steps) else self.sum(x)
-        right = total > 0.0 if renormalize else self.abs(total - 1.0) <= ROUNDING
+        right = total > 0.0 if renormalize else self.each("abs", total - 1.0) <= ROUNDING
         # A number that is missing or infinite makes the sum such, too.
         return self.maximum(x / total, self.floor), least & right
 

@@ -6,7 +6,7 @@ points, without operators of `ai.onnx.ml`, which compare in single precision or 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,18 +28,28 @@ _AT_ONCE = 32
 _BLOCK = 8
 
 
+def _node(kind: str, turned: bool = False) -> Callable[[Tensor, Any], Tensor]:
+    """The method of an operator."""
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        return self.graph.op(kind, *((other, self) if turned else (self, other)))
+
+    return method
+
+
 @dataclass(frozen=True)
 class Tensor:
-    """A value of a graph, by its name, with the arithmetic that makes new nodes."""
+    """A value of a graph, by its name, with operators that make new nodes."""
 
     graph: Nodes
     name: str
 
-    def __add__(self, other: Any) -> Tensor:
-        return self.graph.op("Add", self, other)
+    __add__, __sub__, __truediv__ = _node("Add"), _node("Sub"), _node("Div")
+    __rsub__, __rtruediv__, __and__ = _node("Sub", turned=True), _node("Div", turned=True), _node("And")
+    __gt__, __ge__, __lt__, __le__ = (_node(kind) for kind in ("Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
 
-    def __sub__(self, other: Any) -> Tensor:
-        return self.graph.op("Sub", self, other)
+    def __neg__(self) -> Tensor:
+        return self.graph.op("Neg", self)
 
     def __mul__(self, other: Any) -> Tensor:
         if not isinstance(other, Tensor):
@@ -48,33 +58,6 @@ class Tensor:
             if np.any(beyond_one) and np.all(np.abs(beyond_one) < 1e-6):
                 return self + self.graph.op("Mul", self, beyond_one)
         return self.graph.op("Mul", self, other)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return self.graph.op("Div", self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return self.graph.op("Sub", other, self)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return self.graph.op("Div", other, self)
-
-    def __neg__(self) -> Tensor:
-        return self.graph.op("Neg", self)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return self.graph.op("Greater", self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return self.graph.op("GreaterOrEqual", self, other)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return self.graph.op("Less", self, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return self.graph.op("LessOrEqual", self, other)
-
-    def __and__(self, other: Any) -> Tensor:
-        return self.graph.op("And", self, other)
 
 
 class Nodes:

@@ -28,8 +28,8 @@ from calibrant.writers.sql_values import (
     call,
     case,
     compare,
-    entries,
     node,
+    side_by_side,
     total,
 )
 
@@ -40,6 +40,8 @@ _FARTHEST = 1e4
 #: From so many points on, arrays are faster than CASE.
 _MANY = 30
 _LARGEST = float(np.finfo(np.float64).max)
+#: What sqlglot calls a function of every number.
+_FUNCTIONS = {"exp": "Exp", "log": "Ln", "abs": "Abs", "floor": "Floor", "max": "Greatest", "min": "Least"}
 
 
 def _each(x: Row, function: Any) -> Row:
@@ -69,28 +71,14 @@ class SqlOperations(Operations):
     def numbers(self, values: FloatArray | float) -> Any:
         return values
 
-    def exp(self, x: Row) -> Row:
-        return _each(x, lambda value: call("Exp", self._bound("Greatest", value, _LEAST_EXPONENT)))
-
-    def log(self, x: Row) -> Row:
-        return _each(x, lambda value: call("Ln", value))
-
-    def abs(self, x: Row) -> Row:
-        return _each(x, lambda value: call("Abs", value))
-
-    def round_down(self, x: Row) -> Row:
-        return _each(x, lambda value: call("Floor", value))
-
-    def maximum(self, x: Row, bound: float) -> Row:
-        return _each(x, lambda value: self._bound("Greatest", value, bound))
-
-    def minimum(self, x: Row, bound: float) -> Row:
-        return _each(x, lambda value: self._bound("Least", value, bound))
+    def each(self, function: str, x: Row, *numbers: float) -> Row:
+        kind = _FUNCTIONS[function]
+        if numbers:
+            return _each(x, lambda value: self._bound(kind, value, *numbers))
+        return _each(self.maximum(x, _LEAST_EXPONENT) if function == "exp" else x, lambda value: call(kind, value))
 
     def where(self, condition: Row, yes: Any, no: Any) -> Row:
-        count = max(len(condition.values), len(entries(yes)), len(entries(no)))
-        parts = [part * count if len(part) == 1 else part for part in (condition.values, entries(yes), entries(no))]
-        return Row([case((test, a), default=b) for test, a, b in zip(*parts)])
+        return Row([case((test, a), default=b) for test, a, b in side_by_side(condition, yes, no)])
 
     def quotient(self, condition: Row, x: Row, y: Row, otherwise: float) -> Row:
         return self.where(condition, x / y, otherwise)
@@ -268,15 +256,15 @@ class SqlOperations(Operations):
         total = self.total(x)  # NULL if one of them is
         valid = total > 0.0
         if not fitted.renormalize:
-            valid = _each(self.abs(total - 1.0), lambda value: compare("LTE", value, ROUNDING))
+            valid = _each(self.each("abs", total - 1.0), lambda value: compare("LTE", value, ROUNDING))
         return self.maximum(x / total, self.floor), valid.values[0]
 
     def _logits(self, given: Row) -> tuple[Row, Condition]:
         known = _each(given, lambda value: case((compare("LTE", value, _LARGEST), value)))
         top = self.largest(known)
         least = (top - _FARTHEST) - self.maximum(top, 1.0) * 1e-3  # 1e308 - 1e4 alone would be 1e308
-        x = known.each(least, lambda value, bound: self._bound("Greatest", value, bound)) - top
-        logs = x - self.log(self.total(self.exp(x)))
+        x = known.with_other(least, lambda value, bound: self._bound("Greatest", value, bound)) - top
+        logs = x - self.each("log", self.total(self.exp(x)))
         valid = compare("GTE", top.values[0], -_LARGEST)
         for value in known.values:
             if isinstance(value, Value):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -68,13 +69,9 @@ def arithmetic(kind: str, left: Number, right: Number) -> Number:
     return Value(lambda a, b: node("Paren", this=node(kind, this=a, expression=b, **more)), (left, right))
 
 
-def call(kind: str, first: Number, *others: Number) -> Value:
-    """A function of some numbers."""
-
-    def make(this: Any, *rest: Any) -> Any:
-        return node(kind, this=this, expressions=list(rest)) if rest else node(kind, this=this)
-
-    return Value(make, (first, *others))
+def call(kind: str, value: Number) -> Value:
+    """A function of a number."""
+    return Value(lambda a: node(kind, this=a), (value,))
 
 
 def compare(kind: str, left: Number | str, right: Number | str) -> Condition:
@@ -118,67 +115,37 @@ def _bracket(terms: Sequence[Number]) -> Number:
     return Value(make, tuple(terms)) if len(terms) > 1 else terms[0]
 
 
-def extreme(kind: str, values: Sequence[Number]) -> Number:
-    """The largest (Greatest) or least (Least) of some numbers."""
-    left = list(values)
-    while len(left) > 1:
-        left = [
-            call(kind, *part) if len(part) > 1 else part[0]
-            for part in (left[start : start + TERMS] for start in range(0, len(left), TERMS))
-        ]
-    return left[0]
+def _operator(function: Callable[..., Any], kind: str, turned: bool = False) -> Callable[[Row, Any], Row]:
+    """The method of an operator."""
+    return lambda row, other: row.with_other(other, lambda a, b: function(kind, *((b, a) if turned else (a, b))))
 
 
 class Row:
-    """The entries of a row, with arithmetic for all of them at once; a row of one entry goes with any other."""
+    """The entries of a row, with operators for all of them at once; a row of one entry goes with any other."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.values = list(values)
 
-    def each(self, other: Any, function: Callable[[Any, Any], Any], turned: bool = False) -> Row:
+    def with_other(self, other: Any, function: Callable[[Any, Any], Any]) -> Row:
         """A function of the entries of two rows."""
-        left, right = self.values, entries(other)
-        count = max(len(left), len(right))
-        pairs = zip(*(part * count if len(part) == 1 else part for part in (left, right)))
-        return Row([function(b, a) if turned else function(a, b) for a, b in pairs])
+        return Row([function(*pair) for pair in side_by_side(self, other)])
 
-    def __add__(self, other: Any) -> Row:
-        return self.each(other, lambda a, b: arithmetic("Add", a, b))
-
-    def __sub__(self, other: Any) -> Row:
-        return self.each(other, lambda a, b: arithmetic("Sub", a, b))
-
-    def __mul__(self, other: Any) -> Row:
-        return self.each(other, lambda a, b: arithmetic("Mul", a, b))
-
-    def __truediv__(self, other: Any) -> Row:
-        return self.each(other, lambda a, b: arithmetic("Div", a, b))
-
-    def __rsub__(self, other: Any) -> Row:
-        return self.each(other, lambda a, b: arithmetic("Sub", a, b), turned=True)
-
-    def __rtruediv__(self, other: Any) -> Row:
-        return self.each(other, lambda a, b: arithmetic("Div", a, b), turned=True)
+    __add__, __sub__, __mul__, __truediv__ = (_operator(arithmetic, kind) for kind in ("Add", "Sub", "Mul", "Div"))
+    __rsub__, __rtruediv__ = (_operator(arithmetic, kind, turned=True) for kind in ("Sub", "Div"))
+    __gt__, __ge__, __lt__ = (_operator(compare, kind) for kind in ("GT", "GTE", "LT"))
 
     def __neg__(self) -> Row:
         return Row([Value(lambda a: node("Paren", this=node("Neg", this=a)), (value,)) for value in self.values])
 
-    def __gt__(self, other: Any) -> Row:
-        return self.each(other, lambda a, b: compare("GT", a, b))
-
-    def __ge__(self, other: Any) -> Row:
-        return self.each(other, lambda a, b: compare("GTE", a, b))
-
-    def __lt__(self, other: Any) -> Row:
-        return self.each(other, lambda a, b: compare("LT", a, b))
-
-    def __and__(self, other: Any) -> Row:
-        return self.each(other, lambda a, b: a & b)
+    def __and__(self, other: Row) -> Row:
+        return self.with_other(other, and_)
 
 
-def entries(row: Any) -> list[Any]:
-    """The entries of a row, an array or a number."""
-    return row.values if isinstance(row, Row) else np.atleast_1d(np.asarray(row, dtype=np.float64)).tolist()
+def side_by_side(*rows: Any) -> Iterator[tuple[Any, ...]]:
+    """The entries of rows, arrays or numbers, column by column; a single one stands for all columns."""
+    found = [row.values if isinstance(row, Row) else np.atleast_1d(np.asarray(row, float)).tolist() for row in rows]
+    count = max(map(len, found))
+    return zip(*(part * count if len(part) == 1 else part for part in found))
 
 
 def select(dialect: Dialect, source: str, keep: Sequence[str], outputs: Sequence[tuple[Value, str]]) -> str:
