@@ -18,7 +18,7 @@ def number(value: float, digits: int = 4) -> str:
         return ""
     if abs(value) < 0.5 * 10**-digits:
         value = 0.0
-    return f"{value:.{digits}f}".replace("-", "−")
+    return f"{value:.{digits}f}".replace("-", "−").replace("inf", "∞")
 
 
 def class_text(name: object) -> str:

@@ -14,6 +14,7 @@ from scipy.special import expit, softmax
 
 import calibrant
 from calibrant import CalibrationReport
+from calibrant.report import comparison
 from calibrant.report.enough import lacking, rarely_seen
 from calibrant.report.words import NOTHING_GAINED, why_chosen
 from calibrant.sample import Sample
@@ -35,7 +36,7 @@ def test_one_row() -> None:
     assert made.verdict == "Too few rows to tell"
     assert made.sentences[-1] == "1 row is too few to tell what calibration would gain: at least 50 are needed."
     assert (made.recommended, made.contents.shown, made.contents.choice) == ("none", "none", TOO_LITTLE)
-    assert "No method could be fitted, so that after is as before" in made.to_html()
+    assert "What calibration would change is not shown: there is too little to tell." in made.to_html()
 
 
 def test_six_rows() -> None:
@@ -45,6 +46,26 @@ def test_six_rows() -> None:
     assert "lowers" not in str(made)
     assert made.recommended == "none"
     assert [step.text for step in made.contents.steps] == ["Collect more rows before you calibrate"]
+    assert [row.name for row in made.contents.methods] == ["none"]
+    page = made.to_html()
+    for effect in ("After", "● after", "Gain in", "can improve", "should have been", "Slope:", "The rest"):
+        assert effect not in page.split("</style>")[1], effect
+    asked = report([0, 1, 0, 1, 1, 0], [0.1, 0.9, 0.2, 0.8, 0.7, 0.4], method="ts")
+    assert asked.contents.shown == "ts"
+    assert "Gain in log loss" in asked.to_html()
+
+
+def test_no_method_could_be_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise ValueError("no luck today")
+
+    monkeypatch.setattr(comparison, "recalibrate", fails)
+    made = report(Y[:100], expit(Z[:100]))
+    assert "No method could be fitted." in made.sentences
+    page = made.to_html()
+    assert "could not be fitted: no luck today" in page
+    assert '<p class="hint">No method could be fitted. In small print' in page
+    assert "Expected after" not in page
 
 
 def test_six_rows_that_prove_something() -> None:
@@ -59,6 +80,9 @@ def test_one_class() -> None:
     assert said in made.sentences
     assert made.verdict.startswith("Predicts 5")
     assert made.recommended == "none"
+    none = report(np.zeros(200, dtype=int), expit(Z[:200]), ("isotonic",), classes=[0, 1])
+    assert none.verdict.endswith("none occurs")
+    assert ">∞<small>" in none.to_html()
 
 
 def test_equal_predictions() -> None:

@@ -93,8 +93,10 @@ def analyse(
     method = calibrator_info(method).name if method else None
     wanted = [calibrator_info(name).name for name in methods or default_methods(data.n_classes)]
     compared = list(dict.fromkeys([*wanted, *([method] if method else [])]))
-    held_out, failed = cross_validate(data, [name for name in compared if name != "none"], progress)
     lack = lacking(data, names)
+    # What methods gain on too few rows is not to be shown, unless one was asked for.
+    tried = [name for name in compared if name != "none" and (lack is None or name == method)]
+    held_out, failed = cross_validate(data, tried, progress)
     recommended = choose(data, held_out, level, method)
     if lack is not None and recommended != method:
         recommended = "none"
@@ -105,6 +107,8 @@ def analyse(
     if whole is not None:
         found = replace(found, frequencies=whole.frequencies)
     metrics = {row.name: row for row in _metric_rows(data, after, names, (found, left), level, whole)}
+    if lack is not None:
+        del metrics["calibration_slope"]  # its interval would be a hundred wide
     p_before, p_after = (omnibus_test(part).p_value for part in (data, after))
     rows = compare(data, held_out, failed, recommended, level)
     gain = next((row for row in rows if row.name == shown and chosen is not None), None)
@@ -139,7 +143,7 @@ def analyse(
     learned = None if chosen is None or lack is not None else learning(data, chosen, level)
     if learned is not None and (said := worth_of_rows(learned, total, sampled=whole is not None)):
         judged = replace(judged, sentences=(*judged.sentences, said))
-    correction, binary_map = corrections(data, shown)
+    correction, binary_map = (None, None) if chosen is None else corrections(data, shown)
     steps = steps_in_python if source.in_python else next_steps
     held = [entry.name for entry in held_out]
     return Report(
@@ -154,6 +158,7 @@ def analyse(
         folds=n_folds(data),
         recommended=recommended,
         shown=shown,
+        enough=lack is None,
         choice=why_chosen(recommended, method, held, lack=lack is not None, gains=evidence.saved.low > 0),
         p_value_before=p_before,
         p_value_after=p_after,

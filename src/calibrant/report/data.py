@@ -202,9 +202,11 @@ class Report:
     classes: tuple[str, ...]
     level: float
     folds: int
-    #: The method to use, "none" for the predictions as they are, and the one that all "after" is of.
+    #: The method to use, "none" for the predictions as they are, and the one that all "after" is of, "none" if no
+    #: method was fitted; whether there are enough rows to tell what calibration gains.
     recommended: str
     shown: str
+    enough: bool
     choice: str
     p_value_before: float
     p_value_after: float

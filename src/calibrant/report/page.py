@@ -78,15 +78,19 @@ def _figures(report: Report) -> dict[str, list[str]]:
     # All views of one event have one axis; only a kernel of one width is nothing for log-odds.
     axis = before.corp.axis
     even = None if axis.log_odds else axis
+    # Without a method there is nothing that could be called after.
+    later = after if report.shown != "none" else None
+    views = (("Kernel-smoothed", "kernel", even), ("Calibration belt", "belt", axis), ("In bins", "bins", axis))
     return {
         "before": [reliability(before.corp, f"Reliability {kind} before", after=False)],
-        "after": [reliability(after.corp, f"Reliability {kind} after", after=True)],
+        "after": [] if later is None else [reliability(after.corp, f"Reliability {kind} after", after=True)],
         "views": [
-            panel("Kernel-smoothed", before.kernel, after.kernel, even),
-            panel("Calibration belt", before.belt, after.belt, axis),
-            panel("In bins", before.bins, after.bins, axis),
+            panel(title, getattr(before, name), None if later is None else getattr(later, name), shared)
+            for title, name, shared in views
         ],
-        "classes": [] if binary else [panel(row.name, row.curve_before, row.curve_after) for row in worst],
+        "classes": []
+        if binary
+        else [panel(row.name, row.curve_before, None if later is None else row.curve_after) for row in worst],
         "methods": [figures.method_gains(gains, report.recommended)],
         "parts": [
             figures.parts_bar(part.title, part.total.value, part.calibration.value, part.refinement.value)
@@ -109,7 +113,9 @@ def _tables(report: Report) -> dict[str, Any]:
         for share in (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99):
             place = int(np.argmin(np.abs(report.binary_map.before - share)))
             mapped.append((share, float(report.binary_map.after[place])))
-    when = (("before", report.reliability_before.corp), ("after", report.reliability_after.corp))
+    when = [("before", report.reliability_before.corp)]
+    if report.shown != "none":
+        when.append(("after", report.reliability_after.corp))
     return {
         "listed": [] if report.correction is None else largest_corrections(report.correction, report.classes),
         "confused": len(most_confused(report.correction)),
