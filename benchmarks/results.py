@@ -27,7 +27,7 @@ BEGIN, END = "<!-- benchmarks/results.py writes from here -->", "<!-- to here --
 FIGURES = {
     "relative_logloss": "Relative change of test log loss of all methods, one dot per dataset, the best median first",
     "draw_curves_logloss": "Relative change of test log loss by number of calibration rows, one panel per family",
-    "rows_needed": "Share of draws in which each method is better than nothing, and the rows it needs for 95 of 100",
+    "rows_needed": "Share of draws in which each method beats no calibration, and the rows it needs for 95 of 100",
 }
 
 

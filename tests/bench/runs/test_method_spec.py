@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
+from pathlib import Path
+
 import pytest
 
-from calibrant.bench.runs.method_spec import native_methods, parse_method, parse_methods, with_baseline
+from calibrant.bench.runs.method_spec import (
+    ClassShipping,
+    native_methods,
+    parse_method,
+    parse_methods,
+    with_baseline,
+)
 from calibrant.calibrators.registry import list_calibrators
+from tests.needs import needs
 
 
 def test_list_with_parameters_and_labels() -> None:
@@ -41,3 +52,27 @@ def test_one_label_one_method() -> None:
     assert [s.label for s in with_baseline([a, a])] == ["none", "x"]
     with pytest.raises(ValueError, match="two different methods are called 'x'"):
         with_baseline([a, b])
+
+
+def test_a_class_is_sent_with_the_files_of_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs("cloudpickle")
+    folder = tmp_path / "sent_package"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "helper.py").write_text("def half(p):\n    return p / 2\n")
+    (folder / "own.py").write_text(
+        "from sent_package.helper import half\n\nclass Own:\n    def predict_proba(self, p):\n        return half(p)\n"
+    )
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        spec = parse_method("sent_package.own:Own")
+        sent = pickle.dumps(ClassShipping()(spec))
+    for name in [name for name in sys.modules if name.startswith("sent_package")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ValueError, match=r"cannot import 'sent_package\.own'"):
+        spec.make()
+    pickle.loads(sent)()
+    assert spec.make().predict_proba(1.0) == 0.5
+    del sys.modules["sent_package.own"]
+    registered = parse_method("ts")
+    assert ClassShipping()(registered) == registered.make

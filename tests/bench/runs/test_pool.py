@@ -170,3 +170,17 @@ def test_what_breaks_while_batches_are_made_reaches_the_caller() -> None:
 
     with ProcessPool(2) as pool, pytest.raises(KeyError, match="second"):
         list(pool.run(batches()))
+
+
+def test_batches_whose_answers_were_lost_are_done_again() -> None:
+    class Forgetful(ProcessPool):
+        lost = 0
+
+        def _answers(self, future, jobs):
+            self.lost += 1
+            return None if self.lost <= 2 else super()._answers(future, jobs)
+
+    with Forgetful(1) as pool:
+        batches = [(name, [Job(len, (name,))]) for name in ("a", "bc", "def")]
+        assert {name: answers[0].value for name, answers in pool.run(batches)} == {"a": 1, "bc": 2, "def": 3}
+    assert pool.lost == 5

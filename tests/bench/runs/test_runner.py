@@ -212,8 +212,8 @@ def test_merged_folders_continue_like_any_other(source: MemorySource, tmp_path: 
 def test_merging_keeps_what_finished(tmp_path: Path) -> None:
     row = {"benchmark": "b", "dataset": "d", "model": "m", "fold": 0, "method": "ts", "n_cal": 1}
     for name, status, loss in (("a", "ok", 0.5), ("b", "timeout", float("nan")), ("c", "ok", 0.25)):
-        with ResultFolder(tmp_path / name).appending() as log:
-            log.write({**row, "status": status, "logloss": loss})
+        with ResultFolder(tmp_path / name).appending() as write:
+            write({**row, "status": status, "logloss": loss})
     for order, expected in (("ab", 0.5), ("ba", 0.5), ("acb", 0.25), ("bca", 0.5)):
         out = merge_results([tmp_path / name for name in order], tmp_path / f"out-{order}")
         assert pd.read_csv(out / "results.csv")["logloss"].tolist() == [expected]

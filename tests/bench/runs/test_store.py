@@ -25,9 +25,9 @@ NASTY = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\tx", "'=1", "'plain", "
 
 def stored(folder: Path, *rows: dict[str, object]) -> ResultFolder:
     results = ResultFolder(folder)
-    with results.appending() as log:
+    with results.appending() as write:
         for row in rows:
-            log.write({**ROW, **DONE, **row})
+            write({**ROW, **DONE, **row})
     results.write_tables()
     return results
 

@@ -150,7 +150,7 @@ def test_harm_is_told_apart_from_gains(changes):
     assert set(observed(both)["labels"]) == {"real"}
     assert observed(harm) is harm
     text = " ".join(describe(both).split())  # lines are wrapped
-    assert text.count("any change is harm") == text.count("better than nothing in 95 of 100") == 1
+    assert text.count("any change is harm") == text.count("better than none in 95 of 100") == 1
     assert "needs" not in text.partition("any change is harm")[2]
 
 

@@ -22,7 +22,6 @@ import numpy as np
 from calibrant.files.prediction_sets.experiments import (
     Entry,
     Experiment,
-    ListedSource,
     PredictionSource,
     SplitPredictions,
 )
@@ -94,7 +93,7 @@ def draw_sizes(text: str) -> tuple[int, ...]:
     return tuple(sorted({SPLIT if name == "split" else int(name) for name in names}))
 
 
-class DrawnSource(ListedSource):
+class DrawnSource(PredictionSource):
     """A prediction set of draws from every experiment of another set that has enough rows; folds name the draws.
 
     Parameters

@@ -81,13 +81,13 @@ def run_benchmark(
         check_table_packages()
         try:
             with (
-                folder.appending() as log,
+                folder.appending() as write,
                 ProgressBar(total, "fits", progress) as bar,
                 _pool(n_jobs, dask, options.time_limit) as pool,
                 closing(run_fits(pool, source, todo, options)) as outcomes,
             ):
                 for experiment, spec, outcome in outcomes:
-                    log.write(result_row(source.name, experiment, spec, options, outcome))
+                    write(result_row(source.name, experiment, spec, options, outcome))
                     bar.advance(failed=outcome["status"] != "ok")
         finally:
             folder.write_tables()

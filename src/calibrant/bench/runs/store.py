@@ -13,7 +13,7 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -91,13 +91,18 @@ class ResultFolder:
         return latest
 
     @contextlib.contextmanager
-    def appending(self) -> Iterator[LogWriter]:
-        """Open the log for more rows; an incomplete last line is cut off first."""
+    def appending(self) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+        """A function that appends a row to the log at once; an incomplete last line is cut off first."""
         if self._log.exists():
             with open(self._log, "rb+") as old:
                 old.truncate(old.read().rfind(b"\n") + 1)
         with open(self._log, "a", encoding="utf-8") as file:
-            yield LogWriter(file)
+
+            def write(row: Mapping[str, Any]) -> None:
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+
+            yield write
 
     def write_tables(self) -> int:
         """Write `results.parquet` and `results.csv` from the log; returns the number of rows."""
@@ -154,18 +159,6 @@ def check_table_packages() -> None:
     """Import the packages that writing tables needs; an error names the extra to install."""
     require("pandas", extra="bench")
     require("pyarrow.parquet", extra="bench")
-
-
-class LogWriter:
-    """Appends rows to an open log, each at once."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def write(self, row: Mapping[str, Any]) -> None:
-        """Append one row."""
-        self._file.write(json.dumps(row) + "\n")
-        self._file.flush()
 
 
 def merge_results(folders: Sequence[str | Path], out: str | Path) -> Path:

@@ -4,8 +4,8 @@ A curve over sizes compares sizes only if all of it rests on the same datasets. 
 are therefore over the datasets that have every size which at least a third of the datasets have; ranks at one size are
 over all datasets that have it.
 
-No method can be better than nothing 95 times of 100 where predictions are calibrated already. Shares of draws that got
-better therefore count experiments with something to gain: those whose loss some method lowers by one per cent or more
+No method can be better than no calibration in 95 of 100 draws where predictions are calibrated already. Shares of draws
+that got better therefore count experiments with something to gain: those whose loss some method lowers by 1 % or more
 with the largest number of rows.
 
 From the curves follows how many rows another method needs to gain what the leader gains with n rows.
@@ -137,7 +137,7 @@ def draw_notes(results: pd.DataFrame) -> tuple[str, ...]:
 
 
 def rows_needed(shares: Mapping[int, float], enough: float = ENOUGH) -> float:
-    """Number of calibration rows from which a method is better than nothing in enough of the draws.
+    """Number of calibration rows from which a method is better than no calibration in enough of the draws.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def _needed_table(curves: pd.DataFrame, order: Sequence[str], of_datasets: str) 
     return StudyTable(
         "rows_needed",
         frame,
-        f"Calibration rows from which a method is better than nothing in {ENOUGH:.0%} of draws from experiments with "
+        f"Calibration rows from which a method beats no calibration in {ENOUGH:.0%} of draws from experiments with "
         f"something to gain ({count} of {of_datasets}). {smallest} stands for {smallest} or fewer, ∞ for more than "
         "were drawn.",
         decimals=dict.fromkeys(METRICS, 0),

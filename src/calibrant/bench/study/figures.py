@@ -56,8 +56,8 @@ def _figures() -> Iterator[tuple[str, FigureSpec]]:
     caption = "Average rank of every method by number of calibration rows."
     yield "rank_by_draw", spec(caption, "draws", draw.rank_by_draw, True, metrics=METRICS)
     caption = (
-        "Share of draws in which a method was better than nothing, where there is at least 1 % to gain, and the rows "
-        "it needs to be so in 95 of 100."
+        "Share of draws in which a method beat no calibration, where there is at least 1 % to gain, and the rows it "
+        "needs to do so in 95 of 100."
     )
     yield "rows_needed", spec(caption, "draw_curves rows_needed", draw.rows_needed, True, metrics=METRICS)
     caption = "Calibration rows that the other methods need to gain what the best one gains with few."

@@ -6,6 +6,7 @@ How methods are ranked, and on which datasets, is the subject of `calibrant.benc
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -30,15 +31,7 @@ def rank_tables(ranking: Ranking, metric: str, alpha: float) -> tuple[list[Study
     ranks, means = ranking.ranks, ranking.means
     test = friedman(ranks)
     difference = critical_difference(test.n_methods, test.n_datasets, alpha)
-    row: dict[str, object] = {
-        "metric": metric,
-        "statistic": test.statistic,
-        "p_value": test.p_value,
-        "n_datasets": test.n_datasets,
-        "n_methods": test.n_methods,
-        "alpha": alpha,
-        "critical_difference": difference,
-    }
+    row = {"metric": metric, **asdict(test), "alpha": alpha, "critical_difference": difference}
     frame = ranking.mean_ranks.rename_axis("method").rename("rank").reset_index()
     found = f"Friedman χ² = {test.statistic:.2f}, p = {test.p_value:.2g}"
     note = f"{found}; critical difference {difference:.2f} at α = {alpha:g}."

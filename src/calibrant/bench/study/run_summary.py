@@ -27,8 +27,8 @@ LEGEND = (
 DRAW_LEGEND = (
     "Calibration rows are drawn, and methods are tested on the others. n=...: mean change of log loss with so many "
     "rows against no calibration (none), in thousandths; lower is better. rank: by log loss, mean over datasets and "
-    "numbers of rows. needs: rows from which a method is better than nothing in 95 of 100 draws, where there is 1 % to "
-    "gain at all. fit ms: median time of a fit."
+    "numbers of rows. needs: rows from which a method is better than none in 95 of 100 draws of experiments where some "
+    "method gains 1 %. fit ms: median time of a fit."
 )
 HARM_LEGEND = (
     "Labels are drawn from the predictions, which are calibrated then: any change is harm. n=...: mean increase of the "

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,35 +126,24 @@ class SplitPredictions:
 Entry = tuple[Experiment, Callable[[], SplitPredictions]]
 
 
-class PredictionSource(Protocol):
-    """A set of experiments that can be listed and loaded one by one."""
-
-    @property
-    def name(self) -> str:
-        """Name of the set, used as `benchmark` in results."""
-
-    @property
-    def path(self) -> Path | None:
-        """Where another process can open the same set; None when only this process holds it."""
-
-    def experiments(self) -> list[Experiment]:
-        """List all experiments in a fixed order."""
-
-    def load(self, experiment: Experiment) -> SplitPredictions:
-        """Read the arrays of one experiment."""
-
-
-class ListedSource:
-    """Experiments, each with a function that reads its arrays: what the reader of every format returns.
+class PredictionSource:
+    """A set of experiments that can be listed and loaded one by one.
 
     Parameters
     ----------
     entries : iterable of (Experiment, callable)
         The callable takes no argument and returns the experiment's `SplitPredictions`.
     name : str
-        Name of the set.
+        Name of the set, used as `benchmark` in results.
     path : Path, optional
         Where another process can open the same set.
+
+    Examples
+    --------
+    >>> p = SplitPredictions.checked([[0.2, 0.8]], [1], [[0.4, 0.6]], [0])
+    >>> source = PredictionSource([(p.describe("coins", "LR"), lambda: p)], "toys")
+    >>> [source.load(e).n_classes for e in source.experiments()]
+    [2]
     """
 
     def __init__(self, entries: Iterable[Entry], name: str, path: Path | None = None) -> None:
@@ -166,7 +155,7 @@ class ListedSource:
             self._entries[experiment.key] = experiment, read
 
     def experiments(self) -> list[Experiment]:
-        """List all experiments in the order of the file."""
+        """All experiments, in the order of the file."""
         return [experiment for experiment, _ in self._entries.values()]
 
     def load(self, experiment: Experiment) -> SplitPredictions:
@@ -176,7 +165,7 @@ class ListedSource:
         return self._entries[experiment.key][1]()
 
 
-class MemorySource(ListedSource):
+class MemorySource(PredictionSource):
     """Predictions held in memory.
 
     Parameters

@@ -19,8 +19,8 @@ from calibrant.files.limits import FileTooLargeError, check_size
 from calibrant.files.prediction_sets.experiments import (
     PARTS,
     Experiment,
-    ListedSource,
     PredictionFileError,
+    PredictionSource,
     SplitPredictions,
     as_fold,
 )
@@ -29,7 +29,7 @@ from calibrant.optional import require
 INDEX_COLUMNS = ("dataset", "model", "fold", "cal_size", "test_size", "n_classes")
 
 
-def open_hdf5(path: Path, index: str | Path | None = None) -> ListedSource:
+def open_hdf5(path: Path, index: str | Path | None = None) -> PredictionSource:
     """An HDF5 file in CalArena's layout.
 
     Parameters
@@ -44,7 +44,7 @@ def open_hdf5(path: Path, index: str | Path | None = None) -> ListedSource:
     if not groups:
         raise PredictionFileError(f"{path}: no experiments; expected dataset/model[/fold]/{PARTS[0]} ...")
     chosen = list(groups) if index is None else _chosen(list(groups), Path(index))
-    return ListedSource(((e, partial(_load, path, groups[e])) for e in chosen), path.stem, path)
+    return PredictionSource(((e, partial(_load, path, groups[e])) for e in chosen), path.stem, path)
 
 
 def _load(path: Path, name: str) -> SplitPredictions:

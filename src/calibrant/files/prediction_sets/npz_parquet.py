@@ -21,9 +21,9 @@ from calibrant.files.limits import FileTooLargeError, check_size
 from calibrant.files.prediction_sets.experiments import (
     PARTS,
     Entry,
-    ListedSource,
     MemorySource,
     PredictionFileError,
+    PredictionSource,
     SplitPredictions,
     as_fold,
 )
@@ -31,7 +31,7 @@ from calibrant.optional import require
 from calibrant.text_table import list_names
 
 
-def open_npz(path: Path) -> ListedSource:
+def open_npz(path: Path) -> PredictionSource:
     """A NumPy archive of predictions. Pickled objects inside are refused."""
     # The arrays are read for their sizes: an archive lists names only.
     with _opened(path) as archive:
@@ -42,7 +42,7 @@ def open_npz(path: Path) -> ListedSource:
         ]
     if not entries:
         raise PredictionFileError(f"{path}: no array {PARTS[0]}; there are {list_names(names, write=str) or 'none'}")
-    return ListedSource(entries, path.stem, path)
+    return PredictionSource(entries, path.stem, path)
 
 
 def _load(path: Path, prefix: str) -> SplitPredictions:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from calibrant.files.prediction_sets.experiments import Entry, ListedSource, PredictionFileError, PredictionSource
+from calibrant.files.prediction_sets.experiments import Entry, PredictionFileError, PredictionSource
 from calibrant.files.prediction_sets.hdf5 import open_hdf5
 from calibrant.files.prediction_sets.npz_parquet import open_npz, open_parquet
 from calibrant.files.prediction_sets.pickles import open_pickle
 
-READERS: dict[str, Callable[[Path], ListedSource]] = {
+READERS: dict[str, Callable[[Path], PredictionSource]] = {
     **dict.fromkeys((".h5", ".hdf5", ".hdf"), open_hdf5),
     ".npz": open_npz,
     **dict.fromkeys((".parquet", ".pq"), open_parquet),
@@ -57,7 +57,7 @@ def open_predictions(path: str | Path, index: str | Path | None = None) -> Predi
     return reader(path)
 
 
-def open_folder(path: Path) -> ListedSource:
+def open_folder(path: Path) -> PredictionSource:
     """All prediction files of a folder as one set; files with other endings are left alone."""
     files = sorted(f for f in path.iterdir() if f.suffix.lower() in READERS)
     if not files:
@@ -71,4 +71,4 @@ def open_folder(path: Path) -> ListedSource:
                 raise PredictionFileError(f"{experiment} is in {file.name} and in {owner[experiment.key]}")
             owner[experiment.key] = file
             entries.append((experiment, partial(source.load, experiment)))
-    return ListedSource(entries, path.resolve().name, path)
+    return PredictionSource(entries, path.resolve().name, path)

@@ -11,10 +11,10 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from calibrant.files.prediction_sets.experiments import Entry, ListedSource, PredictionFileError, SplitPredictions
+from calibrant.files.prediction_sets.experiments import Entry, PredictionFileError, PredictionSource, SplitPredictions
 
 
-class RepositorySource(ListedSource):
+class RepositorySource(PredictionSource):
     """Classification tasks of a repository as a prediction set.
 
     Parameters

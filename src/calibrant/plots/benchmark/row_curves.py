@@ -143,7 +143,7 @@ def rows_needed(table: pd.DataFrame, needed: pd.DataFrame, methods: pd.DataFrame
         show=lambda value: f"{value:.0%}" if value < 0.995 else "100%",
         limits=(0.5, 1.0),
         colours=diverging(),
-        title="How often calibration is better than nothing,\nby number of rows, and rows needed for 95 of 100",
+        title="How often calibration is better than no calibration,\nby number of rows, and rows needed for 95 of 100",
         last=("rows\nneeded", lambda metric, name: _rows_in_words(float(rows.loc[name, metric]), *ends)),
     )
 
