@@ -6,6 +6,7 @@ Matrices are stored class-major, (k, n), as the kernels need them. A point holds
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -86,29 +87,17 @@ class ArrayProblem(SoftmaxProblem):
         self.n_shared, self.n_own = len(self.shared), len(self.own)
         self.shape = (k - first_free, self.n_shared + self.n_own)
         self._share = share
-        self._label_part: FloatArray | None = None
-        self._buffer: AnyArray | None = None
-        self._squares: FloatArray | None = None
-        self._ends: tuple[AnyArray, AnyArray] | None = None
 
-    @property
+    @cached_property
     def second_moments(self) -> FloatArray:
-        """Mean squares of the features that each coefficient multiplies, shaped like the coefficients."""
-        if self._squares is None:
-            out = np.empty(self.shape)
-            out[:, : self.n_shared] = np.square(self.shared) @ self.row_weight
-            out[:, self.n_shared :] = (np.square(self.own[:, self.first_free :]) @ self.row_weight).T
-            self._squares = out
-        return self._squares
+        out = np.empty(self.shape)
+        out[:, : self.n_shared] = np.square(self.shared) @ self.row_weight
+        out[:, self.n_shared :] = (np.square(self.own[:, self.first_free :]) @ self.row_weight).T
+        return out
 
-    @property
+    @cached_property
     def target(self) -> FloatArray:
         """The part of the gradient that the labels make, ``Σ_i w_i 1[y_i = j] f_i``: it never changes."""
-        if self._label_part is None:
-            self._label_part = self._label_sums()
-        return self._label_part
-
-    def _label_sums(self) -> FloatArray:
         # Equal weights come in last, as in the gradient: counts have no rounding, which flat directions would blow up.
         share, factor = (self._share, 1.0) if self.equal_weight is None else (1.0, self.equal_weight)
         k, rows, sums = self.n_classes, np.arange(self.n_rows), np.zeros((self.n_classes, self.shape[1]))
@@ -118,11 +107,15 @@ class ArrayProblem(SoftmaxProblem):
             sums[:, self.n_shared + m] = np.bincount(self.y, share * feature[self.y, rows], minlength=k)
         return factor * sums[self.first_free :]
 
+    @cached_property
     def scratch(self) -> AnyArray:
         """A (k, n) matrix used and overwritten within one call: new memory each time would cost more than the sums."""
-        if self._buffer is None:
-            self._buffer = np.empty((self.n_classes, self.n_rows), dtype=self.dtype)
-        return self._buffer
+        return np.empty((self.n_classes, self.n_rows), dtype=self.dtype)
+
+    @cached_property
+    def _ends(self) -> tuple[AnyArray, AnyArray]:
+        """The largest offset of each row, and that of its label."""
+        return self.offset.max(axis=0), self.offset[self.y, np.arange(self.n_rows)]
 
     def linear(self, theta: FloatArray, out: AnyArray | None = None, onto: AnyArray | None = None) -> AnyArray:
         """``F Θᵀ + G Θ``, shape (k, n): the change of the logits that coefficients `theta` make, added to `onto`."""
@@ -163,7 +156,7 @@ class ArrayProblem(SoftmaxProblem):
 
     def largest_change(self, theta: FloatArray) -> float:
         """The largest change of a logit that coefficients `theta` make."""
-        change = self.linear(theta, out=self.scratch())
+        change = self.linear(theta, out=self.scratch)
         return max(float(change.max()), -float(change.min()))
 
     def at(self, theta: FloatArray, *, reuse: Point | None = None, dense: bool = False) -> ArrayPoint:
@@ -181,13 +174,12 @@ class ArrayProblem(SoftmaxProblem):
             odds, scale = (self.offset[1] - self.offset[0])[None], np.array([float(alpha)])
             loss, slope, bend = logistic_derivatives(None, odds, scale, self.y, self.row_weight)
             return loss, float(slope[0]), float(bend[0, 0])
-        if self._ends is None:
-            self._ends = self.offset.max(axis=0), self.offset[self.y, np.arange(self.n_rows)]
         return scaled_derivatives(self.offset, *self._ends, float(alpha), self.row_weight)
 
     def always_right(self) -> bool:
         """Whether the label of every row has the largest offset."""
-        return bool(np.all(self.offset[self.y, np.arange(self.n_rows)] >= self.offset.max(axis=0)))
+        largest, of_label = self._ends
+        return bool(np.all(of_label >= largest))
 
     def class_features(self, j: int, rows: slice = slice(None)) -> AnyArray:
         """All features that class `j` sees, (n_shared + n_own, rows)."""
@@ -209,8 +201,7 @@ class ArrayProblem(SoftmaxProblem):
 
     def some(self, rows: IntArray, factor: FloatArray | None = None) -> ArrayProblem:
         """The problem of some of the rows, whose weights stand for those of all: times `factor`, or scaled to one."""
-        other = object.__new__(ArrayProblem)
-        other.__dict__.update(self.__dict__)
+        other = self._without("target", "second_moments", "scratch", "_ends")
         other.n_rows = len(rows)
         share = self._share[rows]
         other._share = share / share.sum() if factor is None else share * factor
@@ -219,7 +210,12 @@ class ArrayProblem(SoftmaxProblem):
         other.y = self.y[rows]
         other.own = self.own.take(rows, axis=2)
         other._place(self.shared.take(rows, axis=1), lambda: self.offset.take(rows, axis=1))
-        other._label_part = other._buffer = other._squares = other._ends = None
+        return other
+
+    def _without(self, *cached: str) -> ArrayProblem:
+        """A copy that computes these again."""
+        other = object.__new__(ArrayProblem)
+        other.__dict__.update((name, value) for name, value in self.__dict__.items() if name not in cached)
         return other
 
     def _place(self, shared: AnyArray, offset: Callable[[], AnyArray]) -> None:
@@ -230,14 +226,12 @@ class ArrayProblem(SoftmaxProblem):
 
     def astype(self, dtype: DTypeLike) -> ArrayProblem:
         """The same problem with its matrices in another precision."""
-        other = object.__new__(ArrayProblem)
-        other.__dict__.update(self.__dict__)
-        other._label_part = self.target  # sums of the exact features
+        other = self._without("scratch", "_ends")
+        other.target = self.target  # sums of the exact features
         other.dtype = np.dtype(dtype)
         other.precision = float(np.finfo(other.dtype).eps)
         other.own = self.own.astype(dtype)
         other.row_weight = self.row_weight.astype(dtype)
-        other._buffer = other._ends = None
         other._place(self.shared.astype(dtype), lambda: self.offset.astype(dtype))
         return other
 
@@ -254,7 +248,7 @@ class ArrayPoint(Point):
         problem = self.problem
         if problem.equal_weight is not None:
             return problem.equal_weight * problem.adjoint(self.p) - problem.target
-        return problem.adjoint(np.multiply(self.p, problem.row_weight, out=problem.scratch())) - problem.target
+        return problem.adjoint(np.multiply(self.p, problem.row_weight, out=problem.scratch)) - problem.target
 
     def hessian_vector_product(self, direction: FloatArray) -> FloatArray:
         from calibrant.softmax.kernels import apply_curvature, own_curvature
@@ -263,7 +257,7 @@ class ArrayPoint(Point):
         if problem.n_own and problem.n_shared <= 1 and not problem.first_free:  # no product that BLAS could do better
             narrow = direction.astype(problem.dtype, copy=False)
             return own_curvature(p, problem.shared, problem.own, narrow, problem.row_weight)
-        d = problem.linear(direction, out=problem.scratch())
+        d = problem.linear(direction, out=problem.scratch)
         apply_curvature(p, d, problem.row_weight)
         return problem.adjoint(d)
 

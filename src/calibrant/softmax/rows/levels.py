@@ -6,6 +6,8 @@ zero outside it. They are never stored: a sparse matrix says which levels a row 
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from scipy.sparse import csr_matrix
 
@@ -49,13 +51,14 @@ class LevelProblem(ArrayProblem):
         self._transposed = self.levels.T.tocsr()
         self.shape = (self.n_classes, 2 * n_levels)
 
-    @property
+    @cached_property
     def second_moments(self) -> FloatArray:
         share = self.row_weight[:, None]
         ones, squares = self._transposed @ share, self._transposed @ (share * np.square(self.offset.T))
         return np.concatenate([np.repeat(ones.T, self.n_classes, axis=0), squares.T], axis=1)
 
-    def _label_sums(self) -> FloatArray:
+    @cached_property
+    def target(self) -> FloatArray:
         target = np.zeros((self.n_classes, self.n_rows))
         target[self.y, np.arange(self.n_rows)] = self.row_weight
         return self.adjoint(target)

@@ -8,6 +8,8 @@ double precision, where the device has it. Coefficients are NumPy arrays: solver
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -92,8 +94,6 @@ class TorchProblem(SoftmaxProblem):
         self.total_weight = float(counts.sum())
         self.share = counts / self.total_weight
         self.row_weight = self.share.to(offset.dtype)
-        self._target: FloatArray | None = None
-        self._squares: FloatArray | None = None
 
     def blocks(self) -> Iterator[slice]:
         """Blocks of rows whose sums are exact enough in the precision of the matrices."""
@@ -103,30 +103,26 @@ class TorchProblem(SoftmaxProblem):
         """Coefficients in the precision and on the device of the matrices."""
         return torch.as_tensor(theta).to(self.offset.device, self.offset.dtype)
 
-    @property
+    @cached_property
     def second_moments(self) -> FloatArray:
-        if self._squares is None:
-            out = np.empty(self.shape)
-            out[:, : self.n_shared] = to_numpy(self.row_weight @ self.shared**2)
-            for m in range(self.n_own):
-                out[:, self.n_shared + m] = to_numpy(self.row_weight @ self.own[m, :, self.first_free :] ** 2)
-            self._squares = out
-        return self._squares
+        out = np.empty(self.shape)
+        out[:, : self.n_shared] = to_numpy(self.row_weight @ self.shared**2)
+        for m in range(self.n_own):
+            out[:, self.n_shared + m] = to_numpy(self.row_weight @ self.own[m, :, self.first_free :] ** 2)
+        return out
 
-    @property
+    @cached_property
     def target(self) -> FloatArray:
         """The part of the gradient that the labels make, ``Σ_i w_i 1[y_i = j] f_i``: it never changes."""
-        if self._target is None:
-            sums = torch.zeros((self.n_classes, self.shape[1]), dtype=self.wide, device=self.offset.device)
-            for rows in self.blocks():
-                y, share = self.y[rows], self.share[rows]
-                weighted = self.shared[rows].to(self.wide) * share[:, None]
-                sums[:, : self.n_shared].index_add_(0, y, weighted)
-                for m in range(self.n_own):
-                    own = self.own[m, rows].gather(1, y[:, None])[:, 0].to(self.wide)
-                    sums[:, self.n_shared + m].index_add_(0, y, own * share)
-            self._target = to_numpy(sums[self.first_free :])
-        return self._target
+        sums = torch.zeros((self.n_classes, self.shape[1]), dtype=self.wide, device=self.offset.device)
+        for rows in self.blocks():
+            y, share = self.y[rows], self.share[rows]
+            weighted = self.shared[rows].to(self.wide) * share[:, None]
+            sums[:, : self.n_shared].index_add_(0, y, weighted)
+            for m in range(self.n_own):
+                own = self.own[m, rows].gather(1, y[:, None])[:, 0].to(self.wide)
+                sums[:, self.n_shared + m].index_add_(0, y, own * share)
+        return to_numpy(sums[self.first_free :])
 
     def logits(self, values: Tensor, rows: slice) -> Tensor:
         """The logits (rows × classes) at coefficients on the device."""
@@ -193,9 +189,8 @@ class TorchProblem(SoftmaxProblem):
     def single_precision(self) -> TorchProblem | None:
         if self.offset.dtype != torch.float64:
             return None
-        narrow = object.__new__(TorchProblem)
-        narrow.__dict__.update(self.__dict__)
-        narrow._target = self.target  # sums of the exact features
+        narrow = copy(self)
+        narrow.target = self.target  # sums of the exact features
         narrow.precision = float(torch.finfo(torch.float32).eps)
         for name in ("offset", "shared", "own", "row_weight"):
             setattr(narrow, name, getattr(self, name).to(torch.float32))
