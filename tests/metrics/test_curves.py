@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit
@@ -9,6 +12,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from calibrant.metrics import (
+    ReliabilityCurve,
     Running,
     calibration_belt,
     classwise_corp_curves,
@@ -76,6 +80,22 @@ def test_parts_are_those_of_model_diagnostics(weighted: bool) -> None:
         theirs = scoring.decompose(y_obs=y.astype(float), y_pred=s, weights=w, scoring_function=function)
         for name, value in ours._asdict().items():
             assert value == pytest.approx(float(theirs[name][0]), abs=1e-9), name
+
+
+@pytest.mark.parametrize("maker", [reliability_table, corp_curve, smooth_curve, calibration_belt])
+def test_one_class_whichever_way_it_was_made(maker: Any) -> None:
+    y, s = drawn(300, 1.5)
+    curve = pickle.loads(pickle.dumps(maker(y, s)))
+    assert type(curve) is ReliabilityCurve
+    assert {len(column) for column in curve.to_dict().values()} == {len(curve)}
+    assert len(curve.at) == len(curve.low) == len(curve.high)
+    assert np.all((curve.lower <= curve.score) & (curve.score <= curve.upper))
+    assert np.all(np.diff(curve.score) > 0)
+    assert curve.histogram.sum() == len(y)
+    if maker is not smooth_curve:  # rows under a kernel are counted for several points
+        assert curve.weight.sum() == pytest.approx(len(y))
+    assert (curve.test is not None, bool(curve.parts)) == (maker is calibration_belt, maker is corp_curve)
+    assert 0 < curve.error < 0.3
 
 
 def test_weights_equal_repetition() -> None:

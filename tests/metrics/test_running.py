@@ -94,6 +94,16 @@ def test_chunks_give_the_metrics_of_evaluate(weighted: bool) -> None:
     assert running.result() == pytest.approx(evaluate(data.y, data.proba, NAMES, sample_weight=weight), rel=1e-12)
 
 
+def test_few_rows_have_the_intervals_of_evaluate() -> None:
+    data, names = forecasts(80, 3, 1.5), ("log_loss", "ece", "smooth_ece")
+    running = RunningMetrics(names)
+    for part in np.array_split(np.arange(80), 3):
+        running.merge(RunningMetrics(names).add(data.take(part)))
+    expected = evaluate(data.y, data.proba, names, level=0.9)
+    for name, found in running.result(0.9).items():
+        assert [found.low, found.high] == pytest.approx([expected[name].low, expected[name].high], rel=1e-9)
+
+
 @pytest.fixture
 def sums_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """No rows are kept, so that intervals come from sums."""
