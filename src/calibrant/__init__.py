@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from calibrant.deployment.segments.calibrator import SegmentedCalibrator as SegmentedCalibrator
     from calibrant.files.stored.persistence import load as load
     from calibrant.files.stored.persistence import save as save
-    from calibrant.files.tables.batches import open_batches as open_batches
+    from calibrant.files.tables.labelled_batches import open_batches as open_batches
     from calibrant.inputs.top_k import TopK as TopK
     from calibrant.inputs.weights import effective_counts as effective_counts
     from calibrant.inputs.words import CalibrationWarning as CalibrationWarning
@@ -74,7 +74,7 @@ _HOMES = {
     "list_calibrators": ".calibrators.registry",
     "load": ".files.stored.persistence",
     "metrics": ".",
-    "open_batches": ".files.tables.batches",
+    "open_batches": ".files.tables.labelled_batches",
     "plots": ".",
     "register_calibrator": ".calibrators.registry",
     "runtime": ".",

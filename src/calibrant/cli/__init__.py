@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli.lazy import lazy_group
+from calibrant.cli.lazy_commands import lazy_group
 from calibrant.cli.mistakes import end_cleanly
 
 COMMANDS: dict[str, tuple[str, str]] = {

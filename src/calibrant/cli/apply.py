@@ -8,8 +8,8 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.printing import check_streams, class_columns, print_json
-from calibrant.cli.progress import progress_over
 from calibrant.cli.reading import reading
+from calibrant.cli.reading_progress import progress_over
 
 app = typer.Typer(rich_markup_mode=None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from calibrant.cli.lazy import lazy_group
+from calibrant.cli.lazy_commands import lazy_group
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "build": ("calibrant.cli.bench_build:app", "Train models on real datasets and store their predictions."),

@@ -9,8 +9,8 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.printing import class_columns, print_json
-from calibrant.cli.progress import progress_over
 from calibrant.cli.reading import check_truth, reading
+from calibrant.cli.reading_progress import progress_over
 from calibrant.text_table import aligned
 
 if TYPE_CHECKING:

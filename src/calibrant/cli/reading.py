@@ -12,7 +12,7 @@ from calibrant.cli.mistakes import CommandError, with_hints
 from calibrant.cli.options import LabelledOptions, OnError, split_names
 
 if TYPE_CHECKING:
-    from calibrant.files.tables.rows import HeldRows, RowReader
+    from calibrant.files.tables.table_rows import HeldRows, RowReader
 
 
 def check_truth(table: LabelledOptions) -> None:
@@ -40,7 +40,7 @@ def reading(
 ) -> Iterator[RowReader]:
     """A reader of the rows in a file; at the end it says what was assumed about them and how many were left out."""
     from calibrant.files.tables.opening import opened_table
-    from calibrant.files.tables.rows import Layout, RowReader
+    from calibrant.files.tables.table_rows import Layout, RowReader
 
     if group_by is not None and blocks is not None:
         raise CommandError("--group-by and --blocks say the same thing in two ways: give one of them")

@@ -13,8 +13,8 @@ import typer
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked
 from calibrant.cli.printing import check_streams, class_columns, print_json
-from calibrant.cli.progress import progress_over
 from calibrant.cli.reading import check_truth, reading
+from calibrant.cli.reading_progress import progress_over
 from calibrant.numerals import signed
 from calibrant.progress import ProgressBar
 from calibrant.text_table import list_names

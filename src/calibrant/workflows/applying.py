@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from calibrant.deployment.segments.columns import inputs_of
 from calibrant.files.stored.persistence import FoldCalibrators, load
 from calibrant.files.tables.cells import segment_texts
-from calibrant.files.tables.columns import ProbabilityColumns
-from calibrant.files.tables.rows import HeldRows, RowReader, Rows, read_all, take_rows
+from calibrant.files.tables.probability_columns import ProbabilityColumns
 from calibrant.files.tables.table import TableError
+from calibrant.files.tables.table_rows import HeldRows, RowChunk, RowReader, read_all, take_rows
 from calibrant.files.tables.writers import open_writer
 from calibrant.inputs.segments import SeenLevels
 from calibrant.inputs.sources import NamedColumns
@@ -85,7 +85,7 @@ def apply(
     *,
     suffix: str = "",
     force: bool = False,
-    progress: Callable[[Iterator[Rows]], Iterator[Rows]] = iter,
+    progress: Callable[[Iterator[RowChunk]], Iterator[RowChunk]] = iter,
 ) -> Applied:
     """Write the table with calibrated probabilities, in the style of its numbers; say what was done.
 
@@ -164,7 +164,7 @@ def read_predictions(calibrator: Any, reader: RowReader) -> HeldRows:
 
 
 def _replaced(
-    calibrator: Any, rows: Rows, columns: ProbabilityColumns, place: list[int], suffix: str, *, as_text: bool
+    calibrator: Any, rows: RowChunk, columns: ProbabilityColumns, place: list[int], suffix: str, *, as_text: bool
 ) -> Any:
     """The record batch with calibrated columns."""
     pa = require("pyarrow", extra="cli")

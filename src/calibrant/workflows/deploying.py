@@ -10,8 +10,8 @@ from calibrant.deployment import CalibrationMonitor
 from calibrant.deployment import adapt as adapt_calibrator
 from calibrant.deployment.monitoring.findings import Repair
 from calibrant.files.locking import locked
-from calibrant.files.stored.monitoring import load_monitor, save_monitor
-from calibrant.files.tables.rows import HeldRows
+from calibrant.files.stored.stored_monitors import load_monitor, save_monitor
+from calibrant.files.tables.table_rows import HeldRows
 from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.words import RequestError
 from calibrant.workflows.fitting import store

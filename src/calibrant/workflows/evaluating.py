@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files.tables.rows import HeldRows, RowReader, Rows, as_sample, read_all
 from calibrant.files.tables.table import TableError
+from calibrant.files.tables.table_rows import HeldRows, RowChunk, RowReader, as_sample, read_all
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import calibration_test, confidence_interval
 from calibrant.metrics import evaluate as metrics_of
@@ -165,7 +165,7 @@ def read_sample(
     `take` is given every chunk as such a sample, with its segments. Of a large table a uniform sample is kept.
     """
 
-    def watched(chunks: Iterator[Rows]) -> Iterator[Rows]:
+    def watched(chunks: Iterator[RowChunk]) -> Iterator[RowChunk]:
         for rows in progress(chunks):
             part, segments = as_sample(rows, reader.layout)
             if part.n_rows:

@@ -18,8 +18,8 @@ from calibrant.calibrators.streaming import rows_in_memory
 from calibrant.deployment import SegmentedCalibrator
 from calibrant.deployment.segments.columns import BINS
 from calibrant.files.stored.persistence import stored_text
-from calibrant.files.tables.batches import LabelledBatches
-from calibrant.files.tables.rows import RowReader, read_all
+from calibrant.files.tables.labelled_batches import LabelledBatches
+from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.segments import numbers_if_all_are
 from calibrant.inputs.sources import NamedColumns

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.files.tables.rows import RowReader
+from calibrant.files.tables.table_rows import RowReader
 from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.intervals import Estimate

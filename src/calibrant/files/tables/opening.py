@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from calibrant.files.tables.arrays import ArrayTable
 from calibrant.files.tables.arrow import FeatherTable, ParquetTable
+from calibrant.files.tables.numpy_files import ArrayTable
 from calibrant.files.tables.records import ExcelTable, JsonLinesTable
 from calibrant.files.tables.table import Table, TableError, file_format
 from calibrant.files.tables.text import CsvTable

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from calibrant.files.atomic import NotARegularFileError, atomic_stream, check_replaceable
-from calibrant.files.tables.arrays import ArrayWriter
 from calibrant.files.tables.cells import cast_text
 from calibrant.files.tables.numeric import is_bytes
+from calibrant.files.tables.numpy_files import ArrayWriter
 from calibrant.files.tables.table import Table, TableError, file_format
 from calibrant.inputs.words import RequestError
 from calibrant.optional import require

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.files.tables.opening import open_table
-from calibrant.files.tables.rows import Layout, RowReader
+from calibrant.files.tables.table_rows import Layout, RowReader
 from calibrant.inputs.sources import NamedColumns
 
 

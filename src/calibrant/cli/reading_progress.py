@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from calibrant.progress import ProgressBar
 
 if TYPE_CHECKING:
-    from calibrant.files.tables.rows import Rows
     from calibrant.files.tables.table import Table
+    from calibrant.files.tables.table_rows import RowChunk
 
 
-def progress_over(table: Table, what: str) -> Callable[[Iterator[Rows]], Iterator[Rows]]:
+def progress_over(table: Table, what: str) -> Callable[[Iterator[RowChunk]], Iterator[RowChunk]]:
     """Wraps the reading of chunks in a progress bar."""
 
-    def wrapped(chunks: Iterator[Rows]) -> Iterator[Rows]:
+    def wrapped(chunks: Iterator[RowChunk]) -> Iterator[RowChunk]:
         with ProgressBar(1.0, what) as bar:
             rows = 0
             for chunk in chunks:

@@ -24,8 +24,8 @@ from calibrant.files.tables.cells import (
     to_cells,
     to_text,
 )
-from calibrant.files.tables.columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.files.tables.numeric import Numbers, NumberStyle, measured, several_numbers, to_numbers
+from calibrant.files.tables.probability_columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.files.tables.table import Batch, Table, TableError
 from calibrant.inputs.class_columns import columns_of_votes, pairs, vote_labels
 from calibrant.inputs.rows import complete, examine, find_fault, may_be_probabilities, whole_of_probabilities
@@ -78,7 +78,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowChunk:
     """Usable rows of one chunk.
 
     `values` are the predictions as they stand in the file, `codes` the positions of the labels among the classes,
@@ -96,7 +96,7 @@ class Rows:
     groups: NDArray[np.int64] | None = None
     votes: NDArray[np.float64] | None = None
 
-    def usable(self, kept: NDArray[np.bool_]) -> Rows:
+    def usable(self, kept: NDArray[np.bool_]) -> RowChunk:
         """The rows that a mask keeps."""
         names = ("values", "codes", "weight", "segments", "groups", "votes")
         held = {name: getattr(self, name) for name in names}
@@ -252,7 +252,7 @@ class RowReader:
     def _peek(self, names: Sequence[str]) -> NDArray[np.float64] | None:
         return measured(self._sample(names), self.layout.decimal, logits=self.layout.logits)[1]
 
-    def read(self, columns: ProbabilityColumns, *, everything: bool = False) -> Iterator[Rows]:
+    def read(self, columns: ProbabilityColumns, *, everything: bool = False) -> Iterator[RowChunk]:
         """Usable rows, chunk by chunk; `everything` keeps all columns in the batches."""
         needed = list(dict.fromkeys([*columns.names, *self.layout.reserved]))
         self.skipped = Skipped()
@@ -273,7 +273,7 @@ class RowReader:
                     )
             yield rows
 
-    def _checked(self, batch: Batch, columns: ProbabilityColumns, first_row: int = 0) -> Rows:
+    def _checked(self, batch: Batch, columns: ProbabilityColumns, first_row: int = 0) -> RowChunk:
         layout, style, data = self.layout, columns.style, batch.data
         numbers = several_numbers([data.column(name) for name in columns.names], style.decimal)
         values = numbers.values / style.whole if style.whole != 1 and not style.percent_sign else numbers.values
@@ -309,7 +309,7 @@ class RowReader:
             checks.append((missing, lambda row: (alone,)))
         elif layout.grouped:
             groups = (first_row + np.arange(len(batch))) // (layout.blocks or 1)
-        rows = Rows(batch, values, codes, weight, None, segments, groups, votes)
+        rows = RowChunk(batch, values, codes, weight, None, segments, groups, votes)
         bad = np.logical_or.reduce([unusable for unusable, _ in checks])
         if not bad.any():
             return rows
@@ -384,7 +384,7 @@ def as_probabilities(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
     return complete(values, logits=layout.logits)
 
 
-def as_sample(rows: Rows | HeldRows, layout: Layout) -> tuple[Sample, NDArray[Any] | None]:
+def as_sample(rows: RowChunk | HeldRows, layout: Layout) -> tuple[Sample, NDArray[Any] | None]:
     """Rows of a table with their labels as a sample, and the segment of each; rows that count for nothing are left out.
 
     A row with votes is there once for each class that has any, with their number as its count.
@@ -444,7 +444,7 @@ class HeldRows:
 def read_all(
     reader: RowReader,
     most_rows: Callable[[int], int] = lambda n_classes: sys.maxsize,
-    through: Callable[[Iterator[Rows]], Iterator[Rows]] = iter,
+    through: Callable[[Iterator[RowChunk]], Iterator[RowChunk]] = iter,
     columns: ProbabilityColumns | None = None,
 ) -> HeldRows:
     """Read a table as a whole, or a uniform sample of its rows, of whole groups if there are groups.
@@ -472,7 +472,7 @@ def read_all(
     return HeldRows(classes=columns.classes, columns=columns.names, n_usable=reservoir.seen, **held)
 
 
-def take_rows(rows: Rows) -> Any:
+def take_rows(rows: RowChunk) -> Any:
     """The record batch of the usable rows."""
     if rows.kept is None:
         return rows.batch.data

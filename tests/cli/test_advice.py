@@ -1,0 +1,97 @@
+"""What an error of the command line advises leads to the right result on the data that caused it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, softmax
+
+from calibrant import metrics
+from tests.cli.test_commands import ok, run
+
+RNG = np.random.default_rng(0)
+Z = RNG.normal(size=(300, 3))
+P = softmax(Z, axis=1)
+CODES = (P.cumsum(axis=1) > RNG.random((300, 1))).argmax(axis=1)
+LEVELS = np.array(["low", "medium", "high"])
+SCORE = Z[:, 0]
+EVENT = (RNG.random(300) < expit(SCORE)).astype(int)
+FIRST = np.where(EVENT == 1, "no", "yes")  # the score is that of `no`, the first in sorted order
+
+
+def frame(p: np.ndarray, names: list[str], y: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame(p, columns=names).assign(y=y)
+
+
+ABC = np.array(["a", "b", "c"])
+NAMED = frame(P, ["p_a", "p_b", "p_c"], ABC[CODES])
+RIGHT, RIGHT_SCORE = metrics.log_loss(CODES, P), metrics.log_loss(EVENT, expit(SCORE))
+#: The table, the options that are refused, what is advised, the options that follow the advice, and the log loss.
+CASES = {
+    "classes": (
+        frame(P, ["p_0", "p_1", "p_2"], LEVELS[CODES]),
+        [],
+        "Name the label of each column with --classes a,b,c",
+        ["--classes", "low,medium,high"],
+        RIGHT,
+    ),
+    "two classes": (
+        frame(expit(SCORE)[:, None], ["score"], FIRST),
+        [],
+        "Name both classes with --classes, the column's own one last",
+        ["--classes", "yes,no"],
+        RIGHT_SCORE,
+    ),
+    "logits": (frame(SCORE[:, None], ["score"], EVENT), [], "--logits reads logits", ["--logits"], RIGHT_SCORE),
+    "not logits": (NAMED, ["--logits"], "Leave out --logits", [], RIGHT),
+    "renormalize": (
+        frame(np.vstack([0.9 * P[:1], P[1:]]), ["p_a", "p_b", "p_c"], ABC[CODES]),
+        [],
+        "--renormalize rescales rounded rows",
+        ["--renormalize"],
+        RIGHT,
+    ),
+    "skip": (
+        frame(np.vstack([P[:-1], P[-1:] * np.nan]), ["p_a", "p_b", "p_c"], ABC[CODES]),
+        [],
+        "--on-error skip leaves such rows out",
+        ["--on-error", "skip"],
+        metrics.log_loss(CODES[:-1], P[:-1]),
+    ),
+    "probs": (
+        NAMED.assign(q_a=1.0, q_b=0.0, q_c=0.0),
+        [],
+        "Name the probability columns with --probs, as in --probs 'p_*'",
+        ["--probs", "p_*"],
+        RIGHT,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_advice_leads_to_the_right_result(tmp_path: Path, case: str) -> None:
+    table, wrong, advice, followed, expected = CASES[case]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    refused = run("evaluate", tmp_path / "t.csv", "--label", "y", *wrong)
+    assert refused.exit_code in (1, 2)
+    assert advice in refused.stderr
+    found = json.loads(ok("evaluate", tmp_path / "t.csv", "--label", "y", *followed, "--json").stdout)
+    assert found["metrics"]["log_loss"]["value"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_outputs_that_exist(tmp_path: Path) -> None:
+    file, calibrator, output = (tmp_path / name for name in ("t.csv", "c.json", "out.csv"))
+    NAMED.to_csv(file, index=False)
+    ok("fit", file, "--label", "y", "-m", "ts", "-o", calibrator)
+    assert "--force overwrites it" in run("fit", file, "--label", "y", "-o", calibrator).stderr
+    ok("fit", file, "--label", "y", "-m", "ts", "-o", calibrator, "--force")
+    ok("apply", calibrator, file, "-o", output, "--suffix", "_cal")
+    again = run("apply", calibrator, output, "-o", tmp_path / "twice.csv", "--suffix", "_cal")
+    assert "Choose another --suffix" in again.stderr
+    ok("apply", calibrator, output, "-o", tmp_path / "twice.csv", "--suffix", "_again")
+    twice = pd.read_csv(tmp_path / "twice.csv")
+    np.testing.assert_array_equal(twice["p_a_again"], twice["p_a_cal"])
