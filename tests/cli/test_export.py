@@ -74,12 +74,12 @@ def test_a_flag_of_another_target_is_named_as_it_was_written(stored, tmp_path, t
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["cal.xyz"], "--to is not given and the file's name tells no target: take one of python"),
-        (["cal.out", "--to", "perl"], "--to perl is no target"),
+        (["cal.xyz"], "--to is not given and the file's name does not say the target: take one of python"),
+        (["cal.out", "--to", "perl"], "--to perl is not a target"),
         (["cal.sql", "--dialect", "oracle"], "--dialect oracle is unknown: take one of ansi"),
-        (["cal.sql", "--table", "a.b.c.d"], "--table a.b.c.d is no table"),
+        (["cal.sql", "--table", "a.b.c.d"], "--table a.b.c.d is not the name of a table"),
         (["cal.sql", "--columns", "a,b,c"], "--columns a,b,c are 3 names; 2 are needed, one per class"),
-        (["cal.sql", "--columns", "a,A", "--dialect", "duckdb"], "--columns a,A has names of one and the same column"),
+        (["cal.sql", "--columns", "a,A", "--dialect", "duckdb"], "--columns a,A names one column twice"),
     ],
 )
 def test_values_that_cannot_be_used_are_named_by_their_flag(stored, tmp_path, monkeypatch, arguments, message):

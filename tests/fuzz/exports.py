@@ -25,7 +25,11 @@ from tests.writers import answers
 #: Methods whose maps have every kind of step, and which are fitted quickly.
 METHODS = ("none", "isotonic", "venn-abers", "hist-uniform", "beta", "platt", "ts", "ets", "vs", "svs", "ms", "kernel")
 #: Targets in Python, and those that start programs, for one seed in so many.
-INSIDE, OUTSIDE, PROGRAMS = {"sql": "duckdb", "onnx": "onnxruntime", "torch": "torch"}, {"js": "node", "c": "cc"}, 20
+INSIDE, OUTSIDE, PROGRAMS = (
+    {"sql": "duckdb", "sqlite": "duckdb", "onnx": "onnxruntime", "torch": "torch"},
+    {"js": "node", "c": "cc"},
+    20,
+)
 #: What makes a row none of probabilities, or hardly one.
 ODD = (np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, -1e-12, 1.004, 1.005, 1.006, 1.2, 5.0, 70.0, 1e308, -1e308, -800.0)
 
@@ -168,7 +172,7 @@ def make_levels(seed: int) -> LevelCase:
 
 
 def _texts(column: np.ndarray) -> list[str]:
-    """The level of each value as `fit` spells it: its own text, numbers without zeros that say nothing."""
+    """The level of each value as `fit` spells it: its own text, numbers without leading and trailing zeros."""
     return [
         value
         if isinstance(value, str)

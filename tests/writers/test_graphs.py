@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,9 +67,24 @@ def test_onnx_of_trees_single_precision_and_facts(tmp_path):
     calibrant.export(calibrator, tmp_path / "cal.onnx")
     facts = {prop.key: prop.value for prop in onnx.load(tmp_path / "cal.onnx").metadata_props}
     assert facts["classes"] == "[0, 1, 2]"
+    assert facts["columns"] == '["0", "1", "2"]'
     assert facts["method"] == "SMSCalibrator"
     assert facts["version"] == f"calibrant {calibrant.__version__}"
     assert "largest difference" in facts["parity"]
+
+
+@pytest.mark.parametrize("target", ["onnx", pytest.param("torch", marks=pytest.mark.torch)])
+def test_graphs_name_their_columns(target):
+    needs(target)
+    written = calibrant.export(replace(boosted(), names=["c", "a", "b"], columns=np.array([1, 2, 0])), to=target)
+    if target == "torch":
+        assert written.names == ["c", "a", "b"]
+    facts = written.facts if target == "torch" else {prop.key: prop.value for prop in written.metadata_props}
+    assert json.loads(facts["columns"]) == ["c", "a", "b"]
+    single = calibrant.get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], ["no", "no", "yes", "yes"])
+    written = calibrant.export(single, to=target)  # it takes both columns
+    facts = written.facts if target == "torch" else {prop.key: prop.value for prop in written.metadata_props}
+    assert json.loads(facts["columns"]) == ["no", "yes"]
 
 
 @pytest.mark.parametrize("target", ["onnx", pytest.param("torch", marks=pytest.mark.torch)])

@@ -293,7 +293,7 @@ def test_one_column_is_not_prediction_and_segment(dialect, name):
         done = export_with_proof(map_, to="sql", dialect=dialect)
         assert done.proof == "Not proven: DuckDB does not tell names apart that differ in capital letters only."
     else:
-        with pytest.raises(ValueError, match=r"columns=.* one and the same column"):
+        with pytest.raises(ValueError, match=r"columns=.* names one column twice"):
             export_with_proof(map_, to="sql", dialect=dialect)
         done = export_with_proof(map_, to="sql", dialect=dialect, columns=["p0", "p1"], keep=["ID", "id"])
         assert done.difference <= 1e-15

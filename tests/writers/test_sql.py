@@ -177,10 +177,10 @@ def test_options_are_checked_and_columns_are_those_of_fit():
     assert '"p_a_cal"' in query
     for options, message in (
         ({"dialect": "oracle"}, "dialect='oracle' is unknown: take one of ansi"),
-        ({"dialect": "mariadb", "table": "a.b.c"}, "is no table: give its name"),
+        ({"dialect": "mariadb", "table": "a.b.c"}, "is not the name of a table: give its name"),
         ({"columns": ["p"] * 2}, "'p' is the name of more than one column"),
         ({"columns": ["p", "q", "r"]}, "are 3 names; 2 are needed"),
-        ({"table": "a.b.c.d"}, "is no table: give its name"),
+        ({"table": "a.b.c.d"}, "is not the name of a table: give its name"),
         ({"keep": ["\0"]}, "cannot be the name of a column to keep"),
         ({"dtype": "float32"}, "dtype is an option of onnx and torch, not of sql: leave it out"),
     ):

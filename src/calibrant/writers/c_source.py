@@ -130,7 +130,7 @@ static double find_level(int segment, const char *text) {
 
 double calibrate_level(int segment, const char *text) {
     double found = find_level(segment, text);
-    char number[LONGEST + 1]; /* the text without zeros that say nothing, if it is a number */
+    char number[LONGEST + 1]; /* the text without leading and trailing zeros, if it is a number */
     const char *digits = text + (*text == '-');
     size_t whole = strspn(digits, "0123456789"), part = 0;
     const char *fraction = digits + whole;

@@ -43,7 +43,7 @@ def check_precision(steps: s.Steps, dtype: Any, inside: Any = None) -> tuple[Any
     """
     for given in (dtype, inside):
         if given is not None and str(given) not in ("float64", "float32") and given not in (np.float64, np.float32):
-            raise ValueError(f'{given!r} is no precision of numbers: take "float64" or "float32".')
+            raise ValueError(f'{given!r} is not a precision: take "float64" or "float32".')
     if inside is None:
         inside = np.float64 if decides(steps) or mixes(steps) else dtype
     return np.dtype(dtype), np.dtype(inside)

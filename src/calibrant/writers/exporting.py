@@ -190,7 +190,7 @@ def check_options(to: str, options: Iterable[str], spelling: Mapping[str, str] |
         if others:
             raise ValueError(f"{written} is an option of {' and '.join(others)}, not of {to}: leave it out.")
         known = ", ".join(TARGETS[to].options)
-        raise ValueError(f"{written} is no option of {to}, which has {known or 'none'}.")
+        raise ValueError(f"{written} is not an option of {to}; its options are {known or 'none'}.")
 
 
 def prove(
@@ -242,6 +242,6 @@ def find_target(path: str | os.PathLike[str] | None, to: str | None) -> str:
         to = next((name for name, target in TARGETS.items() if ending in target.endings), None)
     if to not in TARGETS:
         endings = ", ".join(ending for target in TARGETS.values() for ending in target.endings)
-        what = "and the file's name tells no target" if to is None else "is no target"
+        what = "and the file's name does not say the target" if to is None else "is not a target"
         raise OptionError("to", to, f"{what}: take one of {', '.join(TARGETS)}, or a name that ends with {endings}.")
     return to

@@ -55,7 +55,7 @@ class JavaScriptWriter(SourceWriter):
             )
         return f"""// {title(self.map)}
 // calibrate({call}) takes one number per class in the order of COLUMNS, or an object with these names, and returns
-// calibrated probabilities in the order of CLASSES. Of two classes the number of the second is enough.{what}{notes}
+// calibrated probabilities in the order of CLASSES. For two classes the number of the second is enough.{what}{notes}
 "use strict";
 
 const CLASSES = [{classes}];
@@ -137,7 +137,7 @@ function spelled(value) {{ // as Python spells it, whose texts the levels are
   return small ? value.toExponential().replace(/e-(\\d)$/, "e-0$1") : String(value);
 }}
 
-function plain_number(text) {{ // without zeros that say nothing
+function plain_number(text) {{ // without leading and trailing zeros
   const parts = /^(-?)0*([0-9]*?)(?:\\.([0-9]*?)0*)?$/.exec(text);
   if (parts === null || !/[0-9]/.test(text)) return text;
   const found = (parts[2] || "0") + (parts[3] ? "." + parts[3] : "");

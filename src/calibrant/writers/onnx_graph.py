@@ -135,12 +135,12 @@ class Graph(Nodes, Operations):
         return self.maximum(x / total, self.floor), least & right
 
     def where_valid(self, x: Tensor, valid: Tensor) -> Tensor:
-        """The rows `x`, NaN where they were made of rows that are no predictions."""
+        """The rows `x`, NaN where they were made of rows that are not predictions."""
         return self.where(valid, x, np.nan)
 
 
 def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, inside: Any = None) -> Any:
-    """The model: input `predictions` (n, k), output `probabilities` (n, k), NaN for rows that are no predictions.
+    """The model: input `predictions` (n, k), output `probabilities` (n, k), NaN for rows that are not predictions.
 
     A map that takes segments has a second input `segments` (n, c), always in double precision: the place of a row's
     level among those in the metadata, -1 for another one, or the number itself, NaN for a missing one.

@@ -86,7 +86,7 @@ def with_segments(fitted: Map, rows: FloatArray) -> tuple[FloatArray, dict[str, 
             unknown = "unknown"
             while unknown in levels:
                 unknown += "?"
-            # Numbers with zeros that say nothing, and what only looks like one.
+            # Numbers with leading and trailing zeros, and what only looks like one.
             spelled = [
                 text for level in levels if plain_number(level) for text in (f"{level}.0", f"0{level}", f"{level}-")
             ]

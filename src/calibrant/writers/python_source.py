@@ -44,7 +44,7 @@ class PythonWriter(SourceWriter):
         return f'''"""{title(self.map)}
 
 `calibrate({call})` takes one number per class in the order of `COLUMNS`, or a dict with these names, and returns
-calibrated probabilities in the order of `CLASSES`. Of two classes the number of the second is enough.{what}{notes}
+calibrated probabilities in the order of `CLASSES`. For two classes the number of the second is enough.{what}{notes}
 """
 
 from math import exp, inf, log, log1p
@@ -98,7 +98,7 @@ def room(size):
 
 
 _NUMBER = f"""
-def plain_number(text):  # without zeros that say nothing
+def plain_number(text):  # without leading and trailing zeros
     whole, _, part = (text[1:] if text[:1] == "-" else text).partition(".")
     if not (text.isascii() and (whole + part).isdigit()):
         return text

@@ -200,7 +200,7 @@ def wrapped(numbers: list[str], indent: str = "    ", width: int = 110) -> str:
 
 
 def facts(fitted: Map, notes: Iterable[str]) -> dict[str, str]:
-    """What a file that is no source code says about itself, in its metadata."""
+    """What a file that is not source code says about itself, in its metadata."""
     columns = [{"name": name, "levels": levels} for name, levels in fitted.segments.items()]
     return {
         **({"segments": json.dumps(columns)} if columns else {}),

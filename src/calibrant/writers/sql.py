@@ -1,6 +1,6 @@
 """One SELECT over columns of predictions, for standard SQL, DuckDB, PostgreSQL, SQLite, MySQL and data warehouses.
 
-Common table expressions hold what is used more than once. A row that is no prediction gets NULL.
+Common table expressions hold what is used more than once. A row that is not a prediction gets NULL.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def check_table(table: str, most: int = 3) -> list[str]:
     """The parts of a table's name: database, schema, table, as far as they are given."""
     parts = table.split(".")
     if len(parts) > most:
-        reason = "is no table: give its name, with its schema and database before it if needed."
+        reason = "is not the name of a table: give its name, with schema and database before it if needed."
         raise OptionError("table", table, reason)
     return [name for part in parts for name in check_names([part], "table")]
 

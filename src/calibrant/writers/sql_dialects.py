@@ -116,14 +116,14 @@ def check_apart(names: Sequence[str], dialect: Dialect) -> None:
     >>> check_apart(["yes", "Yes"], get_dialect("postgres"))
     >>> check_apart(["yes", "Yes"], get_dialect("duckdb"))
     Traceback (most recent call last):
-    calibrant.writers.export_options.OptionError: columns=['yes', 'Yes'] has names of one and the same column in ...
+    calibrant.writers.export_options.OptionError: columns=['yes', 'Yes'] names one column twice in ...
     """
     seen: dict[str, str] = {}
     for name in names:
         key = name if dialect.cases else name.lower()
         if key in seen:
             where = dialect.name or "SQL"
-            reason = f"has names of one and the same column in {where}: {seen[key]!r} and {name!r}. Give other names."
+            reason = f"names one column twice in {where}: as {seen[key]!r} and as {name!r}. Give other names."
             raise OptionError("columns", list(names), reason)
         seen[key] = name
 

@@ -1,7 +1,7 @@
 """The operations of a map's steps in SQL: plain arithmetic, CASE, LN, EXP, ABS, GREATEST and LEAST.
 
 Functions given by points and trees become CASE expressions: points by halving what is left, trees by the number of
-their leaf. A row that is no prediction (a NULL, a negative number, a sum other than one) is marked.
+their leaf. A row that is not a prediction (a NULL, a negative number, a sum other than one) is marked.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class SqlOperations(Operations):
         )
 
     def prepare(self, fitted: Map, given: Sequence[Value]) -> tuple[Row, Condition]:
-        """The row that the first step gets, uniform where it is no prediction, and whether it is one."""
+        """The row that the first step gets, uniform where it is not a prediction, and whether it is one."""
         if fitted.logits:
             x, valid = self._logits(Row([0.0, *given] if len(given) == 1 else given))
         else:

@@ -33,7 +33,7 @@ _BLOCK = 1 << 17
 
 
 class CalibrationModule(nn.Module):
-    """Calibrated probabilities (n, k) of probabilities or logits (n, k), NaN for rows that are no predictions.
+    """Calibrated probabilities (n, k) of probabilities or logits (n, k), NaN for rows that are not predictions.
 
     For two classes a single column, that of the second class, is enough.
     A map that takes segments has a second argument (n, c), in double precision: the place of a row's level among those
