@@ -366,6 +366,20 @@ def test_sentences(k: int, given: dict[str, Any], said: str) -> None:
     assert all(re.fullmatch(r"[A-Z0-9].*[.?]", sentence) for sentence in sentences), sentences
 
 
+@pytest.mark.parametrize(("saved", "tone"), [(0.003, "fair"), (0.01, "bad")])
+def test_a_gain_of_a_hundredth_of_the_loss_is_bad(saved: float, tone: str) -> None:
+    found = faults(frequencies([1, 1], [1, 1]), 0.5, slope=CLEAR)
+    given = {"found": found, "p_value": 0.01, "gain": gain(saved, 0.5 * saved, 2 * saved)}
+    assert verdict(evidence(**given, log_loss=0.4)).tone == tone
+
+
+def test_the_class_that_costs_most_is_named_first() -> None:
+    counted = frequencies([100, 5, 95], [50, 20, 130], 0.001)
+    said = verdict(evidence(3, found=faults(counted, means=CLEAR), p_value=0.01))
+    assert said.headline.startswith("Predicts 50.0% for no, actually 25.0%")
+    assert "Predicted too rarely: yes (5 expected, 20 observed), maybe (95 expected, 130 observed)." in said.sentences
+
+
 def test_what_is_not_said() -> None:
     """Without evidence nothing is called wrong, and without rows nothing is gained."""
     calm = " ".join(verdict(evidence(3)).sentences)
