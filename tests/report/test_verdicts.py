@@ -493,7 +493,14 @@ def test_too_little(n: int, classes: int, groups: int | None, of: str, said: str
         (
             2,
             1,
-            "1 row of yes is too few to tell what calibration would gain: at least 10 are needed, which takes",
+            "1 row of yes is too few to tell what calibration would gain: at least 10 are needed, which takes about "
+            "1,000 rows like these.",
+        ),
+        (
+            2,
+            3,
+            "3 rows of yes are too few to tell what calibration would gain: at least 10 are needed, which takes about "
+            "340 rows like these.",
         ),
         (3, 4, "4 rows of classes other than no are too few to tell what calibration would gain"),
     ],
@@ -509,6 +516,14 @@ def test_enough_says_nothing() -> None:
     y = np.arange(100) % 2
     assert lacking(Sample(np.full((100, 2), 0.5), y), ("no", "yes")) is None
     assert rarely_seen(Sample(np.full((100, 2), 0.5), np.zeros(100, dtype=int))) == ""
+
+
+def test_rare_classes_of_many() -> None:
+    def said(few: int) -> str:
+        return rarely_seen(Sample(np.full((60, 4), 0.25), np.repeat(np.arange(4), [58 - few, 1, 1, few])))
+
+    assert said(5) == "3 of 4 classes have fewer than 10 rows, too few to judge them alone."
+    assert said(20) == "2 of 4 classes have fewer than 10 rows, too few to judge them alone."
 
 
 def test_p_values_in_words() -> None:

@@ -29,8 +29,8 @@ NOTHING = np.empty(0)
 class Trace(NamedTuple):
     """A curve with its band; all in probabilities.
 
-    `size` of a point is its share of the rows of the largest one; `solid` tells points that deserve trust. `steps` are
-    ends of stretches on which the curve is constant. The band stands `around` the curve or around the diagonal.
+    `size` of a point is its share of the rows of the largest one; `solid` tells points that deserve trust. The band
+    stands `around` the curve or around the diagonal.
     """
 
     x: AnyFloatArray
@@ -41,7 +41,6 @@ class Trace(NamedTuple):
     note: str
     axis: ScoreAxis = ScoreAxis()
     around: bool = True
-    steps: tuple[AnyFloatArray, AnyFloatArray, AnyFloatArray] = (NOTHING, NOTHING, NOTHING)
     point_x: AnyFloatArray = NOTHING
     point_y: AnyFloatArray = NOTHING
     size: AnyFloatArray = NOTHING
@@ -66,7 +65,6 @@ def _(table: CorpCurve) -> Trace:
         f"MCB {table.brier.miscalibration:.2g}, DSC {table.brier.discrimination:.2g}",
         axis=table.axis,
         around=table.band == "confidence",
-        steps=(table.lower, table.upper, table.frequency),
     )
 
 
