@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from calibrant import CalibrationMonitor
+from calibrant.deployment.monitoring import findings
 from calibrant.deployment.monitoring.findings import Change, Repair
 from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.slope import Part
+from calibrant.sample import Sample
 from tests.deployment.test_monitor import identity, stream
+from tests.report.test_verdicts import faults, frequencies
 
 
 def test_before_the_first_row():
@@ -93,6 +99,9 @@ def test_changes_in_words():
         "The probabilities are too extreme: the slope is 0.50 (0.40 to 0.60; ideal: 1); since about row 3, measured on "
         "9 rows."
     )
+    assert str(Change("slope", None, "west", 3, 9, "9 rows", 1.0, slope)).startswith(
+        "In the segment west, the probabilities are too extreme: the slope is 0.50"
+    )
     nothing = Estimate(float("nan"), float("nan"), float("nan"), 0.95)
     assert "The slope changed, since about row 3; none of the latest rows are left" in str(
         Change("slope", None, None, 3, 0, "0 rows", 1.0, nothing)
@@ -125,3 +134,44 @@ def test_drift_says_since_when():
     monitor = CalibrationMonitor(identity(2), reference=np.linspace(0.1, 0.6, 500)).observe(np.linspace(0.1, 0.6, 300))
     assert "Predictions show no drift (p-value" in monitor.summary()
     assert "Predictions drifted, since about row 300 (p-value" in monitor.observe(np.full(300, 0.95)).summary()
+
+
+NONE, SURE, UNSURE = Part(0.0, 0.5, 0.0), Part(0.02, 0.001, 9.0), Part(0.02, 0.2, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "gain"),
+    [
+        ({}, None, None),
+        ({"means": UNSURE, "slope": UNSURE, "rest": UNSURE}, None, None),
+        ({"means": SURE}, "prior", 0.02),
+        ({"slope": SURE}, "temperature", 0.02),
+        ({"means": SURE, "slope": SURE}, "refit", 0.04),
+        ({"rest": SURE}, "refit", 0.02),
+        ({"means": SURE, "slope": SURE, "rest": Part(-0.01, 0.001, 0.0)}, "refit", 0.04),
+        ({"means": SURE, "rest": Part(-0.01, 0.001, 0.0)}, "prior", 0.02),  # significant, but worth nothing
+        ({"means": SURE, "rest": Part(0.01, 0.02, 2.0)}, "prior", 0.02),  # more than a linear repair has to be sure
+    ],
+)
+def test_the_smallest_repair_is_chosen(parts, kind, gain, monkeypatch):
+    found = faults(frequencies([30, 30], [30, 30]), **{"means": NONE, "slope": NONE, "rest": NONE, **parts})
+    monkeypatch.setattr(findings, "separate", lambda *_: replace(found, intercepts=np.array([-0.3, 0.3])))
+    p, y = stream(60, 2, 0)
+    repair = findings.fit_repair(identity(2), Sample(p, y, classes=np.arange(2)), "west")
+    if kind is None:
+        assert repair is None
+        return
+    assert (repair.kind, repair.segment, repair.rows, repair.size) == (kind, "west", 60, "60 rows")
+    assert repair.gain == pytest.approx(gain)
+    if kind == "prior":
+        odds = repair.calibrator.predict_proba([0.5])[0]
+        assert np.log(odds[1] / odds[0]) == pytest.approx(0.6)
+    else:
+        names = {"temperature": "TemperatureScalingCalibrator", "refit": "AutoCalibrator"}
+        assert type(repair.calibrator.second_).__name__ == names[kind]
+
+
+def test_few_rows_are_not_repaired(monkeypatch):
+    monkeypatch.setattr(findings, "separate", lambda *_: pytest.fail("not to be measured"))
+    p, y = stream(19, 2, 0)
+    assert findings.fit_repair(identity(2), Sample(p, y, classes=np.arange(2)), None) is None

@@ -134,6 +134,9 @@ START = "With all 1,264 rows calibration saves about 6.1% of log loss; half of t
 def test_words(full, added, said):
     half, double = (estimate(full.value + times * added.value, 0.02) for times in (-0.77, 0.54))
     assert worth_of_rows(Learning(Size(1264), 0.8, half, full, double, added), 1.0) == said
+    # All in shares of the loss: of twice the gains with twice the loss the same is said.
+    twice = [Estimate(2 * part.value, 2 * part.low, 2 * part.high, 0.95) for part in (half, full, double, added)]
+    assert worth_of_rows(Learning(Size(1264), 0.8, *twice), 2.0) == said
 
 
 def test_rows_are_counted_in_words():

@@ -369,6 +369,20 @@ def test_sentences(k: int, given: dict[str, Any], said: str) -> None:
     assert all(re.fullmatch(r"[A-Z0-9].*[.?]", sentence) for sentence in sentences), sentences
 
 
+@pytest.mark.parametrize(("saved", "tone"), [(0.003, "fair"), (0.01, "bad")])
+def test_a_gain_of_a_hundredth_of_the_loss_is_bad(saved: float, tone: str) -> None:
+    found = faults(frequencies([1, 1], [1, 1]), 0.5, slope=CLEAR)
+    given = {"found": found, "p_value": 0.01, "gain": gain(saved, 0.5 * saved, 2 * saved)}
+    assert verdict(evidence(**given, log_loss=0.4)).tone == tone
+
+
+def test_the_class_that_costs_most_is_named_first() -> None:
+    counted = frequencies([100, 5, 95], [50, 20, 130], 0.001)
+    said = verdict(evidence(3, found=faults(counted, means=CLEAR), p_value=0.01))
+    assert said.headline.startswith("Predicts 50.0% for no, actually 25.0%")
+    assert "Predicted too rarely: yes (5 expected, 20 observed), maybe (95 expected, 130 observed)." in said.sentences
+
+
 def test_what_is_not_said() -> None:
     """Without evidence nothing is called wrong, and without rows nothing is gained."""
     calm = " ".join(verdict(evidence(3)).sentences)
@@ -482,7 +496,14 @@ def test_too_little(n: int, classes: int, groups: int | None, of: str, said: str
         (
             2,
             1,
-            "1 row of yes is too few to tell what calibration would gain: at least 10 are needed, which takes",
+            "1 row of yes is too few to tell what calibration would gain: at least 10 are needed, which takes about "
+            "1,000 rows like these.",
+        ),
+        (
+            2,
+            3,
+            "3 rows of yes are too few to tell what calibration would gain: at least 10 are needed, which takes about "
+            "340 rows like these.",
         ),
         (3, 4, "4 rows of classes other than no are too few to tell what calibration would gain"),
     ],
@@ -498,6 +519,14 @@ def test_enough_says_nothing() -> None:
     y = np.arange(100) % 2
     assert lacking(Sample(np.full((100, 2), 0.5), y), ("no", "yes")) is None
     assert rarely_seen(Sample(np.full((100, 2), 0.5), np.zeros(100, dtype=int))) == ""
+
+
+def test_rare_classes_of_many() -> None:
+    def said(few: int) -> str:
+        return rarely_seen(Sample(np.full((60, 4), 0.25), np.repeat(np.arange(4), [58 - few, 1, 1, few])))
+
+    assert said(5) == "3 of 4 classes have fewer than 10 rows, too few to judge them alone."
+    assert said(20) == "2 of 4 classes have fewer than 10 rows, too few to judge them alone."
 
 
 def test_p_values_in_words() -> None:

@@ -22,8 +22,8 @@ NOTHING = np.empty(0)
 class Trace(NamedTuple):
     """A curve with its band; all in probabilities.
 
-    `size` of a point is its share of the rows of the largest one; `solid` tells points that deserve trust. `steps` are
-    ends of stretches on which the curve is constant. The band stands `around` the curve or around the diagonal.
+    `size` of a point is its share of the rows of the largest one; `solid` tells points that deserve trust. The band
+    stands `around` the curve or around the diagonal.
     """
 
     x: AnyFloatArray
@@ -34,7 +34,6 @@ class Trace(NamedTuple):
     note: str
     axis: ScoreAxis = ScoreAxis()
     around: bool = True
-    steps: tuple[AnyFloatArray, AnyFloatArray, AnyFloatArray] = (NOTHING, NOTHING, NOTHING)
     point_x: AnyFloatArray = NOTHING
     point_y: AnyFloatArray = NOTHING
     size: AnyFloatArray = NOTHING
@@ -58,9 +57,8 @@ def trace(curve: ReliabilityCurve) -> Trace:
             size=np.sqrt(curve.weight / curve.weight.max()),
             solid=solid,
         )
-    steps = (curve.lower, curve.upper, curve.frequency) if curve.maker == "corp" else (NOTHING, NOTHING, NOTHING)
     around = curve.around == "curve"
-    return Trace(x, y, curve.at, curve.low, curve.high, _note(curve), axis=curve.axis, around=around, steps=steps)
+    return Trace(x, y, curve.at, curve.low, curve.high, _note(curve), axis=curve.axis, around=around)
 
 
 def _note(curve: ReliabilityCurve) -> str:
