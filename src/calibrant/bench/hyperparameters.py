@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.bench.runs.fits import run_fits
 from calibrant.bench.runs.method_spec import MethodSpec, make_spec
 from calibrant.bench.runs.one_fit import Outcome
 from calibrant.bench.runs.pool import ProcessPool
 from calibrant.bench.runs.run_plan import Options
+from calibrant.bench.runs.runner import run_fits
 from calibrant.bench.runs.store import ResultFolder
 from calibrant.bench.search_report import SearchResult, compare_on_control, write_search
 from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, with_digest

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.bench.runs.drawn_rows import subsampled
 from calibrant.bench.runs.method_spec import MethodSpec
-from calibrant.files.prediction_sets.experiments import SplitPredictions
+from calibrant.bench.runs.run_plan import Options
+from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, SplitPredictions
+from calibrant.files.prediction_sets.open_set import open_predictions
 from calibrant.inputs.predictions import to_probabilities
 from calibrant.inputs.words import Words
 from calibrant.metrics import accuracy, brier, expected_calibration_error, log_loss
@@ -24,6 +30,33 @@ WARM_UP_ROWS = 100
 """Rows of the fit during which imports and compilation happen: few, so that it takes little time itself."""
 
 Outcome = dict[str, Any]
+_warm: set[tuple[str, bool]] = set()
+"""Methods that this process has fitted before."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An experiment for a process: by the file to read, or with its arrays."""
+
+    experiment: Experiment
+    path: str | None
+    arrays: SplitPredictions | None
+    options: Options
+
+
+def fit_method(setting: Setting, spec: MethodSpec) -> Outcome:
+    """Fit one method to one experiment; runs in a process that remembers what it has read and warmed up."""
+    try:
+        predictions = _read(setting)
+    except Exception as error:
+        raise ValueError(f"cannot read the predictions: {type(error).__name__}: {error}") from error
+    kind = (spec.fingerprint, predictions.n_classes == 2)
+    start = time.perf_counter()
+    if kind not in _warm:
+        warm_up(predictions, spec)
+        _warm.add(kind)
+    warm = time.perf_counter() - start
+    return {**evaluate(predictions, spec, expected=setting.options.expected), "warm_up_seconds": warm}
 
 
 def evaluate(predictions: SplitPredictions, spec: MethodSpec, *, expected: bool = False) -> Outcome:
@@ -123,3 +156,22 @@ def warm_up(predictions: SplitPredictions, spec: MethodSpec) -> None:
         except Exception:
             # The same error will be reported by the fit to all rows.
             return
+
+
+def _read(setting: Setting) -> SplitPredictions:
+    predictions, options = setting.arrays, setting.options
+    if predictions is None:
+        path = setting.path or ""
+        # On a cluster a process outlives the run, and the file may be replaced before the next one.
+        predictions = _load(path, Path(path).stat().st_mtime_ns, setting.experiment)
+    return subsampled(predictions, setting.experiment, options.max_cal_rows, options.seed)
+
+
+@lru_cache(1)
+def _load(path: str, changed: int, experiment: Experiment) -> SplitPredictions:
+    return _opened(path, changed).load(experiment)
+
+
+@lru_cache(8)
+def _opened(path: str, changed: int) -> PredictionSource:
+    return open_predictions(path)

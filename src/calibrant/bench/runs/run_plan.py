@@ -8,7 +8,6 @@ from typing import Any
 
 from calibrant.bench.runs.drawn_rows import Draw
 from calibrant.bench.runs.method_spec import MethodSpec
-from calibrant.bench.runs.one_fit import Outcome
 from calibrant.bench.runs.store import Key, Row
 from calibrant.files.prediction_sets.experiments import Experiment
 
@@ -85,7 +84,7 @@ def plan(
 
 
 def result_row(
-    benchmark: str, experiment: Experiment, spec: MethodSpec, options: Options, outcome: Outcome
+    benchmark: str, experiment: Experiment, spec: MethodSpec, options: Options, outcome: dict[str, Any]
 ) -> dict[str, Any]:
     """One line of the log."""
     return {

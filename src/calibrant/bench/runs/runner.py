@@ -6,18 +6,20 @@ written when it is there, so a run can be stopped and continued at any moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from calibrant.bench.runs.drawn_rows import DrawnSource
-from calibrant.bench.runs.fits import run_fits
-from calibrant.bench.runs.method_spec import MethodSpec, parse_method, with_baseline
-from calibrant.bench.runs.pool import ProcessPool
-from calibrant.bench.runs.run_plan import Options, plan, result_row
+from calibrant.bench.runs.method_spec import ClassShipping, MethodSpec, parse_method, with_baseline
+from calibrant.bench.runs.one_fit import Outcome, Setting, fit_method, unfinished
+from calibrant.bench.runs.pool import Batch, ProcessPool
+from calibrant.bench.runs.run_plan import Options, Todo, plan, result_row
 from calibrant.bench.runs.store import ResultFolder, check_table_packages
+from calibrant.bench.runs.worker import Job
 from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, with_digest
 from calibrant.files.prediction_sets.open_set import open_predictions
 from calibrant.progress import ProgressBar
@@ -92,6 +94,32 @@ def run_benchmark(
         finally:
             folder.write_tables()
     return folder.path
+
+
+def run_fits(
+    pool: ProcessPool, source: PredictionSource, todo: Todo, options: Options
+) -> Generator[tuple[Experiment, MethodSpec, Outcome], None, None]:
+    """Outcomes of fits as they come from a pool.
+
+    Arrays of a source without a file, or with one that the pool's processes do not see, are sent with every batch.
+    """
+    path = source.path
+    file = str(Path(path).resolve()) if path is not None and pool.sees(Path(path).resolve()) else None
+    prepare = ClassShipping() if pool.elsewhere else attrgetter("make")
+
+    def batches() -> Iterator[Batch]:
+        for experiment, specs in todo:
+            setting = Setting(experiment, file, source.load(experiment) if file is None else None, options)
+            for start in range(0, len(specs), pool.batch_size):
+                some = specs[start : start + pool.batch_size]
+                jobs = [Job(fit_method, (setting, spec), prepare(spec), spec.module) for spec in some]
+                yield (experiment, some), jobs
+
+    with closing(pool.run(batches())) as done:
+        for (experiment, specs), answers in done:
+            for spec, answer in zip(specs, answers):
+                outcome = answer.value if answer.status == "ok" else unfinished(answer.status, answer.message)
+                yield experiment, spec, outcome
 
 
 def _pool(n_jobs: int | None, dask: str | Any | None, time_limit: float | None) -> ProcessPool:

@@ -23,7 +23,7 @@ N_BOOTSTRAP = 2000
 """With 2000 samples the standard error of the tail probability 2.5 % is 0.35 percentage points."""
 ELO_SCALE = 400.0 / math.log(10.0)
 ELO_ANCHOR = 1000.0
-"""Chess players' scale: 400 points are odds of 10 to 1. `none` (or, without it, the mean) has 1000."""
+"""Chess players' scale: 400 points are odds of 10 to 1. `none` has 1000."""
 
 
 def dataset_wins(losses: pd.DataFrame) -> NDArray[np.float64]:
@@ -71,10 +71,9 @@ def win_rates(losses: pd.DataFrame, *, n_bootstrap: int = N_BOOTSTRAP, seed: int
     draws = _pair_rates(share, _draws(len(share), n_bootstrap, seed))
     frame = pd.DataFrame({"method": names, "winrate": _mean_over_others(point)[0]})
     frame["low"], frame["high"] = _interval(_mean_over_others(draws), len(share))
-    against = names.index(BASELINE) if BASELINE in names else None
-    frame["beats_none"] = math.nan if against is None else point[0, :, against]
-    none_draws = np.full((1, len(names)), math.nan) if against is None else draws[:, :, against]
-    frame["beats_none_low"], frame["beats_none_high"] = _interval(none_draws, len(share))
+    none = names.index(BASELINE)
+    frame["beats_none"] = point[0, :, none]
+    frame["beats_none_low"], frame["beats_none_high"] = _interval(draws[:, :, none], len(share))
     frame["n_datasets"] = (~np.isnan(share)).any(axis=2).sum(axis=0)
     return frame
 
@@ -92,11 +91,11 @@ def elo(losses: pd.DataFrame, *, n_bootstrap: int = 500, seed: int = 0) -> pd.Da
     """
     share = dataset_wins(losses)
     names = list(losses.columns)
-    anchor = names.index(BASELINE) if BASELINE in names else None
-    point = _bradley_terry(_pair_sums(share, np.ones((1, share.shape[0]))), anchor)
-    draws = _bradley_terry(_pair_sums(share, _draws(share.shape[0], n_bootstrap, seed)), anchor)
+    none = names.index(BASELINE)
+    point = _bradley_terry(_pair_sums(share, np.ones((1, len(share)))), none)
+    draws = _bradley_terry(_pair_sums(share, _draws(len(share), n_bootstrap, seed)), none)
     frame = pd.DataFrame({"method": names, "elo": point[0]})
-    frame["low"], frame["high"] = _interval(draws, share.shape[0])
+    frame["low"], frame["high"] = _interval(draws, len(share))
     return frame
 
 
@@ -133,7 +132,7 @@ def _interval(draws: NDArray[Any], n_datasets: int) -> NDArray[Any]:
         return np.nanquantile(draws, [0.025, 0.975], axis=0)
 
 
-def _bradley_terry(wins: NDArray[Any], anchor: int | None) -> NDArray[np.float64]:
+def _bradley_terry(wins: NDArray[Any], anchor: int) -> NDArray[np.float64]:
     """Elo ratings that maximise the Bradley-Terry likelihood, by Newton's method on all samples at once."""
     k = wins.shape[1]
     games = wins + wins.transpose(0, 2, 1)
@@ -151,5 +150,4 @@ def _bradley_terry(wins: NDArray[Any], anchor: int | None) -> NDArray[np.float64
         theta += step
         if float(np.abs(step).max()) < 1e-10:
             break
-    zero = theta[:, [anchor]] if anchor is not None else theta.mean(axis=1, keepdims=True)
-    return ELO_ANCHOR + ELO_SCALE * (theta - zero)
+    return ELO_ANCHOR + ELO_SCALE * (theta - theta[:, [anchor]])
