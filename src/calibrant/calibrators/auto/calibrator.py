@@ -177,7 +177,7 @@ class AutoCalibrator(AdditiveCalibrator):
             plan = replace(plan, members={"temperature": 1.0})
         fit = CrossFit(scaled, fold, kernel, diagonal=plan.diagonal)
         members = fit_members(fit, plan, seed)
-        held = [member.held for member in members]
+        held = [np.asarray(member.held, dtype=fit.dtype) for member in members]
         weights = blend_weights(held, sample, prior_weights(members, plan), _BLEND_STRENGTH)
         blended, original = (
             np.exp(-np.minimum(log_losses(z, y), _MOST_LOSS))

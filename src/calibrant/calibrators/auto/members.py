@@ -47,7 +47,8 @@ RIDGES = {"ridge": 0.03}
 _TOL = 1e-4
 #: A ridge that the blend scales down, and weighs by what it is worth out of fold, may be far from its optimum.
 _RIDGE_TOL = 3e-2
-#: From so many classes on these fits are in single precision, which is far below that: their products take the time.
+#: From so many classes on these fits, and the blend, are in single precision, which is far below that: their products
+#: take the time.
 _MANY_CLASSES = 41
 
 
