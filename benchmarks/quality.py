@@ -72,8 +72,8 @@ class Without(AutoCalibrator):
         super().__init__(classes=classes)
         self.ingredient = ingredient
 
-    def _plan(self, n: int, k: int) -> Plan:
-        return INGREDIENTS[self.ingredient](make_plan(n, k, "full"))
+    def _plan(self, n: int, k: int, n_wrong: float) -> Plan:
+        return INGREDIENTS[self.ingredient](make_plan(n, k, "full", n_wrong))
 
 
 def make(name: str) -> Any:

@@ -13,9 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from calibrant import CalibrationWarning, TemperatureScalingCalibrator, get_calibrator, load, save
 from calibrant.calibrators.auto.blend import blend_weights, likelihood_weights, pool_weight
-from calibrant.calibrators.auto.calibrator import AutoCalibrator
+from calibrant.calibrators.auto.calibrator import AutoCalibrator, prior_weights
 from calibrant.calibrators.auto.means import classes_off, matching_intercepts
+from calibrant.calibrators.auto.members import DISCRIMINANTS, GAUSSIANS, RIDGES, Member
 from calibrant.calibrators.auto.plan import make_plan, most_rows
+from calibrant.calibrators.auto.trees.ensemble import TreeLayer
 from calibrant.sample import Sample
 from calibrant.steps import run, run_from_logs
 from calibrant.steps.branches import keep_most_probable
@@ -291,7 +293,7 @@ def test_weights_shift_the_class_frequencies():
 def test_plans_grow_no_faster_than_the_data(k):
     plan = make_plan(5000, k, "full")
     assert all(weight > 0.0 for weight in plan.members.values())
-    assert "additive" in plan.members or k > 200
+    assert ("additive" in plan.members) == (k <= 40)
     assert most_rows(k) * k <= 1e7
 
 
@@ -300,6 +302,48 @@ def test_many_classes_are_affordable_and_safe():
     test, labels = curved(2000, 80, seed=1)
     ts = mean_log_loss(TemperatureScalingCalibrator().fit(p, y).predict_proba(test), labels)
     assert mean_log_loss(AutoCalibrator().fit(p, y).predict_proba(test), labels) < ts + 0.01
+
+
+def test_classes_that_are_taken_for_each_other_are_told_apart(tmp_path):
+    """Labels whose odds are a linear function of all log-probabilities: what Gaussian members are for."""
+    rng = np.random.default_rng(0)
+    z = 2.0 * rng.normal(size=(5000, 60))
+    y = (z @ (np.eye(60) + 0.06 * rng.normal(size=(60, 60))) + rng.gumbel(size=z.shape)).argmax(axis=1)
+    p = np.exp(log_softmax(z, axis=1))
+    auto = AutoCalibrator(classes=range(60)).fit(p[:2000], y[:2000])
+    found = auto.predict_proba(p[2000:])
+    ts, sms = (get_calibrator(name, classes=range(60)).fit(p[:2000], y[:2000]) for name in ("ts", "sms"))
+    best = min(mean_log_loss(rival.predict_proba(p[2000:]), y[2000:]) for rival in (ts, sms))
+    assert mean_log_loss(found, y[2000:]) < best - 0.05
+    assert set(auto.chosen_) == {"temperature", *GAUSSIANS, *DISCRIMINANTS, *RIDGES, "none"}
+    assert "Gaussian model" in auto.summary()
+    save(auto, tmp_path / "auto.json")
+    np.testing.assert_array_equal(load(tmp_path / "auto.json").predict_proba(p[2000:]), found)
+    fast = AutoCalibrator(effort="fast", classes=range(60)).fit(p[:2000], y[:2000])
+    assert set(auto.chosen_) - set(fast.chosen_) == set(RIDGES)
+
+
+def test_counts_are_copies_with_many_classes():
+    p, y = curved(400, 50)
+    counts = np.random.default_rng(1).integers(1, 4, 400)
+    one = AutoCalibrator(classes=range(50)).fit(p, y, sample_weight=counts)
+    other = AutoCalibrator(classes=range(50)).fit(np.repeat(p, counts, axis=0), np.repeat(y, counts))
+    np.testing.assert_allclose(one.predict_proba(p), other.predict_proba(p), rtol=1e-5, atol=1e-7)
+
+
+def test_few_errors_prove_no_trees():
+    """Where nearly all rows are right, trees take part only if they gain two nats."""
+    few, many = (make_plan(300, 10, "full", n_wrong) for n_wrong in (20.0, 80.0))
+    assert few.members == many.members
+    assert (few.proof_of_trees, many.proof_of_trees) == (2.0, -np.inf)
+    assert make_plan(600, 10, "full", 20.0).proof_of_trees == -np.inf
+    assert make_plan(300, 60, "full", 20.0).proof_of_trees == -np.inf
+    left = [
+        Member(name, np.zeros((3, 5)), np.zeros((3, 7)), TreeLayer.empty(3), 0.5)
+        for name in ("temperature", "additive")
+    ]
+    np.testing.assert_allclose(prior_weights(left, few), [0.4, 0.6])
+    np.testing.assert_allclose(prior_weights(left, many), [0.05, 0.5])
 
 
 def test_a_vocabulary_needs_no_matrix(tmp_path):

@@ -142,6 +142,13 @@ class Layout:
         self.curves(theta)[:] = narrow[:, 2:]
         return theta
 
+    def from_affine(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+        """Coefficients of logits that are a linear function of the log-probabilities."""
+        theta = np.zeros(self.shape)
+        self.matrix(theta)[:] = coef - np.eye(self.k)
+        self.intercepts(theta)[:] = intercept
+        return theta
+
     def from_additive(self, narrow: FloatArray) -> FloatArray:
         """Coefficients of a model without kernel features."""
         theta, source = np.zeros(self.shape), self.without_kernel()

@@ -59,17 +59,18 @@ def blend_weights(members: list[FloatArray], sample: Sample, prior: FloatArray, 
     from calibrant.softmax.kernels import softmax_loss
 
     y, share = sample.y, sample.each / sample.total
-    rows = np.arange(len(y))
+    rows, weight = np.arange(len(y)), share.astype(members[0].dtype)
     at_label = np.array([share @ z[y, rows] for z in members])
     prior = prior / prior.sum()
     strength /= sample.total
 
     def evaluate(w: FloatArray) -> tuple[float, FloatArray]:
-        z = w[0] * members[0]
-        for value, member in zip(w[1:], members[1:], strict=True):
+        first, *others = w.tolist()  # plain numbers keep the precision of the members
+        z = first * members[0]
+        for value, member in zip(others, members[1:], strict=True):
             z += value * member
-        loss = softmax_loss(z, y, share)
-        z *= share
+        loss = softmax_loss(z, y, weight)
+        z *= weight
         log_ratio = np.log(np.maximum(w, 1e-300) / prior)
         gradient = np.array([np.vdot(z, member) for member in members]) - at_label
         return float(loss + strength * (w @ log_ratio)), gradient + strength * log_ratio

@@ -1,8 +1,9 @@
 """The calibrator we recommend: cross-fitted members from temperature scaling to boosted trees, blended by likelihood.
 
 ``(1 − v) S(x̃ + Θ f(x̃) + Σ_t tree_t(x̃)) + v p`` where ``x̃`` is temperature scaling with a learned mixture of the input
-``p``, ``f`` are the features of the additive model, coefficients and trees are averages over folds and members,
-weighted by what each member's out-of-fold predictions are worth, and ``v`` is the share of the predictions as they are.
+``p``, ``f`` are the features of the additive model, coefficients and trees are averages over members (and, up to 40
+classes, folds), weighted by what each member's out-of-fold predictions are worth, and ``v`` is the share of the
+predictions as they are.
 Where the mean prediction of a class is proven wrong, factors on its odds, before and after, set it right.
 See `docs/flagship.md` for the design and how it was found.
 """
@@ -19,7 +20,7 @@ from calibrant.bins import quantiles
 from calibrant.calibrators.auto.additive import AdditiveCalibrator, KernelFeatures
 from calibrant.calibrators.auto.blend import blend_weights, log_losses, mean_log_loss, pool_weight
 from calibrant.calibrators.auto.means import classes_off, matching_intercepts
-from calibrant.calibrators.auto.members import CrossFit, Member
+from calibrant.calibrators.auto.members import DISCRIMINANTS, GAUSSIANS, RIDGES, CrossFit, Member
 from calibrant.calibrators.auto.monotone import increasing_knots
 from calibrant.calibrators.auto.plan import Plan, make_plan, most_rows
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees, concatenate
@@ -63,15 +64,17 @@ _KNOTS = 64
 class AutoCalibrator(AdditiveCalibrator):
     """The default calibrator, for two or more classes: nothing to set.
 
-    Temperature scaling with a learned mixture of the input, matrix scaling with curves, and boosted trees are fitted
-    on folds; the blend of their logits with the best out-of-fold likelihood predicts, pooled with the predictions as
-    they are. What the data cannot tell shrinks to the simpler members and to no change at all.
+    Temperature scaling with a learned mixture of the input, matrix scaling with curves, and boosted trees (above 40
+    classes Gaussian models of the log-probabilities instead) are fitted on folds; the blend of their logits with the
+    best out-of-fold likelihood predicts, pooled with the predictions as they are. What the data cannot tell shrinks to
+    the simpler members and to no change at all.
 
     Parameters
     ----------
     effort : {"full", "fast", "thorough"}, default="full"
-        ``"fast"`` leaves out the trees and, above 40 classes, two of five folds: much of the gain at a fraction of the
-        time. ``"thorough"`` adds kernel features for up to 12 classes: a little more gain at about twice the time.
+        ``"fast"`` leaves out the trees and, above 40 classes, the ridge (above 200 two of five folds): much of the gain
+        at a fraction of the time. ``"thorough"`` adds kernel features for up to 12 classes: a little more gain at about
+        twice the time.
     monotone : bool, default=False
         Keep the ranking: for two classes the map is strictly increasing, for more the most probable class stays the
         same. `monotone_cost_` says what that costs in log loss.
@@ -152,7 +155,8 @@ class AutoCalibrator(AdditiveCalibrator):
             sample = sample.with_counts(sample.each * (sample.units / sample.total))
         k, y = sample.n_classes, sample.y
         self.n_independent_ = max(1, round(sample.total))
-        plan = self._plan(self.n_independent_, k)
+        n_wrong = float(sample.each @ (sample.x.argmax(axis=1) != y))
+        plan = self._plan(self.n_independent_, k, n_wrong)
         self.class_frequencies_ = sample.class_counts / sample.total
         self.class_means_before_ = np.average(np.exp(sample.x), axis=0, weights=sample.counts)
         before = mean_log_loss(np.ascontiguousarray(sample.x.T), y, sample.counts)
@@ -173,7 +177,7 @@ class AutoCalibrator(AdditiveCalibrator):
             plan = replace(plan, members={"temperature": 1.0})
         fit = CrossFit(scaled, fold, kernel, diagonal=plan.diagonal)
         members = fit_members(fit, plan, seed)
-        held = [member.held for member in members]
+        held = [np.asarray(member.held, dtype=fit.dtype) for member in members]
         weights = blend_weights(held, sample, prior_weights(members, plan), _BLEND_STRENGTH)
         blended, original = (
             np.exp(-np.minimum(log_losses(z, y), _MOST_LOSS))
@@ -192,9 +196,9 @@ class AutoCalibrator(AdditiveCalibrator):
             logs = run_from_logs([*self._mapped(), Log()], sample.x.copy())
             self.class_factors_ = np.exp(matching_intercepts(sample.with_values(logs), off))
 
-    def _plan(self, n: int, k: int) -> Plan:
+    def _plan(self, n: int, k: int, n_wrong: float) -> Plan:
         """What to fit; an ablation overrides it."""
-        return make_plan(n, k, self.effort)
+        return make_plan(n, k, self.effort, n_wrong)
 
     def _store(self, members: list[Member], weights: FloatArray, kernel: KernelFeatures, k: int) -> None:
         """Blend the members into one coefficient matrix and one list of trees."""
@@ -297,18 +301,22 @@ def fit_members(fit: CrossFit, plan: Plan, seed: int) -> list[Member]:
     if "additive" in plan.members:
         additive, starts = fit.additive(plan.factors, plan.lambdas)
         members.append(additive)
+    for make, names in ((fit.gaussian, GAUSSIANS), (fit.discriminant, DISCRIMINANTS), (fit.ridge, RIDGES)):
+        members += [make(name) for name in names if name in plan.members]
     if "kernel" in plan.members and fit.kernel.n_features:
         members.append(fit.kernel_ridge())
     if "trees" in plan.members:
         boosted = fit.boosted("trees", starts, additive.theta, plan.trees, seed)
-        if boosted.details["rounds"]:
+        gain = fit.sample.total * (additive.loss - boosted.loss)
+        if boosted.details["rounds"] and gain >= plan.proof_of_trees:
             members.append(boosted)
     return members
 
 
 def prior_weights(members: list[Member], plan: Plan) -> FloatArray:
-    """Prior weights of the members; trees that did not grow leave theirs to the model they would have grown from."""
+    """Prior weights of the members; absent trees leave theirs to the model they would have grown from, or to a plan."""
     prior = {member.name: plan.members[member.name] for member in members}
     if "trees" in plan.members and "trees" not in prior:
         prior["additive"] += plan.members["trees"]
+        prior |= plan.without_trees
     return np.array(list(prior.values()))

@@ -18,6 +18,9 @@ from calibrant.typing import FloatArray
 
 #: Standard errors that prove a difference.
 _PROOF = 3.0
+#: Of many classes some are off by chance: more standard errors, and those of the larger of both frequencies, since half
+#: of ten expected rows are nothing special.
+_MANY_CLASSES, _PROOF_OF_MANY = 40, 4.0
 #: A class of fewer rows, or with fewer rows of other classes beside it, keeps its penalised intercept: its frequency
 #: says too little. One positive in thirty rows would else be matched by way of the negatives.
 _LEAST_ROWS = 5.0
@@ -34,9 +37,11 @@ def classes_off(said: FloatArray, seen: FloatArray, n: float) -> list[int]:
     >>> classes_off(np.array([0.5, 0.3, 0.2]), np.array([0.5, 0.25, 0.25]), 2000)
     [1, 2]
     """
-    error = np.sqrt(np.maximum(seen * (1.0 - seen), 1.0 / n) / n)
+    many = len(seen) > _MANY_CLASSES
+    likely = np.maximum(seen, said) if many else seen
+    error = np.sqrt(np.maximum(likely * (1.0 - likely), 1.0 / n) / n)
     z = np.abs(said - seen) / error
-    return [int(j) for j in np.argsort(-z) if z[j] > _PROOF]
+    return [int(j) for j in np.argsort(-z) if z[j] > (_PROOF_OF_MANY if many else _PROOF)]
 
 
 def matching_intercepts(sample: Sample, off: list[int]) -> FloatArray:

@@ -1,12 +1,14 @@
 """Cross-fitting of the members that `AutoCalibrator` blends.
 
 Every member is fitted once for each fold on the other folds; its out-of-fold logits say what it is worth, and the
-average of the fold models is what predicts. All members are linear in one set of features plus trees, so that any
-weighted average of their logits is again one coefficient matrix and one list of trees.
+average of the fold models is what predicts, or, above 40 classes, a fit to all rows. All members are linear in one set
+of features plus trees, so that any weighted average of their logits is again one coefficient matrix and one list of
+trees.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,15 +27,28 @@ from calibrant.calibrators.auto.additive import (
 )
 from calibrant.calibrators.auto.blend import likelihood_weights, mean_log_loss
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions, TreeLayer, cross_fit_trees
+from calibrant.calibrators.scaling.discriminant import fit_discriminant, fit_relative
 from calibrant.sample import Sample
 from calibrant.softmax.rows.arrays import ArrayProblem
+from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.typing import FloatArray, IntArray
 
 #: (factor of the additive part, strength of the kernel part) along the kernel member's path.
 KERNEL_PATH = ((1.0, 10.0), (1.0, 2.0), (0.3, 0.4))
+#: Members above 40 classes, as chosen by `benchmarks/many_classes.py`. They cost little beside the ridge, so several
+#: strengths take part: shrinkage and prior rows of `GaussianCalibrator`, ...
+GAUSSIANS = {"gaussian": (5.0, 20.0), "weak gaussian": (0.5, 80.0), "weakest gaussian": (0.5, 20.0)}
+#: ... the same of linear discriminant analysis, ...
+DISCRIMINANTS = {"discriminant": (4.0, 2.0), "strong discriminant": (40.0, 5.0)}
+#: ... and the factor on the strengths of matrix scaling with curves: a weak ridge, scaled down by the blend, is better
+#: than a medium one.
+RIDGES = {"ridge": 0.03}
 #: Duality gap at which a fit of the cross-validation is good enough: far below the differences that matter.
 _TOL = 1e-4
-#: From so many classes on these fits are in single precision, which is far below that: their products take the time.
+#: A ridge that the blend scales down, and weighs by what it is worth out of fold, may be far from its optimum.
+_RIDGE_TOL = 3e-2
+#: From so many classes on these fits, and the blend, are in single precision, which is far below that: their products
+#: take the time.
 _MANY_CLASSES = 41
 
 
@@ -104,6 +119,7 @@ class CrossFit:
         self.held_rows = [np.flatnonzero(fold == c) for c in range(self.n_folds)]
         self.layout = Layout(self.k, kernel.n_features, diagonal)
         self.curves = curves(self.x)
+        self.dtype: DTypeLike = np.float32 if self.k >= _MANY_CLASSES else np.float64
 
     @cached_property
     def shared(self) -> FloatArray:
@@ -144,17 +160,61 @@ class CrossFit:
         fitted = self.path(self.shared, self.curves, path, labels)
         return self._member("kernel", fitted, fitted.mean)
 
+    def gaussian(self, name: str) -> Member:
+        """Two steps of the Gaussian model relative to the predictions: see `GaussianCalibrator`."""
+        shrinkage, prior_rows = GAUSSIANS[name]
+        return self.refitted(
+            name,
+            lambda rows: self.layout.from_affine(
+                *fit_relative(ArrayRows(self.sample.take(rows)), shrinkage, prior_rows, n_steps=2)
+            ),
+        )
+
+    def discriminant(self, name: str) -> Member:
+        """Linear discriminant analysis of log-probabilities."""
+        shrinkage, prior_rows = DISCRIMINANTS[name]
+        return self.refitted(
+            name,
+            lambda rows: self.layout.from_affine(
+                *fit_discriminant(ArrayRows(self.sample.take(rows)), shrinkage, prior_rows)
+            ),
+        )
+
+    def ridge(self, name: str) -> Member:
+        """Matrix scaling with curves at one strength, of features less their means.
+
+        Otherwise the matrix, which is penalised, would shift the intercepts by what it makes of those means.
+        """
+        strength = self.layout.strengths(RIDGES[name])
+        means, curve_means = self.x.mean(axis=1), self.curves.mean(axis=2)
+        shared = shared_features(self.x - means[:, None], self.kernel)
+        own = self.curves - curve_means[:, :, None]
+
+        def fit(rows: IntArray) -> FloatArray:
+            theta = fit_path(self.problem(shared, own, rows, self.dtype), [strength], tol=_RIDGE_TOL)[0].copy()
+            shift = self.layout.matrix(theta) @ means + (self.layout.curves(theta) * curve_means.T).sum(axis=1)
+            self.layout.intercepts(theta)[:] -= shift
+            return theta
+
+        return self.refitted(name, fit)
+
+    def refitted(self, name: str, fit: Callable[[IntArray], FloatArray]) -> Member:
+        """A member whose coefficients `fit` finds for some of the rows, given by number: in the end for all of them."""
+        held = np.empty((self.k, self.n))
+        for rows, out in zip(self.rows, self.held_rows, strict=True):
+            held[:, out] = self.problem(self.shared, self.curves, out).logits(fit(rows))
+        return Member(name, held, fit(np.arange(self.n)), TreeLayer.empty(self.k), self.loss(held))
+
     def _member(self, name: str, fitted: PathFit, theta: FloatArray) -> Member:
         details = dict(fitted.details)
         return Member(name, fitted.held, theta, TreeLayer.empty(self.k), self.loss(fitted.held), details)
 
     def path(self, shared: FloatArray, own: FloatArray, path: list[FloatArray], labels: tuple[float, ...]) -> PathFit:
         """Fit a path of strengths, which `labels` name, on each fold and average it by likelihood."""
-        dtype = np.float32 if self.k >= _MANY_CLASSES else np.float64
         thetas = []
         candidates = [np.empty((self.k, self.n)) for _ in path]
         for rows, out in zip(self.rows, self.held_rows, strict=True):
-            fitted = fit_path(self.problem(shared, own, rows, dtype), path, tol=_TOL)
+            fitted = fit_path(self.problem(shared, own, rows, self.dtype), path, tol=_TOL)
             held = self.problem(shared, own, out)
             for candidate, theta in zip(candidates, fitted, strict=True):
                 candidate[:, out] = held.logits(theta)

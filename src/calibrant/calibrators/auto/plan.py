@@ -1,14 +1,18 @@
 """What `AutoCalibrator` fits for data of a given size: the members, folds and rows that are worth their cost.
 
-Trees pay where classes are few and distortions curved, kernel features add a little beside them; with many classes
-the safe, nearly diagonal models win, and the full matrix is left out where it would cost more than it has ever gained.
+Trees pay where classes are few and distortions curved, kernel features add a little beside them. With many classes
+Gaussian models of several strengths find what there is in a matrix, beside a weak ridge; above 200 the matrix is left
+out, since it would cost more than it has ever gained.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from calibrant.calibrators.auto.additive import EVEN, FACTORS, STRONGEST, Lambdas
+from calibrant.calibrators.auto.members import DISCRIMINANTS, GAUSSIANS, RIDGES
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions
 from calibrant.calibrators.scaling.temperature import InputSmoothing
 
@@ -19,12 +23,14 @@ _TREE_CLASSES = 40
 _MATRIX_CLASSES = 200
 #: A further factor on the strengths for many classes, whose strengths off the diagonal grow with k²: too much for some.
 _WEAKEST = 0.03
+#: Above `_TREE_CLASSES`: what the stack of members gives temperature scaling beforehand.
+_TEMPERATURE_SHARE = 0.7
 #: One probability has few ways to be distorted that the curves do not know; trees need rows to find one.
 _BINARY_TREE_ROWS = 5000
 #: One more pseudo-observation in the pool for each of this many rows. Two classes have few coefficients, and folds
 #: understate what their average is worth: they go to the blend. With more classes they go to the predictions as they
 #: are, two at most: an error that so many rows have not made evident is small, and trees find noise. Above
-#: `_TREE_CLASSES` the strengths are the guard.
+#: `_TREE_CLASSES` these two are always there, above `_MATRIX_CLASSES` the strengths are the guard.
 _POOL_ROWS = 500.0
 #: Most rows, and most numbers in a matrix of log-probabilities (but never less than the last number of rows): what is
 #: more is thinned by a random draw, since the error that is left is far below what can be measured.
@@ -37,6 +43,12 @@ _LARGEST = 3 << 22
 _LEAST_FOR_FOLDS = 15
 #: ... and with fewer than this neither kernel nor trees.
 _LEAST_FOR_FLEXIBLE = 200
+#: The prior weights then.
+_FEW_ROWS = {"temperature": 0.4, "additive": 0.6}
+#: With fewer rows, and fewer of them wrong, a few lucky ones decide what trees seem to be worth: these must gain so
+#: many nats out of fold, or the prior weights are those of few rows. With 200, 300 and 450 rows of tabular data and
+#: images, design half, a smaller gain was noise.
+_ROWS_FOR_TREES, _ERRORS_FOR_TREES, _PROOF_OF_TREES = 500, 50.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,8 @@ class Plan:
         Factors on the ridge strengths that are averaged, and the relative strengths of the parts of the matrix.
     input_smoothing
         The mixture of the input with the uniform distribution, see `TemperatureScalingCalibrator`.
+    proof_of_trees, without_trees
+        Nats that trees must gain out of fold to take part, and prior weights of other members if they do not.
     pool_counts : tuple of float
         Pseudo-observations for the blend and for the predictions as they are, which so keep a share where calibration
         gains nothing out of fold.
@@ -70,6 +84,8 @@ class Plan:
     factors: tuple[float, ...] = FACTORS
     lambdas: Lambdas = EVEN
     input_smoothing: InputSmoothing = "auto"
+    proof_of_trees: float = -np.inf
+    without_trees: dict[str, float] = field(default_factory=dict)
     pool_counts: tuple[float, float] = (1.0, 2.0)
 
     @property
@@ -78,14 +94,14 @@ class Plan:
         return self.members.keys() <= {"temperature", "vector"}
 
 
-def make_plan(n: int, k: int, effort: str) -> Plan:
-    """The plan for `n` independent observations of `k` classes."""
+def make_plan(n: int, k: int, effort: str, n_wrong: float = np.inf) -> Plan:
+    """The plan for `n` independent observations of `k` classes, of which the predicted class is wrong in `n_wrong`."""
     if n < _LEAST_FOR_FOLDS:
         members = {"temperature": 1.0}
     elif k > _MATRIX_CLASSES:
         members = {"temperature": 0.5, "vector": 0.5}
     elif k > _TREE_CLASSES:
-        members = {"additive": 1.0}
+        members = _many_classes(effort)
     elif k == 2:
         members = {"temperature": 0.03, "additive": 0.97}
         if n >= _BINARY_TREE_ROWS:
@@ -95,18 +111,32 @@ def make_plan(n: int, k: int, effort: str) -> Plan:
         if effort == "thorough" and k <= _KERNEL_CLASSES and n <= _KERNEL_ROWS:
             members["kernel"] = 0.45
     if n < _LEAST_FOR_FLEXIBLE and "additive" in members:
-        members = {"temperature": 0.4, "additive": 0.6}
+        members = dict(_FEW_ROWS)
     if effort == "fast":
-        members = {name: w for name, w in members.items() if name in {"temperature", "vector", "additive"}}
-    n_folds = 3 if effort == "fast" and k > _TREE_CLASSES else 5
+        members = {name: w for name, w in members.items() if name not in {"trees", "kernel"}}
+    n_folds = 3 if effort == "fast" and k > _MATRIX_CLASSES else 5
     landmarks = min(40, n // 5) if "kernel" in members else 0
     # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.
     plan = Plan(members, max(1, min(n_folds, n)), k <= _TREE_CLASSES, landmarks)
     if k == 2:
         return replace(plan, pool_counts=(1.0 + n / _POOL_ROWS, 2.5))
     if k <= _TREE_CLASSES:
-        return replace(plan, pool_counts=(1.0, 2.0 + min(n / _POOL_ROWS, 2.0)))
+        few = "trees" in members and n < _ROWS_FOR_TREES and n_wrong < _ERRORS_FOR_TREES
+        return replace(
+            plan,
+            pool_counts=(1.0, 2.0 + min(n / _POOL_ROWS, 2.0)),
+            proof_of_trees=_PROOF_OF_TREES if few else -np.inf,
+            without_trees=_FEW_ROWS if few else {},
+        )
+    if k <= _MATRIX_CLASSES:
+        return replace(plan, pool_counts=(1.0, 4.0))
     return replace(plan, factors=(STRONGEST, *FACTORS, _WEAKEST))
+
+
+def _many_classes(effort: str) -> dict[str, float]:
+    """Members of more than 40 classes, with their prior weights."""
+    names = [*GAUSSIANS, *DISCRIMINANTS, *(() if effort == "fast" else RIDGES)]
+    return {"temperature": _TEMPERATURE_SHARE} | dict.fromkeys(names, (1.0 - _TEMPERATURE_SHARE) / len(names))
 
 
 def most_rows(k: int) -> int:

@@ -23,6 +23,12 @@ _MEANING = {
     "temperature": "temperature scaling",
     "vector": "vector scaling with curves",
     "additive": "matrix scaling with curves",
+    "gaussian": "a Gaussian model of the log-probabilities",
+    "weak gaussian": "a Gaussian model with less shrinkage",
+    "weakest gaussian": "a Gaussian model with the least shrinkage",
+    "discriminant": "discriminant analysis",
+    "strong discriminant": "discriminant analysis with more shrinkage",
+    "ridge": "matrix scaling with curves",
     "kernel": "kernel features",
     "trees": "boosted trees on matrix scaling with curves",
 }
