@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from calibrant.bench.runs.method_spec import MethodSpec, make_spec
-from calibrant.bench.runs.one_fit import Outcome
 from calibrant.bench.runs.pool import ProcessPool
 from calibrant.bench.runs.run_plan import Options
 from calibrant.bench.runs.runner import run_fits
@@ -125,9 +124,9 @@ def search_hyperparameters(
     chosen = [with_digest(source, e) for e in wanted]
     folder = ResultFolder(out)
     with folder.locked(), ProcessPool(n_jobs, options.time_limit) as pool:
-        fits = _Fits(pool, source, Options(options.time_limit, options.max_cal_rows, options.seed))
-        base, improvements = _temperature_scaling(fits, chosen, progress)
-        used = [e for e in chosen if e.key in base]
+        search = _Search(pool, source, options)
+        improvements = search.temperature_scaling(chosen, progress)
+        used = [e for e in chosen if e.key in search.base]
         searched, control = split_datasets(improvements)
         if not control:
             raise ValueError(f"a search needs at least two datasets, found {len(improvements)}")
@@ -135,11 +134,11 @@ def search_hyperparameters(
         outside = [e for e in used if e.dataset in set(control)]
         study = _open_study(optuna, folder.path, options, source.name, used)
         with _quiet(optuna):
-            _run_trials(optuna, study, fits, inside, base, options, progress)
+            _run_trials(optuna, study, search, inside, progress)
             best = _best(optuna, study, options)
         with ProgressBar(2 * len(outside), "control", progress) as bar:
             default_gain, best_gain = (
-                _improvements(fits, outside, base, options, parameters, bar) for parameters in (options.defaults, best)
+                search.improvements(outside, parameters, bar) for parameters in (options.defaults, best)
             )
         result = SearchResult(
             calibrator=options.calibrator,
@@ -160,40 +159,43 @@ def search_hyperparameters(
     return result
 
 
-@dataclass(frozen=True)
-class _Fits:
-    """One method on many experiments, in processes that stay open for the next method."""
+class _Search:
+    """Fits of one method to many experiments, in processes that stay open for the next method."""
 
-    pool: ProcessPool
-    source: PredictionSource
-    options: Options
+    def __init__(self, pool: ProcessPool, source: PredictionSource, options: SearchOptions) -> None:
+        self._pool, self._source, self.options = pool, source, options
+        self.base: dict[tuple[str, str, str], float] = {}
 
-    def __call__(
-        self, experiments: Sequence[Experiment], spec: MethodSpec, bar: ProgressBar
-    ) -> dict[tuple[str, str, str], Outcome]:
-        """Outcomes by the experiment's key and in the order given."""
+    def temperature_scaling(self, experiments: list[Experiment], progress: bool | None) -> dict[str, float]:
+        """Mean Brier improvement of TS on every dataset; sets `base`, the scores without calibration."""
+        with ProgressBar(2 * len(experiments), "temperature scaling", progress) as bar:
+            none, ts = (self._brier(experiments, make_spec(name), bar) for name in ("none", "ts"))
+        self.base = {key: score for key, score in none.items() if key in ts}
+        gains: dict[str, list[float]] = {}
+        for key, score in self.base.items():
+            gains.setdefault(key[0], []).append(score - ts[key])
+        return {name: float(np.mean(values)) for name, values in gains.items()}
+
+    def improvements(
+        self, experiments: list[Experiment], parameters: Mapping[str, float], bar: ProgressBar
+    ) -> dict[tuple[str, str, str], float]:
+        """Brier improvement of a configuration on every experiment that it finished."""
+        spec = make_spec(self.options.calibrator, {"penalty": self.options.penalty, **parameters})
+        return {key: self.base[key] - score for key, score in self._brier(experiments, spec, bar).items()}
+
+    def _brier(
+        self, experiments: list[Experiment], spec: MethodSpec, bar: ProgressBar
+    ) -> dict[tuple[str, str, str], float]:
+        """Brier scores of a method by the key of every experiment that it finished, in the order given."""
+        options = Options(self.options.time_limit, self.options.max_cal_rows, self.options.seed)
         # The slowest first, so that no process still works on one of them when all others are done.
         slowest = sorted(experiments, key=lambda e: -e.n_cal * e.n_classes**2)
-        outcomes = {}
-        for experiment, _, outcome in run_fits(self.pool, self.source, [(e, [spec]) for e in slowest], self.options):
-            outcomes[experiment.key] = outcome
+        scores = {}
+        for experiment, _, outcome in run_fits(self._pool, self._source, [(e, [spec]) for e in slowest], options):
             bar.advance(failed=outcome["status"] != "ok")
-        return {e.key: outcomes[e.key] for e in experiments}
-
-
-def _temperature_scaling(
-    fits: _Fits, experiments: list[Experiment], progress: bool | None
-) -> tuple[dict[tuple[str, str, str], float], dict[str, float]]:
-    """Brier score without calibration of every experiment, and TS's mean improvement of every dataset."""
-    with ProgressBar(2 * len(experiments), "temperature scaling", progress) as bar:
-        none = fits(experiments, make_spec("none"), bar)
-        ts = fits(experiments, make_spec("ts"), bar)
-    base = {e.key: none[e.key]["brier"] for e in experiments if none[e.key]["status"] == ts[e.key]["status"] == "ok"}
-    gains: dict[str, list[float]] = {}
-    for e in experiments:
-        if e.key in base:
-            gains.setdefault(e.dataset, []).append(base[e.key] - ts[e.key]["brier"])
-    return base, {name: float(np.mean(values)) for name, values in gains.items()}
+            if outcome["status"] == "ok":
+                scores[experiment.key] = outcome["brier"]
+        return {e.key: scores[e.key] for e in experiments if e.key in scores}
 
 
 def _open_study(optuna: Any, folder: Path, options: SearchOptions, name: str, used: list[Experiment]) -> Any:
@@ -221,16 +223,8 @@ def _open_study(optuna: Any, folder: Path, options: SearchOptions, name: str, us
     return study
 
 
-def _run_trials(
-    optuna: Any,
-    study: Any,
-    fits: _Fits,
-    experiments: list[Experiment],
-    base: Mapping[tuple[str, str, str], float],
-    options: SearchOptions,
-    progress: bool | None,
-) -> None:
-    states = optuna.trial.TrialState
+def _run_trials(optuna: Any, study: Any, search: _Search, experiments: list[Experiment], progress: bool | None) -> None:
+    states, options = optuna.trial.TrialState, search.options
     for trial in study.get_trials(deepcopy=False, states=(states.RUNNING,)):
         # A search that was stopped in the middle left these: no other process works in this folder.
         study.set_user_attr(f"stopped-{trial.number}", True)
@@ -249,26 +243,12 @@ def _run_trials(
                 "tau": trial.suggest_categorical("tau", TAU),
                 **{name: trial.suggest_float(name, *LAMBDA, log=True) for name in LAMBDAS[options.calibrator]},
             }
-            gains = _improvements(fits, experiments, base, options, parameters, bar)
+            gains = search.improvements(experiments, parameters, bar)
             if len(gains) < len(experiments):
                 trial.set_user_attr("failed_fits", len(experiments) - len(gains))
                 study.tell(trial, state=states.FAIL)
             else:
                 study.tell(trial, math.fsum(gains.values()) / len(gains))
-
-
-def _improvements(
-    fits: _Fits,
-    experiments: list[Experiment],
-    base: Mapping[tuple[str, str, str], float],
-    options: SearchOptions,
-    parameters: Mapping[str, float],
-    bar: ProgressBar,
-) -> dict[tuple[str, str, str], float]:
-    """Brier improvement of a configuration on every experiment that it finished."""
-    spec = make_spec(options.calibrator, {"penalty": options.penalty, **parameters})
-    outcomes = fits(experiments, spec, bar)
-    return {key: base[key] - o["brier"] for key, o in outcomes.items() if o["status"] == "ok"}
 
 
 def _finished(study: Any) -> int:
