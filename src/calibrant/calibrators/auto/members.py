@@ -38,6 +38,9 @@ KERNEL_PATH = ((1.0, 10.0), (1.0, 2.0), (0.3, 0.4))
 #: Members above 40 classes, as chosen by `benchmarks/many_classes.py`. They cost little beside the ridge, so several
 #: strengths take part: shrinkage and prior rows of `GaussianCalibrator`, ...
 GAUSSIANS = {"gaussian": (5.0, 20.0), "weak gaussian": (0.5, 80.0), "weakest gaussian": (0.5, 20.0)}
+#: ... of which the shrinkage is at least the second number for fewer rows than the first: with two rows for each class
+#: a weaker one now and then goes astray, ...
+_FEW_ROWS, _SHRINKAGE_OF_FEW = 1000, 1.5
 #: ... the same of linear discriminant analysis, ...
 DISCRIMINANTS = {"discriminant": (4.0, 2.0), "strong discriminant": (40.0, 5.0)}
 #: ... and the factor on the strengths of matrix scaling with curves: a weak ridge, scaled down by the blend, is better
@@ -163,6 +166,8 @@ class CrossFit:
     def gaussian(self, name: str) -> Member:
         """Two steps of the Gaussian model relative to the predictions: see `GaussianCalibrator`."""
         shrinkage, prior_rows = GAUSSIANS[name]
+        if self.sample.total < _FEW_ROWS:
+            shrinkage = max(shrinkage, _SHRINKAGE_OF_FEW)
         return self.refitted(
             name,
             lambda rows: self.layout.from_affine(
