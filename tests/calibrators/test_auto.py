@@ -315,12 +315,12 @@ def test_classes_that_are_taken_for_each_other_are_told_apart(tmp_path):
     ts, sms = (get_calibrator(name, classes=range(60)).fit(p[:2000], y[:2000]) for name in ("ts", "sms"))
     best = min(mean_log_loss(rival.predict_proba(p[2000:]), y[2000:]) for rival in (ts, sms))
     assert mean_log_loss(found, y[2000:]) < best - 0.05
-    assert set(auto.chosen_) == {"temperature", *GAUSSIANS, *DISCRIMINANTS, *RIDGES, "none"}
+    assert set(auto.member_weights_) == {"temperature", *GAUSSIANS, *DISCRIMINANTS, *RIDGES, "none"}
     assert "Gaussian model" in auto.summary()
     save(auto, tmp_path / "auto.json")
     np.testing.assert_array_equal(load(tmp_path / "auto.json").predict_proba(p[2000:]), found)
     fast = AutoCalibrator(effort="fast", classes=range(60)).fit(p[:2000], y[:2000])
-    assert set(auto.chosen_) - set(fast.chosen_) == set(RIDGES)
+    assert set(auto.member_weights_) - set(fast.member_weights_) == set(RIDGES)
 
 
 def test_counts_are_copies_with_many_classes():

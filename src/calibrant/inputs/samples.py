@@ -81,7 +81,7 @@ def order_in_doubt(sample: Sample, names: list[Any], words: Words) -> str:
     --------
     >>> p = np.repeat([[0.9, 0.1], [0.2, 0.8]], 20, axis=0)
     >>> given = Sample(p, np.repeat([1, 0], 20), classes=np.array(["no", "yes"]))
-    >>> order_in_doubt(given, ["first", "second"], METRIC)[-72:]
+    >>> order_in_doubt(given, ["first", "second"], METRIC)[-75:]
     'first = yes, second = no. Pass classes=[...] with the label of each column.'
     """
     assert sample.classes is not None
