@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.column_names import columns_of_classes, order_of_columns
+from calibrant.inputs.class_columns import columns_of_classes, order_of_columns
 from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities, to_numpy
 from calibrant.inputs.segments import SeenLevels, SegmentInputs, read_segments, segment_numbers
 from calibrant.steps import Steps, check_steps, decode, encode, run, run_from_logs, widest

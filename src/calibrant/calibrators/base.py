@@ -26,7 +26,7 @@ from calibrant.calibrators.kept_steps import KeptSteps, kept_steps
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
-from calibrant.inputs.column_names import order_of_columns
+from calibrant.inputs.class_columns import order_of_columns
 from calibrant.inputs.dense import from_rows, groups_of_rows, labelled_rows, to_rows
 from calibrant.inputs.groups import check_groups
 from calibrant.inputs.labels import (

@@ -106,6 +106,28 @@ def columns_of_classes(classes: NDArray[Any], names: Sequence[Any]) -> NDArray[n
     return None if found is None else np.array([found.index(label) for label in known], dtype=np.intp)
 
 
+def order_of_columns(names: list[Any], fitted: list[Any], order: NDArray[np.intp] | None) -> NDArray[np.intp] | None:
+    """The column of each class in a data frame with the columns of `fit`, called `fitted`, in any order.
+
+    `order` is the column of each class in `fit`; `None` means that columns are in the order of the classes.
+
+    Examples
+    --------
+    >>> order_of_columns(["p_yes", "p_no"], ["p_no", "p_yes"], None)
+    array([1, 0])
+    """
+    if names == fitted:
+        return order
+    absent = [name for name in fitted if name not in names]
+    if absent:
+        raise ValueError(
+            f"The feature names should match those that were passed during fit: X lacks "
+            f"{list_names(absent)}, has {list_names(names)}."
+        )
+    position = np.array([names.index(name) for name in fitted], dtype=np.intp)
+    return position if order is None else position[order]
+
+
 def class_of_single(name: str, labels: Sequence[Any]) -> Any:
     """The label that a single column is named by; `None` if it is named by none of them or by several.
 
