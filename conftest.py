@@ -5,14 +5,14 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 _TORCH = (
-    "calibrators/tensors.py",
+    "calibrators/tensor_fitting.py",
     "inputs/tensors.py",
-    "softmax/rows/tensors.py",
+    "softmax/rows/tensor_rows.py",
     "softmax/rows/torch.py",
     "steps/torch_modules.py",
     "writers/torch_module.py",
 )
-_DASK = ("calibrators/partitions.py", "metrics/partitions.py", "softmax/rows/dask.py")
+_DASK = ("calibrators/partitions.py", "metrics/partition_metrics.py", "softmax/rows/dask.py")
 _NEEDED = {"torch": _TORCH, "dask": _DASK}
 collect_ignore = [
     f"src/calibrant/{path}" for package, paths in _NEEDED.items() if not find_spec(package) for path in paths

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -94,6 +95,24 @@ def test_numbers_of_modules_give_their_reasons() -> None:
             if not lines[row - 1].startswith("#"):
                 wrong.append(f"{module}:{node.lineno} {lines[node.lineno - 1]}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_no_two_modules_and_no_two_classes_share_a_name() -> None:
+    # Files of commands are called like the commands.
+    modules = [
+        name.rpartition(".")[2]
+        for name, path in KNOWN.items()
+        if path.name != "__init__.py" and path.parent.name != "cli"
+    ]
+    classes = [
+        node.name
+        for path in KNOWN.values()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    for kind, names in (("modules", modules), ("classes", classes)):
+        again = sorted(name for name, number in Counter(names).items() if number > 1)
+        assert not again, f"{kind} of the same name: {again}"
 
 
 def test_no_modules_import_each_other() -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from calibrant.decisions.rule import DecisionRule as DecisionRule
     from calibrant.deployment.adaptation import adapt as adapt
     from calibrant.deployment.monitoring.monitor import CalibrationMonitor as CalibrationMonitor
-    from calibrant.deployment.segments.calibrator import SegmentedCalibrator as SegmentedCalibrator
+    from calibrant.deployment.segments.segmented import SegmentedCalibrator as SegmentedCalibrator
     from calibrant.files.stored.persistence import load as load
     from calibrant.files.stored.persistence import save as save
     from calibrant.files.tables.labelled_batches import open_batches as open_batches
@@ -60,7 +60,7 @@ _HOMES = {
     "SMSCalibrator": ".calibrators.scaling.structured",
     "SQSCalibrator": ".calibrators.auto.sqs",
     "SVSCalibrator": ".calibrators.scaling.structured",
-    "SegmentedCalibrator": ".deployment.segments.calibrator",
+    "SegmentedCalibrator": ".deployment.segments.segmented",
     "TemperatureScalingCalibrator": ".calibrators.scaling.temperature",
     "TopK": ".inputs.top_k",
     "adapt": ".deployment.adaptation",

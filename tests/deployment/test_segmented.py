@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 import calibrant
 from calibrant import CalibrationWarning, SegmentedCalibrator, get_calibrator
 from calibrant.deployment import AdaptedCalibrator, ChainedCalibrator
-from calibrant.deployment.segments.correction import fit_correction
+from calibrant.deployment.segments.segment_correction import fit_correction
 from calibrant.metrics import log_loss
 from calibrant.sample import Sample
 from calibrant.softmax.rows.levels import LevelProblem

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibrant.deployment import AdaptedCalibrator
-from calibrant.deployment.segments.summary import segments_in_words, worst_segments
+from calibrant.deployment.segments.segment_summary import segments_in_words, worst_segments
 from calibrant.sample import Sample
 
 

@@ -13,7 +13,7 @@ from calibrant import LogisticCalibrator, SMSCalibrator, get_calibrator
 from calibrant.metrics import CorrectionMatrix, calibration_map, correction_matrix
 from calibrant.metrics.maps import simplex_grid
 from calibrant.plots import CalibrationMapDisplay, CorrectionMatrixDisplay
-from calibrant.plots.maps import CORNERS, off_diagonal_limit
+from calibrant.plots.map_displays import CORNERS, off_diagonal_limit
 from calibrant.plots.style import diverging
 
 from .test_reliability_plots import assert_text_inside

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from calibrant.metrics import classwise_corp_curves, classwise_reliability_tables, corp_curve, reliability_table
 from calibrant.plots import BeforeAfterDisplay, ClasswiseReliabilityDisplay, ReliabilityDisplay
-from calibrant.plots.reliability import free_corner
+from calibrant.plots.reliability_displays import free_corner
 from calibrant.plots.style import shorten
 from calibrant.plots.traces import trace
 

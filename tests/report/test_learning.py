@@ -13,7 +13,7 @@ from calibrant.random_numbers import generator
 from calibrant.report.comparison import cross_validate
 from calibrant.report.data import Learning
 from calibrant.report.learning import learning
-from calibrant.report.words import worth_of_rows
+from calibrant.report.verdict_words import worth_of_rows
 from calibrant.sample import Sample, Size
 
 from .conftest import sharpened

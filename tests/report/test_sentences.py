@@ -16,7 +16,7 @@ import calibrant
 from calibrant import CalibrationReport
 from calibrant.report import comparison
 from calibrant.report.enough import lacking, rarely_seen
-from calibrant.report.words import NOTHING_GAINED, why_chosen
+from calibrant.report.verdict_words import NOTHING_GAINED, why_chosen
 from calibrant.sample import Sample
 from tests.cli.test_commands import ok, run
 

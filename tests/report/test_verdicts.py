@@ -13,9 +13,9 @@ from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.slope import Miscalibration, Part
-from calibrant.report.data import MethodRow, SegmentRow, Source, Step, Verdict
+from calibrant.report.data import MethodRow, NextStep, SegmentRow, Source, Verdict
 from calibrant.report.enough import Lack, lacking, rarely_seen
-from calibrant.report.words import (
+from calibrant.report.verdict_words import (
     AS_THEY_ARE,
     NOTHING_GAINED,
     Evidence,
@@ -404,15 +404,15 @@ AGAIN = "calibrant report 'my file.csv' --label y -o report.html"
 @pytest.mark.parametrize(
     ("judged", "recommended", "given", "expected"),
     [
-        (BAD, "none", {"lack": True}, [Step("Collect more rows before you calibrate, and ask again", AGAIN)]),
-        (BAD, "none", {}, [Step(AS_THEY_ARE, AGAIN)]),
+        (BAD, "none", {"lack": True}, [NextStep("Collect more rows before you calibrate, and ask again", AGAIN)]),
+        (BAD, "none", {}, [NextStep(AS_THEY_ARE, AGAIN)]),
         (
             GOOD,
             "ts",
             {},
             [
-                Step(AS_THEY_ARE, AGAIN),
-                Step("Calibration does little here; if you want it anyway", f"{FIT} -o calibrator.json"),
+                NextStep(AS_THEY_ARE, AGAIN),
+                NextStep("Calibration does little here; if you want it anyway", f"{FIT} -o calibrator.json"),
             ],
         ),
         (
@@ -420,17 +420,19 @@ AGAIN = "calibrant report 'my file.csv' --label y -o report.html"
             "ts",
             {},
             [
-                Step("Learn the calibrator from all these rows", f"{FIT} -o calibrator.json"),
-                Step(
+                NextStep("Learn the calibrator from all these rows", f"{FIT} -o calibrator.json"),
+                NextStep(
                     "Apply it to new predictions of the same model",
                     "calibrant apply calibrator.json NEW.csv -o CALIBRATED.csv",
                 ),
-                Step("Check it on rows that were not used here", "calibrant evaluate CALIBRATED.csv --label y --ci"),
+                NextStep(
+                    "Check it on rows that were not used here", "calibrant evaluate CALIBRATED.csv --label y --ci"
+                ),
             ],
         ),
     ],
 )
-def test_next_steps(judged: Verdict, recommended: str, given: dict[str, Any], expected: list[Step]) -> None:
+def test_next_steps(judged: Verdict, recommended: str, given: dict[str, Any], expected: list[NextStep]) -> None:
     assert next_steps(judged, recommended, FILE, **given) == expected
 
 
@@ -448,21 +450,21 @@ def test_next_steps_by_segment_and_without_a_file() -> None:
 @pytest.mark.parametrize(
     ("judged", "recommended", "given", "first"),
     [
-        (BAD, "none", {"lack": True}, Step("Collect more rows before you calibrate")),
-        (BAD, "none", {}, Step(AS_THEY_ARE)),
-        (GOOD, "ts", {}, Step(AS_THEY_ARE)),
+        (BAD, "none", {"lack": True}, NextStep("Collect more rows before you calibrate")),
+        (BAD, "none", {}, NextStep(AS_THEY_ARE)),
+        (GOOD, "ts", {}, NextStep(AS_THEY_ARE)),
         (
             BAD,
             "ts",
             {},
-            Step(
+            NextStep(
                 "Learn the calibrator from all these rows",
                 'calibrator = calibrant.get_calibrator("ts", classes=classes).fit(y_prob, y_true, groups=groups)',
             ),
         ),
     ],
 )
-def test_steps_in_python(judged: Verdict, recommended: str, given: dict[str, Any], first: Step) -> None:
+def test_steps_in_python(judged: Verdict, recommended: str, given: dict[str, Any], first: NextStep) -> None:
     source = Source("p", ("groups", "classes"), in_python=True)
     steps = steps_in_python(judged, recommended, source, **given)
     assert steps[0] == first

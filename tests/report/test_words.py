@@ -18,7 +18,7 @@ from calibrant.metrics.slope import Part
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.data import Learning, MethodRow, Report
 from calibrant.report.page import render
-from calibrant.report.words import MIXED_EVIDENCE, Evidence, verdict, worth_of_rows
+from calibrant.report.verdict_words import MIXED_EVIDENCE, Evidence, verdict, worth_of_rows
 from calibrant.sample import Sample, Size
 
 

@@ -15,7 +15,7 @@ from calibrant.calibrators.auto.trees.ensemble import (
     cross_fit_trees,
     quantile_borders,
 )
-from calibrant.calibrators.auto.trees.kernels import draw
+from calibrant.calibrators.auto.trees.tree_kernels import draw
 from calibrant.sample import Sample
 
 

@@ -16,7 +16,7 @@ from calibrant import adapt, runtime
 from calibrant.cli import app
 from calibrant.inputs.segments import texts_of
 from calibrant.steps import Columns, Join, Levels, Log, Softmax, Sum
-from calibrant.steps.base import NotSupportedError
+from calibrant.steps.step import NotSupportedError
 from calibrant.writers import c_source, javascript, sql
 from calibrant.writers.exporting import ParityError, export_with_proof, prove
 from calibrant.writers.proof_rows import sample_rows, with_segments

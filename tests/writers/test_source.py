@@ -13,8 +13,8 @@ import pytest
 import calibrant
 from calibrant import runtime
 from calibrant.steps import Function, Log, Softmax, Trees
-from calibrant.steps.base import NotSupportedError
 from calibrant.steps.lines import pieces
+from calibrant.steps.step import NotSupportedError
 from calibrant.writers import c_source, javascript, python_source
 from calibrant.writers.exporting import TARGETS, ParityError, export_with_proof, prove
 from calibrant.writers.proof_rows import sample_rows

@@ -45,8 +45,8 @@ from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.sample import Sample
 from calibrant.simplex import log_in_place
 from calibrant.sklearn_private import Constraints, StrOptions, validate_parameter_constraints
-from calibrant.softmax.rows.base import Rows
 from calibrant.softmax.rows.memory import ArrayRows, log_of_many
+from calibrant.softmax.rows.row_source import Rows
 from calibrant.steps import Function, Log, Step, run_from_logs
 from calibrant.threads import for_products, limit
 from calibrant.typing import AnyArray, FloatArray

@@ -12,7 +12,7 @@ from calibrant.calibrators.streaming import fit_to_sample, survey
 from calibrant.inputs.batches import BatchReader, predictions_of
 from calibrant.inputs.observations import encoded
 from calibrant.inputs.sources import as_source
-from calibrant.softmax.rows.batches import BatchRows
+from calibrant.softmax.rows.batch_rows import BatchRows
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.threads import limit

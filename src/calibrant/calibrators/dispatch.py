@@ -54,7 +54,7 @@ def dispatch_fit(
             warnings.filterwarnings("ignore", message=".* lacks the label 0", category=CalibrationWarning)
             calibrator.fit_batches(partial(X.batches, y, sample_weight, logits=calibrator.input == "logits"))
     elif is_tensor(X) and sums:
-        from calibrant.calibrators.tensors import fit_tensor
+        from calibrant.calibrators.tensor_fitting import fit_tensor
 
         fit_tensor(calibrator, X, y, sample_weight)
     elif is_dask(X):
@@ -79,7 +79,7 @@ def dispatch_predict(calibrator: Calibrator, X: Any, steps_of: Callable[[Calibra
             out[rows] = X.of_full(calibrator.predict_proba(full), rows)
         return X.with_probabilities(out)
     if is_tensor(X):
-        from calibrant.calibrators.tensors import predict_tensor
+        from calibrant.calibrators.tensor_fitting import predict_tensor
 
         return predict_tensor(calibrator, steps_of(calibrator), X)
     from calibrant.calibrators.partitions import lazily

@@ -17,8 +17,8 @@ from calibrant.inputs.labels import distinct, encode, warn_of_missing_informatio
 from calibrant.inputs.observations import check_observations, unless_ones
 from calibrant.inputs.seen import SeenLabels
 from calibrant.sample import Sample, Size
-from calibrant.softmax.rows.base import Extent
-from calibrant.softmax.rows.batches import watched
+from calibrant.softmax.rows.batch_rows import watched
+from calibrant.softmax.rows.row_source import Extent
 from calibrant.typing import AnyArray, FloatArray
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ _HOMES = {
     "AdaptedCalibrator": ".adapted",
     "CalibrationMonitor": ".monitoring.monitor",
     "ChainedCalibrator": ".chain",
-    "SegmentedCalibrator": ".segments.calibrator",
+    "SegmentedCalibrator": ".segments.segmented",
     "adapt": ".adaptation",
 }
 

@@ -27,7 +27,7 @@ from calibrant.metrics.null import CalibrationTest
 from calibrant.metrics.ranking import auroc
 from calibrant.metrics.reliability import calibration_curve, classwise_reliability_tables, reliability_table
 from calibrant.metrics.running import Running, RunningMetrics
-from calibrant.metrics.segments import SegmentCalibration, segment_calibration
+from calibrant.metrics.segment_metrics import SegmentCalibration, segment_calibration
 from calibrant.metrics.slope import Miscalibration, calibration_slope, miscalibration
 from calibrant.metrics.smooth import smooth_curve, smooth_ece
 

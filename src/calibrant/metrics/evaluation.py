@@ -100,7 +100,7 @@ def evaluate(
         groups = dense_groups(y_prob, y_true, groups, blocks, axis, ignore_index)
         y_prob, y_true, sample_weight = labelled_rows(y_prob, y_true, sample_weight, axis, ignore_index, METRIC)
     if is_dask(y_prob):
-        from calibrant.metrics.partitions import evaluate_partitions
+        from calibrant.metrics.partition_metrics import evaluate_partitions
 
         return evaluate_partitions(y_true, y_prob, sample_weight, metrics, classes, options, level)
     metrics = DEFAULT_METRICS if metrics is None else metrics

@@ -33,7 +33,7 @@ from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
-from calibrant.softmax.solvers.damped_newton import Minimum, damped_newton
+from calibrant.softmax.solvers.damped_newton import NewtonMinimum, damped_newton
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, FloatArray
 
@@ -144,7 +144,7 @@ class LinearRecalibration:
             hessian.flat[:: len(theta) + 1] += ridge
             return loss + 0.5 * ridge * float(off @ off), gradient[free], hessian[np.ix_(free, free)]
 
-        def enough(at: Minimum) -> bool:
+        def enough(at: NewtonMinimum) -> bool:
             return at.decrement <= _TOL
 
         found = begin.copy()

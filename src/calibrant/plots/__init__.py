@@ -3,9 +3,9 @@
 Each display draws a table made by `calibrant.metrics`; `from_predictions` and `from_estimator` make the table too.
 """
 
-from calibrant.plots.maps import CalibrationMapDisplay, CorrectionMatrixDisplay
+from calibrant.plots.map_displays import CalibrationMapDisplay, CorrectionMatrixDisplay
 from calibrant.plots.panels import BeforeAfterDisplay, ClasswiseReliabilityDisplay
-from calibrant.plots.reliability import ReliabilityDisplay
+from calibrant.plots.reliability_displays import ReliabilityDisplay
 
 __all__ = [
     "BeforeAfterDisplay",

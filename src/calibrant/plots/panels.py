@@ -17,7 +17,15 @@ from calibrant.docs import describe_parameters
 from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.views import Kind
 from calibrant.optional import require
-from calibrant.plots.reliability import CLASSWISE, CURVES, Curve, axis_labels, chosen_curve, draw_trace, predict
+from calibrant.plots.reliability_displays import (
+    CLASSWISE,
+    CURVES,
+    Curve,
+    axis_labels,
+    chosen_curve,
+    draw_trace,
+    predict,
+)
 from calibrant.plots.style import BLUE, VERMILION, histogram_strip, plain, shorten, square_unit_axes, towering
 from calibrant.plots.traces import trace
 

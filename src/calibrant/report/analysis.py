@@ -34,8 +34,16 @@ from calibrant.report.correction import corrections
 from calibrant.report.data import MetricRow, Parts, Report, SegmentRow, Source
 from calibrant.report.enough import lacking, rarely_seen
 from calibrant.report.learning import learning
-from calibrant.report.reliability import class_rows, views
-from calibrant.report.words import ALPHA, Evidence, next_steps, steps_in_python, verdict, why_chosen, worth_of_rows
+from calibrant.report.reliability_views import class_rows, views
+from calibrant.report.verdict_words import (
+    ALPHA,
+    Evidence,
+    next_steps,
+    steps_in_python,
+    verdict,
+    why_chosen,
+    worth_of_rows,
+)
 from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.workflows.evaluating import metrics_in_memory, omnibus_test, split_segments

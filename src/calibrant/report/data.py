@@ -182,7 +182,7 @@ class BinaryMap:
 
 
 @dataclass(frozen=True)
-class Step:
+class NextStep:
     """Something to do next, with the command that does it."""
 
     text: str
@@ -224,7 +224,7 @@ class Report:
     segments_left_out: int
     correction: Correction | None
     binary_map: BinaryMap | None
-    steps: tuple[Step, ...]
+    steps: tuple[NextStep, ...]
     command: str
 
     @property

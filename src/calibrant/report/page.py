@@ -15,12 +15,12 @@ import numpy as np
 from calibrant import numerals
 from calibrant.calibrators.registry import DEFAULT
 from calibrant.optional import require
-from calibrant.plots import report as figures
+from calibrant.plots import report_figures as figures
 from calibrant.plots.svg_reliability import binary_curve, panel, reliability
 from calibrant.report.data import Correction, Report
-from calibrant.report.reliability import PANELS
+from calibrant.report.reliability_views import PANELS
 from calibrant.report.side_by_side import compared
-from calibrant.report.words import ALPHA, p_text
+from calibrant.report.verdict_words import ALPHA, p_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: How numbers and classes are written.

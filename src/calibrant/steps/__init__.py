@@ -1,6 +1,5 @@
 """The steps of a fitted map: what each holds and what it does to a block of rows, in NumPy alone."""
 
-from calibrant.steps.base import Function, Step, Steps, check_steps, decode, encode, run, run_from_logs, widest
 from calibrant.steps.branches import Join, KeepTop, OneVsOne, OneVsRest, Sum
 from calibrant.steps.features import Curves, Kernel, Levels, Linear, Trees
 from calibrant.steps.lines import Line, Spline, StepFunction
@@ -19,6 +18,7 @@ from calibrant.steps.simple import (
     Sigmoid,
     Softmax,
 )
+from calibrant.steps.step import Function, Step, Steps, check_steps, decode, encode, run, run_from_logs, widest
 
 __all__ = [
     "Clip",

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.rowwise import row_sums
 from calibrant.simplex import FLOOR
-from calibrant.steps.base import Step, Steps, branches, check_steps, require, run, widest
+from calibrant.steps.step import Step, Steps, branches, check_steps, require, run, widest
 from calibrant.typing import FloatArray
 
 #: Logits this close are tied, whichever way an exponential function rounds.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from calibrant.steps.base import Steps, branches_of
 from calibrant.steps.features import Trees
 from calibrant.steps.lines import Line, Spline, StepFunction
+from calibrant.steps.step import Steps, branches_of
 
 
 def decides(steps: Steps) -> bool:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibrant.rowwise import row_products, row_sums
-from calibrant.steps.base import LARGE, Step, array, number, require
+from calibrant.steps.step import LARGE, Step, array, number, require
 from calibrant.typing import FloatArray, IntArray
 
 #: Far above what is ever grown; 2**depth steps are stored for each tree.

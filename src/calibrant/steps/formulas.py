@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.simplex import FLOOR, LOG_FLOOR
-from calibrant.steps.base import NotSupportedError, Steps
 from calibrant.steps.branches import TIE
 from calibrant.steps.lines import pieces
+from calibrant.steps.step import NotSupportedError, Steps
 from calibrant.typing import FloatArray
 
 #: A row of a target: a tensor, the name of one, or a list of expressions.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.bins import edge_index
-from calibrant.steps.base import Step, array, flag, require, require_increasing
+from calibrant.steps.step import Step, array, flag, require, require_increasing
 from calibrant.typing import FloatArray
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.rowwise import row_sums
 from calibrant.simplex import log_in_place, softmax_inplace
-from calibrant.steps.base import Step, array, number, require
+from calibrant.steps.step import Step, array, number, require
 from calibrant.typing import FloatArray, IntArray
 
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from calibrant import steps as s
-from calibrant.steps.base import NotSupportedError
 from calibrant.steps.decisions import decides
 from calibrant.steps.formulas import FORMULAS, Operations
+from calibrant.steps.step import NotSupportedError
 from calibrant.typing import FloatArray
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.inputs.segments import LARGEST, MISSING, places_of
 from calibrant.runtime import Map
-from calibrant.steps.base import NotSupportedError
+from calibrant.steps.step import NotSupportedError
 from calibrant.typing import FloatArray
 from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, Segments, SourceWriter, names_of_all, title, wrapped
 from calibrant.writers.tools import run_program, workshop

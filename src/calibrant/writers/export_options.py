@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from calibrant import steps as s
-from calibrant.steps.base import branches_of
 from calibrant.steps.decisions import decides
+from calibrant.steps.step import branches_of
 
 
 class OptionError(ValueError):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from calibrant.inputs.segments import LARGEST, plain_number
 from calibrant.runtime import Map
 from calibrant.steps import Columns, Line, Spline, StepFunction, Steps, Trees
-from calibrant.steps.base import branches_of
+from calibrant.steps.step import branches_of
 from calibrant.typing import FloatArray
 
 #: Rows drawn at each level of confidence.

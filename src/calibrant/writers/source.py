@@ -20,8 +20,8 @@ from calibrant import steps as s
 from calibrant.inputs.rows import ROUNDING
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR, LOG_FLOOR
-from calibrant.steps.base import NotSupportedError
 from calibrant.steps.lines import pieces
+from calibrant.steps.step import NotSupportedError
 
 #: The columns of segments of some rows, by name.
 Segments = Mapping[str, NDArray[Any]]

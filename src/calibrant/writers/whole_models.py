@@ -18,7 +18,7 @@ from calibrant.classifier import CalibratedClassifier
 from calibrant.classifier.pair import CalibratedPair, response_method
 from calibrant.inputs.labels import encode
 from calibrant.optional import require
-from calibrant.steps.base import NotSupportedError
+from calibrant.steps.step import NotSupportedError
 from calibrant.writers.onnx_graph import Graph
 from calibrant.writers.onnx_nodes import Tensor
 

@@ -87,7 +87,7 @@ class KernelFeatures:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FeatureLayout:
     """Where the additive model's coefficients stand: a row for each class, and columns in the order of the features.
 
     Log-probabilities (k), one, kernel features (`n_kernel`), and the class's own curves (3). A `diagonal` model has one
@@ -128,8 +128,8 @@ class Layout:
         """The coefficients of the curves, a view."""
         return theta[:, self.n_shared :]
 
-    def without_kernel(self) -> Layout:
-        return Layout(self.k)
+    def without_kernel(self) -> FeatureLayout:
+        return FeatureLayout(self.k)
 
     def from_vector(self, narrow: FloatArray) -> FloatArray:
         """Coefficients of a model of intercept, own log-probability and curves (k, 2 + 3)."""
@@ -238,7 +238,7 @@ class AdditiveCalibrator(Calibrator):
         state.require(coef.shape == _layout(coef, n_kernel).shape, f"coef_ has shape {coef.shape}")
 
 
-def _layout(coef: FloatArray, n_kernel: int) -> Layout:
+def _layout(coef: FloatArray, n_kernel: int) -> FeatureLayout:
     """The layout of fitted coefficients: no other has as few columns as a diagonal one."""
-    diagonal = Layout(len(coef), diagonal=True)
-    return diagonal if coef.shape == diagonal.shape and not n_kernel else Layout(len(coef), n_kernel)
+    diagonal = FeatureLayout(len(coef), diagonal=True)
+    return diagonal if coef.shape == diagonal.shape and not n_kernel else FeatureLayout(len(coef), n_kernel)

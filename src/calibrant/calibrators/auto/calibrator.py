@@ -278,7 +278,7 @@ class AutoCalibrator(AdditiveCalibrator):
 
     def summary(self) -> str:
         """What was found, in words: over- or under-confidence, corrected classes, the blend and how sure it is."""
-        from calibrant.calibrators.auto.summary import summarise
+        from calibrant.calibrators.auto.auto_summary import summarise
 
         return summarise(self)
 

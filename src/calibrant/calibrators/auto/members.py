@@ -18,9 +18,9 @@ from numpy.typing import DTypeLike
 from calibrant.calibrators.auto.additive import (
     EVEN,
     FACTORS,
+    FeatureLayout,
     KernelFeatures,
     Lambdas,
-    Layout,
     curves,
     fit_path,
     shared_features,
@@ -109,7 +109,7 @@ class CrossFit:
     kernel : KernelFeatures
         Nyström features, possibly none.
     diagonal : bool, default=False
-        Whether no member has a matrix of coefficients: see `Layout`.
+        Whether no member has a matrix of coefficients: see `FeatureLayout`.
     """
 
     def __init__(self, sample: Sample, fold: IntArray, kernel: KernelFeatures, *, diagonal: bool = False) -> None:
@@ -120,7 +120,7 @@ class CrossFit:
         self.n_folds = int(fold.max()) + 1
         self.rows = [np.flatnonzero(fold != c) for c in range(self.n_folds)]
         self.held_rows = [np.flatnonzero(fold == c) for c in range(self.n_folds)]
-        self.layout = Layout(self.k, kernel.n_features, diagonal)
+        self.layout = FeatureLayout(self.k, kernel.n_features, diagonal)
         self.curves = curves(self.x)
         self.dtype: DTypeLike = np.float32 if self.k >= _MANY_CLASSES else np.float64
 

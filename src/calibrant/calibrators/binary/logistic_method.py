@@ -17,9 +17,9 @@ from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.binary.logistic_fit import Known, LogisticSearch, linear_parts, unlabelled
 from calibrant.calibrators.lifting import BinaryMethod, against_rest
 from calibrant.sample import Sample
-from calibrant.softmax.rows.base import Rows, RowSums
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import SummedRows
+from calibrant.softmax.rows.row_source import Rows, RowSums
+from calibrant.softmax.rows.summed_rows import SummedRows
 from calibrant.softmax.solvers.damped_newton import Answer
 from calibrant.softmax.together import run, run_together
 from calibrant.typing import FloatArray

@@ -193,7 +193,7 @@ class _Problem:
     def _derivatives(
         self, beta: FloatArray, strength: float, part: tuple[Any, ...], total: float
     ) -> tuple[float, FloatArray, FloatArray]:
-        from calibrant.calibrators.binary.kernels import spline_logistic
+        from calibrant.calibrators.binary.binary_kernels import spline_logistic
 
         ridge = strength / len(beta)
         arguments = (*part, self.extend @ beta, self.hessian, self.gradient)

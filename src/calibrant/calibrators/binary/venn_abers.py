@@ -68,7 +68,7 @@ class VennAbersCalibrator(BinaryMethod):
         return np.column_stack(self._interval(x))
 
     def _fit_binary(self, sample: Sample) -> None:
-        from calibrant.calibrators.binary.kernels import bridge_slopes
+        from calibrant.calibrators.binary.binary_kernels import bridge_slopes
 
         grouped = group_scores(positive_probability(sample.x), sample.y, sample.counts)
         self.thresholds_ = grouped.score

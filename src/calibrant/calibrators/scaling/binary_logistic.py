@@ -29,7 +29,7 @@ from calibrant.calibrators.scaling.temperature import (
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import LOG_FLOOR
 from calibrant.sklearn_private import Constraints, StrOptions
-from calibrant.softmax.rows.base import Features, Rows, namespace
+from calibrant.softmax.rows.row_source import Features, Rows, namespace
 from calibrant.steps import Clip, LogOdds, Polynomial, Sigmoid, Step
 from calibrant.typing import FloatArray
 

@@ -22,8 +22,8 @@ from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.softmax.penalties import Ridge
-from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones
 from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.row_source import Features, Rows, namespace, with_ones
 from calibrant.softmax.solvers import solve
 from calibrant.steps import Linear, Log, Softmax, Step
 from calibrant.typing import FloatArray, IntArray

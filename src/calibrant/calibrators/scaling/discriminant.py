@@ -33,7 +33,7 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight, softmax_inplace
 from calibrant.sklearn_private import Interval
-from calibrant.softmax.rows.base import Rows
+from calibrant.softmax.rows.row_source import Rows
 from calibrant.steps import Linear, Softmax, Step
 from calibrant.typing import FloatArray
 

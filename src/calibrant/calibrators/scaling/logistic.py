@@ -17,7 +17,7 @@ from calibrant.calibrators.scaling.structured import SMSCalibrator, SVSCalibrato
 from calibrant.calibrators.scaling.temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing
 from calibrant.calibrators.state import StateCheck
 from calibrant.sklearn_private import Constraints, StrOptions
-from calibrant.softmax.rows.base import Rows
+from calibrant.softmax.rows.row_source import Rows
 from calibrant.steps import Step
 
 #: Ridge strengths of slope and curvature beside the sum of the losses. On drawn labels they halve the harm done with

@@ -38,7 +38,7 @@ from calibrant.calibrators.scaling.temperature import (
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import laplace_weight
 from calibrant.sklearn_private import Constraints, StrOptions
-from calibrant.softmax.rows.base import Features, Rows, namespace, with_ones
+from calibrant.softmax.rows.row_source import Features, Rows, namespace, with_ones
 from calibrant.steps import Linear, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
 

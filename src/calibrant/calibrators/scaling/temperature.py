@@ -17,7 +17,7 @@ from calibrant.calibrators.base import Calibrator, RowsCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.simplex import laplace_weight
 from calibrant.sklearn_private import Constraints, Interval, StrOptions
-from calibrant.softmax.rows.base import Rows
+from calibrant.softmax.rows.row_source import Rows
 from calibrant.steps import Log, Mix, Scale, Softmax, Step
 
 InputSmoothing = float | Literal["auto", "laplace"] | None

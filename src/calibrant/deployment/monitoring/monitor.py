@@ -13,7 +13,7 @@ from calibrant.deployment.monitoring.bets import Bets, classes_bet_on, log_mean,
 from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, leading_bet, measure
 from calibrant.deployment.monitoring.history import History, Recent, Record, Seen, group_marks, latest_groups
 from calibrant.deployment.monitoring.label_free import METRICS, Drift, Performance
-from calibrant.deployment.monitoring.segments import limited_names, log_shares, segment_names
+from calibrant.deployment.monitoring.monitored_segments import limited_names, log_shares, segment_names
 from calibrant.deployment.monitoring.stored import LARGE, as_json, read_state, upgraded
 from calibrant.docs import describe_parameters
 from calibrant.inputs.words import CalibrationWarning

@@ -18,7 +18,7 @@ from calibrant.calibrators.lifting import OneVsOneCalibrator, OneVsRestCalibrato
 from calibrant.calibrators.registry import list_calibrators
 from calibrant.deployment.adapted import AdaptedCalibrator
 from calibrant.deployment.chain import ChainedCalibrator
-from calibrant.deployment.segments.calibrator import SegmentedCalibrator
+from calibrant.deployment.segments.segmented import SegmentedCalibrator
 
 #: Sizes that a file may claim without holding as many values: empty arrays, and texts shorter than their type.
 _MOST_UNFILLED = 1_000_000

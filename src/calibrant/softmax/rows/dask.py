@@ -12,9 +12,9 @@ import dask
 from dask.delayed import Delayed
 
 from calibrant.sample import Sample
-from calibrant.softmax.rows.base import BlockFunction, Extent, RowSums
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import SummedRows, add_up, block_rows
+from calibrant.softmax.rows.row_source import BlockFunction, Extent, RowSums
+from calibrant.softmax.rows.summed_rows import SummedRows, add_up, block_rows
 from calibrant.threads import limited
 
 #: Sums that one task adds up: with eight, a thousand partitions take four levels of tasks.

@@ -12,7 +12,7 @@ from calibrant.sample import Sample
 from calibrant.simplex import LOG_FLOOR, log_in_place, mix_log_probabilities
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.softmax.rows.arrays import ArrayProblem
-from calibrant.softmax.rows.base import BlockFunction, FeatureMap, Rows
+from calibrant.softmax.rows.row_source import BlockFunction, FeatureMap, Rows
 from calibrant.steps import Log, Softmax, Steps, run_from_logs
 from calibrant.typing import FloatArray
 

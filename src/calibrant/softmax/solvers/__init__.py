@@ -15,13 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from calibrant.softmax.penalties import Penalty, Ridge
 from calibrant.softmax.problem import SoftmaxProblem
-from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.fista import FISTA
 from calibrant.softmax.solvers.lbfgs import LBFGS
 from calibrant.softmax.solvers.newton import Newton
 from calibrant.softmax.solvers.proximal_newton import ProximalNewton
 from calibrant.softmax.solvers.saga import SAGA
 from calibrant.softmax.solvers.solution import Solution
+from calibrant.softmax.solvers.solver import Solver
 from calibrant.threads import for_products
 from calibrant.typing import FloatArray
 

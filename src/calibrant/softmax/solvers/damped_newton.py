@@ -44,7 +44,7 @@ def less_damping(damping: float) -> float:
 
 
 @dataclass
-class Minimum:
+class NewtonMinimum:
     """Where the iteration ended: the point, its objective and gradient, and the step that was not taken any more.
 
     `decrement` is what that step would gain on the quadratic model, half the squared Newton decrement.
@@ -63,10 +63,10 @@ def damped_newton(
     derivatives: Derivatives,
     start: FloatArray,
     *,
-    enough: Callable[[Minimum], bool],
+    enough: Callable[[NewtonMinimum], bool],
     max_iter: int = 100,
     moments: FloatArray | float = 1.0,
-) -> Minimum:
+) -> NewtonMinimum:
     """Minimise a convex function.
 
     Parameters
@@ -96,10 +96,10 @@ def damped_newton(
 def newton_search(
     start: FloatArray,
     *,
-    enough: Callable[[Minimum], bool],
+    enough: Callable[[NewtonMinimum], bool],
     max_iter: int = 100,
     moments: FloatArray | float = 1.0,
-) -> Generator[FloatArray, Answer, Minimum]:
+) -> Generator[FloatArray, Answer, NewtonMinimum]:
     """`damped_newton` as a search: it yields points and is sent value, gradient and Hessian there."""
     theta = start
     objective, gradient, hessian = yield theta
@@ -108,7 +108,7 @@ def newton_search(
     while True:
         step = Factored(hessian.copy(), max(damping, ROUNDING) * moments).solve(-gradient)
         slope = float(np.vdot(gradient, step))
-        here = Minimum(theta, objective, gradient, step, -slope / 2.0, n_iter)
+        here = NewtonMinimum(theta, objective, gradient, step, -slope / 2.0, n_iter)
         here.converged = damping <= NEGLIGIBLE and enough(here)
         if here.converged or n_iter == max_iter or damping > LARGEST_DAMPING:
             return here

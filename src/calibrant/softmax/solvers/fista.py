@@ -9,8 +9,8 @@ import numpy as np
 
 from calibrant.softmax.penalties import Penalty
 from calibrant.softmax.problem import SoftmaxProblem
-from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.solution import Solution, evaluate, judge
+from calibrant.softmax.solvers.solver import Solver
 from calibrant.typing import FloatArray
 
 #: Iterations between two computations of the duality gap, each of which costs about as much as one of them.

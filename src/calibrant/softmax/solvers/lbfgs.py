@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.problem import Point, SoftmaxProblem
-from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.solution import Solution, certify
+from calibrant.softmax.solvers.solver import Solver
 from calibrant.typing import FloatArray
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from calibrant.softmax.penalties import Penalty, Ridge
 from calibrant.softmax.problem import Point, SoftmaxProblem
-from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.damped_newton import (
     ARMIJO,
     LARGEST_DAMPING,
@@ -20,13 +19,14 @@ from calibrant.softmax.solvers.damped_newton import (
     ROUNDING,
     SHORTEST,
     STALLED,
-    Minimum,
+    NewtonMinimum,
     damped_newton,
     less_damping,
     more_damping,
 )
 from calibrant.softmax.solvers.preconditioners import MANY_FEATURES, ClassBlocks, ClassMeans, Factored
 from calibrant.softmax.solvers.solution import Solution
+from calibrant.softmax.solvers.solver import Solver
 from calibrant.typing import FloatArray
 
 # The sizes at which one way of computing takes over from another decide speed, not results: measure a change with
@@ -234,10 +234,10 @@ def _few_parameters(problem: SoftmaxProblem, penalty: Ridge, theta: FloatArray, 
         hessian.flat[:: at.size + 1] += penalty.curvature.ravel()
         return loss + penalty.value(at), u + penalty.gradient(at), hessian
 
-    def error(at: Minimum) -> float:
+    def error(at: NewtonMinimum) -> float:
         return penalty.conjugate(at.gradient) if penalty.certifies else at.decrement
 
-    def enough(at: Minimum) -> bool:
+    def enough(at: NewtonMinimum) -> bool:
         goal = tol * max(1.0, at.objective)
         return error(at) <= (goal if penalty.certifies else tol) or at.objective <= goal
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from calibrant.softmax.penalties import GroupLasso, Penalty
 from calibrant.softmax.problem import SoftmaxProblem
-from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.damped_newton import (
     ARMIJO,
     LARGEST_DAMPING,
@@ -26,6 +25,7 @@ from calibrant.softmax.solvers.dense_groups import DenseGroupModel
 from calibrant.softmax.solvers.fista import FISTA
 from calibrant.softmax.solvers.group_model import GroupModel
 from calibrant.softmax.solvers.solution import Solution, State, evaluate, judge
+from calibrant.softmax.solvers.solver import Solver
 from calibrant.typing import FloatArray
 
 #: Most steps of FISTA where a concave penalty and a flat loss leave the model without a minimiser.

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 
 from calibrant.softmax.penalties import Penalty
 from calibrant.softmax.rows.arrays import ArrayProblem
-from calibrant.softmax.solvers.base import Solver
 from calibrant.softmax.solvers.solution import Solution, certify
+from calibrant.softmax.solvers.solver import Solver
 from calibrant.typing import FloatArray
 
 #: Epochs between two looks at the certificate, which costs about as much as one.

@@ -98,7 +98,7 @@ class TreeLayer:
         """
         if not len(self):
             return
-        kernels = sys.modules.get("calibrant.calibrators.auto.trees.kernels")
+        kernels = sys.modules.get("calibrant.calibrators.auto.trees.tree_kernels")
         if kernels is not None and (kernels.add_trees.signatures or len(self) * x.shape[1] >= _MANY):
             add_compiled(self, x, z)
         else:
@@ -127,7 +127,7 @@ class TreeLayer:
 
 def add_compiled(layer: TreeLayer, x: FloatArray, z: FloatArray) -> None:
     """`TreeLayer.add_to` by compiled loops."""
-    from calibrant.calibrators.auto.trees.kernels import add_trees
+    from calibrant.calibrators.auto.trees.tree_kernels import add_trees
 
     steps, leaf = np.zeros_like(z), np.empty(x.shape[1], dtype=np.int64)
     add_trees(x, layer.features, layer.subtracted, layer.thresholds, layer.values, leaf, steps)
@@ -227,7 +227,7 @@ def boost(
     (rounds, depth) as columns and last bins below, leaf values (rounds, 2**depth, k), the held-out loss after 0, 1, ...
     rounds, and the rounds made.
     """
-    from calibrant.calibrators.auto.trees.kernels import ask, draw, follow, project, step
+    from calibrant.calibrators.auto.trees.tree_kernels import ask, draw, follow, project, step
     from calibrant.softmax.kernels import softmax_loss
 
     rng = np.random.RandomState(seed)
@@ -288,7 +288,7 @@ def cross_fit_trees(
 
     `x` (columns, n) is what trees ask about; of the sample they take labels and counts.
     """
-    from calibrant.calibrators.auto.trees.kernels import follow
+    from calibrant.calibrators.auto.trees.tree_kernels import follow
 
     y, weight = sample.y, sample.each
     n, k = len(y), len(starts[0])

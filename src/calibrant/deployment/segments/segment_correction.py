@@ -35,7 +35,7 @@ _TREES = BoostingOptions(rounds=150, depth=3, rate=0.1, l2=10.0, columns=8, pair
 
 
 @dataclass(frozen=True)
-class Correction:
+class SegmentCorrection:
     """What was found, shrunk.
 
     Attributes
@@ -71,7 +71,7 @@ def find_correction(
     asked: FloatArray | None,
     strength: float | None,
     seed: int,
-) -> Correction:
+) -> SegmentCorrection:
     """Correct log-probabilities of rows that the global map was not fitted to.
 
     `places` (n, c) are the levels of each row, `asked` (columns, n) what trees ask about; either may have no columns.
@@ -102,7 +102,7 @@ def find_correction(
         if share:
             trees, held = fitted.layer.scaled(share), held + share * (after - held)
     gain, error = mean_and_error(row_losses(z, y) - row_losses(held, y), sample)
-    return Correction(theta, trees, used, gap, held, gain, error)
+    return SegmentCorrection(theta, trees, used, gap, held, gain, error)
 
 
 def kept_share(gain: float, error: float) -> float:

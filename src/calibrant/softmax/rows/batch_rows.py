@@ -13,10 +13,10 @@ import numpy as np
 
 from calibrant.progress import ProgressBar
 from calibrant.sample import Sample
-from calibrant.softmax.rows.base import BlockFunction, Extent, RowSums
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import SummedRows, add_up, block_rows
+from calibrant.softmax.rows.row_source import BlockFunction, Extent, RowSums
+from calibrant.softmax.rows.summed_rows import SummedRows, add_up, block_rows
 from calibrant.typing import IntArray
 
 

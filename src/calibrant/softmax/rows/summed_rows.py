@@ -21,8 +21,8 @@ from calibrant.simplex import mix_log_probabilities
 from calibrant.softmax.inverse_temperature import inverse_temperature_search
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.softmax.rows.arrays import ArrayPoint, ArrayProblem
-from calibrant.softmax.rows.base import BlockFunction, Extent, FeatureMap, Rows, RowSums
 from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.row_source import BlockFunction, Extent, FeatureMap, Rows, RowSums
 from calibrant.softmax.together import run_together
 from calibrant.steps import Steps, run_from_logs
 from calibrant.typing import FloatArray, IntArray

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from calibrant.sample import Sample
 from calibrant.softmax.inverse_temperature import inverse_temperature_search
-from calibrant.softmax.rows.base import BlockFunction, FeatureMap, RowSums
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.sums import SummedRows, add_up
+from calibrant.softmax.rows.row_source import BlockFunction, FeatureMap, RowSums
+from calibrant.softmax.rows.summed_rows import SummedRows, add_up
 from calibrant.softmax.rows.torch import TorchProblem, row_blocks, to_numpy
 from calibrant.softmax.together import run
 from calibrant.steps import Log, Mix, Steps

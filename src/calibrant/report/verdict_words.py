@@ -21,7 +21,7 @@ from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.slope import Miscalibration
 from calibrant.numerals import class_text, count, excess, number, percent, signed, span
-from calibrant.report.data import Learning, MethodRow, SegmentRow, Source, Step, Verdict, condition
+from calibrant.report.data import Learning, MethodRow, NextStep, SegmentRow, Source, Verdict, condition
 from calibrant.report.enough import Lack
 from calibrant.sample import Size
 from calibrant.simplex import LOSS_FLOOR
@@ -446,25 +446,25 @@ AS_THEY_ARE = "Use the probabilities as they are, and look again when the data o
 
 def next_steps(
     judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: bool = False
-) -> list[Step]:
+) -> list[NextStep]:
     """What to do, with commands that can be pasted into a shell; `segments` names a column whose segments stay off."""
     words = shlex.join(source.arguments) or "PREDICTIONS --label LABEL"
     again = f"calibrant report {words} -o report.html"
     if lack and recommended == "none":
-        return [Step("Collect more rows before you calibrate, and ask again", again)]
+        return [NextStep("Collect more rows before you calibrate, and ask again", again)]
     if recommended == "none" and not segments:
-        return [Step(AS_THEY_ARE, again)]
+        return [NextStep(AS_THEY_ARE, again)]
     corrected = f" --segments {shlex.quote(segments)}" if segments else ""
     fit = f"calibrant fit {words} --method {shlex.quote(recommended)}{corrected} -o calibrator.json"
     if judged.tone == "good":
-        return [Step(AS_THEY_ARE, again), Step("Calibration does little here; if you want it anyway", fit)]
+        return [NextStep(AS_THEY_ARE, again), NextStep("Calibration does little here; if you want it anyway", fit)]
     check = shlex.join(source.check) or "--label LABEL"
     return [
-        Step(_learn(segments), fit),
-        Step(
+        NextStep(_learn(segments), fit),
+        NextStep(
             "Apply it to new predictions of the same model", "calibrant apply calibrator.json NEW.csv -o CALIBRATED.csv"
         ),
-        Step("Check it on rows that were not used here", f"calibrant evaluate CALIBRATED.csv {check} --ci"),
+        NextStep("Check it on rows that were not used here", f"calibrant evaluate CALIBRATED.csv {check} --ci"),
     ]
 
 
@@ -475,25 +475,25 @@ def _learn(segments: str) -> str:
 
 def steps_in_python(
     judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: bool = False
-) -> list[Step]:
+) -> list[NextStep]:
     """What to do, as Python; `segments` names a column whose segments stay off."""
     if recommended == "none" and (lack or not segments):
-        return [Step("Collect more rows before you calibrate" if lack else AS_THEY_ARE)]
+        return [NextStep("Collect more rows before you calibrate" if lack else AS_THEY_ARE)]
     settings = "".join(f", {name}={name}" for name in source.arguments if name == "classes")
     given = "".join(f", {name}={name}" for name in source.arguments if name != "classes")
     fit, beside = f'calibrant.get_calibrator("{recommended}"{settings}).fit(y_prob, y_true{given})', ""
     if segments:
         made = f'calibrant.SegmentedCalibrator("{recommended}"{settings})'
         fit, beside = f"{made}.fit(y_prob, y_true, segments=segments{given})", ", segments=segments_new"
-    first = [Step(AS_THEY_ARE)] if judged.tone == "good" else []
+    first = [NextStep(AS_THEY_ARE)] if judged.tone == "good" else []
     learn = "Calibration does little here; if you want it anyway" if first else _learn(segments)
     return [
         *first,
-        Step(learn, f"calibrator = {fit}"),
-        Step("See what it found", "print(calibrator.summary())"),
-        Step(
+        NextStep(learn, f"calibrator = {fit}"),
+        NextStep("See what it found", "print(calibrator.summary())"),
+        NextStep(
             "Apply it to new predictions of the same model",
             f"calibrated = calibrator.predict_proba(y_prob_new{beside})",
         ),
-        Step("Keep it", 'calibrant.save(calibrator, "calibrator.json")'),
+        NextStep("Keep it", 'calibrant.save(calibrator, "calibrator.json")'),
     ]

@@ -22,9 +22,9 @@ from calibrant.deployment.segments.columns import (
     learn_columns,
     level_steps,
 )
-from calibrant.deployment.segments.correction import find_correction
 from calibrant.deployment.segments.map_steps import cell_steps, correction_steps, global_steps, question_steps
-from calibrant.deployment.segments.summary import segments_in_words, worst_segments
+from calibrant.deployment.segments.segment_correction import find_correction
+from calibrant.deployment.segments.segment_summary import segments_in_words, worst_segments
 from calibrant.docs import describe_parameters
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.segments import LARGEST, read_segments, segment_numbers
