@@ -31,6 +31,13 @@ def test_cases_that_once_failed(seed: int) -> None:
     assert run(range(seed, seed + 1), "single rows") == []
 
 
+@pytest.mark.export
+@pytest.mark.parametrize("seed", [1550, 7010])
+def test_exports_that_once_failed(seed: int) -> None:
+    """Logits of minus infinity beside -1e308 in SQL, edges of Venn-Abers between neighbouring numbers."""
+    assert run(range(seed, seed + 1), "exports") == []
+
+
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(400, 20_400, 1000))
 def test_many_cases(first: int) -> None:

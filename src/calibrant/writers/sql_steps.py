@@ -262,8 +262,8 @@ class SqlOperations(Operations):
     def _logits(self, given: Row) -> tuple[Row, Condition]:
         known = _each(given, lambda value: case((compare("LTE", value, _LARGEST), value)))
         top = self.largest(known)
-        least = (top - _FARTHEST) - self.maximum(top, 1.0) * 1e-3  # 1e308 - 1e4 alone would be 1e308
-        x = known.with_other(least, lambda value, bound: self._bound("Greatest", value, bound)) - top
+        # A difference of numbers such as 1e308 and -1e308 is an error in some databases; it is never computed.
+        x = self.where(known < top - _FARTHEST, -_FARTHEST, known - top)
         logs = x - self.each("log", self.total(self.exp(x)))
         valid = compare("GTE", top.values[0], -_LARGEST)
         for value in known.values:
