@@ -81,3 +81,11 @@ def test_the_results_page_says_when_it_was_made_and_the_readme_agrees_with_it():
     said = re.search(r"Repeat it yourself: .*?\n\n", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     found = re.findall(r"by (0\.\d{3})", " ".join(made.split()))
     assert re.findall(r"0\.\d{3}", said[0]) == found
+
+
+@pytest.mark.parametrize("page", ["docs/house.md", "CONTRIBUTING.md"])
+def test_files_that_a_page_names_are_there(page):
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", (ROOT / page).read_text(encoding="utf-8")))
+    assert named
+    places = (ROOT, ROOT / "src" / "calibrant")
+    assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []

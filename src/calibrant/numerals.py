@@ -7,7 +7,7 @@ from typing import Any
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number for a table, with a minus sign that is one; nothing for NaN.
+    """A number for a table, with a true minus sign (U+2212); nothing for NaN.
 
     Examples
     --------

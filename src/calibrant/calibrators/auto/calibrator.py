@@ -214,7 +214,7 @@ class AutoCalibrator(AdditiveCalibrator):
         self._store_kernel(kernel)
 
     def _blended(self) -> list[Step]:
-        """The steps from temperature-scaled log-probabilities to blended logits, before the ranking is mended."""
+        """The steps from temperature-scaled log-probabilities to blended logits, before the ranking is corrected."""
         trees = TreeLayer(self.tree_features_, self.tree_subtracted_, self.tree_thresholds_, self.tree_values_)
         return self._additive_steps(trees.steps())
 

@@ -133,7 +133,7 @@ def change_of_map(sums: ClassSums, shrinkage: float, prior_rows: float) -> Affin
     >>> x = np.log([[0.5, 0.5], [0.5, 0.5], [0.2, 0.8], [0.8, 0.2]])
     >>> block = Sample(x, np.array([0, 1, 1, 0]), logs=True)
     >>> coef, intercept = change_of_map(class_sums(block, np.eye(2), np.zeros(2)), 1.0, 20.0)
-    >>> bool(coef[0, 0] > 0.0 > coef[0, 1])  # the probabilities were too timid
+    >>> bool(coef[0, 0] > 0.0 > coef[0, 1])  # the probabilities were too close to the average
     True
     """
     n, counts, mean = sums.total, sums.counts, sums.mean

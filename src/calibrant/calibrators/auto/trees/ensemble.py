@@ -86,7 +86,7 @@ class TreeLayer:
         """The layer as a step; none for no trees."""
         if not len(self):
             return []
-        # A question that nobody answers by yes has an infinite threshold, which JSON does not know.
+        # A split that is never true has an infinite threshold, which JSON does not know.
         thresholds = np.clip(self.thresholds, -LARGE, LARGE)
         return [_FasterTrees(self.features, self.subtracted, thresholds, self.values)]
 
@@ -235,7 +235,7 @@ def boost(
     (k, n), rounds, depth, leaves = z.shape, options.rounds, options.depth, 1 << options.depth
     columns = min(options.columns, len(bins))
     features = np.zeros((rounds, depth), dtype=np.int64)
-    borders = np.full((rounds, depth), 255, dtype=np.int64)  # above all bins: a question that nobody answers by yes
+    borders = np.full((rounds, depth), 255, dtype=np.int64)  # above all bins: a split that is never true
     values = np.zeros((rounds, leaves, k))
     signs = np.eye(2, k)  # two classes: the gradients themselves
     p, held_p = np.empty_like(z), np.empty_like(held_z)

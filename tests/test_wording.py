@@ -1,0 +1,43 @@
+"""Phrases that readers stumbled over stay out of code, documentation, examples and the changelog."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+#: What to write instead stands behind each.
+PHRASES = {
+    "minus sign that is one": "a true minus sign (U+2212)",
+    "nobody answers": "a split that is never true",
+    "needs patience": "until CG slows",
+    "can be had": "can be computed",
+    "to be had": "available",
+    "a z of 40 says": "a large z",
+    "what is whose": "what is the paper's, what is new",
+    "quick start of your role": "a quick start for you",
+    "speaks against": "not enough evidence for an alarm",
+    "too little confident": "underconfident",
+    "too timid": "too close to the average",
+    "mended": "fixed",
+    "not for here": "hide third-party warnings",
+    "every which row": "row stride",
+    "bring little": "add little",
+    "unless one of these questions stops you": "Use auto unless",
+    "bets against the probabilities": "evidence against the calibrator",
+}
+
+
+def texts() -> list[Path]:
+    pages = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+    code = [path for folder in ("src", "examples", "benchmarks", "tools") for path in (ROOT / folder).rglob("*.py")]
+    return [*pages, *code, *(ROOT / "src").rglob("*.j2")]
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_phrase_is_not_used(phrase: str) -> None:
+    pattern = re.compile(r"\s+".join(rf"\b{re.escape(word)}\b" for word in phrase.split()), re.IGNORECASE)
+    found = [str(path.relative_to(ROOT)) for path in texts() if pattern.search(path.read_text(encoding="utf-8"))]
+    assert not found, f"write {PHRASES[phrase]!r} or the like in {found}"
