@@ -41,6 +41,9 @@ from calibrant.typing import FloatArray
 _LARGEST_LOG_RATIO = 10.0
 #: Least expected count of a class, and least ridge beside the mean variance: where there is nothing to divide by.
 _LEAST_COUNT, _LEAST_RIDGE = 1e-12, 1e-9
+#: Least ridge beside the mean square of the class means: classes that are a hundred standard deviations apart are told
+#: apart as well as any, and coefficients stay far from where rounding decides.
+_NARROWEST = 1e-4
 #: The share of the difference that is added by each of several steps; two whole ones would overshoot.
 _DAMPED = 0.5
 
@@ -118,7 +121,7 @@ def discriminant_map(sums: ClassSums, shrinkage: float, prior_rows: float) -> Af
     shifted = sums.shifted()
     means = shifted.sums / (counts + max(prior_rows, _LEAST_COUNT))[:, None]
     covariance = _covariance(shifted, means)
-    coef = _divided(means, covariance, shrinkage * np.trace(covariance) / k)
+    coef = _divided(means, covariance, _ridge_beside(shrinkage, covariance, means))
     prior = np.log((counts + 1.0) / (n + k))
     return coef, prior - 0.5 * (coef * means).sum(axis=1) - coef @ mean
 
@@ -145,7 +148,7 @@ def change_of_map(sums: ClassSums, shrinkage: float, prior_rows: float) -> Affin
     moved = means - implied
     implied_covariance = (shifted.products - (implied.T * expected) @ implied) / n
     covariance = _covariance(shifted, means) + (prior_rows / n) * (moved.T @ moved)
-    ridge = shrinkage * np.trace(implied_covariance) / k
+    ridge = _ridge_beside(shrinkage, implied_covariance, means, implied)
     found, before = _divided(means, covariance, ridge), _divided(implied, implied_covariance, ridge)
     # One observation for each class, dealt out as expected, keeps classes that never occurred.
     ratio = np.log((counts + expected * k / n) / (expected * (1.0 + k / n)))
@@ -160,6 +163,13 @@ def _covariance(shifted: ClassSums, means: FloatArray) -> FloatArray:
     crossed = means.T @ shifted.sums
     around = shifted.products - crossed - crossed.T + (means.T * shifted.counts) @ means
     return np.asarray(around / shifted.total)
+
+
+def _ridge_beside(shrinkage: float, covariance: FloatArray, *means: FloatArray) -> float:
+    """The ridge that shrinks a covariance to a sphere; none if that is not wanted."""
+    if shrinkage == 0.0:
+        return 0.0
+    return max(shrinkage * np.trace(covariance) / len(covariance), *(_NARROWEST * np.mean(part**2) for part in means))
 
 
 def _divided(means: FloatArray, covariance: FloatArray, ridge: float) -> FloatArray:
