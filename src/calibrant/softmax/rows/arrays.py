@@ -24,6 +24,9 @@ _ROWS_PER_PARAMETER = 10
 #: drawn, and when it were, have a huge weight.
 _LEAST_CURVATURE = 1e-6
 
+#: Coefficients from this on may overflow in single precision when they are multiplied by features.
+_OVERFLOWING = 1e30
+
 
 class ArrayProblem(SoftmaxProblem):
     """Mean log loss of a linear softmax model on arrays.
@@ -155,7 +158,9 @@ class ArrayProblem(SoftmaxProblem):
         return self.offset.copy() if none else self.linear(theta, out=out, onto=self.offset)
 
     def largest_change(self, theta: FloatArray) -> float:
-        """The largest change of a logit that coefficients `theta` make."""
+        """The largest change of a logit that coefficients `theta` make; infinite where that could overflow."""
+        if not np.max(np.abs(theta), initial=0.0) < _OVERFLOWING:
+            return np.inf
         change = self.linear(theta, out=self.scratch)
         return max(float(change.max()), -float(change.min()))
 
