@@ -59,3 +59,11 @@ def test_columns_in_another_order_logits_and_single_columns() -> None:
 def test_an_unfitted_calibrator_has_no_summary() -> None:
     with pytest.raises(ValueError, match="not fitted"):
         get_calibrator("ts").summary()
+
+
+def test_a_temperature_after_a_mixture_is_no_verdict() -> None:
+    p, y = sharpened(300, 2, 2.0)
+    said = get_calibrator("ts", input_smoothing=0.03).fit(p, y).summary()
+    assert "3.0% of the uniform distribution was mixed into the probabilities" in said
+    assert "too extreme overall" not in said
+    assert "too close to the average" not in said

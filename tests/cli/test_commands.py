@@ -406,3 +406,14 @@ def test_report_on_a_large_file_is_about_a_sample_and_says_so(tmp_path: Path, mo
     assert found["segments"]["north"]["log_loss_before"]["value"] == pytest.approx(
         log_loss(codes[north], matrix(table)[north], sample_weight=weight[north])
     )
+
+
+@pytest.mark.parametrize(("rows", "noted"), [(6, True), (400, False)])
+def test_fit_says_when_there_is_too_little_to_tell(tmp_path: Path, rows: int, noted: bool) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(rows).round(3)
+    lines = [f"{q},{int(rng.random() < q)}" for q in p]
+    lines[0], lines[1] = f"{p[0]},0", f"{p[1]},1"
+    (tmp_path / "p.csv").write_text("p,y\n" + "\n".join(lines) + "\n")
+    said = ok("fit", tmp_path / "p.csv", "--label", "y", "-o", tmp_path / "c.json", "--method", "ts").output
+    assert ("Note: too little data to tell whether this helps" in said) == noted

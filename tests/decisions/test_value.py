@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import confusion_matrix, make_scorer, precision_score, recall_score
 from sklearn.model_selection import TunedThresholdClassifierCV
@@ -218,3 +219,19 @@ def test_a_level_outside_is_named():
     for compute in (decision_cost, risk_coverage):
         with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got 1\.5"):
             compute([0, 1], [0.2, 0.8], RULE, level=1.5)
+
+
+def test_classes_of_the_rule_name_the_columns():
+    y, p = binary()
+    labels, proba = np.array(["paid", "defaulted"])[y], np.column_stack([1 - p, p])
+    rule = DecisionRule(false_positive=1, false_negative=20, classes=["paid", "defaulted"])
+    expected = decision_cost(y, p, RULE).value
+    frame = pd.DataFrame(proba, columns=["p_paid", "p_defaulted"])
+    decided = np.array(["paid", "defaulted"])[(p > 1 / 21).astype(int)]
+    for given in (proba, p, frame, frame[["p_defaulted", "p_paid"]], frame["p_defaulted"]):
+        assert decision_cost(labels, given, rule).value == expected
+        np.testing.assert_array_equal(rule.decide(given), decided)
+    with pytest.raises(ValueError, match="the probability of 'defaulted' is expected"):
+        rule.decide(frame["p_paid"])
+    with pytest.raises(ValueError, match="which of 'defaulted', 'paid' is the positive class"):
+        decision_cost(labels, frame, RULE)

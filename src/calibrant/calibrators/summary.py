@@ -46,8 +46,14 @@ class Summary:
 
 
 def temperature_sentence(calibrator: Any) -> str:
-    """Too extreme or too close to the average."""
+    """Too extreme or too close to the average; after a mixture a temperature tells neither."""
     alpha, binary = float(calibrator.inverse_temperature_), len(calibrator.classes_) == 2
+    mixed = float(getattr(calibrator, "input_smoothing_", 0.0))
+    if mixed > 0.0:
+        return (
+            f"{percent(mixed)} of the uniform distribution was mixed into the probabilities, which draws extreme ones "
+            f"in; the inverse temperature of the result is {alpha:.3g} (1 changes nothing)."
+        )
     if abs(np.log(alpha)) < 0.05:
         found = "neither too extreme nor too close to the average" if binary else "neither over- nor under-confident"
     elif alpha < 1.0:
@@ -55,11 +61,7 @@ def temperature_sentence(calibrator: Any) -> str:
     else:
         found = "too close to the average" if binary else "under-confident"
     who = f"The probabilities of {class_text(calibrator.classes_[1])} were" if binary else "The model was"
-    text = f"{who} {found} overall (inverse temperature {alpha:.3g}; ideal: 1)"
-    mixed = float(getattr(calibrator, "input_smoothing_", 0.0))
-    if mixed > 0.0:
-        text += f"; its extreme probabilities were drawn in by mixing with {mixed:g} of the uniform"
-    return text + "."
+    return f"{who} {found} overall (inverse temperature {alpha:.3g}; ideal: 1)."
 
 
 def sampled(calibrator: Any) -> str:

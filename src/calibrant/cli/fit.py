@@ -49,6 +49,7 @@ def fit(
     The rows must not be those the model was trained on. `calibrant methods` lists the methods.
     """
     from calibrant.files.tables.writers import check_output
+    from calibrant.report.enough import FEWEST_OF_CLASS, FEWEST_ROWS
     from calibrant.workflows import fitting
 
     check_truth(table)
@@ -86,3 +87,6 @@ def fit(
             )
         typer.echo(class_columns(done.columns, done.classes))
         typer.echo(done.calibrator.summary())
+        counts = done.calibrator.class_counts_
+        if counts.sum() < FEWEST_ROWS or counts.sum() - counts.max() < FEWEST_OF_CLASS:
+            typer.echo("Note: too little data to tell whether this helps; `calibrant report` says how much would do.")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.decisions.rule import DecisionRule
-from calibrant.decisions.value import CostedSample
+from calibrant.decisions.value import CostedSample, classes_of
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
 from calibrant.metrics.intervals import Estimate, bootstrap_with_unseen, interval, too_few
@@ -215,7 +215,8 @@ def risk_coverage(
     >>> curve.coverage.tolist(), curve.risk.tolist()
     ([0.5, 0.75, 1.0], [0.0, 0.0, 0.25])
     """
-    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
+    named = classes_of(classes, rule) if rule is not None else classes
+    data = check_sample(y_true, y_prob, sample_weight, named, groups=groups, blocks=blocks)
     k = data.n_classes
     costed = CostedSample(data, DecisionRule(1.0 - np.eye(k)) if rule is None else rule, None, data.n_rows)
 

@@ -11,13 +11,15 @@ A rule has a cost `c_aj` for every action `a` and every class `j`. With probabil
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.inputs.class_columns import columns_of_classes
+from calibrant.inputs.labels import check_second_class
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
 from calibrant.inputs.words import METRIC
 from calibrant.numerals import percent
@@ -44,6 +46,8 @@ class _Parsed:
     amounts: dict[str, FloatArray]
     actions: list[Any] | None
     classes: list[Any] | None
+    #: Whether the costs were given as those of false positives and false negatives.
+    pair: bool = False
 
 
 class DecisionRule:
@@ -63,7 +67,8 @@ class DecisionRule:
         sorted order, as scikit-learn orders classes; a matrix needs no names.
     false_positive, false_negative : float or str, default=None
         Instead of `costs`, for two classes: the costs of choosing the second class where the first one is observed, and
-        of choosing the first one where the second is observed.
+        of choosing the first one where the second is observed. Classes that are texts must be named with `classes`, the
+        negative one first.
 
     Examples
     --------
@@ -101,7 +106,7 @@ class DecisionRule:
         names = None if classes is None else _listed(classes, "classes")
         parsed = _of_dict(costs, actions, names) if isinstance(costs, Mapping) else _of_matrix(costs, actions, names)
         _check_costs(parsed)
-        self._parsed = parsed
+        self._parsed = replace(parsed, pair=pair != (None, None))
 
     @classmethod
     def abstention(cls, cost: float, classes: Sequence[Any], *, action: Any = "abstain") -> DecisionRule:
@@ -186,13 +191,24 @@ class DecisionRule:
         -------
         costs : ndarray of shape (n, actions)
         """
-        array, _ = as_matrix(y_prob, METRIC)
+        array, columns = as_matrix(y_prob, METRIC)
         proba = to_probabilities(array, rounding=rounding_of(y_prob), words=METRIC)
+        if columns is not None and self.classes is not None:
+            proba = self._by_name(proba, columns)
         if proba.shape[1] != self._parsed.numbers.shape[1]:
             raise ValueError(
                 f"the rule has costs for {self._parsed.numbers.shape[1]} classes, y_prob has {proba.shape[1]}"
             )
         return self.cost_of_rows(proba, self.check_amounts(amounts, len(proba)))
+
+    def _by_name(self, proba: AnyFloatArray, columns: list[Any]) -> AnyFloatArray:
+        """Probabilities of a data frame in the order of the classes, if its columns are named after them."""
+        classes = np.array(self.classes, dtype=object)
+        if len(columns) == 1:
+            check_second_class(columns[0], classes, METRIC)
+            return proba
+        order = columns_of_classes(classes, columns)
+        return proba if order is None else proba[:, order]
 
     def cost_of_rows(self, proba: AnyFloatArray, amounts: Mapping[str, FloatArray]) -> FloatArray:
         """`expected_cost` of what was checked already."""
@@ -237,6 +253,11 @@ class DecisionRule:
         """The same rule with its columns in the order of `classes`; an error if these are other classes."""
         wanted = _listed(classes, "classes")
         if self.classes is None:
+            if self._parsed.pair and any(isinstance(name, str) for name in wanted):
+                raise ValueError(
+                    f"which of {list_names(wanted)} is the positive class? Say it in the rule, the negative class "
+                    f"first: DecisionRule(..., classes={wanted})"
+                )
             if len(wanted) != self._parsed.numbers.shape[1]:
                 raise ValueError(
                     f"the rule has costs for {self._parsed.numbers.shape[1]} classes, there are {len(wanted)}: "
@@ -263,10 +284,13 @@ class DecisionRule:
 
     def check_amounts(self, amounts: Mapping[str, ArrayLike] | None, n: int) -> dict[str, FloatArray]:
         """The amounts that the costs name, one number for each of `n` rows."""
-        given = dict(amounts or {})
+        given = {} if amounts is None else {name: amounts[name] for name in self.amounts if name in amounts}
         absent = [name for name in self.amounts if name not in given]
         if absent:
-            raise ValueError(f"the costs name the amount {absent[0]!r}, which was not given")
+            raise ValueError(
+                f"the costs name the amount {absent[0]!r}, which was not given: pass amounts={{{absent[0]!r}: ...}} "
+                "with a number for each row"
+            )
         found = {}
         for name in self.amounts:
             values = np.asarray(given[name], dtype=np.float64)

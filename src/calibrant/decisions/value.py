@@ -30,6 +30,11 @@ from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, IntArray
 Amounts = Mapping[str, ArrayLike] | None
 
 
+def classes_of(classes: Sequence[Any] | None, rule: DecisionRule) -> Sequence[Any] | None:
+    """The label of each column: as given, else in the order of the rule."""
+    return rule.classes if classes is None else classes
+
+
 class CostedSample:
     """Rows with the costs of a rule: what each row costs with given predictions.
 
@@ -132,7 +137,7 @@ def decision_cost(
     >>> decision_cost([0, 0, 1, 1], [0.01, 0.2, 0.03, 0.9], rule).value  # one false alarm, one miss
     5.25
     """
-    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
+    data = check_sample(y_true, y_prob, sample_weight, classes_of(classes, rule), groups=groups, blocks=blocks)
     costed = CostedSample(data, rule, amounts, len(as_matrix(y_prob)[0]))
     data = costed.data
     unseen = costed.rare(data, costed.actions(data.proba, costed.rows_of(data)))
@@ -214,8 +219,9 @@ def compare_decisions(
     (0.75, 0.0, 3.0)
     """
     together: dict[str, Any] = {"groups": groups, "blocks": blocks}
-    before = check_sample(y_true, y_prob_before, sample_weight, classes, **together)
-    after = check_sample(y_true, y_prob_after, sample_weight, classes, **together)
+    named = classes_of(classes, rule)
+    before = check_sample(y_true, y_prob_before, sample_weight, named, **together)
+    after = check_sample(y_true, y_prob_after, sample_weight, named, **together)
     if before.proba.shape != after.proba.shape:
         raise ValueError(
             f"the two sets of predictions have shapes {before.proba.shape} and {after.proba.shape}: they must be of "
@@ -285,7 +291,7 @@ def best_threshold(
     >>> best_threshold([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.8], DecisionRule(false_positive=1, false_negative=20))
     BestThreshold(threshold=0.3, cost=0.25, regret=0.25)
     """
-    data = check_sample(y_true, y_prob, sample_weight, classes)
+    data = check_sample(y_true, y_prob, sample_weight, classes_of(classes, rule))
     matched = rule.matched(data.names)
     # Asks for two classes, two actions and no amounts, and says so.
     matched.threshold  # noqa: B018
