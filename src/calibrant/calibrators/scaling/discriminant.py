@@ -31,7 +31,7 @@ from calibrant.calibrators.scaling.temperature import (
 )
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.simplex import laplace_weight, softmax_inplace
+from calibrant.simplex import laplace_weight, log_softmax, softmax_inplace
 from calibrant.sklearn_private import Interval
 from calibrant.softmax.rows.row_source import Rows
 from calibrant.steps import Linear, Softmax, Step
@@ -46,6 +46,8 @@ _LEAST_COUNT, _LEAST_RIDGE = 1e-12, 1e-9
 _NARROWEST = 1e-4
 #: The share of the difference that is added by each of several steps; two whole ones would overshoot.
 _DAMPED = 0.5
+#: A step that must be shorter than this to gain anything is none.
+_SHORTEST_STEP = 1e-3
 
 #: Coefficients (k, k) and intercepts (k,) of a linear function of log-probabilities.
 AffineMap = tuple[FloatArray, FloatArray]
@@ -184,15 +186,39 @@ def fit_discriminant(rows: Rows, shrinkage: float, prior_rows: float) -> AffineM
     return discriminant_map(_sums(rows, np.eye(k), np.zeros(k)).centred(), _ridge(rows, shrinkage), prior_rows)
 
 
-def fit_relative(rows: Rows, shrinkage: float, prior_rows: float, n_steps: int) -> AffineMap:
-    """Log-probabilities after `n_steps` steps of `change_of_map`."""
+def fit_relative(rows: Rows, shrinkage: float, prior_rows: float, n_steps: int, *, checked: bool = False) -> AffineMap:
+    """Log-probabilities after `n_steps` steps of `change_of_map`.
+
+    `checked`, a step is halved until it does not raise the log loss of the rows, at the price of a pass for each try:
+    where classes are far apart, small errors of the covariances make large changes.
+    """
     k = rows.n_classes
     coef, intercept = np.eye(k), np.zeros(k)
     rate = 1.0 if n_steps == 1 else _DAMPED
     for _ in range(n_steps):
         change = change_of_map(_sums(rows, coef, intercept), _ridge(rows, shrinkage), prior_rows)
-        coef, intercept = coef + rate * change[0], intercept + rate * change[1]
+        step = rate
+        if checked:
+            before = _log_loss(rows, coef, intercept)
+            while (
+                step >= _SHORTEST_STEP
+                and _log_loss(rows, coef + step * change[0], intercept + step * change[1]) > before
+            ):
+                step /= 2.0
+            if step < _SHORTEST_STEP:
+                break
+        coef, intercept = coef + step * change[0], intercept + step * change[1]
     return coef, intercept
+
+
+def _log_loss(rows: Rows, coef: FloatArray, intercept: FloatArray) -> float:
+    """Sum of the log losses of the softmax of a linear function of log-probabilities."""
+
+    def losses(block: Sample) -> list[float]:
+        logs = log_softmax(block.x @ coef.T + intercept)
+        return [-float(block.each @ logs[np.arange(block.n_rows), block.y])]
+
+    return float(rows.sums(losses)[0])
 
 
 def _sums(rows: Rows, coef: FloatArray, intercept: FloatArray) -> ClassSums:
@@ -213,7 +239,7 @@ class GaussianCalibrator(RowsCalibrator):
     variance ``v``, less what it makes of those that the predictions imply, ``M0_c = Σ_i q_ic X_i / Σ_i q_ic`` and
     ``S0``. Calibrated predictions are therefore hardly changed. Means are shrunk to the implied ones,
     ``M_c = (Σ_{y_i=c} X_i + m M0_c) / (n_c + m)``, and ``c`` holds the quadratic forms of the means and
-    ``log(n_c / Σ_i q_ic)``. The fit needs only sums over rows, one pass for each step.
+    ``log(n_c / Σ_i q_ic)``. The fit needs only sums over rows, a few passes for each step.
 
     Parameters
     ----------
@@ -228,7 +254,8 @@ class GaussianCalibrator(RowsCalibrator):
         by this many rows for each class.
     n_steps : int, default=2
         Steps of the relative map. With more than one, each adds half of the difference, and what the predictions imply
-        is computed anew; many steps lead to the maximum of the likelihood.
+        is computed anew; many steps lead to the maximum of the likelihood. A step that would raise the log loss of the
+        calibration rows is halved.
     input_smoothing : float in [0, 1), "auto", "laplace" or None, default="auto"
         Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
 
@@ -287,7 +314,7 @@ class GaussianCalibrator(RowsCalibrator):
         self._output_smoothing = laplace_weight(rows.total_weight)
         scaled = rows.mapped(self._preprocessing())
         if self.relative:
-            found = fit_relative(scaled, self.shrinkage, self.prior_rows, self.n_steps)
+            found = fit_relative(scaled, self.shrinkage, self.prior_rows, self.n_steps, checked=True)
         else:
             found = fit_discriminant(scaled, self.shrinkage, self.prior_rows)
         self.coef_, self.intercept_ = found
