@@ -60,6 +60,8 @@ def test_actions_and_names_of_classes(cancer):
     p = model.predict_proba(fresh)[:, 1]
     expected = np.where(p < 0.02, "benign", np.where(1 - p < 0.4, "malignant", "ask"))
     np.testing.assert_array_equal(model.predict(fresh), expected)
+    with pytest.raises(ValueError, match="'ask' is no class, so that actions have no accuracy"):
+        model.score(fresh, expected)
 
 
 def test_thresholds_of_scikit_learn_work_on_top(cancer):

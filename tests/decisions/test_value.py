@@ -235,3 +235,13 @@ def test_classes_of_the_rule_name_the_columns():
         rule.decide(frame["p_paid"])
     with pytest.raises(ValueError, match="which of 'defaulted', 'paid' is the positive class"):
         decision_cost(labels, frame, RULE)
+
+
+def test_what_curves_say():
+    y, p = [0, 0, 1, 1], [0.1, 0.4, 0.3, 0.8]
+    said = "Net benefit of acting on 1 at 2 thresholds: higher than acting on everybody and on nobody"
+    assert repr(decision_curve(y, p, thresholds=[0.25, 0.5])) == f"{said} from 25.0% to 50.0%."
+    assert repr(decision_curve([1, 0], [0.1, 0.9], thresholds=[0.5, 0.6])) == f"{said} at none of them."
+    assert repr(risk_coverage([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7])).startswith(
+        "Mean loss 0 on the most certain half, 0.25 on all rows; area 0.0625 ["
+    )

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.decisions.rule import DecisionRule
+from calibrant.text_table import list_names
 from calibrant.typing import FloatArray
 
 
@@ -126,6 +127,30 @@ class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         """
         proba = self.predict_proba(X)
         return self.rule_.decide(proba, amounts)
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Share of rows whose action is their class, where the actions are the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), default=None
+            How many observations each row counts for.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        others = [action for action in self.rule_.actions if action not in self.classes_.tolist()]
+        if others:
+            raise ValueError(
+                f"{list_names(others)} is no class, so that actions have no accuracy: "
+                "calibrant.decisions.decision_cost tells what they cost."
+            )
+        return float(super().score(X, y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -26,6 +26,7 @@ from calibrant.metrics.intervals import Estimate, bootstrap_with_unseen, interva
 from calibrant.metrics.scalars import Statistic
 from calibrant.metrics.tabular import Tabular, check_level
 from calibrant.metrics.views import class_view, column_of
+from calibrant.numerals import percent
 from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
@@ -34,7 +35,7 @@ from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 THRESHOLDS = np.arange(1, 100) / 100
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DecisionCurve(Tabular):
     """Net benefit at several thresholds, with a pointwise band.
 
@@ -59,6 +60,14 @@ class DecisionCurve(Tabular):
     treat_all: FloatArray
     label: Any
     level: float
+
+    def __repr__(self) -> str:
+        better = self.threshold[self.net_benefit > np.maximum(self.treat_all, 0.0)]
+        where = f"from {percent(better[0])} to {percent(better[-1])}" if len(better) else "at none of them"
+        return (
+            f"Net benefit of acting on {self.label!r} at {len(self.threshold)} thresholds: higher than acting on "
+            f"everybody and on nobody {where}."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The columns as arrays, by name."""
@@ -139,7 +148,7 @@ def decision_curve(
     return DecisionCurve(at, value, low, high, share - (1 - share) * at / (1 - at), data.names[positive], level)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RiskCoverage(Tabular):
     """The mean loss of the rows that are answered, over the share of rows that are.
 
@@ -158,6 +167,10 @@ class RiskCoverage(Tabular):
     risk: FloatArray
     confidence: FloatArray
     area: Estimate
+
+    def __repr__(self) -> str:
+        half = float(self.risk[np.searchsorted(self.coverage, 0.5)])
+        return f"Mean loss {half:.4g} on the most certain half, {self.risk[-1]:.4g} on all rows; area {self.area}."
 
     def to_dict(self) -> dict[str, Any]:
         """The columns as arrays, by name."""
