@@ -61,9 +61,12 @@ def test_an_unfitted_calibrator_has_no_summary() -> None:
         get_calibrator("ts").summary()
 
 
-def test_a_temperature_after_a_mixture_is_no_verdict() -> None:
+def test_a_temperature_after_a_mixture_is_no_verdict_unless_both_draw_extremes_in() -> None:
     p, y = sharpened(300, 2, 2.0)
     said = get_calibrator("ts", input_smoothing=0.03).fit(p, y).summary()
-    assert "3.0% of the uniform distribution was mixed into the probabilities" in said
-    assert "too extreme overall" not in said
+    assert "too extreme overall" in said
+    assert "3.0% of the uniform distribution was mixed in besides." in said
+    right, y = sharpened(300, 2, 1.0)
+    said = get_calibrator("ts", input_smoothing=0.03).fit(right, y).summary()
+    assert "3.0% of the uniform distribution was mixed into the probabilities, which draws extreme ones in;" in said
     assert "too close to the average" not in said

@@ -46,13 +46,15 @@ class Summary:
 
 
 def temperature_sentence(calibrator: Any) -> str:
-    """Too extreme or too close to the average; after a mixture a temperature tells neither."""
+    """Too extreme or too close to the average."""
     alpha, binary = float(calibrator.inverse_temperature_), len(calibrator.classes_) == 2
     mixed = float(getattr(calibrator, "input_smoothing_", 0.0))
-    if mixed > 0.0:
+    shared = f"{percent(mixed)} of the uniform distribution"
+    if mixed > 0.0 and -0.05 < np.log(alpha) < 0.4:
+        # A mixture draws extremes in; a temperature that undoes some of that elsewhere tells nothing of the predictions.
         return (
-            f"{percent(mixed)} of the uniform distribution was mixed into the probabilities, which draws extreme ones "
-            f"in; the inverse temperature of the result is {alpha:.3g} (1 changes nothing)."
+            f"{shared} was mixed into the probabilities, which draws extreme ones in; the inverse temperature of the "
+            f"result is {alpha:.3g} (1 changes nothing)."
         )
     if abs(np.log(alpha)) < 0.05:
         found = "neither too extreme nor too close to the average" if binary else "neither over- nor under-confident"
@@ -61,7 +63,8 @@ def temperature_sentence(calibrator: Any) -> str:
     else:
         found = "too close to the average" if binary else "under-confident"
     who = f"The probabilities of {class_text(calibrator.classes_[1])} were" if binary else "The model was"
-    return f"{who} {found} overall (inverse temperature {alpha:.3g}; ideal: 1)."
+    text = f"{who} {found} overall (inverse temperature {alpha:.3g}; ideal: 1)"
+    return f"{text}; {shared} was mixed in besides." if mixed > 0.0 else f"{text}."
 
 
 def sampled(calibrator: Any) -> str:
