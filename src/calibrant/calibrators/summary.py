@@ -51,7 +51,7 @@ def temperature_sentence(calibrator: Any) -> str:
     mixed = float(getattr(calibrator, "input_smoothing_", 0.0))
     shared = f"{percent(mixed)} of the uniform distribution"
     if mixed > 0.0 and -0.05 < np.log(alpha) < 0.4:
-        # A mixture draws extremes in; a temperature that undoes some of that elsewhere tells nothing of the predictions.
+        # A mixture draws extremes in; a temperature that undoes some of that elsewhere is no fault of the predictions.
         return (
             f"{shared} was mixed into the probabilities, which draws extreme ones in; the inverse temperature of the "
             f"result is {alpha:.3g} (1 changes nothing)."
