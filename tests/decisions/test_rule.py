@@ -153,5 +153,7 @@ def test_wrong_predictions_amounts_and_classes_are_named():
         DecisionRule([[0, 5], [4, 4], [1, 0]]).threshold  # noqa: B018
     with pytest.raises(ValueError, match="is for two classes; the rule has costs for 3"):
         DecisionRule(1 - np.eye(3)).threshold  # noqa: B018
+    with pytest.raises(ValueError, match="no threshold above which it is taken: exchange the actions"):
+        DecisionRule([[1, 0], [0, 1]]).threshold  # noqa: B018
     with pytest.raises(ValueError, match="would differ from row to row"):
         rule.threshold  # noqa: B018

@@ -10,14 +10,15 @@ A rule has a cost `c_aj` for every action `a` and every class `j`. With probabil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibrant.decisions.costs import CostTable, check_costs, costs_of_dict, costs_of_matrix, distinct_names
 from calibrant.inputs.class_columns import columns_of_classes
 from calibrant.inputs.labels import check_second_class
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
@@ -36,18 +37,6 @@ class ActionRange(NamedTuple):
     action: Any
     low: float
     high: float
-
-
-@dataclass(frozen=True)
-class _Parsed:
-    """Costs as they were understood: numbers, and for each amount of a row the places where it stands."""
-
-    numbers: FloatArray
-    amounts: dict[str, FloatArray]
-    actions: list[Any] | None
-    classes: list[Any] | None
-    #: Whether the costs were given as those of false positives and false negatives.
-    pair: bool = False
 
 
 class DecisionRule:
@@ -103,9 +92,13 @@ class DecisionRule:
                 missing = "false_positive" if false_positive is None else "false_negative"
                 raise ValueError(f"{missing} is missing: a rule for two classes needs both costs")
             costs = [[0, false_negative], [false_positive, 0]]
-        names = None if classes is None else _listed(classes, "classes")
-        parsed = _of_dict(costs, actions, names) if isinstance(costs, Mapping) else _of_matrix(costs, actions, names)
-        _check_costs(parsed)
+        names = None if classes is None else distinct_names(classes, "classes")
+        parsed = (
+            costs_of_dict(costs, actions, names)
+            if isinstance(costs, Mapping)
+            else costs_of_matrix(costs, actions, names)
+        )
+        check_costs(parsed)
         self._parsed = replace(parsed, pair=pair != (None, None))
 
     @classmethod
@@ -155,8 +148,13 @@ class DecisionRule:
             raise ValueError(f"the rule has {len(self.actions)} actions; `ranges` says where each is taken")
         numbers = self._parsed.numbers
         wasted, missed = numbers[1, 0] - numbers[0, 0], numbers[0, 1] - numbers[1, 1]
+        if wasted < 0 and missed < 0:
+            raise ValueError(
+                f"{self.actions[1]!r} is the cheaper action for low probabilities of the second class, so there is "
+                "no threshold above which it is taken: exchange the actions, or see `ranges`"
+            )
         if wasted <= 0:
-            return _ALWAYS if missed >= 0 else float(wasted / (wasted + missed))
+            return _ALWAYS
         return float(wasted / (wasted + missed)) if missed > 0 else _NEVER
 
     @property
@@ -251,7 +249,7 @@ class DecisionRule:
 
     def matched(self, classes: Sequence[Any] | NDArray[Any]) -> DecisionRule:
         """The same rule with its columns in the order of `classes`; an error if these are other classes."""
-        wanted = _listed(classes, "classes")
+        wanted = distinct_names(classes, "classes")
         if self.classes is None:
             if self._parsed.pair and any(isinstance(name, str) for name in wanted):
                 raise ValueError(
@@ -274,7 +272,7 @@ class DecisionRule:
         parsed = self._parsed
         square = parsed.actions is None and parsed.numbers.shape[0] == parsed.numbers.shape[1]
         made = object.__new__(DecisionRule)
-        made._parsed = _Parsed(
+        made._parsed = CostTable(
             parsed.numbers[:, order],
             {name: places[:, order] for name, places in parsed.amounts.items()},
             wanted if square else parsed.actions,
@@ -341,95 +339,3 @@ class DecisionRule:
             raise ValueError(f"{what} is for two classes; the rule has costs for {self._parsed.numbers.shape[1]}")
         if self.amounts:
             raise ValueError(f"{what} would differ from row to row: the costs name {list_names(self.amounts)}")
-
-
-def _listed(names: Any, what: str) -> list[Any]:
-    listed = np.asarray(names).tolist() if isinstance(names, np.ndarray) else list(names)
-    if len(set(listed)) != len(listed):
-        again = next(name for name in listed if listed.count(name) > 1)
-        raise ValueError(f"{what} names {again!r} twice")
-    return listed
-
-
-def _of_matrix(costs: Any, actions: Sequence[Any] | None, classes: list[Any] | None) -> _Parsed:
-    matrix = costs if isinstance(costs, np.ndarray) else list(costs) if _is_list(costs) else []
-    rows = [list(row) if np.ndim(row) == 1 else None for row in matrix]
-    widths = {None if row is None else len(row) for row in rows}
-    if len(widths) != 1 or None in widths or len(rows) < 2 or widths == {1}:
-        raise ValueError("costs must be a matrix with a row for each action, at least two, and a column for each class")
-    k = len(rows[0] or [])
-    if classes is not None and len(classes) != k:
-        raise ValueError(f"costs have {k} columns, and there are {len(classes)} classes: {list_names(classes)}")
-    names = None if actions is None else _listed(actions, "actions")
-    if names is not None and len(names) != len(rows):
-        raise ValueError(f"costs have {len(rows)} rows, and there are {len(names)} actions: {list_names(names)}")
-    if names is None and classes is not None and len(rows) == k:
-        names = list(classes)
-    return _parsed([row or [] for row in rows], names, classes)
-
-
-def _is_list(costs: Any) -> bool:
-    return isinstance(costs, Iterable) and not isinstance(costs, str)
-
-
-def _of_dict(costs: Mapping[Any, Any], actions: Sequence[Any] | None, classes: list[Any] | None) -> _Parsed:
-    if actions is not None:
-        unknown = [name for name in actions if name not in costs]
-        if unknown or len(list(actions)) != len(costs):
-            raise ValueError(f"actions must be those of the costs: {list_names(list(costs))}")
-        costs = {name: costs[name] for name in actions}
-    if len(costs) < 2:
-        raise ValueError(f"costs need at least two actions, got {list_names(list(costs))}")
-    if classes is None:
-        named = {name for row in costs.values() if isinstance(row, Mapping) for name in row}
-        # An action is a class, too, if it is one that other actions have a cost for.
-        classes = sorted(named)
-        if len(classes) < 2:
-            raise ValueError("costs name fewer than two classes: say them with classes=[...]")
-    rows = []
-    for action, row in costs.items():
-        if not isinstance(row, Mapping):
-            rows.append([row] * len(classes))
-            continue
-        unknown = [name for name in row if name not in classes]
-        if unknown:
-            raise ValueError(
-                f"the action {action!r} has a cost for {unknown[0]!r}; the classes are {list_names(classes)}"
-            )
-        # Nothing is lost by the action that belongs to a class, and by the only class that is left out.
-        lacking = [name for name in classes if name not in row and name != action]
-        if len(lacking) > 1 or (lacking and action in classes):
-            raise ValueError(f"the action {action!r} has no cost for {list_names(lacking)}")
-        rows.append([row.get(name, 0) for name in classes])
-    return _parsed(rows, list(costs), classes)
-
-
-def _parsed(rows: list[list[Any]], actions: list[Any] | None, classes: list[Any] | None) -> _Parsed:
-    numbers = np.zeros((len(rows), len(rows[0])))
-    amounts: dict[str, FloatArray] = {}
-    for a, row in enumerate(rows):
-        for j, cost in enumerate(row):
-            if isinstance(cost, str):
-                amounts.setdefault(cost, np.zeros(numbers.shape))[a, j] = 1.0
-                continue
-            try:
-                numbers[a, j] = float(cost)
-            except (TypeError, ValueError):
-                numbers[a, j] = np.nan
-    return _Parsed(numbers, amounts, actions, classes)
-
-
-def _check_costs(parsed: _Parsed) -> None:
-    for a, j in zip(*np.nonzero(~np.isfinite(parsed.numbers))):
-        raise ValueError(f"the cost of {_place(parsed, a, j)} is not a finite number")
-    for a, j in zip(*np.nonzero(parsed.numbers < 0)):
-        raise ValueError(
-            f"the cost of {_place(parsed, a, j)} is {parsed.numbers[a, j]:g}: costs must not be negative. Decisions "
-            f"depend on differences within a class only, so add {-parsed.numbers[:, j].min():g} to all its costs."
-        )
-
-
-def _place(parsed: _Parsed, a: int, j: int) -> str:
-    action = f"action {a}" if parsed.actions is None else f"the action {parsed.actions[a]!r}"
-    name = f"class {j}" if parsed.classes is None else f"the class {parsed.classes[j]!r}"
-    return f"{action} in {name}"

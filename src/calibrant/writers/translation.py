@@ -124,7 +124,7 @@ class ToJavaScript:
                 return [f"return {self._text(value)};"]
             case ast.Expr(value):
                 return [f"{self._text(value)};"]
-        raise NotImplementedError(ast.unparse(node))
+        raise _untranslated(node)
 
     def _text(self, node: ast.expr) -> str:
         match node:
@@ -145,7 +145,7 @@ class ToJavaScript:
                 return f" {_SIGNS[type(sign)]} ".join(map(self._operand, values))
             case ast.IfExp(test, yes, no):
                 return f"{self._operand(test)} ? {self._operand(yes)} : {self._operand(no)}"
-        raise NotImplementedError(ast.unparse(node))
+        raise _untranslated(node)
 
     def _operand(self, node: ast.expr, products: bool = False) -> str:
         bare = isinstance(node, (ast.Constant, ast.Name, ast.Subscript, ast.Call))
@@ -204,7 +204,7 @@ def _assigned(node: ast.Assign | ast.AnnAssign) -> list[tuple[ast.expr, ast.expr
             return list(zip(targets, values))
         case ast.Assign([target], value) | ast.AnnAssign(target, _, ast.expr() as value):
             return [(target, value)]
-    raise NotImplementedError(ast.unparse(node))
+    raise _untranslated(node)
 
 
 def _variables(node: ast.FunctionDef) -> Iterator[tuple[str, str, ast.expr | None]]:
@@ -220,3 +220,8 @@ def _variables(node: ast.FunctionDef) -> Iterator[tuple[str, str, ast.expr | Non
 def _space(node: ast.expr) -> ast.expr | None:
     """How many numbers an expression makes room for, if that is what it does."""
     return node.args[0] if isinstance(node, ast.Call) and ast.unparse(node.func) == "room" else None
+
+
+def _untranslated(node: ast.AST) -> TypeError:
+    """An error for whoever writes a new row function in more of Python than there are translations of."""
+    return TypeError(f"row functions cannot use `{ast.unparse(node)}`: it has no translation to JavaScript and C")
