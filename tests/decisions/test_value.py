@@ -245,3 +245,13 @@ def test_what_curves_say():
     assert repr(risk_coverage([0, 1, 0, 1], [0.1, 0.9, 0.6, 0.7])).startswith(
         "Mean loss 0 on the most certain half, 0.25 on all rows; area 0.0625 ["
     )
+
+
+def test_six_rows_and_one_class_promise_nothing_impossible():
+    y, p = [0, 1, 0, 0, 1, 0], [0.1, 0.6, 0.2, 0.05, 0.7, 0.3]
+    # At 1% the model acts on everybody, too.
+    assert "from 6.0% to 70.0%" in repr(decision_curve(y, p))
+    for labels, proba in ((y, p), ([0, 0, 0], [0.1, 0.2, 0.3])):
+        assert decision_cost(labels, proba, RULE, classes=[0, 1]).low >= 0
+        area = risk_coverage(labels, proba, classes=[0, 1]).area
+        assert 0 <= area.low <= area.high <= 1

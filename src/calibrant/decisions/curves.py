@@ -33,6 +33,8 @@ from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 
 #: Thresholds at which net benefit is given unless others are asked for.
 THRESHOLDS = np.arange(1, 100) / 100
+#: Net benefits closer than this are the same: acting on all rows sums in another order than acting on everybody.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,7 +64,7 @@ class DecisionCurve(Tabular):
     level: float
 
     def __repr__(self) -> str:
-        better = self.threshold[self.net_benefit > np.maximum(self.treat_all, 0.0)]
+        better = self.threshold[self.net_benefit > np.maximum(self.treat_all, 0.0) + _ROUNDING]
         where = f"from {percent(better[0])} to {percent(better[-1])}" if len(better) else "at none of them"
         return (
             f"Net benefit of acting on {self.label!r} at {len(self.threshold)} thresholds: higher than acting on "
@@ -260,5 +262,6 @@ def risk_coverage(
     area = Estimate(value, float("nan"), float("nan"), level)
     if not too_few(data.units):
         drawn = bootstrap_with_unseen(area_of, costed.data, n_resamples=n_resamples, random_state=random_state)
-        area = interval(value, drawn[:, 0], level=level, units=data.units, lower=0.0)
+        most = float(costed.rule.costs.max())
+        area = interval(value, drawn[:, 0], level=level, units=data.units, lower=0.0, upper=most)
     return RiskCoverage(coverage, risk, confidence, area)

@@ -85,8 +85,12 @@ def means(
     n_resamples: int,
     random_state: int | np.random.Generator | None,
     unseen: Sequence[FloatArray],
+    lower: Sequence[float],
 ) -> list[Estimate]:
-    """Means of what each row contributes, with intervals from the same resamples, which hold unseen outcomes, too."""
+    """Means of what each row contributes, with intervals from the same resamples, which hold unseen outcomes, too.
+
+    `lower` has the least value that each can have.
+    """
     check_level(level)
     values = [float(data.each @ rows) / data.total for rows in rows_of(data)]
     if too_few(data.units):
@@ -96,7 +100,10 @@ def means(
         return [summed_mean(rows).__call__ for rows in rows_of(sample)]
 
     drawn = bootstrap_with_unseen(prepare, data, n_resamples=n_resamples, random_state=random_state, outcomes=unseen)
-    return [interval(value, column, level=level, units=data.units) for value, column in zip(values, drawn.T)]
+    return [
+        interval(value, column, level=level, units=data.units, lower=least)
+        for value, column, least in zip(values, drawn.T, lower)
+    ]
 
 
 @limited
@@ -141,7 +148,7 @@ def decision_cost(
     costed = CostedSample(data, rule, amounts, len(as_matrix(y_prob)[0]))
     data = costed.data
     unseen = costed.rare(data, costed.actions(data.proba, costed.rows_of(data)))
-    return means(lambda sample: [costed.row_costs(sample)], data, level, n_resamples, random_state, unseen)[0]
+    return means(lambda sample: [costed.row_costs(sample)], data, level, n_resamples, random_state, unseen, [0.0])[0]
 
 
 @dataclass(frozen=True)
@@ -242,7 +249,7 @@ def compare_decisions(
 
     actions = [costed.actions(predictions.proba, given) for predictions in (before, after)]
     unseen = [weight for chosen in actions for weight in costed.rare(data, chosen)[:1]]
-    first, second, saved = means(rows_of, data, level, n_resamples, random_state, unseen)
+    first, second, saved = means(rows_of, data, level, n_resamples, random_state, unseen, [0.0, 0.0, -np.inf])
     changed = float(before.each @ (actions[0] != actions[1]))
     return DecisionComparison(first, second, saved, changed, before.total)
 
