@@ -1,10 +1,10 @@
-# Each command makes its own virtual environment; only Python (3.10 or newer) and pip are needed.
+# Each command makes its own virtual environment; only Python (3.11 or newer) and pip are needed.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 OPTIONAL := peer or torch or export or browser or program or sklearn_suite or slow
 
-.PHONY: demo results test test-optional test-nightly test-lowest check docs clean
+.PHONY: demo results test test-optional test-nightly test-lowest check docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m calibrant.demo
@@ -43,6 +43,10 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -b html -W --keep-going -j auto docs docs/_build/html
 	$(BIN)/python tools/check_links.py docs/_build/html
 
+# The two distributions in dist/, checked, installed into fresh environments and tried there.
+dist: $(VENV)/.dist
+	$(BIN)/python tools/distributions.py
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -52,12 +56,16 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml
 	touch $@
 
 $(VENV)/.test: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet -e '.[all,dev]'
+	$(BIN)/python -m pip install --quiet -e '.[all,dask,trees,dev]'
 	touch $@ $(VENV)/.demo
 
 $(VENV)/.docs: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[docs]'
 	touch $@
 
+$(VENV)/.dist: $(BIN)/python
+	$(BIN)/python -m pip install --quiet build twine check-wheel-contents
+	touch $@
+
 clean:
-	rm -rf $(VENV) docs/_build docs/generated docs/gallery .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) dist docs/_build docs/generated docs/gallery .mypy_cache .ruff_cache .pytest_cache

@@ -1,8 +1,9 @@
 """Every promise of a level, simulated: writes the table of docs/promises.md, and all cells as docs/promises.csv.
 
-`python benchmarks/levels.py --runs 200` takes hours on two cores; `--only tests` (or intervals, monitoring) and fewer
-runs make a part of it, and cells that were not run keep their last figures. Measured shares have a standard error of
-`sqrt(q (1 - q) / runs)`: 0.022 for 5 % and 100 runs.
+`python benchmarks/levels.py --runs 200` takes hours on two cores. `--only tests` (or intervals, decisions, monitoring),
+`--promise TEXT` and `--case TEXT` make a part of it, `--doubtful` the cells that chance alone explains badly, with
+`--first 10000` on data that were not seen before; cells that were not run keep their last figures. What was found by
+looking at many cells is judged on new data only, and by a limit that allows for the number of cells.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import argparse
 import csv
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import binom
 
+import levels_decisions
 import levels_intervals
 import levels_monitoring
 import levels_tests
@@ -36,26 +39,24 @@ class Cell(NamedTuple):
     runs: int
 
     @property
-    def error(self) -> float:
-        """Standard error of the measured share if the promise holds."""
-        return float(np.sqrt(self.nominal * (1 - self.nominal) / max(self.runs, 1)))
-
-    @property
-    def broken(self) -> bool:
-        """Whether the promise fails by more than chance: a level exceeded, a coverage not reached."""
-        over = self.measured - self.nominal if self.nominal < 0.5 else self.nominal - self.measured
-        return over > 3 * self.error
+    def chance(self) -> float:
+        """Probability of so many failures if the promise is just kept: the exact binomial tail."""
+        level = min(self.nominal, 1 - self.nominal)
+        share = self.measured if self.nominal < 0.5 else 1 - self.measured
+        failures = round(share * self.runs) if self.runs else 0
+        return float(binom.sf(failures - 1, self.runs, level))
 
 
-def simulated(runs: int, only: list[str]) -> Iterator[Cell]:
-    parts = {
-        "tests": lambda: levels_tests.levels(runs),
-        "intervals": lambda: levels_intervals.rows(runs),
-        "monitoring": lambda: levels_monitoring.levels(runs, "alarms,drift,performance,priors"),
-    }
-    for part in only or parts:
-        for row in parts[part]():
-            yield Cell(part, *row)
+#: Failures less probable than this are worth a second look, on other data.
+DOUBTFUL = 0.01
+#: Probability that one or more of all cells are called broken where every promise is kept.
+FALSE_ALARMS = 0.05
+PARTS = {
+    "tests": levels_tests.levels,
+    "intervals": levels_intervals.rows,
+    "decisions": levels_decisions.rows,
+    "monitoring": levels_monitoring.levels,
+}
 
 
 def stored() -> dict[tuple[str, str], Cell]:
@@ -69,8 +70,8 @@ def stored() -> dict[tuple[str, str], Cell]:
     return {(cell.promise, cell.case): cell for cell in cells}
 
 
-def table(cells: Iterable[Cell]) -> str:
-    """A row for each promise, and below it the cells in which it fails."""
+def table(cells: Collection[Cell]) -> str:
+    """A row for each promise, with the cells in which it fails by more than chance allows among so many cells."""
     by_promise: dict[tuple[str, str, float], list[Cell]] = {}
     for cell in cells:
         by_promise.setdefault((cell.part, cell.promise, cell.nominal), []).append(cell)
@@ -81,7 +82,7 @@ def table(cells: Iterable[Cell]) -> str:
     for (_, promise, nominal), found in sorted(by_promise.items()):
         shares = np.array([cell.measured for cell in found])
         low, high = min(cell.runs for cell in found), max(cell.runs for cell in found)
-        broken = [f"{cell.case} ({cell.measured:.3g})" for cell in found if cell.broken]
+        broken = [f"{cell.case} ({cell.measured:.3g})" for cell in found if cell.chance < FALSE_ALARMS / len(cells)]
         runs = str(low) if low == high else f"{low} to {high}"
         numbers = " | ".join(f"{value:.3f}" for value in (shares.min(), np.median(shares), shares.max()))
         lines.append(f"| {promise} | {nominal:g} | {len(found)} | {runs} | {numbers} | {'; '.join(broken) or 'none'} |")
@@ -91,15 +92,33 @@ def table(cells: Iterable[Cell]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--only", nargs="*", default=[], choices=["tests", "intervals", "monitoring"])
+    parser.add_argument("--first", type=int, default=0, help="seed of the first run")
+    parser.add_argument("--only", nargs="*", default=[], choices=list(PARTS))
+    parser.add_argument("--promise", default="", help="only promises with this text")
+    parser.add_argument("--case", default="", help="only cases with this text")
+    parser.add_argument(
+        "--doubtful", action="store_true", help="only cells that failed more often than chance explains"
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     cells = stored()
-    for cell in simulated(options.runs, options.only):
-        cells[cell.promise, cell.case] = cell
-        print(f"{cell.promise:45} {cell.case:50} {cell.nominal:5g} {cell.measured:.4f} {cell.runs}", flush=True)
-        with CELLS.open("w", encoding="utf-8", newline="") as stream:
-            csv.writer(stream).writerows([Cell._fields, *cells.values()])
+    doubted = [cell for cell in cells.values() if cell.chance < DOUBTFUL or not options.doubtful]
+    chosen = {
+        (cell.promise, cell.case) for cell in doubted if options.promise in cell.promise and options.case in cell.case
+    }
+    everything = not (options.promise or options.case or options.doubtful)
+
+    def wanted(of_promise: str, of_case: str) -> bool:
+        """Whether a simulation is run that makes cells of promises and cases with these words."""
+        return everything or any(of_promise in promise and case.startswith(of_case) for promise, case in chosen)
+
+    for part in options.only or PARTS:
+        for row in PARTS[part](range(options.first, options.first + options.runs), wanted):
+            cell = Cell(part, *row)
+            cells[cell.promise, cell.case] = cell
+            print(f"{cell.promise:45} {cell.case:50} {cell.nominal:5g} {cell.measured:.4f} {cell.runs}", flush=True)
+            with CELLS.open("w", encoding="utf-8", newline="") as stream:
+                csv.writer(stream).writerows([Cell._fields, *cells.values()])
     page = PAGE.read_text(encoding="utf-8")
     before, after = page.split(START)[0], page.split(END)[1]
     PAGE.write_text(f"{before}{START}\n\n{table(cells.values())}\n\n{END}{after}", encoding="utf-8")

@@ -2,15 +2,15 @@
 
 True probabilities follow from normal log-odds; predictions are what a model that is a little too sure would give. With
 groups, ten rows share a normal shift of their log-odds that the predictions do not know. The true value of a metric is
-that of 400,000 rows. Usage: python benchmarks/levels_intervals.py [--runs N] [--rows 50 200 2000]
+that of 400,000 rows. `python benchmarks/levels.py --only intervals` runs it.
 """
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,18 @@ from calibrant.metrics import RunningMetrics, evaluate
 
 LEVEL = 0.95
 METRICS = ("log_loss", "brier", "accuracy", "auroc", "ece", "smooth_ece", "kuiper")
+NAMED = (
+    "gini",
+    "ks_separation",
+    "integrated_calibration_index",
+    "two_bin_calibration_error",
+    "brier_skill_score",
+    "scaled_brier",
+    "ranked_probability_score",
+)
 RUNNING = ("log_loss", "brier", "accuracy", "ece")
 GROUP_SIZE = 10
+SIZES = (50, 200, 2000)
 Row = tuple[str, str, float, float, int]
 
 #: Classes, log-odds of the frequencies of all but the first class, and decimals that predictions are rounded to.
@@ -36,8 +46,14 @@ CASES: dict[str, tuple[int, Any, int | None]] = {
 
 
 def draw(case: str, n: int, grouped: bool, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Labels, predictions and groups of so many rows."""
-    k, shift, decimals = CASES[case]
+    """Labels, predictions and groups of so many rows of a case."""
+    return draw_rows(*CASES[case], n, grouped, rng)
+
+
+def draw_rows(
+    k: int, shift: Any, decimals: int | None, n: int, grouped: bool, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels, predictions and groups of rows with so many classes, frequencies and decimals."""
     groups = np.arange(n) // GROUP_SIZE
     z = rng.normal(0, 1.3 if decimals is None else 3.0, (n, k))
     z[:, 1:] += shift
@@ -55,7 +71,7 @@ def draw(case: str, n: int, grouped: bool, rng: np.random.Generator) -> tuple[np
 def true_values(case: str, grouped: bool) -> dict[str, float]:
     """The metrics of very many rows."""
     y, p, _ = draw(case, 400_000, grouped, np.random.default_rng(7))
-    return evaluate(y, p, METRICS, classes=range(p.shape[1]))
+    return evaluate(y, p, METRICS + NAMED, classes=range(p.shape[1]))
 
 
 def bootstrapped(y: np.ndarray, p: np.ndarray, groups: Any, seed: int) -> dict[str, Any]:
@@ -64,17 +80,23 @@ def bootstrapped(y: np.ndarray, p: np.ndarray, groups: Any, seed: int) -> dict[s
     )
 
 
+def named(y: np.ndarray, p: np.ndarray, groups: Any, seed: int) -> dict[str, Any]:
+    return evaluate(
+        y, p, NAMED, level=LEVEL, n_resamples=200, random_state=seed, classes=range(p.shape[1]), groups=groups
+    )
+
+
 def from_sums(y: np.ndarray, p: np.ndarray, groups: Any, seed: int) -> dict[str, Any]:
     return RunningMetrics(RUNNING, classes=range(p.shape[1])).update(y, p, groups=groups).result(LEVEL)
 
 
 def coverage(
-    intervals: Callable[..., dict[str, Any]], case: str, n: int, grouped: bool, runs: int
+    intervals: Callable[..., dict[str, Any]], case: str, n: int, grouped: bool, seeds: range
 ) -> dict[str, tuple[float, float, int]]:
     """Share of runs without an interval, with one that holds the truth, and the number of the latter's runs."""
-    rng, truth = np.random.default_rng(n), true_values(case, grouped)
+    rng, truth = np.random.default_rng([n, seeds.start]), true_values(case, grouped)
     held: dict[str, list[float]] = {}
-    for run in range(runs):
+    for run in seeds:
         y, p, groups = draw(case, n, grouped, rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # no interval: counted as such
@@ -92,25 +114,11 @@ def coverage(
     }
 
 
-def rows(runs: int = 40, sizes: tuple[int, ...] = (50, 200, 2000)) -> Iterator[Row]:
+def rows(seeds: range, wanted: Callable[[str, str], bool]) -> Iterator[Row]:
     """Rows of (promise, case, nominal, measured, runs); runs without an interval are not among them."""
-    for kind, intervals in (("evaluate", bootstrapped), ("RunningMetrics", from_sums)):
-        for case in CASES:
-            for grouped in (False, True):
-                for n in sizes:
-                    for name, (_, share, known) in coverage(intervals, case, n, grouped, runs).items():
-                        how = "groups of 10" if grouped else "independent"
-                        yield f"interval of {name} ({kind})", f"{case}, {how}, n = {n}", LEVEL, share, known
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=40)
-    parser.add_argument("--rows", type=int, nargs="+", default=[50, 200, 2000])
-    given = parser.parse_args()
-    for promise, case, nominal, measured, runs in rows(given.runs, tuple(given.rows)):
-        print(f"{promise:<45}{case:<55}{nominal:.2f}  {measured:.3f}  {runs}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    for kind, intervals in (("evaluate", bootstrapped), ("named measures", named), ("RunningMetrics", from_sums)):
+        for case, grouped, n in product(CASES, (False, True), SIZES):
+            words = f"{case}, {'groups of 10' if grouped else 'independent'}, n = {n}"
+            if wanted(f"({kind})", words):
+                for name, (_, share, known) in coverage(intervals, case, n, grouped, seeds).items():
+                    yield f"interval of {name} ({kind})", words, LEVEL, share, known

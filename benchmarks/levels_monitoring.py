@@ -1,6 +1,6 @@
 """What the monitor and `adapt` promise, simulated where nothing is wrong: alarms, drift, intervals without labels.
 
-    python benchmarks/levels_monitoring.py --runs 200 --only alarms,drift,delays,performance,priors
+`python benchmarks/levels.py --only monitoring` runs it, `python benchmarks/levels_monitoring.py` prints `delays`.
 
 Each part returns rows (promise, case, nominal, measured, runs). Promises about alarms are met if the measured share is
 at most the nominal one, those about intervals if it is close to it or above. `delays` are medians, not levels: how many
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -23,6 +23,7 @@ from calibrant import CalibrationMonitor, NoCalibrator, adapt, get_calibrator
 from calibrant.metrics import accuracy, brier, log_loss
 
 Row = tuple[str, str, float, float, int]
+Wanted = Callable[[str, str], bool]
 
 
 def unchanged(k: int) -> Any:
@@ -51,7 +52,7 @@ def shared_risk(n: int, rng: np.random.Generator, size: int = 10) -> tuple[np.nd
     return np.column_stack([1.0 - p, p]), y.astype(int)
 
 
-def alarms(runs: int) -> Iterator[Row]:
+def alarms(seeds: range, wanted: Wanted) -> Iterator[Row]:
     """False alarms of streams of 6000 rows at alpha = 0.01."""
     for case, k, grouped, segments, late in (
         ("2 classes", 2, False, False, False),
@@ -62,9 +63,10 @@ def alarms(runs: int) -> Iterator[Row]:
         ("groups of 10 that share a risk", 2, True, False, False),
         ("the same, groups not given", 2, None, False, False),
     ):
-        n_runs = max(runs // 4, 10) if k == 100 else runs
-        raised = 0
-        for seed in range(n_runs):
+        if not wanted("of the monitor", case):
+            continue
+        few, raised = seeds[: max(len(seeds) // 4, 10)] if k == 100 else seeds, 0
+        for seed in few:
             rng = np.random.default_rng(seed)
             p = predictions(6000, k, rng)
             y = draw(p, rng)
@@ -82,10 +84,10 @@ def alarms(runs: int) -> Iterator[Row]:
                 how: dict[str, Any] = {"blocks": 10} if grouped else {}
                 monitor.update(p[rows], y[rows], names[rows] if segments else None, observed=late, **how)
             raised += monitor.alarm_
-        yield "no false alarm of the monitor", case, 0.01, raised / n_runs, n_runs
+        yield "no false alarm of the monitor", case, 0.01, raised / len(few), len(few)
 
 
-def drift(runs: int) -> Iterator[Row]:
+def drift(seeds: range, wanted: Wanted) -> Iterator[Row]:
     """False alarms of drift over 200 batches at alpha = 0.01 and 0.05."""
     for alpha in (0.01, 0.05):
         for k, size, reference, grouped in (
@@ -96,8 +98,12 @@ def drift(runs: int) -> Iterator[Row]:
             (100, 50, 1000, False),
             (10, 100, 1000, True),
         ):
+            case = f"{k} classes, batches of {size}, reference of {reference}{', equal rows in groups of 10' * grouped}"
+            case += f", alpha = {alpha}"
+            if not wanted("of drift", case):
+                continue
             found, calibrator = 0, unchanged(k)
-            for seed in range(runs):
+            for seed in seeds:
                 rng, alike = np.random.default_rng(seed), 10 if grouped else 1
                 p = np.repeat(predictions((reference + 200 * size) // alike, k, rng), alike, axis=0)
                 how: dict[str, Any] = {"blocks": alike}
@@ -105,8 +111,7 @@ def drift(runs: int) -> Iterator[Row]:
                 for start in range(reference, len(p), size):
                     monitor.observe(p[start : start + size], **how)
                 found += monitor.drift_.found
-            case = f"{k} classes, batches of {size}, reference of {reference}{', equal rows in groups of 10' * grouped}"
-            yield "no false alarm of drift", case, alpha, found / runs, runs
+            yield "no false alarm of drift", case, alpha, found / len(seeds), len(seeds)
 
 
 def delays(runs: int) -> Iterator[Row]:
@@ -139,7 +144,7 @@ def delays(runs: int) -> Iterator[Row]:
         yield "batches until drift is found (median)", case, float("nan"), float(np.median(seen)), runs
 
 
-def performance(runs: int) -> Iterator[Row]:
+def performance(seeds: range, wanted: Wanted) -> Iterator[Row]:
     """Coverage of 95 % intervals of accuracy, log loss and Brier score without labels."""
     metrics = {"accuracy": accuracy, "log_loss": log_loss, "brier": brier}
     for case, k, spread, groups in (
@@ -152,8 +157,10 @@ def performance(runs: int) -> Iterator[Row]:
         ("groups of 10, rows in them independent", 2, 1.0, None),
     ):
         for n in (50, 200, 2000):
-            hits = np.zeros(3)
-            for seed in range(runs):
+            hits, words = np.zeros(3), f"{k} classes, {case}, n = {n}"
+            if not wanted("without labels", words):
+                continue
+            for seed in seeds:
                 rng = np.random.default_rng([seed, n])
                 p = predictions(n, k, rng, spread)
                 if case == "rare":
@@ -167,8 +174,8 @@ def performance(runs: int) -> Iterator[Row]:
                 for i, (name, metric) in enumerate(metrics.items()):
                     truth = float(metric(y, p, classes=range(k)))
                     hits[i] += found[name].low - 1e-9 <= truth <= found[name].high + 1e-9
-            for name, share in zip(metrics, hits / runs):
-                yield f"interval of {name} without labels", f"{k} classes, {case}, n = {n}", 0.95, float(share), runs
+            for name, share in zip(metrics, hits / len(seeds)):
+                yield f"interval of {name} without labels", words, 0.95, float(share), len(seeds)
 
 
 def class_rows(n: int, source: np.ndarray, prior: np.ndarray, rng: np.random.Generator, size: int = 1) -> tuple:
@@ -181,8 +188,8 @@ def class_rows(n: int, source: np.ndarray, prior: np.ndarray, rng: np.random.Gen
     return p / p.sum(axis=1, keepdims=True), y
 
 
-def priors(runs: int) -> Iterator[Row]:
-    """Coverage of 95 % intervals of estimated class frequencies: the mean over classes, and the worst class."""
+def priors(seeds: range, wanted: Wanted) -> Iterator[Row]:
+    """Coverage of 95 % intervals of estimated class frequencies: the mean over classes, and every class."""
     cells = [(k, shift, n, "none", 1, "em") for k in (2, 5, 10) for shift in ("none", "large", "rare") for n in NUMBERS]
     cells += [(5, "large", n, "none", 1, "bbse") for n in NUMBERS]
     cells += [(3, "large", n, "ts", 1, "em") for n in NUMBERS] + [(3, "large", n, "none", 10, "em") for n in NUMBERS]
@@ -193,8 +200,12 @@ def priors(runs: int) -> Iterator[Row]:
             "large": np.arange(1, k + 1) ** 2 / np.sum(np.arange(1, k + 1) ** 2),
             "rare": np.append(0.02, np.full(k - 1, 0.98 / (k - 1))),
         }[shift]
+        words = f"{k} classes, shift {shift}, n = {n}, {estimator}"
+        words += (method != "none") * f", {method} of 1000 rows" + (size > 1) * f", groups of {size} of one class"
+        if not wanted("of a class frequency", words):
+            continue
         hits = np.zeros(k)
-        for seed in range(runs):
+        for seed in seeds:
             rng = np.random.default_rng([seed, n, k])
             p, y = class_rows(1000, source, source, rng)
             calibrator = get_calibrator(method, classes=list(range(k))).fit(p, y)
@@ -203,30 +214,25 @@ def priors(runs: int) -> Iterator[Row]:
             how.update({"labelled": (p, y)} if estimator == "bbse" else {})
             low, high = adapt(calibrator, unlabelled=now, method=estimator, **how).interval_.T
             hits += (low <= prior) & (prior <= high)
-        words = f"{k} classes, shift {shift}, n = {n}, {estimator}"
-        words += (method != "none") * f", {method} of 1000 rows" + (size > 1) * f", groups of {size} of one class"
-        yield "interval of a class frequency (mean over classes)", words, 0.95, float(hits.mean() / runs), runs
-        yield "interval of a class frequency (worst class)", words, 0.95, float(hits.min() / runs), runs
+        shares = hits / len(seeds)
+        yield "interval of a class frequency (mean over classes)", words, 0.95, float(shares.mean()), len(seeds)
+        for j, share in enumerate(shares):
+            yield "interval of a class frequency (every class)", f"{words}, class {j}", 0.95, float(share), len(seeds)
 
 
 NUMBERS = (100, 300, 1000, 3000)
-PARTS = {"alarms": alarms, "drift": drift, "delays": delays, "performance": performance, "priors": priors}
 
 
-def levels(runs: int = 20, only: str = "") -> Iterator[Row]:
-    """All rows, or those of the parts named."""
-    for name, part in PARTS.items():
-        if not only or name in only.split(","):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                yield from part(runs)
+def levels(seeds: range, wanted: Wanted) -> Iterator[Row]:
+    """All rows that are wanted."""
+    for part in (alarms, drift, performance, priors):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield from part(seeds, wanted)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--only", default="", help="parts, with commas between")
-    arguments = parser.parse_args()
-    print("| promise | case | nominal | measured | runs |\n|---|---|---|---|---|")
-    for promise, case, nominal, measured, n_runs in levels(arguments.runs, arguments.only):
-        print(f"| {promise} | {case} | {nominal:g} | {measured:.4g} | {n_runs} |", flush=True)
+    for promise, case, _, measured, n_runs in delays(parser.parse_args().runs):
+        print(f"{promise:45} {case:60} {measured:.4g} {n_runs}", flush=True)

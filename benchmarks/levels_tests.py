@@ -3,13 +3,11 @@
 Labels are drawn from the predictions. Groups of ten rows are of two kinds: "latent", with a common normal variable of
 correlation one half behind the labels, and "copies", ten rows of one prediction and one label.
 
-Run `python benchmarks/levels_tests.py --runs 1000` for steady figures; the default takes a few minutes.
+`python benchmarks/levels.py --only tests` runs it.
 """
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -21,8 +19,13 @@ from calibrant.metrics import (
     calibration_belt,
     calibration_in_the_large,
     calibration_test,
+    cox_calibration,
+    expected_observed_ratio,
+    hosmer_lemeshow,
     miscalibration,
     segment_calibration,
+    spiegelhalter,
+    split_likelihood_ratio,
 )
 
 ALPHA = 0.05
@@ -97,19 +100,20 @@ def cases(rows: tuple[int, ...] = (50, 100, 300, 1000, 2000)) -> Iterator[Case]:
 def shares(
     promise: str,
     case: Case,
-    runs: int,
+    seeds: range,
     nominal: float,
     fails: Callable[[np.random.Generator, int], list[bool]],
     names: list[str],
 ) -> list[Level]:
     """How often each of several promises fails on draws of one case."""
-    found = np.array([fails(np.random.default_rng([run, case.n, case.k]), run) for run in range(runs)])
+    found = np.array([fails(np.random.default_rng([run, case.n, case.k]), run) for run in seeds])
     return [
-        Level(promise + name, str(case), nominal, float(share), runs) for name, share in zip(names, found.mean(axis=0))
+        Level(promise + name, str(case), nominal, float(share), len(seeds))
+        for name, share in zip(names, found.mean(axis=0))
     ]
 
 
-def statistic_levels(case: Case, runs: int) -> list[Level]:
+def statistic_levels(case: Case, seeds: range) -> list[Level]:
     """`calibration_test` with every statistic; smooth ECE, which takes long, with few draws of 300 rows."""
     names = [name for name in STATISTICS if name != "smooth_ece" or case.n == 300]
 
@@ -121,10 +125,10 @@ def statistic_levels(case: Case, runs: int) -> list[Level]:
             calibration_test(y, p, name, n_resamples=draws.get(name, 199), **kept).p_value <= ALPHA for name in names
         ]
 
-    return shares("calibration_test ", case, runs, ALPHA, rejects, names)
+    return shares("calibration_test ", case, seeds, ALPHA, rejects, names)
 
 
-def count_levels(case: Case, runs: int) -> list[Level]:
+def count_levels(case: Case, seeds: range) -> list[Level]:
     """P-values and intervals of class frequencies, and the smallest p-value of 20 segments."""
 
     def fails(rng: np.random.Generator, run: int) -> list[bool]:
@@ -140,11 +144,11 @@ def count_levels(case: Case, runs: int) -> list[Level]:
     names = ["p at 0.05", "p at 0.001", "interval misses", "worst of 20 segments"]
     return [
         level._replace(nominal=0.001) if level.promise.endswith("0.001") else level
-        for level in shares("frequencies ", case, runs, ALPHA, fails, names)
+        for level in shares("frequencies ", case, seeds, ALPHA, fails, names)
     ]
 
 
-def slope_levels(case: Case, runs: int) -> list[Level]:
+def slope_levels(case: Case, seeds: range) -> list[Level]:
     """P-values of means and slope, and the interval of the slope; of 300 rows also the p-value of the rest."""
     names = ["means", "slope", *(["rest"] if case.n == 300 else []), "slope interval misses"]
 
@@ -155,10 +159,10 @@ def slope_levels(case: Case, runs: int) -> list[Level]:
         rejected = [found.parts[name].p_value <= ALPHA for name in names[:-1]]
         return [*rejected, not found.fitted_slope.low <= 1.0 <= found.fitted_slope.high]
 
-    return shares("miscalibration ", case, runs, ALPHA, fails, names)
+    return shares("miscalibration ", case, seeds, ALPHA, fails, names)
 
 
-def belt_levels(case: Case, runs: int) -> list[Level]:
+def belt_levels(case: Case, seeds: range) -> list[Level]:
     """The p-value of the belt, and whether it as a whole holds the diagonal."""
 
     def fails(rng: np.random.Generator, run: int) -> list[bool]:
@@ -167,30 +171,45 @@ def belt_levels(case: Case, runs: int) -> list[Level]:
         inside = (belt.low <= belt.score + 1e-12) & (belt.score <= belt.high + 1e-12)
         return [belt.test.p_value <= ALPHA, not inside.all()]
 
-    return shares("belt ", case, runs, ALPHA, fails, ["p", "misses the diagonal"])
+    return shares("belt ", case, seeds, ALPHA, fails, ["p", "misses the diagonal"])
 
 
-SIMULATIONS = {"tests": statistic_levels, "counts": count_levels, "slope": slope_levels, "belt": belt_levels}
+def named_levels(case: Case, seeds: range) -> list[Level]:
+    """The tests that have names, and the intervals of Cox's intercept and of the expected-to-observed ratio."""
+    names = ["hosmer_lemeshow", "hosmer_lemeshow e-test", "spiegelhalter", "cox_calibration joint"]
+    names += ["intercept interval misses", "E:O interval misses"]
+    names += ["split_likelihood_ratio"] if case.n == 300 else []
+
+    def fails(rng: np.random.Generator, run: int) -> list[bool]:
+        y, p, groups = case.draw(rng)
+        kept = {"classes": range(case.k), "groups": groups}
+        cox, ratio = cox_calibration(y, p, **kept), expected_observed_ratio(y, p, **kept)
+        shift = list(cox.intercepts.values())[-1]
+        found = [hosmer_lemeshow(y, p, **kept), hosmer_lemeshow(y, p, e_test=True, random_state=run, **kept)]
+        found += [spiegelhalter(y, p, **kept), cox.test]
+        misses = [not shift.low <= 0.0 <= shift.high, not ratio.low <= 1.0 <= ratio.high]
+        if case.n == 300:
+            misses.append(split_likelihood_ratio(y, p, n_splits=1, random_state=run, **kept).p_value <= ALPHA)
+        return [*(test.p_value <= ALPHA for test in found), *misses]
+
+    return shares("named ", case, seeds, ALPHA, fails, names)
 
 
-def levels(runs: int = 100, only: tuple[str, ...] = tuple(SIMULATIONS)) -> Iterator[Level]:
-    """Every promise in every case."""
-    for name in only:
+SIMULATIONS = {
+    "calibration_test ": statistic_levels,
+    "frequencies ": count_levels,
+    "miscalibration ": slope_levels,
+    "belt ": belt_levels,
+    "named ": named_levels,
+}
+#: P-values at 0.001 need so many times as many runs, which are fast.
+MORE_RUNS = {"frequencies ": 10}
+
+
+def levels(seeds: range, wanted: Callable[[str, str], bool]) -> Iterator[Level]:
+    """Every promise in every case that is wanted."""
+    for promise, simulate in SIMULATIONS.items():
+        more = range(seeds.start, seeds.start + len(seeds) * MORE_RUNS.get(promise, 1))
         for case in cases():
-            yield from SIMULATIONS[name](case, runs)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--only", nargs="*", choices=list(SIMULATIONS), default=list(SIMULATIONS))
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    for level in levels(options.runs, tuple(options.only)):
-        error = 3 * np.sqrt(level.nominal * (1 - level.nominal) / level.runs)
-        mark = "above" if level.measured > level.nominal + error else ""
-        print(f"{level.promise:45} {level.case:40} {level.nominal:6} {level.measured:7.4f} {level.runs:6} {mark}")
-
-
-if __name__ == "__main__":
-    main()
+            if wanted(promise, str(case)):
+                yield from simulate(case, more)

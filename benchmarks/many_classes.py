@@ -109,8 +109,8 @@ def show_seconds() -> None:
     for k, dataset in TIMED.items():
         for _, source, experiments in sources("all"):
             for experiment in [e for e in experiments if e.dataset == dataset][-1:]:
-                drawn = DrawnSource(source, Draw((SPLIT,), 1, "both"))
-                rows = drawn.load(drawn.of([experiment])[0])
+                drawn = DrawnSource(source, Draw((SPLIT,), 1, "both"), [experiment])
+                rows = drawn.load(drawn.experiments()[0])
                 seconds = []
                 for _ in range(3):
                     start = time.process_time()

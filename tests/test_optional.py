@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -58,3 +61,40 @@ def test_sources_on_the_path_are_installed_from_where_they_lie(monkeypatch: pyte
     assert optional.install_command("bench") == f"pip install -e '{root}[bench]'"
     with pytest.raises(ImportError, match="'no_such_package'; install it with: pip install -e"):
         optional.require("no_such_package.part", extra="bench")
+
+
+WITHOUT = "import sys; sys.modules['typer'] = sys.modules['rich'] = None\n"
+
+
+def run_without_typer_and_rich(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", WITHOUT + code], capture_output=True, text=True, check=False)
+
+
+def test_the_library_works_without_the_packages_of_the_command_line() -> None:
+    done = run_without_typer_and_rich(
+        "import numpy as np, calibrant\n"
+        "p = np.tile([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], (20, 1))\n"
+        "y = np.tile([0, 1, 1], 20)\n"
+        "calibrant.AutoCalibrator().fit(p, y)\n"
+        "calibrant.get_calibrator('ts').fit_batches([(p, y)])\n"
+        "from calibrant.progress import ProgressBar\n"
+        "with ProgressBar(2, 'fits', show=True) as bar: bar.advance()\n"
+        "import calibrant.bench, calibrant.metrics, calibrant.plots, calibrant.report, calibrant.workflows\n"
+        "print('done')"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_the_program_says_how_to_install_what_it_needs() -> None:
+    done = run_without_typer_and_rich("from calibrant.__main__ import main; main()")
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"The command line needs the package 'typer'; install it with: pip install .*\[cli\]'?\n", done.stderr
+    )
+
+
+def test_any_other_missing_module_of_the_program_is_an_error_of_its_own() -> None:
+    done = run_without_typer_and_rich(
+        "sys.modules['calibrant.cli'] = None\nfrom calibrant.__main__ import main; main()"
+    )
+    assert "ModuleNotFoundError: import of calibrant.cli halted" in done.stderr

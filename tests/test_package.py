@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,54 @@ import pytest
 import calibrant
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+import distributions  # noqa: E402
 
 
-def test_version_is_that_of_the_project_file() -> None:
-    declared = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
-    assert declared is not None
-    assert calibrant.__version__ == declared[1]
+def test_there_is_one_version_number() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["hatch"]["version"]["path"] == "src/calibrant/__init__.py"
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert cited is not None
+    assert cited[1] == re.sub(r"\.dev\d+$", "", calibrant.__version__)
+
+
+def test_the_runtime_asks_for_what_the_package_asks_for() -> None:
+    whole, runtime = (
+        tomllib.loads((ROOT / path).read_text(encoding="utf-8"))["project"]
+        for path in ("pyproject.toml", "tools/runtime/pyproject.toml")
+    )
+    (numpy,) = runtime["dependencies"]
+    assert numpy in whole["dependencies"]
+    assert runtime["requires-python"] == whole["requires-python"]
+    assert runtime["urls"].items() <= whole["urls"].items()
+
+
+def test_the_runtime_is_what_its_module_imports_and_needs_numpy_alone() -> None:
+    """NumPy and the standard library: no other package is imported, not even inside a function."""
+    needed, known = distributions.runtime_modules(), distributions.house.modules()
+    assert {"calibrant", "calibrant.runtime", "calibrant.steps.step"} <= needed
+    assert not [module for module in needed if "calibrators" in module or "softmax" in module]
+    others = set()
+    for module in needed:
+        for node in ast.walk(ast.parse(known[module].read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                others.update(alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                others.add(node.module.split(".")[0])
+    assert others - set(sys.stdlib_module_names) == {"calibrant", "numpy"}
+    assert sum(known[module].stat().st_size for module in needed) < distributions.LARGEST_RUNTIME
+
+
+def test_what_the_runtime_lacks_is_named_with_the_package_to_install() -> None:
+    code = "import sys; sys.modules['calibrant.calibrators'] = None\nfrom calibrant import AutoCalibrator"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == (
+        "ImportError: AutoCalibrator is not part of calibrant-runtime; install the whole package with: "
+        "pip install calibrant"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in calibrant.__all__ if name != "__version__"])

@@ -18,7 +18,7 @@ PACKAGE = "calibrant"
 #: that share a floor do not import each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("typing", "optional", "lazy", "threads", "compiling", "docs", "progress", "sklearn_private"),
-    ("rowwise", "bins", "numerals", "text_table", "folds", "random_numbers"),
+    ("rowwise", "bins", "numerals", "text_table", "folds", "random_numbers", "confidence"),
     ("simplex",),
     ("sample",),
     ("inputs", "gaussian", "steps"),

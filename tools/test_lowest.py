@@ -15,9 +15,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
-
 import tomllib
+from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Extras whose packages the commands below reach.

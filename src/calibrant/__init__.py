@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from calibrant.calibrators.registry import register_calibrator as register_calibrator
     from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrator as BinaryLogisticCalibrator
     from calibrant.calibrators.scaling.logistic import LogisticCalibrator as LogisticCalibrator
+    from calibrant.calibrators.scaling.option_calibrator import OptionCalibrator as OptionCalibrator
     from calibrant.calibrators.scaling.structured import SMSCalibrator as SMSCalibrator
     from calibrant.calibrators.scaling.structured import SVSCalibrator as SVSCalibrator
     from calibrant.calibrators.scaling.temperature import TemperatureScalingCalibrator as TemperatureScalingCalibrator
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from calibrant.deployment.segments.segmented import SegmentedCalibrator as SegmentedCalibrator
     from calibrant.files.stored.persistence import load as load
     from calibrant.files.stored.persistence import save as save
+    from calibrant.files.tables.answer_files import read_answers as read_answers
     from calibrant.files.tables.labelled_batches import open_batches as open_batches
+    from calibrant.inputs.answers import Answers as Answers
     from calibrant.inputs.top_k import TopK as TopK
     from calibrant.inputs.weights import effective_counts as effective_counts
     from calibrant.inputs.words import CalibrationWarning as CalibrationWarning
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from calibrant.writers.exporting import export as export
 
 _HOMES = {
+    "Answers": ".inputs.answers",
     "AutoCalibrator": ".calibrators.auto.calibrator",
     "BinaryLogisticCalibrator": ".calibrators.scaling.binary_logistic",
     "CalibratedClassifier": ".classifier",
@@ -57,6 +61,7 @@ _HOMES = {
     "NoCalibrator": ".calibrators.identity",
     "OneVsOneCalibrator": ".calibrators.lifting",
     "OneVsRestCalibrator": ".calibrators.lifting",
+    "OptionCalibrator": ".calibrators.scaling.option_calibrator",
     "SMSCalibrator": ".calibrators.scaling.structured",
     "SQSCalibrator": ".calibrators.auto.sqs",
     "SVSCalibrator": ".calibrators.scaling.structured",
@@ -76,6 +81,7 @@ _HOMES = {
     "metrics": ".",
     "open_batches": ".files.tables.labelled_batches",
     "plots": ".",
+    "read_answers": ".files.tables.answer_files",
     "register_calibrator": ".calibrators.registry",
     "runtime": ".",
     "save": ".files.stored.persistence",

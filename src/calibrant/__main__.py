@@ -1,4 +1,4 @@
-"""`python -m calibrant`: the program `calibrant` where its script is not on the path."""
+"""The program `calibrant`, also as `python -m calibrant` where its script is not on the path."""
 
 import os
 import sys
@@ -7,7 +7,19 @@ import sys
 if sys.path and sys.path[0] in ("", os.getcwd()) and not __file__.startswith(os.path.join(os.getcwd(), "")):
     del sys.path[0]
 
-from calibrant.cli import main
+
+def main() -> None:
+    """Run the command line, or say how to install what it needs."""
+    try:
+        from calibrant.cli import main as run
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        from calibrant.optional import install_command
+
+        sys.exit(f"The command line needs the package {error.name!r}; install it with: {install_command('cli')}")
+    run()
+
 
 if __name__ == "__main__":
     main()

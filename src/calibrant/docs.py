@@ -19,6 +19,8 @@ y_prob : array-like of shape (n, k), (n, 1) or (n,)
 kind : {"auto", "binary", "top-label", "class-wise"}
     Which scores are judged: the second class's of two, the predicted class's, or every class's against the rest
     (the mean over classes). "auto" is binary for two classes and top-label for more.
+label : label
+    The class to judge against the rest; by default all classes are judged at once.
 n_bins : int
     Number of bins; empty ones are left out.
 strategy : {"uniform", "quantile"}
@@ -56,8 +58,9 @@ max_iter : int
 tol : float
     Bound of the duality gap relative to ``max(1, objective)``, or of the residual where there is no gap; `None`
     means 1e-8, for SAGA 1e-5.
-input : {"probabilities", "logits"}
-    What the predictions are; a single column of logits is the log-odds of the second class.
+input : {"probabilities", "logits", "scores", "rising-scores", "falling-scores"}
+    What the predictions are; a single column of logits is the log-odds of the second class. Scores may be any numbers,
+    one column or one per class: their direction, unless it is given, and their scale are found in `fit`.
 classes : array-like of shape (k,)
     The label of each column. Needed when labels are neither column numbers nor all present.
 renormalize : bool

@@ -32,7 +32,13 @@ def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any]
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = homes[name]
-        value = import_module(f".{name}", package) if home == "." else getattr(import_module(home, package), name)
+        try:
+            value = import_module(f".{name}", package) if home == "." else getattr(import_module(home, package), name)
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith(f"{package}."):
+                raise
+            whole = "install the whole package with: pip install calibrant"
+            raise ImportError(f"{name} is not part of calibrant-runtime; {whole}") from error
         setattr(sys.modules[package], name, value)
         return value
 

@@ -1,8 +1,12 @@
-"""The progress bar of long work, on standard error; nothing is shown unless that is a terminal."""
+"""The progress bar of long work, on standard error; nothing is shown unless that is a terminal.
+
+The bar is drawn by rich, which the extra `cli` installs; without it the work is done in silence.
+"""
 
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 #: Share of the work after which the time left is shown: the first steps compile and import, and would promise hours.
@@ -32,7 +36,8 @@ class ProgressBar:
     def __init__(self, total: float, what: str, show: bool | None = None) -> None:
         self._bar: Any = None
         self.failed = 0
-        if sys.stderr.isatty() if show is None else show:
+        wanted = sys.stderr.isatty() if show is None else show
+        if wanted and find_spec("rich") is not None:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
             from rich.text import Text

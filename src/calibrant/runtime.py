@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from calibrant.inputs.class_columns import columns_of_classes, order_of_columns
 from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities, to_numpy
 from calibrant.inputs.segments import SeenLevels, SegmentInputs, read_segments, segment_numbers
-from calibrant.steps import Steps, check_steps, decode, encode, run, run_from_logs, widest
+from calibrant.steps import Scale, Steps, check_steps, decode, encode, run, run_from_logs, widest
 from calibrant.typing import FloatArray, IntArray
 
 #: Numbers handled at a time in prediction: small enough for the processor's cache.
@@ -33,9 +33,9 @@ _OFF = 1e-3
 
 FORMAT = "calibrant calibrator"
 #: Raised when files change in a way that older versions cannot read.
-VERSION = 1
+VERSION = 2
 #: What a map holds: see docs/format.md.
-_KEYS = {"classes", "input", "renormalize", "columns", "names", "method", "segments", "steps"}
+_KEYS = {"classes", "input", "scaling", "renormalize", "columns", "names", "method", "segments", "steps"}
 
 
 class FileError(ValueError):
@@ -59,11 +59,12 @@ def predict(
     renormalize: bool = False,
     rounding: float,
     beside: FloatArray | None = None,
+    scaling: Scale | None = None,
 ) -> NDArray[Any]:
     """Validate predictions and run `steps` on them, block by block, so that temporaries stay small.
 
     `order` is the column of each class, and `rounding` how far from one rows may sum. Numbers (n, c) that stand
-    `beside` the probabilities are given to the first step behind them.
+    `beside` the probabilities are given to the first step behind them. `scaling` makes logits of scores.
 
     Examples
     --------
@@ -84,6 +85,7 @@ def predict(
             first_row=start,
             rounding=rounding,
             log=None,
+            scale=None if scaling is None else scaling.apply,
         )
         block = block if order is None else np.ascontiguousarray(block[:, order])
         if beside is None:
@@ -118,6 +120,8 @@ class Map:
     names : list or None
         The names of the columns in `fit`, texts or whole numbers, in their order; of a single column without a name
         that of the second class. `None`: the columns had no names.
+    scaling : Scale or None
+        What makes logits of scores, column by column as they are given; a single score stands behind a zero.
 
     Examples
     --------
@@ -135,11 +139,17 @@ class Map:
     method: str = ""
     segments: SegmentInputs = field(default_factory=dict)
     names: list[Any] | None = None
+    scaling: Scale | None = None
 
     @property
     def k(self) -> int:
         """The number of classes."""
         return len(self.classes)
+
+    @property
+    def input(self) -> str:
+        """What predictions are: "probabilities", "logits" or "scores"."""
+        return "scores" if self.scaling is not None else "logits" if self.logits else "probabilities"
 
     @property
     def column_names(self) -> list[str]:
@@ -183,6 +193,7 @@ class Map:
             renormalize=self.renormalize,
             rounding=rounding_of(X),
             beside=self.numbers(segments, len(array)),
+            scaling=self.scaling,
         )
         # Steps that are valid one by one may still be put together to something else by a stranger.
         if not (p.min() >= 0.0 and np.abs(p.sum(axis=1) - 1.0).max() <= _OFF):
@@ -222,7 +233,8 @@ class Map:
         segments = [{"name": name, "levels": levels} for name, levels in self.segments.items()]
         return {
             "classes": self.classes,
-            "input": "logits" if self.logits else "probabilities",
+            "input": self.input,
+            **({} if self.scaling is None else {"scaling": encode([self.scaling])}),
             "renormalize": bool(self.renormalize),
             "columns": None if self.columns is None else self.columns.tolist(),
             "method": self.method,
@@ -244,8 +256,11 @@ class Map:
                 raise ValueError("classes should be a list of at least two labels")
             if not all(isinstance(label, (str, int, float)) for label in classes) or len(set(classes)) < len(classes):
                 raise ValueError("classes should hold different texts or numbers")
-            if value["input"] not in ("probabilities", "logits") or not isinstance(value["renormalize"], bool):
-                raise ValueError("input should be probabilities or logits, renormalize true or false")
+            if value["input"] not in ("probabilities", "logits", "scores") or type(value["renormalize"]) is not bool:
+                raise ValueError("input should be probabilities, logits or scores, renormalize true or false")
+            if (value["input"] == "scores") != ("scaling" in value):
+                raise ValueError("a map of scores, and no other, should hold their scaling")
+            scaling = _read_scaling(value["scaling"], len(classes)) if "scaling" in value else None
             if columns is not None:
                 if not isinstance(columns, list) or sorted(columns) != list(range(len(classes))):
                     raise ValueError("columns should be a permutation")
@@ -255,10 +270,18 @@ class Map:
             steps = decode(value["steps"])
             if check_steps(steps, len(classes) + len(segments)) != len(classes):
                 raise ValueError("the last step should return one column per class")
-            logits, method = value["input"] == "logits", str(value["method"])
+            logits, method = value["input"] != "probabilities", str(value["method"])
         except (LookupError, TypeError, ValueError) as error:
             raise FileError(f"This file is damaged: {error!s:.300}.") from None
-        return cls(classes, steps, logits, value["renormalize"], columns, method, segments, names)
+        return cls(classes, steps, logits, value["renormalize"], columns, method, segments, names, scaling)
+
+
+def _read_scaling(value: Any, k: int) -> Scale:
+    """The step that makes logits of scores, in a file."""
+    steps = decode(value)
+    if len(steps) != 1 or not isinstance(steps[0], Scale) or check_steps(steps, k) != k:
+        raise ValueError("scaling should be one step that scales a number of each class")
+    return steps[0]
 
 
 def _read_names(value: Any, k: int) -> list[Any]:

@@ -203,6 +203,17 @@ class Sample:
         np.add.at(sums, self.group_numbers, rows)
         return sums
 
+    def sum_variance(self, influence: AnyFloatArray) -> FloatArray:
+        """Variance of a sum over observations, from what one observation of each row adds to it: shape (n,) or (n, m).
+
+        Rows of a group are one unit, whatever their dependence; few groups vary more than their squares show, by the
+        factor `G / (G - 1)`.
+        """
+        if self.groups is None:
+            return np.asarray(self.each @ influence**2)
+        sums = self.group_sums((self.each * influence.T).T)
+        return np.asarray(np.sum(sums**2, axis=0) * (self.n_groups / max(self.n_groups - 1, 1)))
+
     def group_products(self, index: AnyIntArray, left: AnyFloatArray, right: AnyFloatArray, size: int) -> FloatArray:
         """Sums over units of `Σ c left · Σ c right` within each of `size` cells; `index` is the cell of each row.
 

@@ -335,9 +335,9 @@ def test_few_errors_prove_no_trees():
     """Where nearly all rows are right, trees take part only if they gain two nats."""
     few, many = (make_plan(300, 10, "full", n_wrong) for n_wrong in (20.0, 80.0))
     assert few.members == many.members
-    assert (few.proof_of_trees, many.proof_of_trees) == (2.0, -np.inf)
-    assert make_plan(600, 10, "full", 20.0).proof_of_trees == -np.inf
-    assert make_plan(300, 60, "full", 20.0).proof_of_trees == -np.inf
+    assert (few.proof_of_trees, many.proof_of_trees) == (2.0, 1.0)
+    assert make_plan(600, 10, "full", 20.0).proof_of_trees == 1.0
+    assert make_plan(300, 60, "full", 20.0).proof_of_trees == 1.0
     left = [
         Member(name, np.zeros((3, 5)), np.zeros((3, 7)), TreeLayer.empty(3), 0.5)
         for name in ("temperature", "additive")

@@ -26,7 +26,7 @@ def test_interval_is_isotonic_regression_with_the_new_object(rows, test):
         return
     calibrator = VennAbersCalibrator().fit(p, y, weight.astype(float))
     points = 2.0 ** -(10.0 - np.array(test) / 2)
-    for point, interval in zip(points, calibrator.predict_interval(points)):
+    for point, interval in zip(points, calibrator.predict_interval(points)[:, 1]):
         for label in (0, 1):
             x, t, w = np.append(p, point), np.append(y, label), np.append(weight, 1)
             expected = IsotonicRegression().fit(x, t, sample_weight=w).predict([point])[0]
@@ -36,16 +36,24 @@ def test_interval_is_isotonic_regression_with_the_new_object(rows, test):
 def test_probability_lies_between_the_two():
     p, y = binary_sample(500)
     calibrator = VennAbersCalibrator().fit(p, y)
-    interval = calibrator.predict_interval(p)
+    interval = calibrator.predict_interval(p)[:, 1]
     q = calibrator.predict_proba(p)[:, 1]
     assert np.all(interval[:, 0] <= q)
     assert np.all(q <= interval[:, 1])
 
 
-def test_interval_is_for_two_classes():
+def test_interval_of_the_first_class_is_turned_round():
+    p, y = binary_sample(100)
+    interval = VennAbersCalibrator().fit(p, y).predict_interval(p)
+    np.testing.assert_array_equal(interval[:, 0], 1.0 - interval[:, 1, ::-1])
+
+
+def test_own_interval_is_for_two_classes():
     p, y = sharpened(100, 3)
-    with pytest.raises(ValueError, match="two classes"):
-        VennAbersCalibrator().fit(p, y).predict_interval(p)
+    calibrator = VennAbersCalibrator().fit(p, y)
+    with pytest.raises(ValueError, match="fit_intervals"):
+        calibrator.predict_interval(p)
+    assert calibrator.fit_intervals(p, y, n_resamples=3).predict_interval(p).shape == (100, 3, 2)
 
 
 @pytest.mark.peer
@@ -60,7 +68,7 @@ def test_binary_beside_venn_abers(decimals):
         expected, interval = peer.predict_proba(columns(p))
     ours = VennAbersCalibrator().fit(p, y)
     np.testing.assert_allclose(ours.predict_proba(p), expected, atol=1e-9)
-    np.testing.assert_allclose(ours.predict_interval(p), interval, atol=1e-9)
+    np.testing.assert_allclose(ours.predict_interval(p)[:, 1], interval, atol=1e-9)
 
 
 @pytest.mark.peer

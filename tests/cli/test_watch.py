@@ -53,7 +53,7 @@ def test_batches_states_alarm_page_and_repair(folder):
     monitor = CalibrationMonitor(cal).update(frame, table["animal"].to_pylist(), table["site"].to_pylist())
     stored = json.loads((folder / "state.json").read_text())
     assert stored["labelled"]["rows"] == 2000
-    assert stored["history"][0]["log_evidence"] == pytest.approx(monitor.log_evidence_)
+    assert stored["history"]["log_evidence"][0] == pytest.approx(monitor.log_evidence_)
 
 
 def test_without_labels_and_late_ones(folder):
@@ -104,17 +104,22 @@ def test_batches_of_several_processes_all_count(folder):
     """Twelve batches in four processes at a time, on one state: none is lost."""
     program = (
         "import sys; from calibrant.cli import main\n"
-        "for batch in range(3):\n"
-        "    sys.argv = ['calibrant', *sys.argv[1:]]\n"
+        "files = sys.argv[1:4]; words = sys.argv[4:]\n"
+        "for file in files:\n"
+        "    sys.argv = ['calibrant', 'watch', words[0], file, *words[1:]]\n"
         "    try: main()\n"
         "    except SystemExit as end: assert end.code in (0, None, 3), end.code\n"
     )
-    words = ["watch", folder / "cal.json", folder / "good.parquet", "--state", folder / "state.json", "-y", "animal"]
-    command = [sys.executable, "-c", program, *map(str, words)]
-    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(4)]
+    table = pa.parquet.read_table(folder / "good.parquet")
+    for batch in range(12):
+        pa.parquet.write_table(table.slice(80 * batch, 80), folder / f"{batch}.parquet")
+    words = [folder / "cal.json", "--state", folder / "state.json", "-y", "animal"]
+    files = [[folder / f"{batch}.parquet" for batch in range(first, first + 3)] for first in range(0, 12, 3)]
+    commands = [[sys.executable, "-c", program, *map(str, [*three, *words])] for three in files]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
     assert [process.wait() for process in processes] == [0] * 4
     stored = json.loads((folder / "state.json").read_text())
-    assert stored["labelled"]["rows"] == 12_000
+    assert stored["labelled"]["rows"] == 960
     assert not list(folder.glob("*.lock"))
 
 
@@ -129,3 +134,41 @@ def test_a_state_in_use_is_waited_for_and_then_left(folder, monkeypatch):
     assert second.startswith(f"Error: another process is using {folder / 'state.json'}, after a wait of 0.1 seconds")
     assert not (folder / "state.json").exists()
     ok(*words)
+
+
+def test_a_repeated_batch_is_left_out_refused_or_replaced(folder):
+    words = ["watch", folder / "cal.json", folder / "good.parquet", "--state", folder / "state.json", "-y", "animal"]
+    named = [*words, "--batch-id", "2026-03"]
+    ok(*named)
+    again = ok(*named)
+    assert "Note: added before with the same rows, and not counted again: March 2026" in again.stderr
+    table = pa.parquet.read_table(folder / "good.parquet").slice(0, 500)
+    pa.parquet.write_table(table, folder / "good.parquet")
+    refused = run(*named)
+    assert refused.exit_code == 2
+    assert "with other rows. --replace takes it out" in refused.stderr
+    assert "Note: replaced: March 2026" in ok(*named, "--replace").stderr
+    assert json.loads((folder / "state.json").read_text())["labelled"]["rows"] == 500
+    for more in (["--replace"], ["--period", "month"], ["--batch-id", " "], ["--on-alarm", "no-such-program-here"]):
+        assert run(*words, *more).exit_code == 2
+
+
+def test_periods_missing_labels_metrics_and_a_command(folder):
+    table = pa.parquet.read_table(folder / "bad.parquet")
+    days = [f"2026-{1 + 2 * (row // 500):02}-10" for row in range(table.num_rows)]
+    animal = [None if row % 5 == 0 else name for row, name in enumerate(table["animal"].to_pylist())]
+    table = table.set_column(table.column_names.index("animal"), "animal", pa.array(animal))
+    pa.parquet.write_table(table.append_column("day", pa.array(days)), folder / "dated.parquet")
+    words = ["watch", folder / "cal.json", folder / "dated.parquet", "--state", folder / "state.json", "-y", "animal"]
+    words += ["--period", "month", "--date", "day"]
+    code = f"import os; open({str(folder / 'told.txt')!r}, 'w').write(os.environ['CALIBRANT_ALARM_TEXT'])"
+    command = f'{sys.executable} -c "{code}"'
+    found = run(*words, "--metrics", folder / "m.prom", "--on-alarm", command)
+    assert found.exit_code == 3, found.stderr
+    assert "There is no batch for February 2026." in found.stdout
+    assert "calibrant_alarm{" in (folder / "m.prom").read_text()
+    assert "since January 2026" in (folder / "told.txt").read_text()
+    assert json.loads((folder / "state.json").read_text())["labelled"]["rows"] == 800
+    (folder / "told.txt").unlink()
+    assert run(*words, "--on-alarm", command).exit_code == 3
+    assert not (folder / "told.txt").exists()  # it is run when the alarm is raised, not again

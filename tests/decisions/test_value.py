@@ -255,3 +255,45 @@ def test_six_rows_and_one_class_promise_nothing_impossible():
         assert decision_cost(labels, proba, RULE, classes=[0, 1]).low >= 0
         area = risk_coverage(labels, proba, classes=[0, 1]).area
         assert 0 <= area.low <= area.high <= 1
+
+
+def test_net_benefit_as_dcurves_publishes_it():
+    """Its example of 750 patients: 24 of 105 with cancer and 91 of 645 without have it in the family."""
+    y = np.repeat([1, 1, 0, 0], [24, 81, 91, 554])
+    family = np.repeat([1.0, 0.0, 1.0, 0.0], [24, 81, 91, 554])
+    curve = decision_curve(y, family, thresholds=[0.05, 0.1, 0.2, 0.21, 0.5])
+    published = [0.025614035087719297, 0.018518518518518517, 0.0016666666666666635, -2.531645569620253e-4]
+    np.testing.assert_allclose(curve.net_benefit, [*published, -0.08933333333333335], rtol=1e-12, atol=1e-15)
+    everybody = [0.09473684210526317, 0.04444444444444445, -0.07499999999999998, -0.08860759493670883, -0.72]
+    np.testing.assert_allclose(curve.treat_all, everybody, rtol=1e-12)
+
+
+def test_few_changed_decisions_may_lose_as_well():
+    """Three actions change for the better; that others would lose 19 is no less possible."""
+    y = np.array([0] * 97 + [0, 0, 0])
+    before, after = np.full(100, 0.01), np.full(100, 0.01)
+    before[97:], after[97:] = 0.06, 0.03
+    found = compare_decisions(y, before, after, RULE)
+    assert (found.changed, found.saved.value) == (3, 0.03)
+    assert found.saved.low < 0
+
+
+def test_net_benefit_is_uncertain_where_no_row_reaches_the_threshold():
+    y, p = binary(200)
+    curve = decision_curve(y, np.minimum(p, 0.4), thresholds=[0.6])
+    assert curve.net_benefit[0] == 0
+    assert curve.low[0] < 0 < curve.high[0]
+
+
+def test_intervals_hold_where_the_costly_outcome_is_rare():
+    """The saving of a calibration of too sure predictions, 3 % positive at 1:20: 100 runs of 400 rows."""
+    rng = np.random.default_rng(5)
+
+    def draw(n):
+        z = rng.normal(-4, 1.3, n)
+        y = (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
+        return y, 1 / (1 + np.exp(-1.3 * z)), 1 / (1 + np.exp(-z))
+
+    truth = compare_decisions(*draw(300_000), RULE, n_resamples=2).saved.value
+    found = [compare_decisions(*draw(400), RULE, n_resamples=200).saved for _ in range(100)]
+    assert np.mean([one.low <= truth <= one.high for one in found]) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 100)

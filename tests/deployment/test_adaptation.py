@@ -39,6 +39,24 @@ def posterior(x, prior):
     return density / density.sum(axis=1, keepdims=True)
 
 
+def test_one_number_is_the_share_of_the_second_class():
+    p, y = [0.1, 0.2, 0.6, 0.9, 0.7], ["no", "yes", "no", "yes", "yes"]
+    fitted = get_calibrator("ts").fit(p, y)
+    for prior in (0.02, np.float32(0.02), np.array(0.02)):
+        adapted = adapt(fitted, prior=prior)
+        assert adapted.prior_ == pytest.approx([0.98, 0.02])
+        expected = adapt(fitted, prior={"no": 0.98, "yes": 0.02}).predict_proba(p)
+        np.testing.assert_allclose(adapted.predict_proba(p), expected, rtol=1e-6)
+    np.testing.assert_allclose(AdaptedCalibrator("ts", 0.02).fit(p, y).prior_, [0.98, 0.02])
+    with pytest.raises(ValueError, match="one number, but there are 3 classes: give each a share"):
+        adapt(get_calibrator("ts").fit(np.eye(3), [0, 1, 2]), prior=0.02)
+    for wrong in (0.0, 1.0, 1.5, -0.1):
+        with pytest.raises(ValueError, match="share"):
+            adapt(fitted, prior=wrong)
+    with pytest.raises(ValueError, match="prior"):
+        adapt(fitted, prior=True)
+
+
 def test_a_known_prior_gives_the_posterior_of_that_prior():
     x = np.linspace(-3, 3, 13)
     half = get_calibrator("none").fit(posterior(x, np.array([0.5, 0.5])), np.arange(13) % 2)

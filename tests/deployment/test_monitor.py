@@ -331,7 +331,7 @@ def test_states_that_contradict_themselves_are_refused():
         (without_columns, "segments without columns"),
         (lambda state: state["bets"][0][1].update(since=[10**15] * 20), "since is outside"),
         (lambda state: state.update(alarm_row=7), "alarm_row has no alarm"),
-        (lambda state: state["history"][0].update(rows=0, labelled=0), "history of no rows"),
+        (lambda state: state["history"].update(rows=[0], labelled=[0]), "history of no rows"),
     ):
         state = copy.deepcopy(monitor.state_)
         change(state)

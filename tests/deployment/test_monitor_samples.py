@@ -176,7 +176,7 @@ def test_a_state_of_version_0_2_goes_on():
     for again in (monitor, new):
         again.update(p[20:], y[20:], segments, groups=np.arange(20) // 2)
     assert monitor.log_evidence_ == pytest.approx(new.log_evidence_)
-    assert monitor.state_["version"] == 2
+    assert monitor.state_["version"] == 3
     assert CalibrationMonitor.resume(identity(2), monitor.state_).state_ == monitor.state_
 
 

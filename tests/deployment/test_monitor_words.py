@@ -19,8 +19,8 @@ from tests.report.test_verdicts import faults, frequencies
 
 def test_before_the_first_row():
     assert CalibrationMonitor(identity(2), alpha=0.05).summary().splitlines() == [
-        "Evidence against the calibrator: 1.00; it starts at 1. The alarm is raised at 20: if the calibrator is right "
-        "and rows are independent, that happens with probability 5.0% at most, however often one looks.",
+        "Evidence against the calibrator: 1.00 (none); it starts at 1. The alarm is raised at 20: if the calibrator is "
+        "right and rows are independent, that happens with probability 5.0% at most, however often one looks.",
         "With labels: 0 rows; in total: 0 rows.",
     ]
 
@@ -73,7 +73,7 @@ def test_labels_that_fit_give_no_sign():
     p = np.tile([0.3, 0.7], 500)
     y = (np.arange(1000) // 2 % 10 < np.where(np.arange(1000) % 2, 7, 3)).astype(int)  # exactly as often as predicted
     text = CalibrationMonitor(identity(2)).update(p, y).summary()
-    assert "The labels fit the probabilities better than any change that is bet on." in text
+    assert "There is no sign of a change, which does not prove that there is none." in text
 
 
 def test_a_segment_is_part_of_the_sign():

@@ -20,6 +20,7 @@ import calibrant
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 from calibrant.inputs.words import RequestError
 from calibrant.runtime import canonical, checksum
+from calibrant.runtime import load as load_map
 from calibrant.workflows.applying import load_calibrator
 from tests.combinations import with_classes
 from tests.needs import needs
@@ -377,3 +378,28 @@ def test_symbolic_links_are_followed(fitted, path):
     calibrant.save(fitted, link)
     assert link.is_symlink()
     same(calibrant.load(path), fitted)
+
+
+def test_arrays_of_trees_are_stored_once_and_read_back_bit_for_bit(tmp_path):
+    """A forged path, and one that is taken twice, are refused."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), size=1500)
+    y = (p[:, 0] > 0.4) ^ (p[:, 1] > 0.3) ^ (rng.random(1500) < 0.1)  # an interaction: only trees see it
+    auto = calibrant.AutoCalibrator().fit(p, y.astype(int) + (p[:, 2] > 0.5))
+    assert len(auto.tree_values_)
+    path = tmp_path / "auto.json"
+    calibrant.save(auto, path)
+    document = json.loads(path.read_text())
+    stored = document["content"]["state"]["tree_values_"]
+    assert document["version"] == 2
+    assert "data" not in stored
+    twin = calibrant.load(path)
+    np.testing.assert_array_equal(twin.tree_values_, auto.tree_values_)
+    np.testing.assert_array_equal(twin.predict_proba(p), auto.predict_proba(p))
+    np.testing.assert_array_equal(load_map(path).predict_proba(p), auto.predict_proba(p))
+    for forged in (["steps", 99], [], "steps", [["steps"]], document["content"]["state"]["tree_features_"]["in_map"]):
+        stored["in_map"] = forged
+        document["sha256"] = checksum(canonical(document["content"]))
+        path.write_text(json.dumps(document))
+        with pytest.raises(CalibratorFileError, match="damaged"):
+            calibrant.load(path)

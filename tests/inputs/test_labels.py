@@ -29,7 +29,7 @@ class Size(enum.IntEnum):
     LARGE = 5
 
 
-class Animal(str, enum.Enum):
+class Animal(str, enum.Enum):  # noqa: UP042 - what people have written for years
     CAT = "cat"
     DOG = "dog"
 
@@ -45,7 +45,7 @@ class Grade(enum.Enum):
 
 
 DAY = datetime.date(2026, 1, 1)
-MOMENT = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+MOMENT = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 HOUR = datetime.timedelta(hours=1)
 
 #: The two labels in the order of their columns.

@@ -12,6 +12,10 @@ from .conftest import Flatten
 Data = tuple[np.ndarray, np.ndarray]
 NAMES = sorted(list_metrics())
 WITH_CALIBRATOR = {"calibration_loss", "refinement_loss", "lp_calibration_error"}
+#: Which speaks of the last column, and which of classes in their order.
+OF_COLUMNS = {"positive_gap", "ranked_probability_score"}
+#: What one row cannot have: two classes to tell apart, or a reference that makes an error.
+OF_SEVERAL_ROWS = {"auroc", "gini", "ks_separation", "brier_skill_score"}
 BINNED = {"ece", "rms_calibration_error", "maximum_calibration_error"}
 
 
@@ -47,7 +51,7 @@ def test_weights_equal_repetition_and_zero_equals_absence(name: str, data: Data)
         assert weighted == pytest.approx(value(name, y[repeated], p[repeated], options=options), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {"positive_gap"}))  # which speaks of the last column
+@pytest.mark.parametrize("name", sorted(set(NAMES) - OF_COLUMNS))
 def test_names_and_order_of_classes(name: str, multiclass: Data) -> None:
     y, p = multiclass
     names = np.array(["d", "b", "c", "a"])
@@ -63,7 +67,7 @@ def test_one_row_is_too_few_to_cross_validate(name: str) -> None:
         value(name, [1], [0.3])
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - WITH_CALIBRATOR - {"auroc"}))
+@pytest.mark.parametrize("name", sorted(set(NAMES) - WITH_CALIBRATOR - OF_SEVERAL_ROWS))
 def test_one_row(name: str) -> None:
     assert np.isfinite(value(name, [1], [0.3]))
     assert np.isfinite(value(name, [2], [[0.2, 0.2, 0.6]], classes=[0, 1, 2]))

@@ -91,6 +91,43 @@ def test_copies_in_groups_are_no_evidence() -> None:
     assert max(*rejected, missed) / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
 
 
+def test_copies_of_saturated_predictions_of_many_classes_are_no_evidence() -> None:
+    """Thirty independent labels of ten classes: the fit of the means alone would make the slope look wrong."""
+    rng = np.random.default_rng(8)
+    groups, rejected, missed, runs = np.repeat(np.arange(30), 10), 0, 0, 40
+    for _ in range(runs):
+        p = rng.dirichlet(np.full(10, 0.7), size=30) ** 4
+        p[p < 0.02 * p.sum(axis=1, keepdims=True)] = 0.0
+        p /= p.sum(axis=1, keepdims=True)
+        y = draw_labels(p, rng)
+        kept = {"groups": groups, "classes": range(10)}
+        found = miscalibration(y[groups], p[groups], recalibrated=p[groups], **kept)
+        rejected += found.slope.p_value <= 0.05
+        missed += not found.fitted_slope.low <= 1 <= found.fitted_slope.high
+    assert max(rejected, missed) / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
+
+
+@pytest.mark.parametrize("size", [1, 10])
+def test_no_positive_in_a_sample_is_no_evidence_of_a_rest(size: int) -> None:
+    """Every row then gains a little by a prediction near zero, which the next positive would cost dearly."""
+    rng = np.random.default_rng(9)
+    p = np.repeat(1 / (1 + np.exp(5.4 - 0.8 * rng.standard_normal(300 // size))), size)
+    groups = None if size == 1 else np.arange(300) // size
+    y = np.zeros(300, dtype=int)
+    found = miscalibration(y, p, recalibrated=p / 100, groups=groups, classes=[0, 1])
+    assert found.rest.p_value > 0.05
+
+
+def test_parameters_cost_more_where_rows_of_a_group_agree() -> None:
+    p, y = sharpened(100, 2, 2.0)
+    groups = np.repeat(np.arange(100), 10)
+    alone = miscalibration(y, p, recalibrated=p)
+    copied = miscalibration(y[groups], p[groups], recalibrated=p[groups], groups=groups)
+    as_if_new = miscalibration(y[groups], p[groups], recalibrated=p[groups])
+    assert copied.slope.gain == pytest.approx(alone.slope.gain, rel=0.2)
+    assert as_if_new.slope.gain > copied.slope.gain
+
+
 def test_parts_of_means_and_slope_together() -> None:
     p, y = sharpened(3000, 3, 1.6)
     x = np.log(p) + np.array([1.5, 0.0, 0.0])

@@ -116,8 +116,10 @@ def test_files_of_a_later_version_are_refused(tmp_path):
     calibrator, _ = fitted("ts", 2)
     calibrant.save(calibrator, tmp_path / "cal.json")
     document = json.loads((tmp_path / "cal.json").read_text())
-    (tmp_path / "later.json").write_text(json.dumps({**document, "version": 2, "calibrant": "7.0"}))
-    with pytest.raises(runtime.FileError, match=r"later.json: .*version 2, written by calibrant '7.0'.*Upgrade"):
+    (tmp_path / "later.json").write_text(json.dumps({**document, "version": runtime.VERSION + 1, "calibrant": "7.0"}))
+    with pytest.raises(
+        runtime.FileError, match=rf"later.json: .*version {runtime.VERSION + 1}, written by calibrant '7.0'.*Upgrade"
+    ):
         runtime.load(tmp_path / "later.json")
     with pytest.raises(runtime.FileError, match="its map holds 'temperature', which this version"):
         runtime.Map.from_json({**document["map"], "temperature": 2.0})

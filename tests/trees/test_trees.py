@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from calibrant.calibrators.auto.trees.ensemble import (
+    Boosting,
     BoostingOptions,
     TreeLayer,
     add_compiled,
-    boost,
     choose_pairs,
     concatenate,
     cross_fit_trees,
@@ -30,10 +30,10 @@ def xor_data(n=3000, seed=0):
 def one_round(x, y, weight, *, depth=1, l2=1.0, rate=1.0):
     borders, n_bins = quantile_borders(x, 16)
     bins = np.stack([np.searchsorted(b, row) for b, row in zip(borders, x, strict=True)]).astype(np.uint8)
-    z = np.zeros((2, len(y)))
-    held = np.zeros((2, 1))
     options = BoostingOptions(rounds=1, depth=depth, rate=rate, l2=l2, columns=9, share=1.0, patience=5)
-    return borders, boost(bins, n_bins, z, y, weight, (bins[:, :1].copy(), held, y[:1], weight[:1]), options, 0)
+    run = Boosting(bins, n_bins, np.zeros((2, len(y))), y, weight, options, 0)
+    run.grow()
+    return borders, run
 
 
 def test_weights_place_borders_as_repeated_rows_do():
@@ -50,7 +50,8 @@ def test_first_stump_is_the_best_of_all_splits():
     x = rng.normal(size=(3, 400))
     y = (x[1] > 0.4).astype(np.int64) ^ (rng.random(400) < 0.2)
     weight = rng.integers(1, 4, size=400).astype(float)
-    borders, (features, last, values, _, _) = one_round(x, y, weight, l2=1.0)
+    borders, run = one_round(x, y, weight, l2=1.0)
+    features, last, values = run.features, run.borders, run.values
     gradient = weight * (0.5 - y)
     best = max(
         (
@@ -76,10 +77,11 @@ def test_weights_are_repetitions():
 
     def run(rows, weight):
         bins = np.stack([np.searchsorted(b, r) for b, r in zip(borders, x[:, rows], strict=True)]).astype(np.uint8)
-        z = np.zeros((2, len(rows)))
-        held = bins[:, :1].copy(), np.zeros((2, 1)), y[:1], np.ones(1)
         options = BoostingOptions(rounds=10, depth=3, rate=0.3, l2=1.0, columns=2, share=1.0, patience=10)
-        return boost(bins, n_bins, z, y[rows], weight, held, options, 7)[2]
+        grown = Boosting(bins, n_bins, np.zeros((2, len(rows))), y[rows], weight, options, 7)
+        for _ in range(10):
+            grown.grow()
+        return grown.values
 
     np.testing.assert_allclose(run(np.arange(300), weight.astype(float)), run(rows, np.ones(len(rows))), atol=1e-10)
 
@@ -149,11 +151,29 @@ def test_differences_of_columns_are_asked_and_held_out_logits_are_those_of_the_l
     assert (fitted[0].layer.subtracted == -1).all()
     hit = {p: (f.held.argmax(axis=0) == y).mean() for p, f in fitted.items()}
     assert hit[2] > 0.97 > 0.9 > hit[0]
-    # What one fold's trees, a fifth of the layer, say of the rows they were not grown on.
-    run = fitted[2].layer.first(fitted[2].rounds).scaled(5.0)
-    z = np.zeros((2, 2000))
-    run.add_to(x, z)
-    np.testing.assert_allclose(z[:, fold == 0], fitted[2].held[:, fold == 0], atol=1e-12)
+
+
+def test_held_out_logits_do_not_depend_on_held_out_labels():
+    x, y = xor_data()
+    fold = np.arange(len(y)) % 5
+    start = [np.zeros((2, len(y)))] * 5
+    options = BoostingOptions(depth=3, rounds=4, rate=0.1)
+    other = y.copy()
+    other[np.flatnonzero(fold == 0)[:40]] ^= 1  # few enough that the number of rounds stays the same
+    first, second = (cross_fit_trees(x, start, labelled(labels), fold, options, 0) for labels in (y, other))
+    assert first.rounds == second.rounds == 4
+    np.testing.assert_array_equal(first.held[:, fold == 0], second.held[:, fold == 0])
+    assert np.abs(first.held[:, fold == 1] - second.held[:, fold == 1]).max() > 1e-3
+
+
+@pytest.mark.parametrize(("most", "trees"), [(1000, 12), (11, 6), (6, 6), (3, 3), (0, 0)])
+def test_the_layer_is_two_runs_on_all_rows_and_fewer_trees_where_these_are_too_many(most, trees):
+    x, y = xor_data(1000)
+    fold = np.arange(len(y)) % 5
+    options = BoostingOptions(depth=2, rounds=6, most_trees=most)
+    fitted = cross_fit_trees(x, [np.zeros((2, len(y)))] * 5, labelled(y), fold, options, 0)
+    assert len(fitted.layer) == trees
+    assert fitted.rounds == min(6, most)
 
 
 def test_random_shares_of_the_rows_are_of_the_size_asked_for_and_independent():

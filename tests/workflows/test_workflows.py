@@ -91,7 +91,7 @@ def test_adapt(file: Path) -> None:
     calibrator = calibrant.get_calibrator("ts").fit(TABLE[COLUMNS], TABLE["y"])
     rare = TABLE[(TABLE["y"] == "no") | (TABLE["who"] % 10 == 0)]
     rare.to_parquet(file.with_name("now.parquet"))
-    now = applying.read_predictions(calibrator, reader(file.with_name("now.parquet")))
+    ((_, now),) = applying.read_predictions(calibrator, reader(file.with_name("now.parquet")))
     adapted = deploying.adapt(calibrator, unlabelled=now)
     expected = deployment.adapt(calibrator, unlabelled=rare[COLUMNS])
     np.testing.assert_allclose(adapted.prior_, expected.prior_, atol=1e-9)
@@ -104,10 +104,11 @@ def test_watch(file: Path) -> None:
     batch = applying.read_predictions(calibrator, reader(file, label="y"))
     state, page = file.with_name("s.json"), file.with_name("p.html")
     for _ in range(2):
-        monitor, repair = deploying.watch(calibrator, batch, state, page=page, render=lambda m, r: f"{m.rows_} rows")
-    expected = CalibrationMonitor(calibrator).update(TABLE[COLUMNS], TABLE["y"]).update(TABLE[COLUMNS], TABLE["y"])
-    assert monitor.log_evidence_ == pytest.approx(expected.log_evidence_, abs=1e-9)
-    assert (page.read_text(), repair) == (f"{2 * N} rows", None)
+        done = deploying.watch(calibrator, batch, state, pages={str(page): lambda m, r: f"{m.rows_} rows"})
+    expected = CalibrationMonitor(calibrator).update(TABLE[COLUMNS], TABLE["y"])
+    assert done.monitor.log_evidence_ == pytest.approx(expected.log_evidence_, abs=1e-9)
+    assert done.notes[0].startswith("added before with the same rows, and not counted again: batch ")
+    assert (page.read_text(), done.repair) == (f"{N} rows", None)
     with pytest.raises(RequestError, match="goes on with the alpha") as refused:
         deploying.watch(calibrator, batch, state, alpha=0.05)
     assert refused.value.hints == ("began",)

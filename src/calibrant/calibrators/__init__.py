@@ -11,6 +11,7 @@ _HOMES = {
     "Calibrator": ".base",
     "OneVsOneCalibrator": ".lifting",
     "OneVsRestCalibrator": ".lifting",
+    "OptionCalibrator": ".scaling.option_calibrator",
     **{name: module for module, _, name in (str(info.factory).partition(":") for info in list_calibrators())},
 }
 

@@ -20,9 +20,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant.bins import quantiles
 from calibrant.calibrators.batch_fitting import BatchFitting
 from calibrant.calibrators.dispatch import dispatch_fit, dispatch_predict, needs_dispatch, top_labels
 from calibrant.calibrators.kept_steps import KeptSteps, kept_steps
+from calibrant.calibrators.probability_intervals import ProbabilityIntervals
+from calibrant.calibrators.score_scaling import DIRECTIONS, ScoreScale, find_scale, warn_of_direction
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
@@ -37,7 +40,7 @@ from calibrant.inputs.labels import (
     warn_of_order,
 )
 from calibrant.inputs.observations import check_observations, encoded, observations
-from calibrant.inputs.predictions import as_matrix, check_logits, rounding_of, to_log_probabilities
+from calibrant.inputs.predictions import as_matrix, check_logits, check_scores, rounding_of, to_log_probabilities
 from calibrant.inputs.samples import order_in_doubt
 from calibrant.inputs.words import CALIBRATOR
 from calibrant.rowwise import TILE
@@ -47,12 +50,12 @@ from calibrant.simplex import log_in_place
 from calibrant.sklearn_private import Constraints, StrOptions, validate_parameter_constraints
 from calibrant.softmax.rows.memory import ArrayRows, log_of_many
 from calibrant.softmax.rows.row_source import Rows
-from calibrant.steps import Function, Log, Step, run_from_logs
+from calibrant.steps import Function, Log, Scale, Step, run_from_logs
 from calibrant.threads import for_products, limit
 from calibrant.typing import AnyArray, FloatArray
 
 
-class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimator, ABC):
+class Calibrator(KeptSteps, BatchFitting, Summary, ProbabilityIntervals, ClassifierMixin, BaseEstimator, ABC):
     """Base class of all calibrators.
 
     Attributes
@@ -65,11 +68,13 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         Number of columns of the predictions seen in `fit`.
     feature_names_in_ : ndarray of one name per column
         Column names, if `fit` saw a data frame whose column names are strings.
+    score_factor_, score_shift_ : float
+        What scores are multiplied by and what is added to make logits of them, with ``input="scores"``.
     """
 
     #: The constructor parameters every calibrator has, with what they may be.
     _parameter_constraints: ClassVar[Constraints] = {
-        "input": [StrOptions({"probabilities", "logits"})],
+        "input": [StrOptions({"probabilities", "logits", *DIRECTIONS})],
         "classes": ["array-like", None],
         "renormalize": ["boolean"],
     }
@@ -110,8 +115,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         Parameters
         ----------
         X : array-like or data frame of shape (n, k), (n,) or (n, 1)
-            Predicted probabilities, or logits with ``input="logits"``. A single column is the probability of
-            ``classes_[1]``.
+            Predicted probabilities, or what `input` says. A single column is the probability of ``classes_[1]``.
         y : array-like of shape (n,) or (n, k)
             Labels; or probabilities or votes, one column per class in the order of the predictions: a row then counts
             as if it were there once for each class with these numbers as weights.
@@ -137,7 +141,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
             groups = groups_of_rows(groups, X, y, axis, ignore_index)
             X, y, sample_weight = labelled_rows(X, y, sample_weight, axis, ignore_index)
         self._check_parameters()
-        self.__dict__.pop("batches_", None)  # of an earlier fit to batches
+        for name in ("batches_", "score_factor_", "score_shift_", "scores_seen_", "percentages_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         if dispatch_fit(self, X, y, sample_weight, groups, blocks):
             return self
         sample = self._check_labelled(X, y, sample_weight, groups, blocks)
@@ -154,13 +159,19 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         together = check_groups(groups, blocks, len(array)) if grouped else None
         rows, labels, counts, categories = observations(y, array.shape, sample_weight, self.classes)
         check_observations(len(labels), counts)
+        if self.takes_scores:
+            scores = check_scores(array)[slice(None) if rows is None else rows]
+            self._take_names(labels, max(2, scores.shape[1]), scores.shape[1], names, categories)
+            order = None if scores.shape[1] == 1 else self._column_order
+            self._take_scale(encoded(Sample(scores, labels, counts), self.classes_, order))
         x = to_log_probabilities(
             array,
-            logits=self.input == "logits",
+            logits=self.takes_logits,
             renormalize=self.renormalize,
             rounding=rounding_of(X),
             log=self._log,
             order=self._order,
+            scale=None if self._score_step is None else self._score_step.apply,
         )
         if rows is not None:
             x, together = x[rows], None if together is None else together[rows]
@@ -169,6 +180,31 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         if self.classes is None and names is not None and (wrong := order_in_doubt(given, names, CALIBRATOR)):
             raise ValueError(wrong)
         return self._take_sample(given)
+
+    @property
+    def takes_scores(self) -> bool:
+        """Whether predictions are scores of any direction and scale."""
+        return self.input in DIRECTIONS
+
+    @property
+    def takes_logits(self) -> bool:
+        """Whether predictions are logits, or become logits when they are scaled."""
+        return self.input != "probabilities"
+
+    @property
+    def _score_step(self) -> Scale | None:
+        """What makes logits of scores."""
+        if not self.takes_scores:
+            return None
+        found = ScoreScale(self.score_factor_, self.score_shift_)
+        return found.step(self.n_features_in_, len(self.classes_))
+
+    def _take_scale(self, sample: Sample) -> None:
+        """Find the direction and the scale of scores."""
+        found = find_scale(sample, DIRECTIONS[self.input])
+        warn_of_direction(DIRECTIONS[self.input], found.direction)
+        self.score_factor_, self.score_shift_ = found.factor, found.shift
+        self.scores_seen_ = quantiles(sample.values.ravel(), None, np.array([0.05, 0.25, 0.5, 0.75, 0.95]))
 
     def _take_sample(self, sample: Sample) -> Sample:
         """Note how many rows and observations there are; warn if nothing can be learned, or of the order of classes."""
@@ -206,6 +242,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         self.n_features_in_ = len(classes)
         self._set_names(None)
         self._column_order = None
+        if self.takes_scores:  # which that calibrator has scaled
+            self.score_factor_, self.score_shift_ = 1.0, 0.0
 
     def predict_proba(self, X: Any, *, axis: int | None = None) -> AnyArray:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.
@@ -240,10 +278,11 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
                 array,
                 order,
                 k=k,
-                logits=self.input == "logits",
+                logits=self.takes_logits,
                 renormalize=self.renormalize,
                 rounding=rounding_of(X),
                 beside=beside,
+                scaling=self._score_step,
             )
 
     def predict_log_proba(self, X: Any, *, axis: int | None = None) -> AnyArray:
@@ -283,18 +322,27 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         classes = [
             label if isinstance(label, (bool, int, float, str)) else str(label) for label in self.classes_.tolist()
         ]
-        logits = self.input == "logits"
         names = self._column_names
         if names is None and self.n_features_in_ == 1:
             names = [str(classes[1])]
         elif names is not None and not all(isinstance(name, (int, str)) for name in names):
             names = None  # a date, for example, is not JSON
         return Map(
-            classes, self.steps(), logits, self.renormalize, self._column_order, type(self).__name__, names=names
+            classes,
+            self.steps(),
+            self.takes_logits,
+            self.renormalize,
+            self._column_order,
+            type(self).__name__,
+            names=names,
+            scaling=self._score_step,
         )
 
     def _runs_by_steps(self) -> bool:
         return type(self)._map is Calibrator._map
+
+    def _prediction_steps(self) -> list[Step]:
+        return self.steps() if self._runs_by_steps() else [Log(), Function(self._map)]
 
     def _map(self, x: FloatArray) -> FloatArray:
         """Calibrated probabilities of log-probabilities `x` (m, k); `x` may be overwritten."""
@@ -306,12 +354,16 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         state = StateCheck({name: value for name, value in vars(self).items() if name not in parameters})
         self._check_parameters()
         self._check_state(state)
+        self._check_uncertainty(state)
         state.finish(type(self).__name__)
 
     def _check_state(self, state: StateCheck) -> None:
         """Declare and check what `fit` leaves behind, so that it may come from a file; a subclass adds its own."""
         state.names()
-        state.information("batches_", "fitted_to_")
+        state.information("batches_", "fitted_to_", "scores_seen_", "percentages_")
+        if self.takes_scores:
+            state.number("score_factor_")
+            state.number("score_shift_")
 
     def _check_parameters(self) -> None:
         """scikit-learn's check of the constructor's parameters that differ from their defaults."""
@@ -346,7 +398,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
     def _check_columns(self, array: Any) -> int:
         """The number of columns of predictions, which must be that of `fit`."""
         columns = 1 if array.ndim == 1 else int(array.shape[1])
-        if columns != self.n_features_in_ and {columns, self.n_features_in_} != {1, 2}:
+        either = {columns, self.n_features_in_} == {1, 2} and not self.takes_scores
+        if columns != self.n_features_in_ and not either:
             raise ValueError(
                 f"X has {columns} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                 "features as input: one column per class, as in fit. Reshape your data."
@@ -357,11 +410,16 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ClassifierMixin, BaseEstimato
         """Validated log-probabilities, one column per class: what `_fit` gets, for other kinds of prediction."""
         array, order = self._check_predictions(X)
         x = to_log_probabilities(
-            array, logits=self.input == "logits", renormalize=self.renormalize, rounding=rounding_of(X)
+            array,
+            logits=self.takes_logits,
+            renormalize=self.renormalize,
+            rounding=rounding_of(X),
+            scale=None if self._score_step is None else self._score_step.apply,
         )
         return x if order is None else np.ascontiguousarray(x[:, order])
 
     def _set_names(self, names: list[object] | None) -> None:
+        self.__dict__.pop("uncertainty_", None)  # of an earlier fit
         self._column_names: list[object] | None = names
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -417,7 +475,7 @@ def steps_of(estimator: BaseEstimator) -> list[Step]:
     """The steps of any fitted estimator of probabilities; one that has none runs as a function."""
     if not isinstance(estimator, Calibrator):
         return [Function(estimator.predict_proba)]
-    return estimator.steps() if has_steps(estimator) else [Log(), Function(estimator._map)]
+    return estimator._prediction_steps()
 
 
 def has_steps(calibrator: Calibrator) -> bool:

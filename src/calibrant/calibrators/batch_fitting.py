@@ -86,6 +86,11 @@ class BatchFitting:
         """
         calibrator = cast("Calibrator", self)
         calibrator._check_parameters()
+        if calibrator.takes_scores:
+            raise ValueError(
+                "Scores have to be in memory, because their scale is found from all of them: pass arrays to fit, or "
+                "logits in batches."
+            )
         reader = BatchReader(
             as_source(source, label=label, weight=weight),
             logits=calibrator.input == "logits",

@@ -49,6 +49,10 @@ def dispatch_fit(
             f"{type(calibrator).__name__} needs its rows in memory to use groups or blocks, but X is of "
             f"type {type(X).__name__}: pass an array, or leave groups and blocks out."
         )
+    if calibrator.takes_scores:
+        if isinstance(X, TopK) or is_dask(X):
+            raise ValueError(f"Scores have to be in memory, but X is of type {type(X).__name__}: pass an array.")
+        return False
     if isinstance(X, TopK):
         with warnings.catch_warnings():  # class numbers count from 0 here, also where no row is of class 0
             warnings.filterwarnings("ignore", message=".* lacks the label 0", category=CalibrationWarning)

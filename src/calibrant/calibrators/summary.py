@@ -40,9 +40,26 @@ class Summary:
         """
         check_is_fitted(self, "classes_")
         lines = [_rows(self)]
+        if hasattr(self, "scores_seen_"):
+            return "\n".join([*lines, *score_sentences(self)])
         if hasattr(self, "inverse_temperature_"):
             lines.append(temperature_sentence(self))
         return "\n".join([*lines, _effect(self)])
+
+
+def score_sentences(calibrator: Any) -> list[str]:
+    """Which way scores point, whether that was found or given, and what scores become."""
+    high = "The higher" if calibrator.score_factor_ > 0.0 else "The lower"
+    how = "found from the labels" if calibrator.input == "scores" else "as given"
+    if calibrator.n_features_in_ > 1:
+        return [f"{high} the score of a class, the more likely it is ({how})."]
+    label = class_text(calibrator.classes_[1])
+    shown = np.unique([float(f"{score:.3g}") for score in calibrator.scores_seen_.tolist()])
+    names = getattr(calibrator, "_column_names", None)
+    rows = shown[:, None]
+    p = np.asarray(calibrator.predict_proba(NamedColumns(names, rows) if names else rows), dtype=np.float64)[:, 1]
+    first, *others = (f"{score:g} becomes {percent(float(q))}" for score, q in zip(shown, p))
+    return [f"{high} the score, the more likely is {label} ({how}).", f"{', '.join([f'A score of {first}', *others])}."]
 
 
 def temperature_sentence(calibrator: Any) -> str:
@@ -94,10 +111,12 @@ def _rows(calibrator: Any) -> str:
 def mapped(calibrator: Any, proba: FloatArray) -> FloatArray:
     """Calibrated probabilities of rows with one column per class, in the form that the calibrator was fitted to."""
     rows = proba
-    if calibrator.input == "logits":
+    if calibrator.takes_logits:
         rows = np.log(proba)
         if calibrator.n_features_in_ == 1:
             rows = rows[:, 1:] - rows[:, :1]
+        if calibrator.takes_scores:
+            rows = (rows - calibrator.score_shift_) / calibrator.score_factor_
     elif calibrator.n_features_in_ == 1:
         rows = rows[:, 1:]
     order = getattr(calibrator, "_column_order", None)

@@ -41,7 +41,9 @@ def fit_tensor(calibrator: RowsCalibrator, X: Tensor, y: Any, sample_weight: Any
 def predict_tensor(calibrator: Calibrator, steps: Steps, X: Tensor) -> Any:
     """Calibrated probabilities of a tensor, on its device; single precision for narrower than double."""
     columns = calibrator._check_columns(X)
-    x = tensor_log_probabilities(X, logits=calibrator.input == "logits", renormalize=calibrator.renormalize)
+    x = tensor_log_probabilities(
+        X, logits=calibrator.takes_logits, renormalize=calibrator.renormalize, scaling=calibrator._score_step
+    )
     if columns > 1 and calibrator._column_order is not None:
         x = x[:, calibrator._column_order]
     k = len(calibrator.classes_)

@@ -40,6 +40,7 @@ from calibrant.sklearn_private import (
     fit_context,
     num_samples,
 )
+from calibrant.steps import Scale
 from calibrant.typing import AnyArray, FloatArray, IntArray
 
 #: The methods that scikit-learn has, too ("sigmoid", "isotonic", "temperature"): as there, they calibrate decision
@@ -163,7 +164,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             pairs = self._fit_folds(calibrator, X, labels, weight, together, routed)
         self.estimators_ = [pair.estimator for pair in pairs]
         self.calibrators_ = [pair.calibrators[0] for pair in pairs]
-        self._scales = [pair.scale for pair in pairs]
+        self._scalings = [pair.scaling for pair in pairs]
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(self.estimators_[0], name):
@@ -175,8 +176,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """The fitted classifiers with their calibrators, as scikit-learn lists them."""
         check_is_fitted(self)
         return [
-            self._pair(estimator, calibrator, scale)
-            for estimator, calibrator, scale in zip(self.estimators_, self.calibrators_, self._scales)
+            self._pair(estimator, calibrator, scaling)
+            for estimator, calibrator, scaling in zip(self.estimators_, self.calibrators_, self._scalings)
         ]
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -220,9 +221,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return get_calibrator("platt-logits" if decided else "platt")
         return get_calibrator(self.method)
 
-    def _pair(self, estimator: BaseEstimator, calibrator: BaseEstimator | None, scale: float = 1.0) -> CalibratedPair:
+    def _pair(
+        self, estimator: BaseEstimator, calibrator: BaseEstimator | None, scaling: Scale | None = None
+    ) -> CalibratedPair:
         decisions = isinstance(self.method, str) and calibrator_info(self.method).name in _OF_DECISIONS
-        return CalibratedPair(estimator, [] if calibrator is None else [calibrator], self.classes_, decisions, scale)
+        return CalibratedPair(estimator, [] if calibrator is None else [calibrator], self.classes_, decisions, scaling)
 
     def _route(self, sample_weight: FloatArray | None, groups: Any, params: dict[str, Any]) -> Bunch:
         """What `fit` of the classifier and `split` of the splitter get, whether metadata routing is on or off."""

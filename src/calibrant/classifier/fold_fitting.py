@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import has_fit_parameter
 
-from calibrant.classifier.pair import CalibratedPair, log_scores, score_scale
+from calibrant.classifier.pair import CalibratedPair, log_scores, score_scaling
 from calibrant.sample import Sample
 from calibrant.simplex import LOG_FLOOR, log_softmax, softmax
 from calibrant.sklearn_private import check_method_params, safe_split
@@ -44,10 +44,11 @@ def fit_fold(
 
 def fit_calibrator(pair: CalibratedPair, sample: Sample) -> None:
     """Fit the calibrator of a pair to scores; one from elsewhere gets probabilities and column numbers."""
-    pair.scale = score_scale(pair.estimator, sample.x, sample.counts, decisions=pair.decisions)
+    pair.scaling = score_scaling(pair.estimator, sample, decisions=pair.decisions)
+    x = sample.x if pair.scaling is None else pair.scaling.apply(np.array(sample.x))
     # Matrix products round equal rows differently in the last digits, and trees split where they find a difference.
     with np.errstate(over="ignore", invalid="ignore"):  # what is not a number stays so, and the calibrator says it
-        scores = np.maximum(log_softmax(sample.x / pair.scale), LOG_FLOOR)
+        scores = np.maximum(log_softmax(x), LOG_FLOOR)
     np.round(scores, _DIGITS, out=scores)
     sample = canonical(sample.with_values(scores))
     (calibrator,) = pair.calibrators

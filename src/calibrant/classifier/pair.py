@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from calibrant.calibrators.score_scaling import find_scale
 from calibrant.inputs.labels import encode
+from calibrant.sample import Sample
 from calibrant.simplex import softmax
+from calibrant.steps import Scale
 from calibrant.typing import AnyArray, FloatArray
 
 _LOGARITHMS_FIRST = ("predict_log_proba", "predict_proba", "decision_function")
 _DECISIONS_FIRST = ("decision_function", "predict_log_proba", "predict_proba")
-#: Decision values are scaled down to at most this: log-probabilities below about -87 are cut off.
+#: Decision values beyond this are no logits, and log-probabilities below about -87 are cut off: they are scaled.
 _LARGEST_SCORE = 30.0
 
 
@@ -65,14 +68,20 @@ def log_scores(estimator: BaseEstimator, X: Any, classes: AnyArray, *, decisions
     return out
 
 
-def score_scale(
-    estimator: BaseEstimator, scores: FloatArray, weight: FloatArray | None, *, decisions: bool = False
-) -> float:
-    """The number that scores are divided by before they are calibrated: 1 unless decision values are very large."""
+def score_scaling(estimator: BaseEstimator, sample: Sample, *, decisions: bool = False) -> Scale | None:
+    """What makes logits of scores before they are calibrated: nothing, unless decision values are very large."""
     if response_method(estimator, decisions=decisions) != "decision_function":
-        return 1.0
-    counted = scores if weight is None else scores[weight > 0.0]
-    return max(1.0, float(np.abs(counted).max(initial=0.0, where=np.isfinite(counted))) / _LARGEST_SCORE)
+        return None
+    counted = sample if sample.counts is None else sample.take(sample.counts > 0.0)
+    known = np.isfinite(counted.x)
+    most = float(np.abs(counted.x).max(initial=0.0, where=known))
+    if most <= _LARGEST_SCORE:
+        return None
+    k = sample.n_classes
+    if not known.all():  # a class that a fold lacks
+        return Scale(np.full(k, _LARGEST_SCORE / most), np.zeros(k))
+    single = k == 2 and not counted.x[:, 0].any()
+    return find_scale(counted.with_values(counted.x[:, 1:]) if single else counted).step(1 if single else k, k)
 
 
 @dataclass
@@ -89,15 +98,15 @@ class CalibratedPair:
         The labels of the columns of `predict_proba`.
     decisions : bool
         Whether decision values were preferred to log-probabilities.
-    scale : float
-        What decision values are divided by: 1, unless they are very large.
+    scaling : Scale or None
+        What makes logits of very large decision values: see `calibrant.calibrators.score_scaling`.
     """
 
     estimator: BaseEstimator
     calibrators: list[BaseEstimator]
     classes: AnyArray
     decisions: bool = False
-    scale: float = 1.0
+    scaling: Scale | None = None
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Calibrated probabilities, one column per class.
@@ -112,7 +121,8 @@ class CalibratedPair:
         p : ndarray of shape (n, k)
         """
         calibrator = self.calibrators[0]
-        scores = log_scores(self.estimator, X, self.classes, decisions=self.decisions) / self.scale
+        scores = log_scores(self.estimator, X, self.classes, decisions=self.decisions)
+        scores = scores if self.scaling is None else self.scaling.apply(scores)
         if getattr(calibrator, "input", None) == "logits":
             return np.asarray(calibrator.predict_proba(scores), dtype=np.float64)
         p = np.asarray(calibrator.predict_proba(softmax(scores)), dtype=np.float64)

@@ -8,7 +8,7 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.printing import check_streams, class_columns, print_json
-from calibrant.cli.reading import reading
+from calibrant.cli.reading import reading, reading_rules
 from calibrant.cli.reading_progress import progress_over
 
 app = typer.Typer(rich_markup_mode=None)
@@ -38,8 +38,7 @@ def apply(
     check_streams(as_json, output, "calibrated rows")
     check_output(output, force=force)
     fitted = applying.load_calibrator(calibrator)
-    rules = {"logits": fitted.input == "logits", "renormalize": renormalize or fitted.renormalize}
-    with reading(file, **vars(table), **rules) as reader:
+    with reading(file, **vars(table), **reading_rules(fitted, renormalize=renormalize)) as reader:
         done = applying.apply(
             fitted, reader, output, suffix=suffix, force=force, progress=progress_over(reader.table, "apply")
         )

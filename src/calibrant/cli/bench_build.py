@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from calibrant.cli.options import split_names
 app = typer.Typer(rich_markup_mode=None)
 
 
-class DatasetChoice(str, Enum):
+class DatasetChoice(StrEnum):
     """Datasets of a suite."""
 
     open = "open"

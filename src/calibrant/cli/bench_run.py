@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +17,7 @@ from calibrant.cli.options import split_names
 app = typer.Typer(rich_markup_mode=None)
 
 
-class DrawFrom(str, Enum):
+class DrawFrom(StrEnum):
     """Part of an experiment that calibration rows are drawn from."""
 
     cal = "cal"
@@ -25,7 +25,7 @@ class DrawFrom(str, Enum):
     both = "both"
 
 
-class LabelKind(str, Enum):
+class LabelKind(StrEnum):
     """Where labels come from."""
 
     real = "real"

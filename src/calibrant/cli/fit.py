@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -23,6 +24,28 @@ class FitOptions(options.LabelledOptions):
         str | None,
         typer.Option("--segments", help="Columns by which to correct the calibrator, as in region,device."),
     ] = None
+    scores: Annotated[
+        bool, typer.Option("--scores", help="The columns hold scores of any scale, such as credit scores or distances.")
+    ] = False
+
+
+class Direction(StrEnum):
+    """Which way scores point."""
+
+    found = "found"
+    rising = "rising"
+    falling = "falling"
+
+
+def _input(table: FitOptions, direction: Direction) -> str:
+    """What the predictions are, as a calibrator is told."""
+    if table.scores and table.logits:
+        raise CommandError("--scores and --logits say two things of the same numbers: give one of them")
+    if direction is not Direction.found:
+        if not table.scores:
+            raise CommandError("--direction is that of scores: give --scores, too")
+        return f"{direction.value}-scores"
+    return "scores" if table.scores else "logits" if table.logits else "probabilities"
 
 
 @options.command(app)
@@ -35,6 +58,10 @@ def fit(
         list[str] | None, typer.Option("--set", help="Parameter of the method, as in name=value; may be repeated.")
     ] = None,
     memory: Annotated[float, typer.Option("--memory", help="Memory in MiB for rows of a large file.", min=1)] = 512,
+    direction: Annotated[
+        Direction,
+        typer.Option("--direction", help="Whether high scores speak for a class (rising) or against it (falling)."),
+    ] = Direction.found,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -44,7 +71,7 @@ def fit(
     others take a uniform sample, as many rows as the memory allows. With --segments the calibrator is corrected in each
     segment as far as its rows can tell, and `calibrant apply` reads the same columns. With --group-by rows of one group
     stay together wherever a method cross-validates. With --votes a row counts once for each class, with its votes as
-    weights.
+    weights. With --scores the direction and the scale of the numbers are found from the labels.
 
     The rows must not be those the model was trained on. `calibrant methods` lists the methods.
     """
@@ -60,7 +87,7 @@ def fit(
         raise CommandError("--segments names columns other than the label, as in --segments region,device")
     with asked():
         calibrator, name = fitting.make_calibrator(
-            method, parameter or (), logits=table.logits, renormalize=table.renormalize
+            method, parameter or (), input=_input(table, direction), renormalize=table.renormalize
         )
     with reading(file, **vars(table)) as reader:
         done = fitting.fit(calibrator, reader, memory)

@@ -30,6 +30,8 @@ HINTS = {
     "maybe_not_logits": "In that case leave out --logits",
     "probs": "Name the probability columns with --probs, as in --probs 'p_*' or --probs a,b,c",
     "renormalize": "--renormalize rescales rounded rows",
+    "replace": "--replace takes it out and adds these rows instead",
+    "scores": "`calibrant fit --scores` makes probabilities of scores of any scale, `calibrant apply` of new ones",
     "skip_errors": "--on-error skip leaves such rows out",
     "suffix": "Choose another --suffix",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from enum import Enum
+from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_type_hints
@@ -14,7 +14,7 @@ import typer
 from calibrant.cli.mistakes import explained
 
 
-class OnError(str, Enum):
+class OnError(StrEnum):
     """What to do with a row that cannot be used."""
 
     stop = "stop"

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +17,8 @@ import typer
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError
 from calibrant.cli.printing import print_json
-from calibrant.cli.reading import read_for
+from calibrant.cli.reading import read_batches, read_for
+from calibrant.text_table import aligned
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -19,13 +26,24 @@ app = typer.Typer(rich_markup_mode=None)
 ALARM = 3
 
 
+class Period(StrEnum):
+    """How long the period of a batch is."""
+
+    day = "day"
+    week = "week"
+    month = "month"
+    quarter = "quarter"
+    year = "year"
+
+
 @dataclass(frozen=True)
 class WatchOptions(options.WeighedOptions):
     """Options of a batch, whose labels may be unknown."""
 
     label: Annotated[
-        str | None, typer.Option("--label", "-y", help="Column of the true labels; leave out if they are unknown.")
+        str | None, typer.Option("--label", "-y", help="Column of the true labels, empty where one is unknown.")
     ] = None
+    date: Annotated[str | None, typer.Option("--date", help="Column of dates, for --period.")] = None
 
 
 @options.command(app)
@@ -34,6 +52,19 @@ def watch(
     file: options.Input,
     state: Annotated[str, typer.Option("--state", help="JSON file of the monitor: read if it exists, and written.")],
     table: WatchOptions,
+    batch_id: Annotated[
+        str | None,
+        typer.Option(
+            "--batch-id",
+            help="Name or date of the batch, such as 2026-03-14 or 2026-03; default: a checksum of its rows.",
+        ),
+    ] = None,
+    period: Annotated[
+        Period | None, typer.Option("--period", help="Make a batch of each period of the dates in the column --date.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a batch of the same name, and take out those after it.")
+    ] = False,
     observed: Annotated[
         bool, typer.Option("--observed", help="The rows were watched before without labels, which came late.")
     ] = False,
@@ -49,6 +80,13 @@ def watch(
     page: Annotated[
         str | None, typer.Option("--page", help="HTML page to write, with the history as pictures.")
     ] = None,
+    metrics: Annotated[
+        str | None, typer.Option("--metrics", help="File of the findings to write, in the text format of Prometheus.")
+    ] = None,
+    on_alarm: Annotated[
+        str | None,
+        typer.Option("--on-alarm", help="Command to run, without a shell, when the alarm is raised: see the manual."),
+    ] = None,
     repair: Annotated[
         str | None, typer.Option("--repair", help="Where to write a repaired calibrator if there is an alarm.")
     ] = None,
@@ -58,14 +96,16 @@ def watch(
     """Add a batch to the monitor of a calibrator; exit code 3 is an alarm, 0 is none.
 
     With labels it looks for evidence that the calibrated probabilities are wrong. Without, it says which accuracy and
-    losses they imply, and, with --reference at the first batch, whether predictions drifted.
+    losses they imply, and, with --reference at the first batch, whether predictions drifted. A batch that was added
+    before is not counted again.
     """
     from calibrant.files.tables.writers import check_output
-    from calibrant.report.watching import render
     from calibrant.workflows.applying import load_calibrator
-    from calibrant.workflows.deploying import watch as add_batch
+    from calibrant.workflows.deploying import watch as add_batches
 
-    for flag, output in (("--state", state), ("--page", page), ("--repair", repair)):
+    _check_names(batch_id, period, table.date, replace)
+    command = [] if on_alarm is None else _command(on_alarm)
+    for flag, output in (("--state", state), ("--page", page), ("--metrics", metrics), ("--repair", repair)):
         if output == "-":
             raise CommandError(f"{flag} needs a file: standard output is for the findings")
         if output is not None:
@@ -76,36 +116,103 @@ def watch(
     if own and table.segments is not None:
         raise CommandError(f"the calibrator has segments by {own}, which are watched already; leave out --segments")
     rows = {field.name: getattr(table, field.name) for field in fields(options.RowOptions)}
-    monitor, repaired = add_batch(
+    batches = read_batches(fitted, file, None if period is None else period.value, partly_labelled=True, **vars(table))
+    done = add_batches(
         fitted,
-        read_for(fitted, file, **vars(table)),
+        batches if period is not None else [(batch_id, batches[0][1])],
         state,
         alpha=alpha,
         tolerance=tolerance,
         reference=None if reference is None else read_for(fitted, reference, **rows),
         observed=observed,
-        page=page,
-        render=lambda found, repair: render(found, Path(calibrator).name, repair),
+        replace=replace,
+        pages=_pages(page, metrics, Path(calibrator).name),
+        propose=page is not None,
         repair=repair,
         force=force,
         on_wait=lambda message: typer.echo(f"Note: {message}", err=True),
     )
+    for note in done.notes:
+        typer.echo(f"Note: {note}", err=True)
     if as_json:
-        print_json(_as_dict(monitor, repaired))
+        print_json(_as_dict(done.monitor, done.repair))
     else:
-        typer.echo(monitor.summary())
-        if repaired is not None:
-            typer.echo(f"{repaired}{'' if repair is None else f' Calibrator: {repair}'}")
-    if monitor.alarm_:
+        typer.echo(f"{done.monitor.summary()}\n\n{aligned(done.monitor.batch_table())}")
+        if done.repair is not None:
+            typer.echo(f"{done.repair}{'' if repair is None else f' Calibrator: {repair}'}")
+    if done.raised and command:
+        _run(command, done.monitor, calibrator, state)
+    if done.monitor.alarm_:
         raise typer.Exit(ALARM)
+
+
+def _check_names(batch_id: str | None, period: Period | None, date: str | None, replace: bool) -> None:
+    if (period is None) != (date is None):
+        raise CommandError("--period and --date belong together, as in --period month --date day")
+    if batch_id is not None and (period is not None or not batch_id.strip()):
+        raise CommandError("--batch-id is a text such as 2026-03; with --period batches are named after their period")
+    if replace and batch_id is None and period is None:
+        raise CommandError("--replace needs the name of the batch: give --batch-id, or --period with --date")
+
+
+def _command(text: str) -> list[str]:
+    """The words of a command that can be run."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise CommandError(f"--on-alarm {text!r} is not a command: {error}") from error
+    if not words or shutil.which(words[0]) is None:
+        raise CommandError(f"--on-alarm: there is no program {words[0] if words else ''!r}")
+    return words
+
+
+def _pages(page: str | None, metrics: str | None, name: str) -> dict[str, Callable[[Any, Any], str]]:
+    """Files to write about the monitor, each with what makes its text."""
+    pages: dict[str, Callable[[Any, Any], str]] = {}
+    if page is not None:
+        from calibrant.report.watching import render
+
+        pages[page] = lambda monitor, repair: render(monitor, name, repair)
+    if metrics is not None:
+        from calibrant.deployment.monitoring.exposition import prometheus_text
+
+        pages[metrics] = lambda monitor, repair: prometheus_text(monitor, name)
+    return pages
+
+
+def _run(command: list[str], monitor: Any, calibrator: str, state: str) -> None:
+    """Run the command of an alarm, which finds the facts in its environment; the alarm stands if it fails."""
+    change = monitor.change_
+    facts = {
+        "CALIBRATOR": calibrator,
+        "STATE": state,
+        "TEXT": str(change),
+        "KIND": change.kind,
+        "CLASS": "" if change.label is None else change.label,
+        "SEGMENT": change.segment or "",
+        "SINCE": change.began,
+        "SINCE_ROW": change.since,
+        "ROWS": monitor.rows_,
+        "LOG_EVIDENCE": monitor.log_evidence_,
+    }
+    # The name of a file or a class may hold what an environment cannot: a zero character.
+    known = {f"CALIBRANT_ALARM_{name}": str(fact).replace("\0", "") for name, fact in facts.items()}
+    try:
+        code: object = subprocess.run(command, env={**os.environ, **known}, check=False).returncode
+    except OSError as error:
+        code = error
+    if code:
+        typer.echo(f"Warning: the command of --on-alarm failed: {code}", err=True)
 
 
 def _as_dict(monitor: Any, repaired: Any) -> dict[str, Any]:
     change = monitor.change_
-    described = ("kind", "label", "segment", "since", "rows", "predicted")
+    described = ("kind", "label", "segment", "since", "began", "rows", "predicted")
     return {
         "alarm": monitor.alarm_,
         "labelled_rows": monitor.rows_,
+        "missing_periods": monitor.history_.missing(),
+        "batches": [vars(record) for record in monitor.history_.records],
         "log_evidence": monitor.log_evidence_,
         "evidence": monitor.evidence_,
         "change": None

@@ -27,6 +27,7 @@ from calibrant.metrics.scalars import Statistic
 from calibrant.metrics.tabular import Tabular, check_level
 from calibrant.metrics.views import class_view, column_of
 from calibrant.numerals import percent
+from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
@@ -145,9 +146,22 @@ def decision_curve(
     low = high = np.full(len(at), np.nan)
     if not too_few(data.units):
         drawn = bootstrap_with_unseen(prepare, data, n_resamples=n_resamples, random_state=random_state)
+        drawn += _unseen_alarms(at, data, n_resamples, random_state)
         ends = [interval(v, column, level=level, units=data.units) for v, column in zip(value, drawn.T)]
         low, high = np.array([end.low for end in ends]), np.array([end.high for end in ends])
     return DecisionCurve(at, value, low, high, share - (1 - share) * at / (1 - at), data.names[positive], level)
+
+
+def _unseen_alarms(
+    at: FloatArray, data: Sample, n_resamples: int, random_state: int | np.random.Generator | None
+) -> FloatArray:
+    """Net benefit of alarms that a small sample may lack: half an observation at each threshold, as right as it says.
+
+    Without it nothing would be uncertain where no row reaches a threshold.
+    """
+    size, rng = (n_resamples, len(at)), generator(random_state)
+    right, wrong = rng.standard_gamma(at / 2, size), rng.standard_gamma((1 - at) / 2, size)
+    return np.asarray((right - wrong * at / (1.0 - at)) / np.sqrt(data.total * data.units))
 
 
 @dataclass(frozen=True, repr=False)
@@ -261,7 +275,12 @@ def risk_coverage(
     check_level(level)
     area = Estimate(value, float("nan"), float("nan"), level)
     if not too_few(data.units):
-        drawn = bootstrap_with_unseen(area_of, costed.data, n_resamples=n_resamples, random_state=random_state)
+        costly, *others = costed.rare(costed.data, costed.actions(data.proba, costed.rows_of(costed.data)))
+        # The area changes by `-log coverage` times what a row costs: the more, the earlier it is answered.
+        rare = [costly * -np.log(coverage[step] * (1 - 1e-12))[:, None], *others]
+        drawn = bootstrap_with_unseen(
+            area_of, costed.data, n_resamples=n_resamples, random_state=random_state, outcomes=rare
+        )
         most = float(costed.rule.costs.max())
         area = interval(value, drawn[:, 0], level=level, units=data.units, lower=0.0, upper=most)
     return RiskCoverage(coverage, risk, confidence, area)

@@ -29,6 +29,9 @@ from calibrant.typing import AnyFloatArray, FloatArray, IntArray
 
 #: An action that is taken for every row, as the end of a range of probabilities.
 _ALWAYS, _NEVER = 0.0, np.inf
+#: Expected costs whose ratio is closer to one are equal. Costs are not negative, so that their sums are exact to a few
+#: last digits, far less than this: programs that add in another order decide a tie in the same way.
+TIE = 1e-9
 
 
 class ActionRange(NamedTuple):
@@ -216,7 +219,7 @@ class DecisionRule:
         return total
 
     def decide(self, y_prob: ArrayLike, amounts: Mapping[str, ArrayLike] | None = None) -> NDArray[Any]:
-        """The cheapest action for each row; of equally cheap ones the first.
+        """The cheapest action for each row; of equally cheap ones (to nine digits) the first.
 
         Parameters
         ----------
@@ -236,7 +239,12 @@ class DecisionRule:
         >>> rule.decide([0.1, 0.1], {"amount": [20, 200]})
         array([0, 1])
         """
-        return self.named(self.expected_cost(y_prob, amounts).argmin(axis=1))
+        return self.named(self.cheapest(self.expected_cost(y_prob, amounts)))
+
+    def cheapest(self, costs: FloatArray) -> IntArray:
+        """The number of the cheapest action for expected costs (n, actions); of equally cheap ones the first."""
+        least = costs.min(axis=1, keepdims=True)
+        return np.asarray((costs <= least * (1.0 + TIE)).argmax(axis=1))
 
     def named(self, chosen: IntArray | NDArray[np.intp]) -> NDArray[Any]:
         """Names of actions given by number."""

@@ -2,6 +2,10 @@
 
 Rows with a probability of at least the threshold raise an alarm. Each constraint leaves a range of thresholds; of these
 the one with the most true alarms is chosen, or, for a given recall, the one with the fewest false ones.
+
+What a threshold did on the rows that it was chosen on is too good. A proven one passed a test on its way: thresholds
+are tried in an order that does not look at labels, each by the exact lower bound of a share (Clopper and Pearson), and
+the last one before a failure is taken (fixed-sequence testing, as in "learn then test").
 """
 
 from __future__ import annotations
@@ -12,16 +16,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betaincinv
 
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
 from calibrant.metrics.intervals import Estimate, bootstrap_with_unseen, interval, too_few
 from calibrant.metrics.tabular import check_level
 from calibrant.metrics.views import class_view, column_of
-from calibrant.numerals import percent
+from calibrant.numerals import count, percent
 from calibrant.sample import Sample
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray
+from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
+
+#: With fewer alarms a precision is said to rest on few: the ends of its interval are some 30 points apart.
+_FEW_ALARMS = 30
+#: Each threshold that is tested raises so many times as many alarms as the one before.
+_NEXT = 1.05
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,14 @@ class ChosenThreshold:
         the threshold was not chosen on precision and recall are a little lower.
     label : object
         The class that raises alarms.
+    n_alarms : float
+        The number of observations with an alarm, which the precision rests on.
+    at_least : float
+        Lower bound of the precision at this very threshold, with confidence `level`; it does not know that the
+        threshold was chosen.
+    proven : str
+        The constraint that a proof was asked for, "precision" or "recall", if one was: it holds on new rows like these
+        with confidence `level`.
     """
 
     threshold: float
@@ -44,15 +62,32 @@ class ChosenThreshold:
     recall: Estimate
     alarms: Estimate
     label: Any
+    n_alarms: float = float("nan")
+    at_least: float = float("nan")
+    proven: str = ""
 
     def __str__(self) -> str:
+        if np.isinf(self.threshold) and self.proven:
+            return f"No threshold is proven to keep the {self.proven}: ask for less, or give more rows."
         if np.isinf(self.threshold):
             return "No threshold meets the constraint: raise no alarm, or ask for less."
-        return (
+        found = (
             f"Raise an alarm from a probability of {percent(self.threshold)} on: {percent(self.alarms.value)} of rows, "
             f"of which {percent(self.precision.value)} are {self.label!r}; "
             f"{percent(self.recall.value)} of all {self.label!r} are found."
         )
+        if self.proven:
+            return f"{found} The {self.proven} asked for holds on new rows like these with {self.level} confidence."
+        if self.n_alarms >= _FEW_ALARMS:
+            return found
+        rests = f"{count(self.n_alarms)} alarm{'' if self.n_alarms == 1 else 's'}"
+        low = percent(self.at_least)
+        return f"{found} The precision rests on {rests}: with {self.level} confidence it is at least {low}."
+
+    @property
+    def level(self) -> str:
+        """The confidence level, as a percentage."""
+        return f"{self.precision.level:.0%}"
 
 
 @limited
@@ -65,6 +100,7 @@ def choose_threshold(
     recall: float | None = None,
     alarms: float | None = None,
     per: float | None = None,
+    proven: bool = False,
     pos_label: Any = None,
     level: float = 0.95,
     n_resamples: int = 500,
@@ -87,12 +123,21 @@ def choose_threshold(
         per=2000``. A budget is the number of alarms that it pays for.
     per : float, default=None
         The number of rows that `alarms` is said of.
+    proven : bool, default=False
+        Choose among thresholds that keep the precision or recall on new rows like these with confidence `level`,
+        although they were chosen on these rows. That takes more rows, and allows for groups as if their rows were
+        alike.
     pos_label : object, default=None
         The class that raises alarms; by default the second of two.
 
     Returns
     -------
     ChosenThreshold
+
+    References
+    ----------
+    Angelopoulos et al. Learn then test: calibrating predictive algorithms to achieve risk control. Annals of Applied
+    Statistics 19 (2025).
 
     Examples
     --------
@@ -117,6 +162,8 @@ def choose_threshold(
             raise ValueError(f"{name} must lie between 0 and 1, got {value}")
     if alarms is not None and per is not None and not 0 <= alarms <= per:
         raise ValueError(f"alarms must lie between 0 and per, got {alarms} of {per}")
+    if proven and alarms is not None:
+        raise ValueError("proven is for precision and recall: how many alarms come does not depend on labels")
     check_level(level)
     data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     if pos_label is None and data.n_classes > 2:
@@ -125,7 +172,9 @@ def choose_threshold(
     if data.class_counts[column] == 0:
         raise ValueError(f"no row has the label {data.names[column]!r}: there is nothing to find")
     score, found, raised = _cumulated(data, column)
-    if precision is not None:
+    if proven:
+        chosen = _proven_place(data, column, precision, recall, 1.0 - level)
+    elif precision is not None:
         allowed = np.flatnonzero(found / raised >= precision)
         chosen = allowed[-1] if len(allowed) else -1
     elif recall is not None:
@@ -135,8 +184,55 @@ def choose_threshold(
         allowed = np.flatnonzero(raised <= float(alarms or 0.0) / float(per or 1.0) * data.total * (1 + 1e-12))
         chosen = allowed[-1] if len(allowed) else -1
     threshold = float(score[chosen]) if chosen >= 0 else np.inf
-    found_precision, found_recall, share = _shares(data, column, threshold, level, n_resamples, random_state)
-    return ChosenThreshold(threshold, found_precision, found_recall, share, data.names[column])
+    right, caught, share = _shares(data, column, threshold, level, n_resamples, random_state)
+    of_alarms = float("nan") if chosen < 0 else float(_lower_bounds(data, column, np.array([chosen]), 1 - level)[0])
+    held = named[0] if proven else ""
+    number = 0.0 if chosen < 0 else float(raised[chosen])
+    return ChosenThreshold(threshold, right, caught, share, data.names[column], number, of_alarms, held)
+
+
+def _proven_place(data: Sample, column: int, precision: float | None, recall: float | None, alpha: float) -> int:
+    """The place, among all thresholds, of the last that passed its test; -1 if none did."""
+    _, _, raised = _cumulated(data, column)
+    steps = raised[-1] / _NEXT ** np.arange(np.log(raised[-1] / raised[0]) / np.log(_NEXT) + 1)
+    tried = np.unique(np.searchsorted(raised, steps * (1 - 1e-12)))
+    if 1.0 in (precision, recall):  # no number of rows proves that all are right
+        return -1
+    if recall is not None:  # from many alarms to few
+        failed = np.flatnonzero(_lower_bounds(data, column, tried, alpha, of_class=True) < recall)
+        first = int(failed[-1]) + 1 if len(failed) else 0
+        return int(tried[first]) if first < len(tried) else -1
+    assert precision is not None
+    # The fewest alarms are proven by nothing but success, so that the test starts at more than one place, with a share
+    # of the error each.
+    least = np.log(alpha / 8) / np.log(precision)
+    starts = np.unique(np.searchsorted(raised[tried], least * 2.0 ** np.arange(8)))
+    starts = starts[starts < len(tried)]
+    passed = _lower_bounds(data, column, tried, alpha / max(len(starts), 1)) >= precision
+    best = -1
+    for start in starts:
+        run = int(np.argmin(np.append(passed[start:], False)))
+        best = max(best, int(start) + run - 1) if run else best
+    return int(tried[best]) if best >= 0 else -1
+
+
+def _lower_bounds(
+    data: Sample, column: int, places: AnyIntArray, alpha: float, *, of_class: bool = False
+) -> FloatArray:
+    """Exact lower bounds of the precision at some thresholds, or of the recall (`of_class`), by place.
+
+    Rows of a group count as if they were alike: there are as many observations as groups of equal size would be.
+    """
+    view = class_view(data, column)
+    score, found, raised = _cumulated(data, column)
+    bounds = np.zeros(len(places))
+    for number, place in enumerate(places):
+        rows = view.hit > 0 if of_class else view.score >= score[place]
+        total = found[-1] if of_class else raised[place]
+        worth = data.take(rows).units / total if data.groups is not None else 1.0
+        right, wrong = worth * found[place], worth * max(total - found[place], 0.0)
+        bounds[number] = betaincinv(right, wrong + 1.0, alpha) if right > 0 else 0.0
+    return bounds
 
 
 def _cumulated(data: Sample, column: int) -> tuple[AnyFloatArray, AnyFloatArray, AnyFloatArray]:

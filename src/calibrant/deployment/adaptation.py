@@ -52,8 +52,9 @@ def adapt(
     calibrator : fitted calibrator or CalibratedClassifier
         One that was adapted before is adapted anew from where it started. Of a classifier all calibrators are adapted;
         in what follows its predictions are then the features that it takes.
-    prior : dict or array-like of shape (k,), default=None
-        The shares of the classes now, by label or in the order of `classes_`.
+    prior : dict, array-like of shape (k,) or float, default=None
+        The shares of the classes now, by label or in the order of `classes_`. Of two classes a number is the share of
+        the second, ``classes_[1]``.
     unlabelled : array-like of shape (n, k), (n,) or (n, 1), default=None
         Predictions of the model, as given to `predict_proba`, from which the shares are estimated instead.
     method : {"em", "bbse"}, default="em"

@@ -6,6 +6,7 @@ rule makes ``p_j q_j / s_j``, divided by the sum, of calibrated probabilities p:
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,9 +39,9 @@ class AdaptedCalibrator(AfterCalibrator):
     ----------
     calibrator : estimator or str, default="auto"
         The calibrator, or its name in the registry.
-    prior : dict or array-like of shape (k,), default=None
-        Share of each class where predictions will be made, by label or in the order of the sorted labels; `None`
-        keeps the shares of the calibration data.
+    prior : dict, array-like of shape (k,) or float, default=None
+        Share of each class where predictions will be made, by label or in the order of the sorted labels; of two
+        classes a number is the share of the second. `None` keeps the shares of the calibration data.
 
     Attributes
     ----------
@@ -68,7 +69,7 @@ class AdaptedCalibrator(AfterCalibrator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **AfterCalibrator._parameter_constraints,
         "calibrator": [str, HasMethods(["fit", "predict_proba"])],
-        "prior": [dict, "array-like", None],
+        "prior": [dict, "array-like", Real, None],
     }
 
     def __init__(

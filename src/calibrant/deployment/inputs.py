@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.inputs.groups import check_groups
-from calibrant.inputs.labels import check_labels, encode
+from calibrant.inputs.labels import check_labels, encode, missing_labels
 from calibrant.inputs.predictions import to_numpy
 from calibrant.inputs.weights import check_sample_weight
 from calibrant.sample import Sample
@@ -47,16 +48,29 @@ def batch(
 ) -> Sample:
     """Calibrated predictions with their labels, counts and groups; rows that count for nothing are left out.
 
-    Without labels every row has that of the first column. `rows` are those of the input.
+    Without labels every row has that of the first column; a missing label among others is -1. `rows` are those of the
+    input.
     """
     # Calibrators that need no segments are not told of them; tensors become arrays.
     beside = {"segments": segments} if getattr(calibrator, "segment_columns_", None) else {}
     p = to_numpy(calibrator.predict_proba(P, **beside)).astype(np.float64, copy=False)
-    codes = np.zeros(len(p), dtype=np.int64) if y is None else column_codes(y, len(p), calibrator.classes_)
+    codes = np.zeros(len(p), dtype=np.int64) if y is None else _codes_or_none(y, len(p), calibrator.classes_)
     counts = check_sample_weight(sample_weight, len(p))
     together = check_groups(groups, blocks, len(p))
     data = Sample(p, codes, counts, together, calibrator.classes_, rows=np.arange(len(p)))
     return data if counts is None or counts.all() else data.take(counts > 0.0)
+
+
+def _codes_or_none(y: Any, n: int, classes: NDArray[Any]) -> IntArray:
+    """Column numbers of labels, -1 where one is missing."""
+    labels = to_numpy(y)
+    missing = missing_labels(labels) if labels.shape == (n,) else np.zeros(0, dtype=bool)
+    if not missing.any():
+        return column_codes(y, n, classes)
+    codes, known = np.full(n, -1), labels[~missing]
+    if len(known):
+        codes[~missing] = column_codes(known, len(known), classes)
+    return codes
 
 
 def batch_of(calibrator: Any, given: Any, names: tuple[str, ...], argument: str) -> Sample:
@@ -94,12 +108,20 @@ def column_codes(y: Any, n: int, classes: NDArray[Any]) -> IntArray:
 def class_shares(shares: Any, classes: NDArray[Any], name: str = "prior") -> FloatArray:
     """Positive shares that sum to one, in the order of `classes`, from a mapping of labels or an array.
 
+    Of two classes a number is the share of the second.
+
     Examples
     --------
     >>> class_shares({"yes": 0.1, "no": 0.9}, np.array(["no", "yes"]))
     array([0.9, 0.1])
+    >>> class_shares(0.02, np.array(["no", "yes"]))
+    array([0.98, 0.02])
     """
     labels = classes.tolist()
+    if np.ndim(shares) == 0 and isinstance(shares, (Real, np.ndarray)) and not isinstance(shares, bool):
+        if len(labels) > 2:
+            raise ValueError(f"{name}={shares} is one number, but there are {len(labels)} classes: give each a share.")
+        shares = [1.0 - float(shares), float(shares)]
     if hasattr(shares, "index") and hasattr(shares, "to_dict"):  # a series by label, as value_counts() gives it
         shares = shares.to_dict()
     if isinstance(shares, Mapping):
@@ -132,6 +154,8 @@ def class_shares(shares: Any, classes: NDArray[Any], name: str = "prior") -> Flo
 
 def take_columns(target: Calibrator, fitted: Calibrator) -> None:
     """Let `target` take the predictions that `fitted` takes: the same columns, names and classes."""
-    for name in ("classes_", "n_features_in_", "feature_names_in_", "_column_names", "_column_order", "class_counts_"):
+    columns = ("n_features_in_", "feature_names_in_", "_column_names", "_column_order")
+    units = ("score_factor_", "score_shift_", "scores_seen_", "percentages_")
+    for name in ("classes_", "class_counts_", *columns, *units):
         if name in vars(fitted):
             setattr(target, name, getattr(fitted, name))

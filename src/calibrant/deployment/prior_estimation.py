@@ -79,7 +79,7 @@ def em_shares(
             break
         value_after, twice = evaluate(after)
         first, second = after - q, twice - 2.0 * after + q
-        length = max(1.0, float(np.linalg.norm(first) / max(np.linalg.norm(second), 1e-300)))
+        length = max(1.0, float(np.linalg.norm(first) / max(float(np.linalg.norm(second)), 1e-300)))
         far = q + 2.0 * length * first + length**2 * second
         far /= far.sum()
         value, q, after = value_after, after, twice
@@ -170,7 +170,7 @@ def estimate_shares(
         inverse = _inverse(confusion / confusion.sum(axis=0)).T
         h, kept = p @ inverse, np.ones(len(p))
         known = (shares / labelled.class_counts)[labelled.y, None] * (np.eye(p.shape[1])[labelled.y] - then @ inverse)
-    from_source = _variance(known, labelled) if labelled is not None else source_counts @ known**2
+    from_source = labelled.sum_variance(known) if labelled is not None else source_counts @ known**2
     mean = each @ h / n
     # Moments about the means that h has over the class, 1, and over others, 0: of two classes both intervals agree.
     of_class = _posterior(p, shares / source)
@@ -217,14 +217,6 @@ def _spread(h: FloatArray, weight: FloatArray, kept: FloatArray) -> FloatArray:
     return np.asarray((weight * off**2).sum(axis=0) / total)
 
 
-def _variance(influence: FloatArray, data: Sample) -> FloatArray:
-    """Variance of a sum over observations, from what one observation of each row adds to it."""
-    if data.groups is None:
-        return np.asarray(data.each @ influence**2)
-    sums = data.group_sums(data.each[:, None] * influence)
-    return np.asarray((sums**2).sum(axis=0) * data.n_groups / max(data.n_groups - 1, 1))
-
-
 def beyond_prior(data: Sample, labelled: Sample, shares: FloatArray, level: float) -> float:
     """How far the predictions are from any mixture of the classes: the largest standardised difference, less 0.
 
@@ -240,8 +232,8 @@ def beyond_prior(data: Sample, labelled: Sample, shares: FloatArray, level: floa
 
     then, now = features(labelled), features(data)
     expected, mean = (labelled.each * ratio) @ then / labelled.total, data.each @ now / data.total
-    variance = _variance(ratio[:, None] * (then - expected) / labelled.total, labelled)
-    variance += _variance((now - mean) / data.total, data)
+    variance = labelled.sum_variance(ratio[:, None] * (then - expected) / labelled.total)
+    variance += data.sum_variance((now - mean) / data.total)
     z = np.abs(mean - expected) / np.sqrt(np.maximum(variance, 1e-30))
     limit = -ndtri(0.5 * (1.0 - level) / len(z))
     return float(z.max()) if z.max() > limit else 0.0

@@ -88,16 +88,26 @@ def check_labels(
     return labels, None if categories is None else to_numpy(categories)
 
 
-def _check_present(labels: NDArray[Any], name: str, first_row: int = 0) -> None:
-    """No label is missing: NaN, infinity, NaT, None and all that does not equal itself."""
+def missing_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which labels are missing: NaN, infinity, NaT, None and all that does not equal itself.
+
+    Examples
+    --------
+    >>> missing_labels(np.array(["yes", None, float("nan")], dtype=object)).tolist()
+    [False, True, True]
+    """
     if labels.dtype.kind == "f":
-        missing = ~np.isfinite(labels)
-    elif labels.dtype.kind in "mM":
-        missing = np.isnat(labels)
-    elif labels.dtype.kind == "O":
-        missing = np.array([_is_missing(label) for label in _plain(labels)], dtype=bool)
-    else:
-        return
+        return ~np.isfinite(labels)
+    if labels.dtype.kind in "mM":
+        return np.isnat(labels)
+    if labels.dtype.kind == "O":
+        return np.array([_is_missing(label) for label in _plain(labels)], dtype=bool)
+    return np.zeros(len(labels), dtype=bool)
+
+
+def _check_present(labels: NDArray[Any], name: str, first_row: int = 0) -> None:
+    """No label is missing."""
+    missing = missing_labels(labels)
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
         raise ValueError(

@@ -23,6 +23,7 @@ from calibrant.inputs.rows import (
     examine,
     find_fault,
     may_be_probabilities,
+    saturate,
     whole_of_probabilities,
 )
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning, Words
@@ -148,9 +149,9 @@ def _raise_not_numbers(array: NDArray[Any], name: str) -> None:
         raise ValueError(f"Complex data not supported: {cell}, but probabilities and logits are real numbers.")
     for index in np.ndindex(array.shape):
         if not isinstance(array[index], (Real, np.bool_)):
-            cell = array[index].item() if isinstance(array[index], np.generic) else array[index]
+            found = array[index].item() if isinstance(array[index], np.generic) else array[index]
             raise TypeError(
-                f"{name} holds {cell!r} at {_place(index)}, of type {type(cell).__name__}: the "
+                f"{name} holds {found!r} at {_place(index)}, of type {type(found).__name__}: the "
                 "argument must be a real number, not a string or another object; one column per class."
             )
     first = f"; the first, at {_place((0,) * array.ndim)}, is {array.flat[0]!r}" if array.size else ""
@@ -202,12 +203,14 @@ def to_log_probabilities(
     words: Words = CALIBRATOR,
     log: Callable[[FloatArray], FloatArray] | None = log_in_place,
     order: Literal["C", "F"] = "C",
+    scale: Callable[[FloatArray], FloatArray] | None = None,
 ) -> FloatArray:
     """Validated log-probabilities (rows × classes) of predictions; `first_row` is what errors count from.
 
     A single column is the probability (or the log-odds) of the second class. The result for a row does not depend on
     the rows beside it, to the last bit, unless it does with `log`, which replaces probabilities by logarithms; with
-    `None` they stay. `order` is that of the result in memory, which does not change its numbers.
+    `None` they stay. `order` is that of the result in memory, which does not change its numbers. `scale` makes
+    logits of scores, in place.
     """
     values = np.array(block, dtype=np.float64, order=order)
     if values.ndim == 1:
@@ -216,6 +219,7 @@ def to_log_probabilities(
     if logits:
         if values.shape[1] == 1:
             values = np.hstack([np.zeros_like(values), values])
+        values = values if scale is None else scale(values)
         with np.errstate(over="ignore"):  # logits of ±1e308 in one row: the difference is -inf, an impossible class
             x = log_softmax(values)
         return np.maximum(x, LOG_FLOOR, out=x)
@@ -247,6 +251,11 @@ def check_logits(array: NDArray[Any], words: Words = CALIBRATOR) -> None:
             f"The rows of {words.predictions} sum to {whole:g} and none holds a negative number: these are "
             f"probabilities, not logits. Leave out input='logits'{scaled}."
         )
+    if saturate(values):
+        raise ValueError(
+            f"As logits, the numbers in {words.predictions} are so large that nearly every row would be certain, and "
+            "nothing could be told apart. Pass input='scores', which finds the scale and the direction of any numbers."
+        )
     if may_be_probabilities(values):
         warnings.warn(
             f"{words.predictions} holds no negative number: perhaps these are probabilities, not logits. In that case "
@@ -254,6 +263,24 @@ def check_logits(array: NDArray[Any], words: Words = CALIBRATOR) -> None:
             CalibrationWarning,
             stacklevel=4,
         )
+
+
+def check_scores(array: NDArray[Any], words: Words = CALIBRATOR) -> FloatArray:
+    """Scores (n, columns) as float64; an error if one of them is not finite.
+
+    Examples
+    --------
+    >>> check_scores(np.array([300, 850])).tolist()
+    [[300.0], [850.0]]
+    """
+    values = array.astype(np.float64).reshape(len(array), -1)
+    if not np.isfinite(values).all():
+        place = tuple(np.argwhere(~np.isfinite(values))[0])
+        raise ValueError(
+            f"Input {words.predictions} contains NaN or infinity: {values[place]} at {_place(place)}. Scores are "
+            "finite numbers."
+        )
+    return values
 
 
 def _check(
@@ -280,7 +307,8 @@ def _check(
         )
         raise ValueError(f"Input {name} contains NaN or infinity: {value} at {place}. {advice}")
     if kind == "range":
-        advice = "These look like percentages: divide them by 100." if are_percentages(values) else words.logits
+        advice = words.scores if saturate(values) else words.logits
+        advice = "These look like percentages: divide them by 100." if are_percentages(values) else advice
         raise ValueError(f"{name} holds {value:.6g} at {place}: probabilities lie between 0 and 1. {advice}")
     advice = "No rescaling can make it probabilities." if renormalize else words.rescale
     raise ValueError(f"Row {first_row + row} of {name} sums to {value:.6g}, not to 1. {advice}")

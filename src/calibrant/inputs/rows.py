@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.rowwise import ordered_row_sums
-from calibrant.simplex import softmax
+from calibrant.simplex import LOG_FLOOR, softmax
 from calibrant.typing import AnyFloatArray
 
 #: Rows whose sum is this close to one are renormalised silently: three decimals of ten classes may miss it by so much.
 ROUNDING = 5e-3
 #: Rows from which a property that all of them share is no accident.
 LEAST_ROWS = 20
+#: The share of rows beyond the smallest log-probability from which logits tell nothing apart.
+_NEARLY_ALL = 0.9
 
 
 class Fault(NamedTuple):
@@ -154,6 +156,23 @@ def whole_of_probabilities(values: AnyFloatArray) -> float:
         return 0.0
     sums = values.sum(axis=1)
     return next((whole for whole in (1.0, 100.0) if (np.abs(sums / whole - 1) <= ROUNDING).mean() >= 0.99), 0.0)
+
+
+def saturate(values: AnyFloatArray) -> bool:
+    """Whether nearly all rows, taken as logits, would be beyond the smallest log-probability there is.
+
+    Examples
+    --------
+    >>> saturate(np.array([[650.0], [720.0]])), saturate(np.array([[6.5], [-7.2]]))
+    (True, False)
+    """
+    values = values[np.isfinite(values).all(axis=1)].astype(np.float64)
+    # Log-probabilities that were cut off there are no scores, however they were rounded.
+    if values.shape[1] == 1:
+        lead = np.abs(values[:, 0])
+    else:
+        lead = np.diff(np.partition(values, -2, axis=1)[:, -2:], axis=1)[:, 0]
+    return bool(len(values)) and float((lead > 1.0 - LOG_FLOOR).mean()) >= _NEARLY_ALL
 
 
 def may_be_probabilities(values: AnyFloatArray) -> bool:

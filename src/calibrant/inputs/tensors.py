@@ -6,6 +6,8 @@ arrays says what is wrong with it. Only what computes with tensors imports this 
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -33,9 +35,11 @@ def computing_dtype(x: Tensor) -> torch.dtype:
 
 
 def tensor_log_probabilities(
-    X: Tensor, *, logits: bool = False, renormalize: bool = False, words: Words = CALIBRATOR
+    X: Tensor, *, logits: bool = False, renormalize: bool = False, words: Words = CALIBRATOR, scaling: Any = None
 ) -> Tensor:
     """Validated log-probabilities (rows × classes) of predictions, on their device; a single column is the second's.
+
+    The step `scaling` makes logits of scores.
 
     Examples
     --------
@@ -61,6 +65,8 @@ def tensor_log_probabilities(
             )
     if logits:
         x = torch.cat([torch.zeros_like(x), x], 1) if single else x
+        if scaling is not None:
+            x = x * torch.as_tensor(scaling.factor).to(x) + torch.as_tensor(scaling.shift).to(x)
         return torch.log_softmax(x, 1).clamp(min=LOG_FLOOR)
     if single:
         second = x.clamp(max=1.0)

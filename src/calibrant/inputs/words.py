@@ -62,6 +62,8 @@ class Words(NamedTuple):
     rescale: str = "Probabilities of all classes are expected, one column per class."
     #: For numbers outside of [0, 1].
     logits: str = "Convert logits to probabilities first."
+    #: For numbers that are far outside of it.
+    scores: str = "Calibrate scores first."
     #: For labels that are none.
     order: str = ""
     weights: str = "sample_weight"
@@ -71,11 +73,13 @@ CALIBRATOR = Words(
     rescale="Probabilities of all classes are expected, one column per class; pass renormalize=True to rescale such "
     "rows, or input='logits' if these are logits.",
     logits="Negative values in data passed to a calibrator, or values above 1, may be logits: pass input='logits'.",
+    scores="Numbers of another scale, such as credit scores, margins or distances, are scores: pass input='scores'.",
 )
 METRIC = Words(
     "y_prob",
     "y_true",
     rescale="Normalise the rows first.",
     logits="Logits go through a softmax first.",
+    scores="Scores are no probabilities: a calibrator with input='scores' makes probabilities of them.",
     order=" Labels come first and probabilities second.",
 )

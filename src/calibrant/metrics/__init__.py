@@ -7,7 +7,7 @@ to `evaluate` and `confidence_interval` by the name of its function, and has a b
 from calibrant.metrics.belt import calibration_belt
 from calibrant.metrics.binned import ece, expected_calibration_error, maximum_calibration_error, rms_calibration_error
 from calibrant.metrics.corp import classwise_corp_curves, corp_curve
-from calibrant.metrics.cumulative import kolmogorov_smirnov, kuiper
+from calibrant.metrics.cumulative import kolmogorov_smirnov, kuiper, two_bin_calibration_error
 from calibrant.metrics.curve import ReliabilityCurve, ScoreParts
 from calibrant.metrics.decomposition import (
     Decomposition,
@@ -20,14 +20,24 @@ from calibrant.metrics.evaluation import evaluate
 from calibrant.metrics.frequencies import ClassFrequencies, calibration_in_the_large, positive_gap
 from calibrant.metrics.hypothesis import calibration_test
 from calibrant.metrics.intervals import Estimate, confidence_interval, list_metrics
+from calibrant.metrics.local_regression import integrated_calibration_index
 from calibrant.metrics.losses import accuracy, brier, confidence_gap, log_loss
 from calibrant.metrics.lp import lp_calibration_error
 from calibrant.metrics.maps import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
+from calibrant.metrics.named_tests import (
+    CoxCalibration,
+    cox_calibration,
+    expected_observed_ratio,
+    hosmer_lemeshow,
+    spiegelhalter,
+    split_likelihood_ratio,
+)
 from calibrant.metrics.null import CalibrationTest
-from calibrant.metrics.ranking import auroc
+from calibrant.metrics.ranking import auroc, gini, ks_separation
 from calibrant.metrics.reliability import calibration_curve, classwise_reliability_tables, reliability_table
 from calibrant.metrics.running import Running, RunningMetrics
 from calibrant.metrics.segment_metrics import SegmentCalibration, segment_calibration
+from calibrant.metrics.skill import brier_skill_score, ranked_probability_score, scaled_brier
 from calibrant.metrics.slope import Miscalibration, calibration_slope, miscalibration
 from calibrant.metrics.smooth import smooth_curve, smooth_ece
 
@@ -36,6 +46,7 @@ __all__ = [
     "CalibrationTest",
     "ClassFrequencies",
     "CorrectionMatrix",
+    "CoxCalibration",
     "Decomposition",
     "Estimate",
     "Miscalibration",
@@ -47,6 +58,7 @@ __all__ = [
     "accuracy",
     "auroc",
     "brier",
+    "brier_skill_score",
     "calibration_belt",
     "calibration_curve",
     "calibration_in_the_large",
@@ -60,11 +72,17 @@ __all__ = [
     "confidence_interval",
     "corp_curve",
     "correction_matrix",
+    "cox_calibration",
     "decompose",
     "ece",
     "evaluate",
     "expected_calibration_error",
+    "expected_observed_ratio",
+    "gini",
+    "hosmer_lemeshow",
+    "integrated_calibration_index",
     "kolmogorov_smirnov",
+    "ks_separation",
     "kuiper",
     "list_metrics",
     "log_loss",
@@ -73,10 +91,15 @@ __all__ = [
     "miscalibration",
     "positive_gap",
     "post_hoc_improvement",
+    "ranked_probability_score",
     "refinement_loss",
     "reliability_table",
     "rms_calibration_error",
+    "scaled_brier",
     "segment_calibration",
     "smooth_curve",
     "smooth_ece",
+    "spiegelhalter",
+    "split_likelihood_ratio",
+    "two_bin_calibration_error",
 ]

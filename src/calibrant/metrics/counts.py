@@ -165,11 +165,19 @@ def design_effects(data: Sample) -> FloatArray:
         variance, residual = p * (1 - p), (data.y == column) - p
         if (spread := float(each @ variance)) > 0:  # what is common to all rows is no dependence
             residual = residual - variance * (float(each @ residual) / spread)
-        squares = data.group_sums(each * residual) ** 2
-        rows = float(each @ residual**2)
         seen = float(data.class_counts[column])
         rarer = min(seen, data.total - seen, float(each @ np.minimum(p, 1 - p)))
-        shown = min(float(squares.sum() ** 2 / max(squares @ squares, 1e-300)), 2.0 * rarer / largest)
-        effect = float(squares.sum()) / rows if rows > 0 else largest
-        found[column] = (_PRIOR_GROUPS * largest + shown * effect) / (_PRIOR_GROUPS + shown)
-    return np.clip(found, 1.0, max(largest, 1.0))
+        sums, rows = data.group_sums(each * residual), float(each @ residual**2)
+        found[column] = design_effect(data, sums, rows, 2.0 * rarer / largest)
+    return found
+
+
+def design_effect(data: Sample, sums: FloatArray, variance: float, most: float = np.inf) -> float:
+    """By how much dependence multiplies the variance of a sum, from its parts by group and its variance without.
+
+    At most so many groups can tell.
+    """
+    squares, largest = sums**2, data.total / data.units
+    shown = min(float(squares.sum() ** 2 / max(squares @ squares, 1e-300)), most)
+    effect = float(squares.sum()) / variance if variance > 0 else largest
+    return float(np.clip((_PRIOR_GROUPS * largest + shown * effect) / (_PRIOR_GROUPS + shown), 1.0, max(largest, 1.0)))

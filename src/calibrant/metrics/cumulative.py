@@ -1,8 +1,9 @@
-"""Calibration errors without bins or bandwidths: Kolmogorov-Smirnov and Kuiper.
+"""Calibration errors without bins or bandwidths: Kolmogorov-Smirnov, Kuiper and averaged two-bin.
 
 Sort the rows by score and follow the cumulated difference `D(t) = (1/n) Σ_{s_i ≤ t} (hit_i - s_i)`, which stays near
 zero when scores are calibrated. Kolmogorov-Smirnov is its largest distance from zero, Kuiper its range, so that an
-excess over any interval of scores counts wherever it lies.
+excess over any interval of scores counts wherever it lies. The averaged two-bin error is the mean over all thresholds
+`t` of the squared differences on both sides of it, `D(t)² + (D(1) - D(t))²`.
 """
 
 from __future__ import annotations
@@ -60,3 +61,41 @@ def kuiper(data: Sample, *, kind: Kind = "auto") -> Statistic:
     0.2
     """
     return view_statistic(data, kind, lambda view: _prepare(view, kuiper=True))
+
+
+def _prepare_two_bins(view: View) -> Statistic:
+    ordered = sort_view(view)
+    ends = np.append(ordered.starts[1:], len(ordered.score)) - 1
+    # Thresholds up to the lowest score have all rows on one side, those above the highest on the other.
+    width = np.diff(np.concatenate([[0.0], ordered.score[ordered.starts], [1.0]]))
+    excess = (view.hit - view.score)[ordered.order]
+
+    def error(counts: AnyFloatArray) -> float:
+        below = np.append(0.0, np.cumsum(counts[ordered.order] * excess)[ends])
+        return float(width @ (below**2 + (below[-1] - below) ** 2)) / float(counts.sum()) ** 2
+
+    return error
+
+
+@scalar(upper=1.0, plug_in_bias=True)
+def two_bin_calibration_error(data: Sample, *, kind: Kind = "auto") -> Statistic:
+    """Averaged two-bin calibration error: squared differences on both sides of a threshold, over all thresholds.
+
+    `∫ ((1/n) Σ_{s<t} (hit - s))² + ((1/n) Σ_{s≥t} (hit - s))² dt` (Hartline, Hu and Wu 2025, arXiv 2508.13100). It is
+    truthful: its mean over samples is smallest for the true probabilities, so no forecaster gains by reporting others;
+    ECE, smooth ECE and Kuiper reward such lies in small samples. It is a square, and `Σ p (1 - p) / n²` in the mean for
+    calibrated predictions, never zero: compare it on the same rows only.
+
+    Parameters
+    ----------
+    kind : {"auto", "binary", "top-label", "class-wise"}, default="auto"
+        Which scores are judged. "auto" is binary for two classes and class-wise for more (Lu et al. 2025, arXiv
+        2510.06388); the predicted class's scores would not be truthful.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import two_bin_calibration_error
+    >>> round(two_bin_calibration_error([0, 1, 0, 1], [0.1, 0.2, 0.6, 0.9]), 5)
+    0.02
+    """
+    return view_statistic(data, "class-wise" if kind == "auto" and data.n_classes > 2 else kind, _prepare_two_bins)

@@ -21,15 +21,14 @@ from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtri, stdtrit
 
+from calibrant.confidence import check_level, student_stretch
 from calibrant.docs import describe_parameters
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.samples import check_sample
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.scalars import SCALARS, Scalar, Statistic, find_scalar
 from calibrant.metrics.sums import Distance, Summed, moved_values
-from calibrant.metrics.tabular import check_level
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.threads import limited
@@ -153,20 +152,6 @@ def too_few(units: float) -> bool:
         stacklevel=3,
     )
     return True
-
-
-def student_stretch(level: float, units: float) -> float:
-    """How much longer the interval of a mean of so many observations is than a resampling of them tells.
-
-    Examples
-    --------
-    >>> round(student_stretch(0.95, 5), 2), round(student_stretch(0.95, 1e6), 4)
-    (1.73, 1.0)
-    """
-    if np.isinf(units):
-        return 1.0
-    freedom = max(units - 1.0, 1.0)
-    return float(stdtrit(freedom, (1 + level) / 2) / ndtri((1 + level) / 2) * np.sqrt(1 + 2 / freedom))
 
 
 def resolve_method(method: str, entry: Scalar | None) -> str:

@@ -28,6 +28,8 @@ from calibrant.typing import AnyFloatArray, FloatArray
 INFORMATIVE_GROUPS = 10.0
 #: Draws of labels for p-values that have a χ² tail beyond them, and of many rows in groups, which have none.
 DRAWS, FEW_DRAWS = 399, 199
+#: Observations times draws up to which labels are drawn for p-values.
+MOST_DRAWN = 8_000_000
 
 
 class CalibrationTest(NamedTuple):
@@ -178,7 +180,7 @@ def null_p_value(
     """
     value = statistic(residuals.observed) if observed is None else observed
     # Statistics of few rows take few values: rounding must not turn equal ones into smaller ones.
-    least = value - 1e-12 * max(1.0, abs(value))
+    least = value - 1e-12 * max(1.0, abs(value)) if np.isfinite(value) else value
 
     def share(draw: Callable[[], AnyFloatArray]) -> float:
         return (1 + sum(statistic(draw()) >= least for _ in range(n_resamples))) / (1 + n_resamples)
@@ -191,12 +193,20 @@ def null_p_value(
 
 
 def drawn_or_tail(
-    residuals: Residuals, statistic: Callable[[AnyFloatArray], float], freedom: int, *, name: str, kind: str, most: int
+    residuals: Residuals,
+    statistic: Callable[[AnyFloatArray], float],
+    freedom: int,
+    *,
+    name: str,
+    kind: str,
+    most: float = MOST_DRAWN,
+    cells: int = 1,
 ) -> CalibrationTest:
     """The test with a statistic that is about χ² distributed with so many degrees of freedom.
 
     Labels are drawn unless observations times draws exceed `most`; then, and beyond all draws if it says less than
-    they do, the tail is that of χ². Groups have no such tail: theirs are always drawn.
+    they do, the tail is that of χ². Groups have no such tail: theirs are always drawn. Nor has an infinite `most`, for
+    statistics that only draws know. `cells` as in `null_p_value`.
     """
     data = residuals.data
     value, many = statistic(residuals.observed), data.total * DRAWS > most
@@ -204,7 +214,7 @@ def drawn_or_tail(
     if data.groups is None and many:
         return CalibrationTest(value, tail, name, kind, 0)
     draws = FEW_DRAWS if many else DRAWS
-    p_value = null_p_value(residuals, statistic, draws, generator(0), observed=value)[1]
-    if data.groups is None and p_value <= 1 / (1 + draws):
+    p_value = null_p_value(residuals, statistic, draws, generator(0), observed=value, cells=cells)[1]
+    if data.groups is None and most < np.inf and p_value <= 1 / (1 + draws):
         p_value = min(p_value, tail)
     return CalibrationTest(value, p_value, name, kind, draws)

@@ -1,13 +1,15 @@
-"""Area under the ROC curve, one class against the rest.
+"""How well scores rank: area under the ROC curve, Gini and Kolmogorov-Smirnov separation, one class against the rest.
 
 For one class it is the probability that a random row of the class is scored above a random other row, ties counting
 half. With `M_i` the weight of all rows scored below row `i` plus half of those scored equally (itself included), and
 `P` and `N` the weights of the class and of the rest, it is `(Σ_{i in class} w_i M_i - P²/2) / (P N)`: among themselves,
-the rows of the class contribute `P²/2` in any order.
+the rows of the class contribute `P²/2` in any order. Gini is `2 AUROC - 1`; the separation is the largest difference
+between the distribution functions of the scores of the class and of the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -43,6 +45,25 @@ def _prepare_one(view: View) -> Statistic:
     return area
 
 
+def _over_classes(data: Sample, average: str, prepare: Callable[[View], Statistic]) -> Statistic:
+    """Mean over the classes that have a value, those that occur in some rows and not in others."""
+    if average not in ("macro", "weighted"):
+        raise ValueError(f"average must be 'macro' or 'weighted', got {average!r}")
+    columns = [1] if data.n_classes == 2 else range(data.n_classes)
+    parts = [prepare(class_view(data, column)) for column in columns]
+
+    def mean(counts: AnyFloatArray) -> float:
+        values = np.array([part(counts) for part in parts])
+        if average == "macro" or len(values) == 1:
+            share = np.ones(len(values))
+        else:
+            share = sum_by(data.y, counts, data.n_classes)
+        known = np.isfinite(values)
+        return float(values[known] @ share[known] / share[known].sum()) if known.any() else float("nan")
+
+    return mean
+
+
 @scalar(upper=1.0, by_class=True)
 def auroc(data: Sample, *, average: Average = "macro") -> Statistic:
     """Area under the ROC curve, one-vs-rest averaged over classes.
@@ -61,19 +82,61 @@ def auroc(data: Sample, *, average: Average = "macro") -> Statistic:
     >>> auroc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.75
     """
-    if average not in ("macro", "weighted"):
-        raise ValueError(f"average must be 'macro' or 'weighted', got {average!r}")
-    columns = [1] if data.n_classes == 2 else range(data.n_classes)
-    areas = [_prepare_one(class_view(data, column)) for column in columns]
+    return _over_classes(data, average, _prepare_one)
 
-    def mean_area(counts: AnyFloatArray) -> float:
-        values = np.array([area(counts) for area in areas])
-        if average == "macro" or len(values) == 1:
-            share = np.ones(len(values))
-        else:
-            share = sum_by(data.y, counts, data.n_classes)
-        # A class that never or always occurs has no curve.
-        known = np.isfinite(values)
-        return float(values[known] @ share[known] / share[known].sum()) if known.any() else float("nan")
 
-    return mean_area
+@scalar(lower=-1.0, upper=1.0, by_class=True)
+def gini(data: Sample, *, average: Average = "macro") -> Statistic:
+    """Gini coefficient of the ranking, `2 AUROC - 1`: 0 for scores that tell nothing, 1 for a perfect ranking.
+
+    It is the accuracy ratio of credit risk. It says nothing about calibration: any increasing map of the scores
+    leaves it as it is, and its value depends on how different the rows are, so compare it only on the same portfolio.
+
+    Parameters
+    ----------
+    average : {"macro", "weighted"}, default="macro"
+        Every class alike, or by its frequency.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import gini
+    >>> gini([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.5
+    """
+    area = _over_classes(data, average, _prepare_one)
+    return lambda counts: 2.0 * area(counts) - 1.0
+
+
+def _prepare_separation(view: View) -> Statistic:
+    ordered = sort_view(view)
+    ends = np.append(ordered.starts[1:], len(ordered.score)) - 1
+
+    def separation(counts: AnyFloatArray) -> float:
+        own = counts[ordered.order]
+        hit, miss = np.cumsum(own * ordered.hit), np.cumsum(own * (1.0 - ordered.hit))
+        if hit[-1] <= 0 or miss[-1] <= 0:
+            return float("nan")
+        return float(np.abs(hit / hit[-1] - miss / miss[-1])[ends].max())
+
+    return separation
+
+
+@scalar(upper=1.0, plug_in_bias=True, by_class=True)
+def ks_separation(data: Sample, *, average: Average = "macro") -> Statistic:
+    """Kolmogorov-Smirnov separation: largest difference between the score distributions of a class and of the rest.
+
+    The "KS" of scorecards (`scipy.stats.ks_2samp`), a measure of ranking; `kolmogorov_smirnov` is one of calibration.
+    It looks at a single cut-off, the best one for these rows, and is therefore too large in small samples.
+
+    Parameters
+    ----------
+    average : {"macro", "weighted"}, default="macro"
+        Every class alike, or by its frequency.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import ks_separation
+    >>> ks_separation([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.5
+    """
+    return _over_classes(data, average, _prepare_separation)

@@ -14,7 +14,7 @@ intervals are those of `evaluate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,10 +31,6 @@ from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import FloatArray
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 #: Numbers (rows × classes) that are kept, so that intervals of few rows are those of `evaluate`.
 KEPT_ENTRIES = 40_000

@@ -50,7 +50,8 @@ class Scalar:
 
     `plug_in_bias` marks metrics whose sample value lies above the population's on average (calibration errors are
     distances), which their intervals must correct for; `of_sums` those that are functions of sums over rows, at least
-    with their default options; `by_class` those that are means over classes.
+    with their default options; `by_class` those that are means over classes; `unseen` others that outcomes which a
+    small sample lacks could change.
     """
 
     name: str
@@ -61,12 +62,13 @@ class Scalar:
     plug_in_bias: bool
     of_sums: bool
     by_class: bool
+    unseen: bool
     description: str
 
     @property
     def may_miss(self) -> bool:
         """Whether outcomes that a small sample lacks could change the value: all but those of fitted calibrators."""
-        return self.of_sums or self.by_class or self.plug_in_bias
+        return self.of_sums or self.by_class or self.plug_in_bias or self.unseen
 
     def units(self, data: Sample) -> float:
         """How many independent observations the value rests on.
@@ -132,6 +134,7 @@ def scalar(
     plug_in_bias: bool = False,
     of_sums: bool = False,
     by_class: bool = False,
+    unseen: bool = False,
     grouped: bool = False,
 ) -> Callable[[Callable[..., Statistic]], Metric[float]]:
     """Turn `prepare(predictions, **options)` into a public metric of labels and probabilities, under its name."""
@@ -139,7 +142,8 @@ def scalar(
     def register(prepare: Callable[..., Statistic]) -> Metric[float]:
         function = public(_of_all_rows(prepare), grouped=grouped)
         name, description = prepare.__name__, (prepare.__doc__ or "").strip().splitlines()[0]
-        SCALARS[name] = Scalar(name, function, prepare, lower, upper, plug_in_bias, of_sums, by_class, description)
+        facts = (lower, upper, plug_in_bias, of_sums, by_class, unseen)
+        SCALARS[name] = Scalar(name, function, prepare, *facts, description)
         return function
 
     return register

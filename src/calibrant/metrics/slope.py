@@ -3,8 +3,8 @@
 Recalibrations of `x = log p` are compared by their log loss: none; `softmax(x + a)`, which corrects how often each
 class is predicted; `softmax(b x)`, for predictions that are too extreme (`b < 1`) or too close to the average
 (`b > 1`); and both. With `q` parameters fitted to `n` observations, the drop of log loss on new rows is that on these
-rows less `q / n`. The best of the four is what means and slope account for; what a flexible calibrator gains beyond it,
-on rows it was not fitted to, is the rest.
+rows less `q / n`, times the design effect of groups. The best of the four is what means and slope account for; what a
+flexible calibrator gains beyond it, on rows it was not fitted to, is the rest.
 
 P-values of means and slope are those of score tests (`calibrant.metrics.null`), which need no fit but that of the
 hypothesis: of the predictions as they are for the means, of fitted means for the slope. There the score `g_b` of the
@@ -25,10 +25,11 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
+from calibrant.metrics.counts import design_effect
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import log_loss_rows
-from calibrant.metrics.null import ScoreResiduals, drawn_or_tail, score_covariance
+from calibrant.metrics.null import ScoreResiduals, drawn_or_tail, few_groups, score_covariance
 from calibrant.metrics.recalibration import recalibrate
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.sample import Sample
@@ -41,8 +42,6 @@ from calibrant.typing import AnyFloatArray, FloatArray
 RIDGE = 1e-3
 #: What a last step of Newton's method gains at most.
 _TOL = 1e-13
-#: Observations times draws up to which labels are drawn for p-values.
-_MOST_DRAWN = 8_000_000
 #: Slopes beyond so many standard errors are not looked at for the end of an interval.
 _FARTHEST = 60.0
 #: A variance of scores below which there is none.
@@ -157,33 +156,68 @@ class LinearRecalibration:
 
 
 class SlopeScore:
-    """Test of the slope with fitted means: the score of the slope less what the means explain of it."""
+    """Test of the slope, with fitted means: its score less what the means explain of it."""
 
-    def __init__(self, scores: ScoreResiduals) -> None:
+    def __init__(self, scores: ScoreResiduals, *, fitted_means: bool = True) -> None:
         covariance = scores.covariance()
         among, across = covariance[:-1, :-1], covariance[:-1, -1]
-        explained = np.zeros(len(across))
-        if np.trace(among) > _NOTHING:
-            explained = np.linalg.pinv(among, rcond=1e-10, hermitian=True) @ across
+        inverse = np.zeros_like(among)
+        if fitted_means and np.trace(among) > _NOTHING:
+            inverse = np.asarray(np.linalg.pinv(among, rcond=1e-10, hermitian=True), dtype=np.float64)
+        explained = inverse @ across
         self.scores, self.direction = scores, np.append(-explained, 1.0)
         self.variance = max(float(covariance[-1, -1] - explained @ across), 0.0)
-        sums = scores.groups @ self.direction
-        groups = scores.data.n_groups
-        #: Its variance: that of independent observations, or of the groups' sums if that is larger.
+        #: Its variance with groups: that of their sums, or more where few groups could show their dependence.
         self.robust = self.variance
-        if scores.data.groups is not None:
-            self.robust = max(self.variance, float(sums @ sums) * groups / max(groups - 1, 1))
+        if (data := scores.data).groups is not None:
+            sums = scores.groups @ self.direction
+            most = 0.0 if few_groups(scores) else np.inf  # as for p-values: no groups tell that there is less
+            least = self.variance * design_effect(data, sums, self.variance, most)
+            self.robust = max(least, float(sums @ sums) * data.n_groups / max(data.n_groups - 1, 1))
+        self.curvature, self.bias = self._second_order(inverse)
+
+    def _second_order(self, inverse: FloatArray) -> tuple[FloatArray, float]:
+        """What fitting the means to the same labels adds to the score: a form in the means' scores, and its mean.
+
+        A fit of the means moves them by `δ = V_aa⁺ g_a` and the score by `-½ δ' M δ`, where `M` is the sum over
+        observations of `E r (e_y - p)(e_y - p)'`, `r` being the residual of the slope's score. On average this is of
+        the order of the number of classes, times the design effect: it matters where groups are not many more.
+        """
+        proba, means = np.asarray(self.scores.data.proba, dtype=np.float64), self.direction[:-1]
+        residual = self.scores.x + means - (proba @ means)[:, None]
+        weighed = self.scores.data.each[:, None] * proba * residual
+        across = weighed.T @ proba
+        curvature = -0.5 * inverse @ (np.diag(weighed.sum(axis=0)) - across - across.T)
+        effect = self.robust / self.variance if self.variance > _NOTHING else 1.0
+        return curvature @ inverse, effect * float(np.trace(curvature))
 
     def signed(self) -> float:
         """The score in standard errors; zero where the predictions are so extreme that nothing can be told."""
-        return float(self.scores.observed @ self.direction) / np.sqrt(self.robust) if self.variance > _NOTHING else 0.0
+        value = float(self.scores.observed @ self.direction) - self.bias
+        return value / np.sqrt(self.robust) if self.variance > _NOTHING else 0.0
 
     def statistic(self, scores: AnyFloatArray) -> float:
-        return float(scores @ self.direction) ** 2 / self.variance if self.variance > _NOTHING else 0.0
+        """The squared score, as a fit of the means to the same labels would leave it, over its variance."""
+        value = float(scores @ self.direction + scores[:-1] @ self.curvature @ scores[:-1])
+        return value**2 / self.variance if self.variance > _NOTHING else 0.0
+
+    def cost(self) -> float:
+        """Log loss that a fitted parameter costs on new rows: `1 / n`, and in groups the mean design effect of scores.
+
+        The mean is over scores that do not depend on each other.
+        """
+        data = self.scores.data
+        if data.groups is None:
+            return 1.0 / data.total
+        values, axes = np.linalg.eigh(self.scores.covariance())
+        known = values > max(1e-10 * float(values[-1]), _NOTHING)
+        sums = (self.scores.groups - self.scores.groups.mean(axis=0)) @ (axes[:, known] / np.sqrt(values[known]))
+        effects = [design_effect(data, column, 1.0) for column in sums.T]
+        return float(np.mean(effects)) / data.total if effects else 1.0 / data.units
 
 
 def _part(gain: float, scores: ScoreResiduals, statistic: Callable[[AnyFloatArray], float], freedom: int) -> Part:
-    found = drawn_or_tail(scores, statistic, freedom, name="score", kind="all classes", most=_MOST_DRAWN)
+    found = drawn_or_tail(scores, statistic, freedom, name="score", kind="all classes")
     return Part(gain, found.p_value, found.statistic)
 
 
@@ -262,49 +296,59 @@ def miscalibration(
 def separate(data: Sample, after: Sample, level: float = 0.95) -> Miscalibration:
     """The parts of validated predictions, given the same rows after cross-validated recalibration."""
     model = LinearRecalibration(data)
-    n, k = model.total, data.n_classes
+    k = data.n_classes
     shifted = model.fit(slope=False)
     tilted = model.fit(start=shifted)
     fits = [model.identity, shifted, model.fit(means=False), tilted]
     losses = [model.evaluate(theta)[0] for theta in fits]
-    costs = [loss + q / n for loss, q in zip(losses, (0, k - 1, 1, k))]
+    of_slope = SlopeScore(model.scores(shifted))
+    costs = [loss + q * of_slope.cost() for loss, q in zip(losses, (0, k - 1, 1, k))]
     best = int(np.argmin(costs))
     # Shifts that save nothing by themselves serve the slope, which would move the means of rare classes.
     saved_by_means = max(costs[0] - costs[1], 0.0) if best in (1, 3) else 0.0
     asis = model.scores(model.identity)
     inverse = np.linalg.pinv(asis.covariance()[:-1, :-1], rcond=1e-10, hermitian=True)
-    of_slope = SlopeScore(model.scores(shifted))
-    rows = -np.log(np.maximum(model.evaluate(fits[best])[1][np.arange(data.n_rows), data.y], LOSS_FLOOR))
-    saved = rows + (costs[best] - losses[best]) - log_loss_rows(after)
+    linear = data.with_values(model.evaluate(fits[best])[1], logs=False)
+    saved = log_loss_rows(linear) + (costs[best] - losses[best]) - log_loss_rows(after)
     return Miscalibration(
         _part(saved_by_means, asis, lambda scores: float(scores[:-1] @ inverse @ scores[:-1]), k - 1),
         _part(costs[0] - costs[best] - saved_by_means, of_slope.scores, of_slope.statistic, 1),
-        _mean_test(saved, data),
-        _slope_interval(model, tilted, level),
+        _test_rest(saved, linear, after, fitted_means=best in (1, 3)),
+        slope_interval(model, tilted, level),
         shifted[:-1] - shifted[:-1].mean(),
         class_frequencies(data, level),
     )
 
 
-def _mean_test(saved: FloatArray, data: Sample) -> Part:
-    """One-sided t-test of the mean over observations, by sums over groups if there are any."""
-    gain = float(data.each @ saved) / data.total
-    off = data.each * (saved - gain)
-    # A row that counts c times is c independent observations; rows of a group are one.
-    squares = float(off @ (saved - gain)) if data.groups is None else float(np.sum(data.group_sums(off) ** 2))
-    units = data.total if data.groups is None else float(data.n_groups)
-    deviation = np.sqrt(squares * units / max(units - 1.0, 1e-9)) / data.total
+def _test_rest(saved: AnyFloatArray, linear: Sample, after: Sample, *, fitted_means: bool) -> Part:
+    """One-sided t-test of the mean of what is saved, if a test that knows of rare outcomes does not contradict it.
+
+    No row may show an outcome that would cost what all other rows save. So labels are drawn from the best means and
+    slope, `linear`: the p-value is at least that of their score in the direction of `after`.
+    """
+    gain, units = float(linear.each @ saved) / linear.total, linear.units
+    variance = float(linear.sum_variance(saved - gain))
+    if linear.groups is None:
+        variance *= units / max(units - 1.0, 1e-9)
+    deviation = np.sqrt(variance) / linear.total
     if deviation <= 0:
-        return Part(gain, float(gain <= 0), 0.0 if gain <= 0 else np.inf)
-    return Part(gain, float(stdtr(max(units - 1.0, 1.0), -gain / deviation)), gain / deviation)
+        return Part(gain, 1.0, 0.0)
+    p_value = float(stdtr(max(units - 1.0, 1.0), -gain / deviation))
+    before, then = (np.log(np.maximum(part.proba, LOSS_FLOOR), dtype=np.float64) for part in (linear, after))
+    step = SlopeScore(ScoreResiduals(linear, then - before), fitted_means=fitted_means)
+
+    def above(scores: AnyFloatArray) -> float:
+        return step.statistic(scores) if scores @ step.direction > 0 else 0.0
+
+    return Part(gain, max(p_value, _part(gain, step.scores, above, 1).p_value), gain / deviation)
 
 
-def _slope_interval(model: LinearRecalibration, fitted: FloatArray, level: float) -> Estimate:
+def slope_interval(model: LinearRecalibration, fitted: FloatArray, level: float) -> Estimate:
     """The slopes that the score test does not reject, with means fitted to each."""
     data, slope = model.data, float(fitted[-1])
     quantile = float(ndtri((1 + level) / 2))
     if data.groups is not None:
-        quantile = float(stdtrit(max(data.n_groups - 1, 1), (1 + level) / 2))
+        quantile = float(stdtrit(max(data.units - data.n_classes, 1.0), (1 + level) / 2))
     here = SlopeScore(model.scores(fitted))
     error = np.sqrt(max(here.robust, _NOTHING)) / max(here.variance, _NOTHING)
 
@@ -316,6 +360,9 @@ def _slope_interval(model: LinearRecalibration, fitted: FloatArray, level: float
     ends = []
     for sign in (1.0, -1.0):  # the score is positive below the fitted slope
         near, step = slope, quantile * error
+        if beyond(slope, sign) >= 0:  # so few observations that the fitted slope is mostly bias
+            ends.append(slope)
+            continue
         far = slope - sign * step
         while (value := beyond(far, sign)) < 0 and abs(far - slope) < _FARTHEST * step:
             near, far = far, slope + 2.0 * (far - slope)

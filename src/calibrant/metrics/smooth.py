@@ -184,7 +184,7 @@ def smooth_curve(data: Sample, *, kind: Kind = "auto", label: Any = None, level:
         variance = kernel**2 @ grid.sums(data.each * residual**2)
     else:
         cell = np.minimum((score * grid.n_cells).astype(np.intp), grid.n_cells - 1)
-        variance = np.array([np.sum(data.group_sums(row[cell] * data.each * residual) ** 2) for row in kernel])
+        variance = np.array([data.sum_variance(row[cell] * residual) for row in kernel])
     spread = np.sqrt(variance) / mass * float(ndtri((1 + level) / 2))
     return ReliabilityCurve(
         maker="kernel",

@@ -5,16 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-import numpy as np
-
+from calibrant.confidence import check_level as check_level
 from calibrant.optional import require
-
-
-def check_level(level: Any) -> float:
-    """A confidence level between 0 and 1."""
-    if not isinstance(level, (int, float, np.floating)) or not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-    return float(level)
 
 
 class Tabular(ABC):

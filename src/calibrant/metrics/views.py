@@ -7,6 +7,7 @@ Calibration of a k-vector is judged through such pairs: the positive class of tw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -51,6 +52,24 @@ def column_of(data: Sample, label: Any) -> int:
     if not found:
         raise ValueError(f"no class is labelled {label!r}; the classes are {data.names}")
     return found[0]
+
+
+def one_against_rest(data: Sample, label: Any) -> Sample:
+    """The same rows with two classes: all others, and the class with this label; all classes if it is None.
+
+    Examples
+    --------
+    >>> three = Sample(np.array([[0.2, 0.3, 0.5]]), np.array([1]), classes=np.array(["a", "b", "c"]))
+    >>> two = one_against_rest(three, "b")
+    >>> two.proba.tolist(), two.y.tolist(), two.names
+    ([[0.7, 0.3]], [1], ['rest', 'b'])
+    """
+    if label is None:
+        return data
+    column = column_of(data, label)
+    score = np.asarray(data.proba[:, column], dtype=np.float64)
+    pair = data.with_values(np.column_stack([1.0 - score, score]), logs=False, y=(data.y == column).astype(np.intp))
+    return replace(pair, classes=np.array(["rest", label], dtype=object))
 
 
 def single_view(data: Sample, kind: str) -> View:

@@ -42,5 +42,6 @@ def render(monitor: CalibrationMonitor, title: str, repair: Repair | None = None
         monitor=monitor,
         repair=repair,
         evidence=[(name, factor(value)) for name, value in parts],
+        batches=monitor.batch_table(LISTED * 2),
         shown=len(monitor.classes_) <= LISTED,
     )

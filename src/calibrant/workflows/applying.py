@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.deployment.monitoring.periods import periods_of
 from calibrant.deployment.segments.columns import inputs_of
 from calibrant.files.stored.persistence import FoldCalibrators, load
 from calibrant.files.tables.cells import segment_texts
@@ -65,6 +66,8 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
         place = place if len(names) > 1 else place[1:]  # a single column is that of the second class
         return ProbabilityColumns(names, tuple(classes), reader.style(names)), place
     found = reader.find(classes)
+    if len(found.names) == 1 and getattr(calibrator, "takes_scores", False):
+        return found, [1]  # scores speak of both classes, whatever they are called
     if len(found.names) == 1:
         # The one column is that of the class it is named after, the second unless it says otherwise.
         return found, [classes.index(found.classes[1])]
@@ -143,19 +146,30 @@ def _frame(calibrator: Any, cells: NDArray[Any]) -> dict[str, NDArray[Any]]:
 def _as_fitted(calibrator: Any, values: NDArray[Any], place: list[int]) -> Any:
     """Predictions in the form that the calibrator expects."""
     if place == [0]:  # a single column of the first class: that of the second is expected
-        return -values if getattr(calibrator, "input", "") == "logits" else 1.0 - np.minimum(values, 1.0)
+        return -values if getattr(calibrator, "takes_logits", False) else 1.0 - np.minimum(values, 1.0)
     fitted = list(getattr(calibrator, "feature_names_in_", []))
     return NamedColumns(fitted, values) if len(fitted) == values.shape[1] else values
 
 
-def read_predictions(calibrator: Any, reader: RowReader) -> HeldRows:
-    """All usable rows of a table as a fitted calibrator takes them.
+def read_predictions(
+    calibrator: Any, reader: RowReader, period: str | None = None
+) -> list[tuple[str | None, HeldRows]]:
+    """All usable rows of a table as a fitted calibrator takes them, parted by the period of their dates, in its order.
 
-    `segments` are the columns that the calibrator needs beside predictions, or the texts of the one that was asked for.
+    Without a period all rows are one part, which has no name. `segments` are the columns that the calibrator needs
+    beside predictions, or the texts of the one that was asked for.
     """
     _take_segments(calibrator, reader)
     columns, place = calibrator_columns(calibrator, reader)
     rows = read_all(reader, columns=columns)
+    if period is None or rows.dates is None:
+        return [(None, _as_taken(calibrator, rows, place))]
+    names = periods_of(rows.dates, period)
+    return [(name, _as_taken(calibrator, rows.take(names == name), place)) for name in sorted(set(names))]
+
+
+def _as_taken(calibrator: Any, rows: HeldRows, place: list[int]) -> HeldRows:
+    """Rows of a table in the form that the calibrator takes."""
     segments: Any = rows.segments
     if segments is not None:
         own = bool(getattr(calibrator, "segment_columns_", ()))

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from calibrant.deployment import CalibrationMonitor
 from calibrant.deployment import adapt as adapt_calibrator
+from calibrant.deployment.monitoring.batch_log import BatchSeenError
 from calibrant.deployment.monitoring.findings import Repair
+from calibrant.deployment.monitoring.periods import in_words
 from calibrant.files.locking import locked
 from calibrant.files.stored.stored_monitors import load_monitor, save_monitor
 from calibrant.files.tables.table_rows import HeldRows
 from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.words import RequestError
+from calibrant.text_table import list_names
 from calibrant.workflows.fitting import store
 
 
@@ -41,38 +46,54 @@ def adapt(
         raise RequestError(str(error)) from error
 
 
+@dataclass(frozen=True)
+class Watched:
+    """A monitor after batches were added, the repair if one was asked for, whether the alarm is new, and notes."""
+
+    monitor: CalibrationMonitor
+    repair: Repair | None
+    raised: bool
+    notes: tuple[str, ...]
+
+
 def watch(
     calibrator: Any,
-    batch: HeldRows,
+    batches: Sequence[tuple[str | None, HeldRows]],
     state: str | Path,
     *,
     alpha: float | None = None,
     tolerance: float | None = None,
     reference: HeldRows | None = None,
     observed: bool = False,
-    page: str | Path | None = None,
-    render: Callable[[CalibrationMonitor, Repair | None], str] | None = None,
+    replace: bool = False,
+    pages: Mapping[str, Callable[[CalibrationMonitor, Repair | None], str]] = MappingProxyType({}),
+    propose: bool = False,
     repair: str | Path | None = None,
     force: bool = False,
     on_wait: Callable[[str], None] = lambda message: None,
-) -> tuple[CalibrationMonitor, Repair | None]:
-    """Add a batch to the monitor in the file `state`; another process with this state waits until it is in it.
+) -> Watched:
+    """Add batches to the monitor in the file `state`; another process with this state waits until they are in it.
 
-    The state is written last: if the page or the repaired calibrator cannot be written, the batch can be given again.
+    A batch that was added before with the same rows is left out. The state is written last: if a page or the repaired
+    calibrator cannot be written, the batches can be given again.
 
     Parameters
     ----------
     calibrator : fitted calibrator
-    batch : HeldRows
-        With labels, if they are known.
+    batches : sequence of (str or None, HeldRows)
+        Each with its name, or None to name it by a checksum of its rows; with labels, as far as they are known.
     state : path
         JSON file of the monitor, made if there is none.
     alpha, tolerance, reference : optional
         Of a new monitor (see `calibrant.CalibrationMonitor`); refused if there is a state, which goes on with its own.
     observed : bool, default=False
         The rows were watched before without labels.
-    page, render : path and callable, optional
-        HTML page to write, and what makes its text.
+    replace : bool, default=False
+        Replace a batch that was added before with other rows; later ones are taken out with it.
+    pages : mapping of str to callable
+        Files to write about the monitor, and what makes the text of each.
+    propose : bool, default=False
+        Whether to look for a repair, which takes a fit, for the pages to speak of.
     repair : path, optional
         Where to store a repaired calibrator if there is an alarm.
     force : bool, default=False
@@ -87,20 +108,58 @@ def watch(
             raise RequestError(f"{state} goes on with the alpha, tolerance and reference it began with", "began")
         else:
             monitor = load_monitor(state, calibrator)
-        if batch.labels is None:
-            monitor.observe(batch.values, batch.segments)
-        else:
-            more: dict[str, Any] = {"sample_weight": batch.weight, "groups": batch.groups}
-            more = {name: value for name, value in more.items() if value is not None}
-            monitor.update(batch.values, batch.labels, batch.segments, observed=observed, **more)
-        repaired = None if page is None and repair is None else monitor.repair()
-        if page is not None and render is not None:
+        before = monitor.alarm_
+        notes = _add(monitor, batches, observed=observed, replace=replace)
+        repaired = monitor.repair() if propose or repair is not None else None
+        for page, render in pages.items():
             with atomic_output(page, force=True) as stream:
                 stream.write(render(monitor, repaired).encode())
         if repair is not None and repaired is not None:
             store(repaired.calibrator, repair, force=force)
         save_monitor(monitor, state)
-    return monitor, repaired
+    return Watched(monitor, repaired, monitor.alarm_ and not before, tuple(notes))
+
+
+def _add(
+    monitor: CalibrationMonitor, batches: Sequence[tuple[str | None, HeldRows]], *, observed: bool, replace: bool
+) -> list[str]:
+    """Add batches, each once; what there is to say of those that were added before."""
+    again: list[str] = []
+    replaced: list[str] = []
+    taken_out: list[str] = []
+    for name, rows in batches:
+        try:
+            _give(monitor, name, rows, observed=observed)
+        except BatchSeenError as error:
+            if error.same_rows:
+                again.append(error.name)
+                continue
+            if not error.known:
+                raise RequestError(str(error)) from error
+            if not replace:
+                raise RequestError(str(error), "replace") from error
+            try:
+                taken_out += monitor.rewind(error.name)
+            except ValueError as too_late:
+                raise RequestError(str(too_late)) from too_late
+            _give(monitor, name, rows, observed=False)
+            replaced.append(error.name)
+        if name in taken_out:
+            taken_out.remove(name)
+    words = {
+        "added before with the same rows, and not counted again": again,
+        "replaced": replaced,
+        "taken out, because evidence depends on the order of batches; give again": taken_out,
+    }
+    return [f"{what}: {list_names(dict.fromkeys(names), 6, in_words)}" for what, names in words.items() if names]
+
+
+def _give(monitor: CalibrationMonitor, name: str | None, rows: HeldRows, *, observed: bool) -> None:
+    given: dict[str, Any] = {"sample_weight": rows.weight, "groups": rows.groups, "batch": name or True}
+    if rows.labels is None:
+        monitor.observe(rows.values, rows.segments, **given)
+    else:
+        monitor.update(rows.values, rows.labels, rows.segments, observed=observed, **given)
 
 
 def _started(

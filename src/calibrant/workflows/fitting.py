@@ -28,7 +28,7 @@ from calibrant.sample import Size
 
 
 def make_calibrator(
-    method: str, parameters: Sequence[str] = (), *, logits: bool = False, renormalize: bool = False
+    method: str, parameters: Sequence[str] = (), *, input: str = "probabilities", renormalize: bool = False
 ) -> tuple[Any, str]:
     """An unfitted calibrator that can be stored as JSON, and the name of its method.
 
@@ -38,8 +38,8 @@ def make_calibrator(
         Name of the registry.
     parameters : sequence of str
         `name=value` pairs; values are read as JSON where they can be, else as text.
-    logits, renormalize : bool
-        What the predictions are.
+    input, renormalize
+        What the predictions are, as calibrators are told.
 
     Examples
     --------
@@ -47,8 +47,8 @@ def make_calibrator(
     (SMSCalibrator(penalty='lasso', rho=0.5), 'sms')
     """
     settings = dict(_parsed(pair) for pair in parameters)
-    if logits:
-        settings["input"] = "logits"
+    if input != "probabilities":
+        settings["input"] = input
     if renormalize:
         settings["renormalize"] = True
     try:
@@ -114,18 +114,20 @@ def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0) -> FitResu
         warnings.simplefilter("ignore", ClassOrderWarning)
         # The reader says it of the column by its name.
         warnings.filterwarnings("ignore", message="X holds no negative number", category=CalibrationWarning)
-        if reader.layout.segments or reader.layout.grouped:
+        if reader.layout.segments or reader.layout.grouped or reader.layout.scores:
             calibrator, columns, classes, found = _fit_in_memory(calibrator, reader, memory_mb)
         else:
             batches = LabelledBatches(reader)
             columns, classes = batches.columns, batches.classes
             calibrator = _with_classes(calibrator, classes).fit_batches(batches, memory_mb=memory_mb)
             found = calibrator.batches_["rows"]
+            _remember(calibrator, batches.whole)
     return FitResult(calibrator, columns, classes, str(Size(found)), calibrator.fitted_to_, time.perf_counter() - start)
 
 
 def _fit_in_memory(calibrator: Any, reader: RowReader, memory_mb: float) -> tuple[Any, Any, Any, int]:
-    rows = read_all(reader, partial(rows_in_memory, memory_mb))
+    found = reader.find()
+    rows = read_all(reader, partial(rows_in_memory, memory_mb), columns=found)
     beside: dict[str, Any] = {} if rows.groups is None else {"groups": rows.groups}
     if rows.segments is not None:
         beside["segments"] = {
@@ -133,13 +135,20 @@ def _fit_in_memory(calibrator: Any, reader: RowReader, memory_mb: float) -> tupl
         }
         calibrator = SegmentedCalibrator(
             calibrator,
-            input="logits" if reader.layout.logits else "probabilities",
+            input=calibrator.input,
             renormalize=reader.layout.renormalize,
         )
     calibrator = _with_classes(calibrator, rows.classes)
     calibrator.fit(NamedColumns(list(rows.columns), rows.values), rows.labels, rows.weight, **beside)
     calibrator.batches_ = {"rows": rows.n_usable, "rows_used": len(rows.values), "passes": 1}
+    _remember(calibrator, found.style.whole)
     return calibrator, rows.columns, rows.classes, rows.n_usable
+
+
+def _remember(calibrator: Any, whole: float) -> None:
+    """Note that predictions were percentages, so that a later file whose numbers are all small is read as such."""
+    if whole == 100.0:
+        calibrator.percentages_ = True
 
 
 def _with_classes(calibrator: Any, classes: Sequence[Any]) -> Any:

@@ -75,7 +75,7 @@ const room = (size) => new Array(size).fill(0);"""
         kind, single = "probabilities", f"row[0] >= 0 && row[0] <= {MOST_TEXT}"
         both = "[1 - Math.min(row[0], 1), Math.min(row[0], 1)]"
         if self.map.logits:
-            kind, single, both = "logits", "true", "[0, row[0]]"
+            kind, single, both = self.map.input, "true", "[0, row[0]]"
         # A single number, of two classes, has no order.
         order = f"  if (given.length > 1) x = {self.order}.map((j) => x[j]);\n" if self.order else ""
         before, parameters, names = "", "row", "CLASSES, COLUMNS, calibrate"

@@ -151,6 +151,8 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
     outside, precision = check_precision(fitted.steps, dtype, inside)
     graph = Graph(precision, outside)
     x = graph.cast(Tensor(graph, "predictions"), outside, graph.dtype)
+    if fitted.scaling is not None:
+        x = graph.run([fitted.scaling], x, fitted.k)
     x, valid = graph.prepare(x, fitted.steps, logits=fitted.logits, renormalize=fitted.renormalize)
     if fitted.columns is not None:
         x = graph.columns(x, fitted.columns)

@@ -35,7 +35,14 @@ def sample_rows(fitted: Map) -> FloatArray:
     coarse = rng.multinomial(10, np.full(k, 1.0 / k), size=_DRAWN) / 10.0
     single = rng.dirichlet(np.ones(k), size=_DRAWN).astype(np.float32).astype(np.float64)
     rows = np.concatenate([np.eye(k), np.full((1, k), 1.0 / k), tie, denormal, coarse, single, *drawn, _at(fitted)])
-    return np.log(np.maximum(rows, 1e-30)) if fitted.logits else rows
+    if not fitted.logits:
+        return rows
+    logits = np.log(np.maximum(rows, 1e-30))
+    if fitted.scaling is None:
+        return logits
+    if fitted.names is not None and len(fitted.names) < k:  # a single score, behind a zero
+        logits = np.column_stack([np.zeros(len(rows)), logits[:, 1] - logits[:, 0]])
+    return np.asarray((logits - fitted.scaling.shift) / fitted.scaling.factor)
 
 
 def _at(fitted: Map) -> FloatArray:

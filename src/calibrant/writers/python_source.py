@@ -69,7 +69,7 @@ def room(size):
         kind, single = "probabilities", f"0.0 <= row[0] <= {MOST_TEXT}"
         both = "[1.0 - min(row[0], 1.0), min(row[0], 1.0)]"
         if self.map.logits:
-            kind, single, both = "logits", "True", "[0.0, row[0]]"
+            kind, single, both = self.map.input, "True", "[0.0, row[0]]"
         # A single number, of two classes, has no order.
         order = f"    x = [x[j] for j in {self.order}] if len(given) > 1 else x\n" if self.order else ""
         before, parameters, beside = "", "row", ""

@@ -292,3 +292,9 @@ def prepare_logits(row: Numbers, x: Result, k: int, most: float) -> int:
     for j in range(k):
         x[j] = exp(max(x[j] - log(total), LOG_FLOOR))
     return 0
+
+
+def prepare_scores(row: Numbers, x: Result, k: int, most: float, factor: Numbers, shift: Numbers) -> int:
+    scaled = room(k)
+    scale(row, scaled, k, factor, shift)
+    return prepare_logits(scaled, x, k, most)

@@ -164,6 +164,11 @@ class SourceWriter(ABC):
         limits = [largest, largest] if self.map.renormalize else [MOST_TEXT, repr(ROUNDING)]
         if self.map.logits:
             name, limits = "prepare_logits", [largest]
+        if self.map.scaling is not None:
+            scaling = self.map.scaling
+            limits += [self._argument(_full(part, self.map.k)) for part in (scaling.factor, scaling.shift)]
+            name = "prepare_scores"
+            self.used["prepare_logits"] = self.used["scale"] = None
         self.used[name] = None
         return f"{name}(row, x, {', '.join([str(self.map.k), *limits])})"
 
@@ -208,7 +213,7 @@ def facts(fitted: Map, notes: Iterable[str]) -> dict[str, str]:
         "columns": json.dumps(names_of_all(fitted)),
         "method": fitted.method,
         "version": f"calibrant {__version__}",
-        "input": "logits" if fitted.logits else "probabilities",
+        "input": fitted.input,
         "parity": " ".join(notes),
     }
 
@@ -231,8 +236,7 @@ def row_by_row(frame: Segments) -> list[dict[str, Any]]:
 
 def title(fitted: Map) -> str:
     """One line about a map, made of words of this package only: no name of a user's class can end a comment."""
-    what = "logits" if fitted.logits else "probabilities"
-    return f"A calibration map of {what} of {fitted.k} classes, fitted by calibrant."
+    return f"A calibration map of {fitted.input} of {fitted.k} classes, fitted by calibrant."
 
 
 LOG_FLOOR_TEXT, FLOOR_TEXT = repr(LOG_FLOOR), repr(FLOOR)

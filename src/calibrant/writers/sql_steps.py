@@ -234,7 +234,10 @@ class SqlOperations(Operations):
     def prepare(self, fitted: Map, given: Sequence[Value]) -> tuple[Row, Condition]:
         """The row that the first step gets, uniform where it is not a prediction, and whether it is one."""
         if fitted.logits:
-            x, valid = self._logits(Row([0.0, *given] if len(given) == 1 else given))
+            row = Row([0.0, *given] if len(given) == 1 else given)
+            if fitted.scaling is not None:
+                row = self.run([fitted.scaling], row, fitted.k)
+            x, valid = self._logits(row)
         else:
             x, valid = self._probabilities(fitted, given)
         marked = compare("EQ", case((valid, "1"), default="0"), "1")

@@ -46,6 +46,7 @@ class CalibrationModule(nn.Module):
         self.names = names_of_all(fitted)
         self.facts = facts(fitted, notes)
         self.logits = fitted.logits
+        self.scaling = sequence([] if fitted.scaling is None else [fitted.scaling], fitted.k)
         self.renormalize = fitted.renormalize
         self.single: bool = False
         self.ordered: bool = decides(fitted.steps)
@@ -89,7 +90,7 @@ class CalibrationModule(nn.Module):
         if x.size(1) != self.k:
             raise ValueError(f"The predictions have {x.size(1)} columns, this map takes one for each of its classes.")
         if self.logits:
-            x = torch.softmax(x, 1)
+            x = torch.softmax(self.scaling(x), 1)
             valid = x.sum(1, keepdim=True) > 0.0  # NaN and infinity spread over the row
         else:
             valid = x.amin(1, keepdim=True) >= 0.0
@@ -130,7 +131,7 @@ class CalibratedNetwork(nn.Module):
     calibrator : fitted calibrator or Map
         Fitted to the network's probabilities or logits of held-out rows.
     output : {"logits", "probabilities"}, default="logits"
-        What the network gives.
+        What the network gives; a calibrator of scores takes what it gives as such.
 
     Examples
     --------
@@ -151,7 +152,7 @@ class CalibratedNetwork(nn.Module):
         self.network = network
         self.calibration = CalibrationModule(fitted)
         # Softmax of logits and rescaled probabilities are the same to the steps.
-        self.calibration.logits = output == "logits"
+        self.calibration.logits = output == "logits" or fitted.scaling is not None
 
     def forward(self, x: Tensor) -> Tensor:
         """Calibrated probabilities (n, k), in the precision of what the network gives."""

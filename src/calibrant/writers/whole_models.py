@@ -117,7 +117,8 @@ def _calibrated(graph: Graph, pair: CalibratedPair, scores: Tensor) -> Tensor:
         if len(known) == 2:  # two classes have one decision value, the log-odds
             x = graph.op("Gather", x, graph.index([-1]), axis=1)
             x = graph.join([x * 0.0, x])
-        x = x / pair.scale
+        if pair.scaling is not None:
+            x = graph.run([pair.scaling], x, len(classes))
     fitted = calibrator.to_map()
     x, valid = graph.prepare(x, fitted.steps, logits=decides)
     if len(known) < len(classes):

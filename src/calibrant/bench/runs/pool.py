@@ -24,12 +24,9 @@ from collections.abc import Generator, Iterable, Sequence
 from concurrent import futures
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any, Self
 
 from calibrant.bench.runs.worker import Answer, Job
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 IMPORT_SECONDS = 120.0
 """Seconds that preparing a job may take beyond the time limit; imports take a few, unless the machine is overloaded."""

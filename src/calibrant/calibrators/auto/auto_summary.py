@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from calibrant.calibrators.auto.means import classes_off
-from calibrant.calibrators.summary import sampled, temperature_sentence
+from calibrant.calibrators.summary import sampled, score_sentences, temperature_sentence
 from calibrant.numerals import class_text, count, excess, percent
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def summarise(auto: AutoCalibrator) -> str:
         "temperature", auto.scores_["none"]
     ):
         faults = faults[::-1]
+    if hasattr(auto, "scores_seen_"):  # of scores, the temperature and the means are those of their scaling
+        faults = score_sentences(auto)
     lines = [*faults, _blend(auto), *_means(auto), _gain(auto, size)]
     if drawn := sampled(auto) or _drawn(auto):
         lines.append(f"It was fitted to {size}{drawn}.")
@@ -95,7 +97,8 @@ def _and_more(parts: list[str], count: int) -> str:
 def _blend(auto: AutoCalibrator) -> str:
     weights = sorted(auto.member_weights_.items(), key=lambda item: -item[1])
     corrected = " but for these class means" if np.any(auto.input_factors_ != 1.0) else ""
-    meaning = _MEANING | {"none": _MEANING["none"] + corrected}
+    as_they_are = "the scaled scores alone" if hasattr(auto, "scores_seen_") else _MEANING["none"]
+    meaning = _MEANING | {"none": as_they_are + corrected}
     parts = [f"{w:.0%} {meaning[name]}" for name, w in weights if w >= 0.01]
     first = weights[0][1]
     sure = "a clear" if first > 0.8 else "a mixed" if first > 0.5 else "an open"
@@ -123,7 +126,8 @@ def _gain(auto: AutoCalibrator, size: str) -> str:
     gain = scores["none"] - scores["blend"]
     members = [loss for name, loss in scores.items() if name not in {"none", "blend"}]
     spread = max(members) - min(members)
+    before = "by scaling the scores" if hasattr(auto, "scores_seen_") else "before"
     return (
-        f"Cross-validated log loss: {scores['none']:.4f} before, {scores['blend']:.4f} after "
+        f"Cross-validated log loss: {scores['none']:.4f} {before}, {scores['blend']:.4f} after "
         f"({gain:+.4f} gained on {size}); the members differ by up to {spread:.4f}."
     )

@@ -49,6 +49,12 @@ _FEW_ROWS = {"temperature": 0.4, "additive": 0.6}
 #: many nats out of fold, or the prior weights are those of few rows. With 200, 300 and 450 rows of tabular data and
 #: images, design half, a smaller gain was noise.
 _ROWS_FOR_TREES, _ERRORS_FOR_TREES, _PROOF_OF_TREES = 500, 50.0, 2.0
+#: What trees must gain otherwise: a fifth of all maps need none then, and lose nothing (`benchmarks/size.py`).
+_WORTH_STORING = 1.0
+#: Bytes of a map by default, ...
+_MOST_BYTES, _MOST_BYTES_PER_CLASS = 1_000_000, 100_000
+#: ... and of a number in it: a step of a leaf has three decimal places, a threshold all of them.
+_BYTES_PER_VALUE, _BYTES_PER_QUESTION = 7, 28
 
 
 @dataclass(frozen=True)
@@ -94,8 +100,11 @@ class Plan:
         return self.members.keys() <= {"temperature", "vector"}
 
 
-def make_plan(n: int, k: int, effort: str, n_wrong: float = np.inf) -> Plan:
-    """The plan for `n` independent observations of `k` classes, of which the predicted class is wrong in `n_wrong`."""
+def make_plan(n: int, k: int, effort: str, n_wrong: float = np.inf, max_size: int | None = None) -> Plan:
+    """The plan for `n` independent observations of `k` classes, of which the predicted class is wrong in `n_wrong`.
+
+    Trees take at most `max_size` bytes.
+    """
     if n < _LEAST_FOR_FOLDS:
         members = {"temperature": 1.0}
     elif k > _MATRIX_CLASSES:
@@ -117,7 +126,14 @@ def make_plan(n: int, k: int, effort: str, n_wrong: float = np.inf) -> Plan:
     n_folds = 3 if effort == "fast" and k > _MATRIX_CLASSES else 5
     landmarks = min(40, n // 5) if "kernel" in members else 0
     # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.
-    plan = Plan(members, max(1, min(n_folds, n)), k <= _TREE_CLASSES, landmarks)
+    plan = Plan(
+        members,
+        max(1, min(n_folds, n)),
+        k <= _TREE_CLASSES,
+        landmarks,
+        trees=BoostingOptions(most_trees=most_trees(k, max_size)),
+        proof_of_trees=_WORTH_STORING,
+    )
     if k == 2:
         return replace(plan, pool_counts=(1.0 + n / _POOL_ROWS, 2.5))
     if k <= _TREE_CLASSES:
@@ -125,7 +141,7 @@ def make_plan(n: int, k: int, effort: str, n_wrong: float = np.inf) -> Plan:
         return replace(
             plan,
             pool_counts=(1.0, 2.0 + min(n / _POOL_ROWS, 2.0)),
-            proof_of_trees=_PROOF_OF_TREES if few else -np.inf,
+            proof_of_trees=_PROOF_OF_TREES if few else _WORTH_STORING,
             without_trees=_FEW_ROWS if few else {},
         )
     if k <= _MATRIX_CLASSES:
@@ -137,6 +153,13 @@ def _many_classes(effort: str) -> dict[str, float]:
     """Members of more than 40 classes, with their prior weights."""
     names = [*GAUSSIANS, *DISCRIMINANTS, *(() if effort == "fast" else RIDGES)]
     return {"temperature": _TEMPERATURE_SHARE} | dict.fromkeys(names, (1.0 - _TEMPERATURE_SHARE) / len(names))
+
+
+def most_trees(k: int, max_size: int | None) -> int:
+    """How many trees of `k` classes a map of so many bytes has room for; by default 1 MB, more above ten classes."""
+    size = max(_MOST_BYTES, _MOST_BYTES_PER_CLASS * k) if max_size is None else max_size
+    depth = BoostingOptions.depth
+    return int(size // (_BYTES_PER_VALUE * k * 2**depth + _BYTES_PER_QUESTION * depth))
 
 
 def most_rows(k: int) -> int:

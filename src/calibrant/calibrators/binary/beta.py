@@ -109,6 +109,9 @@ class BetaCalibrator(LogisticMethod):
         else:
             self.a_, self.b_, self.c_ = numbers
 
+    def _stored(self) -> list[float]:
+        return {"am": [self.a_, self.c_], "ab": [self.a_, self.b_]}.get(self.parameters, [self.a_, self.b_, self.c_])
+
     def _check_binary_state(self, state: StateCheck) -> None:
         for name in ("a_", "b_", "c_"):
             state.number(name)

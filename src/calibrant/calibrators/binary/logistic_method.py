@@ -16,9 +16,13 @@ from sklearn.base import clone
 from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.binary.logistic_fit import Known, LogisticSearch, linear_parts, unlabelled
 from calibrant.calibrators.lifting import BinaryMethod, against_rest
+from calibrant.calibrators.probability_intervals import LogitModel
 from calibrant.sample import Sample
+from calibrant.simplex import log_in_place
+from calibrant.softmax.delta_method import coefficient_covariance
+from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.row_source import Rows, RowSums
+from calibrant.softmax.rows.row_source import Features, Rows, RowSums
 from calibrant.softmax.rows.summed_rows import SummedRows
 from calibrant.softmax.solvers.damped_newton import Answer
 from calibrant.softmax.together import run, run_together
@@ -42,6 +46,10 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
     def _store(self, coefficients: FloatArray) -> None:
         """Set the fitted attributes."""
 
+    @abstractmethod
+    def _stored(self) -> list[float]:
+        """The coefficients that `_store` was given."""
+
     def _targets(self, negative: float, positive: float) -> tuple[float, float]:
         """What the labels 0 and 1 stand for, given how many there are of each."""
         return 0.0, 1.0
@@ -62,6 +70,21 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
         known = Known(pull, moments, total, self._ridge * total)
         search = self._search(known, None)
         return run(search, lambda beta: known.penalised(beta, unlabelled(features, beta, sample.counts)))
+
+    def _coefficient_covariance(self, sample: Sample) -> FloatArray | None:
+        if sample.n_classes > 2:
+            return None
+        features, theta = self._logit_features(sample.x), np.array([self._stored()])
+        problem = ArrayProblem(sample.y, features.offset, shared=features.shared, weight=sample.counts, first_free=1)
+        return coefficient_covariance(problem, theta, np.full(theta.shape, self._ridge), sample)
+
+    def _logit_features(self, x: FloatArray) -> Features:
+        return Features(np.zeros_like(x.T), shared=self._features(x))
+
+    def _logit_model(self) -> LogitModel:
+        if self.steps()[0].kind == "log":
+            return LogitModel(1, 0, self._logit_features)
+        return LogitModel(0, 0, lambda p: self._logit_features(log_in_place(p.copy())))
 
     def _fit_rows(self, rows: Rows) -> None:
         if isinstance(rows, ArrayRows):

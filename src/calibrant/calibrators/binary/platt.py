@@ -76,6 +76,9 @@ class PlattCalibrator(LogisticMethod):
     def _store(self, coefficients: FloatArray) -> None:
         self.slope_, self.intercept_ = (float(c) for c in coefficients)
 
+    def _stored(self) -> list[float]:
+        return [self.slope_, self.intercept_]
+
     def _check_binary_state(self, state: StateCheck) -> None:
         state.number("slope_")
         state.number("intercept_")

@@ -16,7 +16,7 @@ from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_proba
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.steps import Complement, Step, StepFunction
-from calibrant.typing import FloatArray
+from calibrant.typing import AnyArray, FloatArray
 
 #: A prediction this close to a threshold, relative to it, is at the threshold.
 _ROUNDING = 1e-13
@@ -43,29 +43,34 @@ class VennAbersCalibrator(BinaryMethod):
     --------
     >>> from calibrant.calibrators import VennAbersCalibrator
     >>> calibrator = VennAbersCalibrator().fit([0.1, 0.4, 0.6, 0.9], [0, 1, 0, 1])
-    >>> calibrator.predict_interval([0.5])
+    >>> calibrator.predict_interval([0.5])[:, 1]
     array([[0.33333333, 0.66666667]])
     >>> calibrator.predict_proba([0.5])
     array([[0.5, 0.5]])
     """
 
-    def predict_interval(self, X: Any) -> FloatArray:
-        """The two probabilities p0 and p1 of the second class, for two classes only.
+    def predict_interval(self, X: Any, level: float = 0.9) -> AnyArray:
+        """The two probabilities p0 and p1 of the second class, one of which is valid; for two classes.
+
+        For more classes, and for an interval that covers at a `level`, call `fit_intervals` first.
 
         Parameters
         ----------
         X : array-like of shape (n, 2) or (n,)
             Predictions.
+        level : float, default=0.9
+            Used after `fit_intervals` only: the two probabilities have no level.
 
         Returns
         -------
-        interval : ndarray of shape (n, 2)
-            Lower and upper probability of ``classes_[1]``.
+        interval : ndarray of shape (n, k, 2)
+            Lower and upper probability of each class.
         """
         x = self._log_probabilities(X)
-        if len(self.classes_) != 2:
-            raise ValueError(f"Intervals are defined for two classes; this calibrator was fitted to {self.classes_}.")
-        return np.column_stack(self._interval(x))
+        if len(self.classes_) != 2 or "uncertainty_" in vars(self):
+            return super().predict_interval(X, level)
+        low, high = self._interval(x)
+        return np.stack([np.column_stack([1.0 - high, 1.0 - low]), np.column_stack([low, high])], axis=1)
 
     def _fit_binary(self, sample: Sample) -> None:
         from calibrant.calibrators.binary.binary_kernels import bridge_slopes

@@ -13,10 +13,12 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
+from calibrant.calibrators.probability_intervals import LogitModel
 from calibrant.calibrators.scaling.regularisation import (
     MCP_GAMMA,
     NOT_NEGATIVE,
     SOLVER_CONSTRAINTS,
+    delta_covariance,
     fit_coefficients,
     make_penalty,
 )
@@ -27,8 +29,11 @@ from calibrant.calibrators.scaling.temperature import (
     mixed_logs,
 )
 from calibrant.calibrators.state import StateCheck
+from calibrant.sample import Sample
 from calibrant.simplex import LOG_FLOOR
 from calibrant.sklearn_private import Constraints, StrOptions
+from calibrant.softmax.penalties import Penalty
+from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.rows.row_source import Features, Rows, namespace
 from calibrant.steps import Clip, LogOdds, Polynomial, Sigmoid, Step
 from calibrant.typing import FloatArray
@@ -127,18 +132,27 @@ class BinaryLogisticCalibrator(RowsCalibrator):
     def _fit_rows(self, rows: Rows) -> None:
         require_two_classes(self, rows.n_classes)
         self.input_smoothing_ = learn_input_weight(rows, self.input_smoothing)
-        size = _FEATURES[self.function]
         rows = rows.mapped(mixed_logs(self.input_smoothing_)) if self.input_smoothing_ else rows
-
-        def features(x: FloatArray) -> Features:
-            t, xp = two_class_log_odds(x), namespace(x)
-            return Features(xp.zeros_like(x.T), xp.stack([t, xp.ones_like(t), t * t])[:size])
-
-        lambdas = (self.lambda_linear, self.lambda_intercept, self.lambda_quadratic)
-        penalty = make_penalty(self.penalty, np.array([lambdas[:size]]), mcp_gamma=self.mcp_gamma)
         theta = np.zeros(3)
-        theta[:size] = fit_coefficients(self, rows.problem(features, first_free=1), penalty)[0]
+        found = fit_coefficients(self, rows.problem(self._features, first_free=1), self._make_penalty())
+        theta[: _FEATURES[self.function]] = found[0]
         self.coef_, self.intercept_, self.quadratic_ = (float(value) for value in theta)
+
+    def _features(self, x: FloatArray) -> Features:
+        t, xp = two_class_log_odds(x), namespace(x)
+        return Features(xp.zeros_like(x.T), xp.stack([t, xp.ones_like(t), t * t])[: _FEATURES[self.function]])
+
+    def _make_penalty(self) -> Penalty:
+        lambdas = (self.lambda_linear, self.lambda_intercept, self.lambda_quadratic)[: _FEATURES[self.function]]
+        return make_penalty(self.penalty, np.array([lambdas]), mcp_gamma=self.mcp_gamma)
+
+    def _coefficient_covariance(self, sample: Sample) -> FloatArray | None:
+        rows = ArrayRows(sample).mapped(mixed_logs(self.input_smoothing_))
+        theta = np.array([[self.coef_, self.intercept_, self.quadratic_][: _FEATURES[self.function]]])
+        return delta_covariance(rows.problem(self._features, first_free=1), theta, self._make_penalty(), sample)
+
+    def _logit_model(self) -> LogitModel:
+        return LogitModel(len(mixed_logs(self.input_smoothing_)), 0, self._features)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)

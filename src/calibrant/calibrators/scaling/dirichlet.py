@@ -6,6 +6,7 @@ all of it towards zero. The loss is the mean log loss. The sums may be divided b
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import product
 from numbers import Integral
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
-from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE, SOLVER_CONSTRAINTS
+from calibrant.calibrators.probability_intervals import LogitModel
+from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE, SOLVER_CONSTRAINTS, delta_covariance
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.strengths import strengths_to_try
 from calibrant.sample import Sample
@@ -51,28 +53,43 @@ class _DirichletMap(Calibrator):
     ) -> FloatArray:
         """Fit with the strengths `lam` and `mu`, from the coefficients `theta`; returns those it ends at."""
         k = rows.n_classes
+        solution = solve(rows.problem(self._features), self._penalty(k, lam, mu), tol=tol, theta=theta)
+        self.coef_ = self._origin(k) + solution.theta[:, :k]
+        self.intercept_ = solution.theta[:, k].copy()
+        self.objective_, self.duality_gap_ = solution.objective, solution.gap
+        self.residual_, self.n_iter_ = solution.residual, solution.n_iter
+        return solution.theta
+
+    def _penalty(self, k: int, lam: float, mu: float) -> Ridge:
         mean = self.normalization == "mean"
         strength = np.empty((k, k + 1))
         if self.regularization == "odir":
             strength[:, :k] = lam / (k * (k - 1) if mean else 1)
             strength[:, k] = mu / (k if mean else 1)
             np.fill_diagonal(strength, 0.0)
-            start = np.eye(k)
         else:
             strength[:] = lam / (k * (k + 1) if mean else 1)
-            start = np.zeros((k, k))
+        return Ridge(strength)
 
-        # Coefficients are deviations from `start`, which decides what L2 shrinks to and where ODIR begins.
-        def features(x: FloatArray) -> Features:
-            shared = with_ones(x)
-            return Features(shared[:k] if start.any() else namespace(x).zeros_like(shared[:k]), shared)
+    def _origin(self, k: int) -> FloatArray:
+        """Where coefficients are zero, which decides what L2 shrinks to and where ODIR begins."""
+        return np.eye(k) if self.regularization == "odir" else np.zeros((k, k))
 
-        solution = solve(rows.problem(features), Ridge(strength), tol=tol, theta=theta)
-        self.coef_ = start + solution.theta[:, :k]
-        self.intercept_ = solution.theta[:, k].copy()
-        self.objective_, self.duality_gap_ = solution.objective, solution.gap
-        self.residual_, self.n_iter_ = solution.residual, solution.n_iter
-        return solution.theta
+    def _features(self, x: FloatArray) -> Features:
+        shared, k = with_ones(x), x.shape[1]
+        return Features(shared[:k] if self.regularization == "odir" else namespace(x).zeros_like(shared[:k]), shared)
+
+    @abstractmethod
+    def _strengths(self) -> tuple[float, float]:
+        """The strengths of the fit."""
+
+    def _coefficient_covariance(self, sample: Sample) -> FloatArray | None:
+        theta = np.column_stack([self.coef_ - self._origin(len(self.coef_)), self.intercept_])
+        penalty = self._penalty(len(theta), *self._strengths())
+        return delta_covariance(ArrayRows(sample).problem(self._features), theta, penalty, sample)
+
+    def _logit_model(self) -> LogitModel:
+        return LogitModel(1, 0, self._features)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
@@ -152,8 +169,11 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
         self.tol = tol
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
+    def _strengths(self) -> tuple[float, float]:
+        return float(self.lambda_coef), float(self.lambda_intercept)
+
     def _fit_rows(self, rows: Rows) -> None:
-        self._fit_strengths(rows, float(self.lambda_coef), float(self.lambda_intercept), tol=self.tol)
+        self._fit_strengths(rows, *self._strengths(), tol=self.tol)
 
 
 class DirichletCVCalibrator(_DirichletMap):
@@ -240,6 +260,9 @@ class DirichletCVCalibrator(_DirichletMap):
         losses = self._cross_validate(sample, folds, pairs)
         self.lambda_coef_, self.lambda_intercept_ = pairs[int(np.argmin(losses))]
         self._fit_strengths(ArrayRows(sample), self.lambda_coef_, self.lambda_intercept_, tol=self.tol)
+
+    def _strengths(self) -> tuple[float, float]:
+        return self.lambda_coef_, self.lambda_intercept_
 
     def _cross_validate(self, sample: Sample, folds: IntArray, pairs: list[tuple[float, float]]) -> FloatArray:
         """Mean log loss over rows predicted without themselves for each pair of strengths; zero in a single fold."""

@@ -11,14 +11,17 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
+from calibrant.calibrators.probability_intervals import LogitModel
 from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrator
 from calibrant.calibrators.scaling.regularisation import SOLVER_CONSTRAINTS
 from calibrant.calibrators.scaling.structured import SMSCalibrator, SVSCalibrator
 from calibrant.calibrators.scaling.temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing
 from calibrant.calibrators.state import StateCheck
+from calibrant.sample import Sample
 from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.softmax.rows.row_source import Rows
 from calibrant.steps import Step
+from calibrant.typing import FloatArray
 
 #: Ridge strengths of slope and curvature beside the sum of the losses. On drawn labels they halve the harm done with
 #: 100 rows (0.020 to 0.010 log loss) and improve the mean gain on real ones for 30 to 3000 rows.
@@ -91,6 +94,12 @@ class LogisticCalibrator(RowsCalibrator):
             model = SMSCalibrator if self.multiclass_method == "sms" else SVSCalibrator
             self.calibrator_ = model(input_smoothing=self.input_smoothing, tol=self.tol)
         self.calibrator_.fit_rows(rows, self.classes_)
+
+    def _coefficient_covariance(self, sample: Sample) -> FloatArray | None:
+        return self.calibrator_._coefficient_covariance(sample)
+
+    def _logit_model(self) -> LogitModel:
+        return self.calibrator_._logit_model()
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)

@@ -6,10 +6,14 @@ import warnings
 from numbers import Integral, Real
 from typing import Any
 
+from calibrant.calibrators.probability_intervals import MOST_COEFFICIENTS
 from calibrant.inputs.words import CalibrationWarning
+from calibrant.sample import Sample
 from calibrant.sklearn_private import Constraints, Interval, StrOptions
+from calibrant.softmax.delta_method import coefficient_covariance
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
 from calibrant.softmax.problem import SoftmaxProblem
+from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers import OPTIONS, solve
 from calibrant.typing import FloatArray
 
@@ -68,3 +72,12 @@ def fit_coefficients(
     calibrator.duality_gap_ = solution.gap
     calibrator.residual_ = solution.residual
     return solution.theta
+
+
+def delta_covariance(
+    problem: ArrayProblem, theta: FloatArray, penalty: Penalty, sample: Sample, unshrunk: FloatArray | None = None
+) -> FloatArray | None:
+    """Covariance of the coefficients; `None` if there are too many, or the penalty sets some of them to zero."""
+    if not isinstance(penalty, Ridge) or theta.size > MOST_COEFFICIENTS:
+        return None
+    return coefficient_covariance(problem, theta, penalty.curvature, sample, unshrunk)

@@ -16,12 +16,14 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
+from calibrant.calibrators.probability_intervals import LogitModel
 from calibrant.calibrators.scaling.regularisation import (
     FINITE,
     MCP_GAMMA,
     NOT_NEGATIVE,
     PENALTIES,
     SOLVER_CONSTRAINTS,
+    delta_covariance,
     fit_coefficients,
     make_penalty,
 )
@@ -36,8 +38,10 @@ from calibrant.calibrators.scaling.temperature import (
     scaled_logs,
 )
 from calibrant.calibrators.state import StateCheck
+from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
 from calibrant.sklearn_private import Constraints, StrOptions
+from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.rows.row_source import Features, Rows, namespace, with_ones
 from calibrant.steps import Linear, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
@@ -64,6 +68,8 @@ class StructuredCalibrator(RowsCalibrator):
 
     #: One slope for each class, or one for each pair.
     _coef_dimensions: ClassVar[int]
+    #: Which coefficient of a class is its intercept.
+    _intercept_column: ClassVar[int]
     penalty: str | None
     rho: float
     tau: float
@@ -96,6 +102,20 @@ class StructuredCalibrator(RowsCalibrator):
             theta = theta.copy()
             theta[:, free] -= theta[:, free].mean(axis=0)
         self._store(theta, free)
+
+    def _coefficient_covariance(self, sample: Sample) -> FloatArray | None:
+        k, n = sample.n_classes, sample.total
+        problem = ArrayRows(sample).mapped(self._preprocessing()).problem(self._features)
+        penalty = make_penalty(self.penalty, *self._strengths(k, n), self.mcp_gamma)
+        theta = self._theta()
+        slopes = theta.copy()
+        slopes[:, self._intercept_column] = 0.0
+        self._diagonal(slopes)[:] += 1.0
+        # A change of the temperature is one of all slopes in proportion, and no penalty holds it back.
+        return delta_covariance(problem, theta, penalty, sample, slopes if self.preprocess == "ts" else None)
+
+    def _logit_model(self) -> LogitModel:
+        return LogitModel(len(self._preprocessing()), 0, self._features)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
@@ -148,6 +168,10 @@ class StructuredCalibrator(RowsCalibrator):
     def _store(self, theta: FloatArray, free: IntArray) -> None:
         """Set `coef_` and `intercept_` from coefficients whose columns `free` are centred."""
 
+    @abstractmethod
+    def _theta(self) -> FloatArray:
+        """The coefficients that `_store` was given, but for constants that change no probability."""
+
 
 class SVSCalibrator(StructuredCalibrator):
     """Structured vector scaling: a slope and an intercept for each class, shrunk towards temperature scaling.
@@ -198,6 +222,7 @@ class SVSCalibrator(StructuredCalibrator):
     """
 
     _coef_dimensions: ClassVar[int] = 1
+    _intercept_column: ClassVar[int] = 0
 
     def __init__(
         self,
@@ -249,6 +274,9 @@ class SVSCalibrator(StructuredCalibrator):
     def _store(self, theta: FloatArray, free: IntArray) -> None:
         self.intercept_ = theta[:, 0].copy()
         self.coef_ = 1.0 + theta[:, 1]
+
+    def _theta(self) -> FloatArray:
+        return np.column_stack([self.intercept_, self.coef_ - 1.0])
 
     def steps(self) -> list[Step]:
         return [*self._preprocessing(), Scale(self.coef_, self.intercept_), Softmax()]
@@ -310,6 +338,7 @@ class SMSCalibrator(StructuredCalibrator):
     }
 
     _coef_dimensions: ClassVar[int] = 2
+    _intercept_column: ClassVar[int] = -1
 
     def __init__(
         self,
@@ -372,6 +401,9 @@ class SMSCalibrator(StructuredCalibrator):
         self.coef_ = np.eye(k) + theta[:, :k]
         self.coef_[:, free[free < k]] -= 1.0 / k  # the identity, centred like the rest
         self.intercept_ = theta[:, k].copy()
+
+    def _theta(self) -> FloatArray:
+        return np.column_stack([self.coef_ - np.eye(len(self.coef_)), self.intercept_])
 
     def steps(self) -> list[Step]:
         return [*self._preprocessing(), Linear(self.coef_.T, self.intercept_), Softmax()]

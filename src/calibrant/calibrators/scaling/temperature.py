@@ -14,11 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
+from calibrant.calibrators.probability_intervals import LogitModel
 from calibrant.calibrators.state import StateCheck
+from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
 from calibrant.sklearn_private import Constraints, Interval, StrOptions
-from calibrant.softmax.rows.row_source import Rows
+from calibrant.softmax.delta_method import temperature_variance
+from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.row_source import Features, Rows
 from calibrant.steps import Log, Mix, Scale, Softmax, Step
+from calibrant.typing import FloatArray
 
 InputSmoothing = float | Literal["auto", "laplace"] | None
 
@@ -70,6 +75,10 @@ def temperature_scaled(inverse_temperature: float, input_weight: float, smoothin
 def scaled_logs(inverse_temperature: float, input_weight: float, smoothing: float) -> list[Step]:
     """The steps from probabilities to logarithms of what `temperature_scaled` makes of them."""
     return [*temperature_scaled(inverse_temperature, input_weight, smoothing), Log()]
+
+
+def _own_logits(x: FloatArray) -> Features:
+    return Features(x.T, own=x.T[None])
 
 
 def check_temperature(state: StateCheck) -> None:
@@ -146,6 +155,13 @@ class TemperatureScalingCalibrator(RowsCalibrator):
             rows, self.input_smoothing
         )
         self._output_smoothing = laplace_weight(rows.total_weight) if self.smoothing else 0.0
+
+    def _coefficient_covariance(self, sample: Sample) -> FloatArray:
+        rows = ArrayRows(sample).mapped(mixed_logs(self.input_smoothing_))
+        return temperature_variance(rows.problem(_own_logits), self.inverse_temperature_, sample)
+
+    def _logit_model(self) -> LogitModel:
+        return LogitModel(len(mixed_logs(self.input_smoothing_)), int(self._output_smoothing > 0.0), _own_logits)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)

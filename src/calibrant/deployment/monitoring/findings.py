@@ -42,6 +42,8 @@ class Change:
         The segment; `None` for all rows.
     since : int
         The labelled row, counted from 0, with which it began, about.
+    began : str
+        The batch of that row in words, such as March 2026; empty if batches have no names.
     rows : int
         Rows on which it was measured.
     size : str
@@ -60,13 +62,16 @@ class Change:
     size: str
     predicted: float
     observed: Estimate
+    began: str = ""
 
     def __str__(self) -> str:
+        row = f"about row {self.since:,}"
+        since = f"since {self.began} ({row})" if self.began else f"since {row}"
         where = "" if self.segment is None else f"In the segment {self.segment}, "
         found = self.observed
         if not self.rows:
             text = f"The frequency of {self.label} changed" if self.kind == "class" else "The slope changed"
-            return f"{where}{text}, since about row {self.since:,}; none of the latest rows are left to measure it on."
+            return f"{where}{text}, {since}; none of the latest rows are left to measure it on."
         if self.kind == "class":
             word = "more" if found.value > self.predicted else "less"
             text = (
@@ -79,7 +84,7 @@ class Change:
                 f"{where + 'the' if where else 'The'} probabilities are too {word}: the slope is {found.value:.2f} "
                 f"({found.low:.2f} to {found.high:.2f}; ideal: 1)"
             )
-        return f"{text}; since about row {self.since:,}, measured on {self.size}."
+        return f"{text}; {since}, measured on {self.size}."
 
 
 @dataclass(frozen=True)

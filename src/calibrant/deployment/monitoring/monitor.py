@@ -8,24 +8,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.deployment.inputs import batch, batch_of, check_calibrator
+from calibrant.deployment.inputs import batch as batch_rows
+from calibrant.deployment.inputs import batch_of, check_calibrator
+from calibrant.deployment.monitoring.batch_log import BatchLog, Entry
 from calibrant.deployment.monitoring.bets import Bets, classes_bet_on, log_mean, log_sum
 from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, leading_bet, measure
 from calibrant.deployment.monitoring.history import History, Recent, Record, Seen, group_marks, latest_groups
 from calibrant.deployment.monitoring.label_free import METRICS, Drift, Performance
 from calibrant.deployment.monitoring.monitored_segments import limited_names, log_shares, segment_names
-from calibrant.deployment.monitoring.stored import LARGE, as_json, read_state, upgraded
+from calibrant.deployment.monitoring.periods import missing_words
+from calibrant.deployment.monitoring.stored import LARGE, VERSION, as_json, read_core, read_state, upgraded
 from calibrant.docs import describe_parameters
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.intervals import Estimate
-from calibrant.numerals import percent, power_of_ten
+from calibrant.numerals import class_text, count, percent, power_of_ten
 from calibrant.runtime import canonical, checksum
 from calibrant.sample import Sample
 from calibrant.threads import limit
 from calibrant.typing import FloatArray
 
-FORMAT, VERSION = "calibrant monitor", 2
+FORMAT = "calibrant monitor"
 
+#: Jeffreys' scale of evidence, which Vovk and Wang (2021) use for evidence of this kind: powers of ten, and words.
+_SCALE = ((0.0, "none"), (0.5, "hardly any"), (1.0, "substantial"), (1.5, "strong"), (2.0, "very strong"))
+_TOP_OF_SCALE = "decisive"
 #: Observations after which evidence is added up and an alarm may be raised; a larger batch is handled in such blocks.
 _BLOCK = 500
 
@@ -56,8 +62,8 @@ class CalibrationMonitor:
         Whether an alarm was raised; it stays.
     alarm_row_ : int or None
         Number of labelled rows when it was raised.
-    labelled_ : Seen
-        Labelled rows, the observations they stand for, and their groups.
+    labelled_, seen_ : Seen
+        Labelled rows, the observations they stand for, and their groups; the same of all rows.
     log_evidence_ : float
         Logarithm of the evidence against the calibrator, 0 at the start; the alarm is raised at ``-log(alpha)``.
     evidence_ : dict
@@ -117,6 +123,7 @@ class CalibrationMonitor:
         if reference is not None:
             self.drift_ = Drift.start(batch_of(self.calibrator, reference, ("P", "segments"), "reference"))
         self._latest_groups: list[int] = []
+        self._batches = BatchLog()
         self.alarm_, self.alarm_row_, self._blame = False, None, None
 
     drift_: Drift | None
@@ -134,6 +141,7 @@ class CalibrationMonitor:
         groups: Any = None,
         blocks: int | None = None,
         observed: bool = False,
+        batch: str | bool | None = None,
     ) -> CalibrationMonitor:
         """Add a batch of predictions with labels; these may come late, if how late does not depend on them.
 
@@ -142,7 +150,8 @@ class CalibrationMonitor:
         P : array-like of shape (n, k), (n,) or (n, 1)
             Predictions of the model, as given to the calibrator.
         y : array-like of shape (n,)
-            Labels.
+            Labels. A row whose label is missing (None or NaN) counts as one that `observe` is given; which are missing
+            must not depend on what they are.
         segments : data frame, mapping of columns, or array-like of shape (n,), default=None
             The segments of each row, one in each column: all batches have them or none has. A calibrator that takes
             segments needs its columns.
@@ -151,6 +160,14 @@ class CalibrationMonitor:
             observation. All rows of a group belong in the same batch.
         observed : bool, default=False
             Whether these rows were given to `observe` before, without labels.
+        batch : str, default=None
+            Name of the batch, by which it is recognised if it comes again; True: named by a checksum of its rows. One
+            such as 2026-03, 2026-03-14, 2026-W11 or 2026-Q1 has a place in time, by which findings are dated.
+
+        Raises
+        ------
+        BatchSeenError
+            A `ValueError`: a batch of this name, or of these rows, was added before. `rewind` takes it out.
 
         Warns
         -----
@@ -158,25 +175,41 @@ class CalibrationMonitor:
             A group of an earlier batch goes on in this one: alarms are then too frequent. The names of the latest
             10,000 groups are remembered.
         """
-        data = batch(self.calibrator, P, y, segments, sample_weight=sample_weight, groups=groups, blocks=blocks)
-        self._check_total(data)
+        seen = batch_rows(self.calibrator, P, y, segments, sample_weight=sample_weight, groups=groups, blocks=blocks)
+        data = seen.take(seen.y >= 0) if np.any(seen.y < 0) else seen
+        if not data.n_rows:
+            if observed:
+                raise ValueError("These rows were observed before, and none of them has a label: there is nothing new.")
+            return self._observe(seen, batch)
+        name, entry, before = self._begin(batch, seen, labelled=True, late=observed)
         names = self._segment_names(segments, len(P))[data.rows]
-        self._compare_groups(groups)
+        before["groups_brought"] = self._compare_groups(groups)
         with limit():
             for part in data.parts(_BLOCK):
                 self._bet(data.take(part), names[part])
         self._recent.add(data, names)
         if not observed:
-            self._see(data)
-        expected, hits = (float(data.each @ rows) / data.total for rows in (data.confidence, data.top == data.y))
-        rows = 0 if observed else data.n_rows
-        sizes = data.total, data.total
-        self.history_.add(Record(rows, data.n_rows, self.log_evidence_, expected, expected, hits, *sizes))
+            self._see(seen)
+        shown = data if observed else seen
+        expected = float(shown.each @ shown.confidence) / shown.total
+        of_labelled, hits = (float(data.each @ rows) / data.total for rows in (data.confidence, data.top == data.y))
+        sizes = shown.total, data.total
+        rows = 0 if observed else seen.n_rows
+        counts = self._counts(data)
+        record = Record(rows, data.n_rows, self.log_evidence_, expected, of_labelled, hits, *sizes, *counts, name, name)
+        self._end(record, entry, before)
         return self
 
     @describe_parameters
     def observe(
-        self, P: Any, segments: Any = None, *, sample_weight: Any = None, groups: Any = None, blocks: int | None = None
+        self,
+        P: Any,
+        segments: Any = None,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        blocks: int | None = None,
+        batch: str | bool | None = None,
     ) -> CalibrationMonitor:
         """Add a batch of predictions whose labels are unknown, or come later through ``update(..., observed=True)``.
 
@@ -186,13 +219,80 @@ class CalibrationMonitor:
             Predictions of the model, as given to the calibrator.
         segments : data frame or mapping of columns, default=None
             The segments of the rows, for a calibrator that takes segments.
+        batch : str, default=None
+            Name of the batch, as in `update`.
         """
-        data = batch(self.calibrator, P, None, segments, sample_weight=sample_weight, groups=groups, blocks=blocks)
-        self._check_total(data)
+        given: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks}
+        return self._observe(batch_rows(self.calibrator, P, None, segments, **given), batch)
+
+    def _observe(self, data: Sample, batch: str | bool | None) -> CalibrationMonitor:
+        name, entry, before = self._begin(batch, data, labelled=False, late=False)
         self._see(data)
         expected = float(data.each @ data.confidence) / data.total
-        self.history_.add(Record(data.n_rows, 0, self.log_evidence_, expected, None, None, data.total, 0.0))
+        sizes = data.total, 0.0, None, None
+        record = Record(data.n_rows, 0, self.log_evidence_, expected, None, None, *sizes, name, name)
+        self._end(record, entry, before)
         return self
+
+    def _begin(
+        self, batch: str | bool | None, data: Sample, *, labelled: bool, late: bool
+    ) -> tuple[str | None, Entry | None, dict[str, Any]]:
+        """Name and entry of a batch that was not added before, and what is needed to take it out again."""
+        self._check_total(data)
+        if batch in (None, False):
+            return None, None, {}
+        if batch is not True and not (isinstance(batch, str) and batch.strip()):
+            raise ValueError(f"batch={batch!r}: the name of a batch is a text such as '2026-03', or True.")
+        name, entry = Entry.of(batch, data, labelled=labelled)
+        self._batches.check(name, entry, late=late)
+        return name, entry, {**self._core(), "groups_brought": 0}
+
+    def _end(self, record: Record, entry: Entry | None, before: dict[str, Any]) -> None:
+        self.history_.add(record)
+        k, bets = len(self.classes_), self._bets[None].active.size
+        self._batches.add(entry, before, 3 * bets * len(self._bets) + k * k)
+
+    def _counts(self, data: Sample) -> tuple[float, float]:
+        """How many labelled rows were expected and found to be of the second class, or of many: predicted right."""
+        if data.n_classes == 2:
+            return float(data.each @ data.proba[:, 1]), float(data.each @ (data.y == 1))
+        return float(data.each @ data.confidence), float(data.each @ (data.top == data.y))
+
+    def rewind(self, batch: str) -> list[str]:
+        """Go back to before a batch was added, to replace it; the latest twelve named batches can be taken out.
+
+        Evidence depends on the order of batches: those after it are taken out, too, and have to be given again. The
+        chance of a false alarm is at most `alpha` for the batches as they are in the end; who acts on alarms of
+        several versions of a batch looks at several streams.
+
+        Parameters
+        ----------
+        batch : str
+            Its name.
+
+        Returns
+        -------
+        names : list of str
+            The batches that were taken out, the named one first.
+
+        Examples
+        --------
+        >>> import calibrant
+        >>> ts = calibrant.get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], [0, 0, 1, 1])
+        >>> monitor = CalibrationMonitor(ts)
+        >>> for month in ("2026-01", "2026-02", "2026-03"):
+        ...     _ = monitor.update([0.2, 0.7], [0, 1], batch=month)
+        >>> monitor.rewind("2026-02"), monitor.rows_
+        (['2026-02', '2026-03'], 2)
+        """
+        undone = self._batches.back(batch)
+        records, rows, number = self.history_.records, self.rows_, len(undone)
+        self._restore(read_core(undone[0], self.classes_))
+        self.history_ = History(records[:-number])
+        self._recent = self._recent.without(rows - self.rows_)
+        brought = sum(before["groups_brought"] for before in undone)
+        self._latest_groups = self._latest_groups[: max(0, len(self._latest_groups) - brought)]
+        return [str(record.last) for record in records[-number:]]
 
     def _check_total(self, data: Sample) -> None:
         total = data.total + max(self.labelled_.observations, self._performance.seen.observations)
@@ -205,10 +305,10 @@ class CalibrationMonitor:
             self.drift_.update(data, self.alpha, self._performance.seen.rows)
         self._performance.update(data)
 
-    def _compare_groups(self, groups: Any) -> None:
-        """Warn if a group of an earlier batch goes on."""
+    def _compare_groups(self, groups: Any) -> int:
+        """Warn if a group of an earlier batch goes on; how many groups the batch has."""
         if groups is None:
-            return
+            return 0
         marks = group_marks(groups)
         again = set(marks).intersection(self._latest_groups)
         if again:
@@ -219,6 +319,7 @@ class CalibrationMonitor:
                 stacklevel=3,
             )
         self._latest_groups = latest_groups(self._latest_groups, marks)
+        return len(marks)
 
     def _segment_names(self, segments: Any, n: int) -> NDArray[Any]:
         columns: list[str] = []
@@ -263,6 +364,11 @@ class CalibrationMonitor:
         return self.labelled_.rows
 
     @property
+    def seen_(self) -> Seen:
+        """All rows, with labels or without."""
+        return self._performance.seen
+
+    @property
     def log_evidence_(self) -> float:
         """Logarithm of the evidence against the calibrator."""
         shares = self._log_shares()
@@ -291,7 +397,9 @@ class CalibrationMonitor:
         kind, column, segment, since = self._blame
         data = self._recent.take(self.rows_ - since, segment)
         label = None if kind == "slope" else self.classes_.tolist()[column]
-        return Change(kind, label, segment, since, data.n_rows, str(data), *measure(kind, column, data))
+        measured = measure(kind, column, data)
+        began = self.history_.name_at(since)
+        return Change(kind, label, segment, since, data.n_rows, str(data), *measured, began)
 
     def repair(self) -> Repair | None:
         """The smallest repair that removes the change, fitted to the labelled rows since it began; None if none is.
@@ -319,11 +427,14 @@ class CalibrationMonitor:
         unit = "rows" if self.labelled_.groups == self.labelled_.rows else "groups"
         lines = []
         if self.alarm_:
-            lines += [f"Alarm, raised after {self.alarm_row_:,} labelled rows.", str(self.change_)]
+            when = self.history_.name_at((self.alarm_row_ or 1) - 1)
+            when = f" ({when})" if when else ""
+            lines += [f"Alarm, raised after {self.alarm_row_:,} labelled rows{when}.", str(self.change_)]
         elif self.rows_:
             lines.append(f"No alarm: not enough evidence for one. {self._sign()}")
         lines += [
-            f"Evidence against the calibrator: {factor(self.log_evidence_)}; it starts at 1. The alarm is raised at "
+            f"Evidence against the calibrator: {factor(self.log_evidence_)} ({strength(self.log_evidence_)}); it "
+            f"starts at 1. The alarm is raised at "
             f"{1.0 / self.alpha:,.0f}: if the calibrator is right and {unit} are independent, that happens with "
             f"probability {percent(self.alpha)} at most, however often one looks.",
             f"With labels: {self.labelled_}; in total: {self._performance.seen}.",
@@ -334,7 +445,23 @@ class CalibrationMonitor:
         if self.drift_ is not None and self.drift_.batches:
             found = f"drifted, since about row {self.drift_.since:,}" if self.drift_.found else "show no drift"
             lines.append(f"Predictions {found} (p-value of the latest batch: {self.drift_.p_value:.2g}).")
+        if missing := self.history_.missing():
+            lines.append(missing_words(missing))
         return "\n".join(lines)
+
+    def batch_table(self, latest: int = 6) -> list[list[str]]:
+        """The latest batches with expected and observed counts, as rows of text under a header.
+
+        Counted are labelled rows of the second class, or of more than two classes those that were predicted right.
+        """
+        counted = class_text(self.classes_[1]) if len(self.classes_) == 2 else "predicted right"
+        head = ["batch", "rows", "with labels", f"{counted}: expected", "observed", "evidence"]
+        table = [head]
+        for record in self.history_.records[-latest:]:
+            counts = ("" if value is None else count(value) for value in (record.expected_count, record.observed_count))
+            sizes = f"{max(record.rows, record.labelled):,}", f"{record.labelled:,}"
+            table.append([record.name or "no name", *sizes, *counts, factor(record.log_evidence)])
+        return table
 
     def _sign(self) -> str:
         """The strongest sign of a change that there is, in words."""
@@ -343,7 +470,7 @@ class CalibrationMonitor:
         value = parts["slope"] if kind == "slope" else parts["frequencies"]
         value = value if segment is None else parts["segments"][segment]
         if value <= 0.0:
-            return "The labels fit the probabilities better than any change that is bet on."
+            return "There is no sign of a change, which does not prove that there is none."
         where = "" if segment is None else f" in the segment {segment}"
         if kind == "slope":
             what = f"the probabilities are too {'close to the average' if more else 'extreme'}"
@@ -360,18 +487,32 @@ class CalibrationMonitor:
             "calibrator": map_checksum(self.calibrator),
             "alpha": self.alpha,
             "tolerance": self.tolerance,
-            "labelled": as_json(self.labelled_),
+            **self._core(),
             "latest_groups": self._latest_groups,
+            "recent": as_json(self._recent),
+            "history": as_json(self.history_),
+            **as_json(self._batches),
+        }
+
+    def _core(self) -> dict[str, Any]:
+        """The part of the state that `rewind` needs of the time before a batch."""
+        return {
+            "labelled": as_json(self.labelled_),
             "alarm": self.alarm_,
             "alarm_row": self.alarm_row_,
             "blame": as_json(self._blame),
             "segment_columns": self._columns,
             "bets": as_json(list(self._bets.items())),
-            "recent": as_json(self._recent),
             "performance": as_json(self._performance),
             "drift": as_json(self.drift_),
-            "history": as_json(self.history_),
         }
+
+    def _restore(self, found: dict[str, Any]) -> None:
+        """Take over what `_core` gave."""
+        self.labelled_, self.alarm_, self.alarm_row_ = found["labelled"], found["alarm"], found["alarm_row"]
+        self._blame = None if found["blame"] is None else tuple(found["blame"])
+        self._columns, self._bets = found["segment_columns"], dict(found["bets"])
+        self._performance, self.drift_ = found["performance"], found["drift"]
 
     @classmethod
     def resume(cls, calibrator: Any, state: dict[str, Any]) -> CalibrationMonitor:
@@ -384,7 +525,11 @@ class CalibrationMonitor:
         state : dict
             A `state_`, from this process or from a JSON file.
         """
-        if not isinstance(state, dict) or state.get("format") != FORMAT or state.get("version") not in (1, VERSION):
+        if (
+            not isinstance(state, dict)
+            or state.get("format") != FORMAT
+            or state.get("version") not in range(1, VERSION + 1)
+        ):
             raise ValueError("This is not a state of a CalibrationMonitor of this version.")
         if state.get("calibrator") != map_checksum(check_calibrator(calibrator)):
             raise ValueError("This state belongs to another calibrator: start a new one for this calibrator.")
@@ -393,12 +538,9 @@ class CalibrationMonitor:
             found = read_state(upgraded(state, len(monitor.classes_)), monitor.classes_)
         except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise ValueError(f"This state is damaged ({type(error).__name__}: {error!s:.100}).") from None
-        monitor.labelled_, monitor._latest_groups = found["labelled"], found["latest_groups"].tolist()
-        monitor.alarm_, monitor.alarm_row_ = found["alarm"], found["alarm_row"]
-        monitor._blame = None if found["blame"] is None else tuple(found["blame"])
-        monitor._columns, monitor._bets = found["segment_columns"], dict(found["bets"])
-        monitor._recent, monitor._performance = found["recent"], found["performance"]
-        monitor.drift_, monitor.history_ = found["drift"], History(found["history"])
+        monitor._restore(found)
+        monitor._latest_groups, monitor._recent = found["latest_groups"].tolist(), found["recent"]
+        monitor.history_, monitor._batches = found["history"], found["batches"]
         return monitor
 
 
@@ -415,6 +557,18 @@ def factor(log_capital: float) -> str:
         return f"{np.exp(log_capital - exponent * np.log(10.0)):.1f} × {power_of_ten(int(exponent))}"
     capital = float(np.exp(log_capital))
     return f"{capital:,.0f}" if capital >= 10.0 else f"{capital:.2f}"
+
+
+def strength(log_evidence: float) -> str:
+    """Evidence in a word, on Jeffreys' scale.
+
+    Examples
+    --------
+    >>> [strength(np.log(evidence)) for evidence in (0.5, 2.0, 5.0, 20.0, 50.0, 200.0)]
+    ['none', 'hardly any', 'substantial', 'strong', 'very strong', 'decisive']
+    """
+    powers = log_evidence / np.log(10.0)
+    return next((word for bound, word in _SCALE if powers <= bound), _TOP_OF_SCALE)
 
 
 def map_checksum(calibrator: Any) -> str:

@@ -5,18 +5,22 @@ A file may come from a stranger, or from a disk that was full: `ValueError` name
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import astuple, dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.deployment.monitoring.batch_log import BATCH_BITS, BatchLog, Entry
 from calibrant.deployment.monitoring.bets import Bets
 from calibrant.deployment.monitoring.history import GROUP_BITS, History, Recent, Record, Seen
 from calibrant.deployment.monitoring.label_free import METRICS, Drift, Performance
 from calibrant.sample import Sample
 
+#: Of the states that are written; those of versions before it are read.
+VERSION = 3
 #: No count or sum is larger: beyond it, the share of the capital that begins with the next row is lost in rounding.
 LARGE = 1e12
 #: Sums of squares and cubes over groups may be larger.
@@ -27,10 +31,19 @@ def as_json(value: Any) -> Any:
     """Records, arrays and lists in terms of JSON; the logarithm of nothing is None."""
     if isinstance(value, Recent):
         data = value.data
-        rows = {"p": data.proba, "y": data.y, "counts": data.counts, "groups": data.groups, "segment": value.segment}
+        rows = {
+            "p": packed(data.proba),
+            "y": data.y,
+            "counts": data.counts,
+            "groups": data.groups,
+            "segment": value.segment,
+        }
         return {name: as_json(part) for name, part in rows.items()}
     if isinstance(value, History):
-        return as_json(value.records)
+        # Column by column: the names of the columns would take most of the room.
+        return {column.name: [getattr(record, column.name) for record in value.records] for column in fields(Record)}
+    if isinstance(value, BatchLog):
+        return {"known": as_json([astuple(entry) for entry in value.entries]), "before": value.before}
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray):
@@ -40,10 +53,23 @@ def as_json(value: Any) -> Any:
     return None if isinstance(value, float) and np.isneginf(value) else value
 
 
+def packed(values: Any) -> str:
+    """Numbers in single precision as text: a quarter of the room of their digits."""
+    return b64encode(np.asarray(values, dtype="<f4").tobytes()).decode()
+
+
 def upgraded(state: dict[str, Any], k: int) -> dict[str, Any]:
-    """A state of version 1, which knew neither counts nor groups and did not halve the Brier score of two classes."""
-    if state["version"] != 1:
+    """A state of an earlier version: version 2 had no names of batches, and wrote every number of the latest rows."""
+    state = _with_counts(state, k) if state["version"] == 1 else state
+    if state["version"] == VERSION:
         return state
+    columns = {column.name: [record.get(column.name) for record in state["history"]] for column in fields(Record)}
+    recent = {**state["recent"], "p": packed(state["recent"]["p"])}
+    return {**state, "recent": recent, "history": columns, "known": [], "before": []}
+
+
+def _with_counts(state: dict[str, Any], k: int) -> dict[str, Any]:
+    """A state of version 1, which knew neither counts nor groups and did not halve the Brier score of two classes."""
     seen, drift = state["performance"], state["drift"]
     scale = np.array([1.0, 1.0, 0.5 if k == 2 else 1.0])
     performance = {
@@ -97,6 +123,19 @@ class _Numbers:
 
 
 @dataclass(frozen=True)
+class _Packed:
+    """What `packed` made of a matrix with so many columns, of numbers from 0 to 1."""
+
+    width: int
+
+    def read(self, value: Any, name: str) -> Any:
+        data = b64decode(_read(value, str, name), validate=True)
+        _require(len(data) % (4 * self.width) == 0, f"{name} is cut off")
+        array = np.frombuffer(data, dtype="<f4").astype(np.float64).reshape(-1, self.width)
+        return _Numbers((None, self.width), high=1.0 + 1e-6).read(array, name)
+
+
+@dataclass(frozen=True)
 class _Record:
     """What `make` makes of named parts."""
 
@@ -136,10 +175,49 @@ _SEEN = _Record(Seen, {"rows": _COUNT, "observations": _AMOUNT, "groups": _COUNT
 
 def read_state(state: dict[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
     """The parts of a state by name: what `as_json` was given."""
+    k, n = len(classes), (None,)
+    columns = _read(state["segment_columns"], _Maybe([str]), "segment_columns")
+    recent = {
+        "p": _Packed(k),
+        "y": _Numbers(n, high=k - 1, whole=True),
+        "counts": _Maybe(_Numbers(n, low=np.nextafter(0.0, 1.0))),
+        "groups": _Maybe(_Numbers(n, whole=True)),
+        "segment": [(str,) * len(columns or ())],
+    }
+    record = {
+        **dict.fromkeys(("rows", "labelled"), _COUNT),
+        **dict.fromkeys(("log_evidence", "expected_accuracy"), _ANY),
+        **dict.fromkeys(("expected_labelled", "accuracy"), _Maybe(_ANY)),
+        **dict.fromkeys(("observations", "labelled_observations"), _AMOUNT),
+        **dict.fromkeys(("expected_count", "observed_count"), _Maybe(_AMOUNT)),
+        **dict.fromkeys(("first", "last"), _Maybe(str)),
+    }
+    mark = _Numbers(high=2**BATCH_BITS - 1, whole=True)
+    parts = {
+        "latest_groups": _Numbers(n, high=2**GROUP_BITS - 1, whole=True),
+        "recent": _Record(lambda **rows: _recent(classes, **rows), recent),
+        "history": _Record(_history, {name: [form] for name, form in record.items()}),
+        "known": [(mark, mark, bool, bool)],
+    }
+    found = {name: _read(state[name], part, name) for name, part in parts.items()}
+    _require(all(part.rows + part.labelled for part in found["history"].records), "history of no rows")
+    before = _read(state["before"], [dict], "before")
+    _require(len(before) <= min(len(found["known"]), len(found["history"].records)), "before has no batches")
+    for earlier in before:  # kept as it is, and used only to go back
+        read_core(earlier, classes)
+        _COUNT.read(earlier["groups_brought"], "groups_brought")
+    return {
+        **read_core(state, classes),
+        **found,
+        "batches": BatchLog([Entry(*entry) for entry in found["known"]], before),
+    }
+
+
+def read_core(state: dict[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
+    """The parts of a state that are kept of the time before each of the latest batches."""
     k, labelled = len(classes), _SEEN.read(state["labelled"], "labelled")
     last_row = _Numbers(high=labelled.rows, whole=True)
-    columns = _read(state["segment_columns"], _Maybe([str]), "segment_columns")
-    bettors, n_edges, n = len(Bets.start(k).active), len((state["drift"] or {"edges": ()})["edges"]), (None,)
+    bettors, n_edges = len(Bets.start(k).active), len((state["drift"] or {"edges": ()})["edges"])
     moments = _Numbers((len(METRICS),), -_LARGEST_SUM, _LARGEST_SUM)
     cells = _Numbers((k,)), _Numbers((n_edges + 1,))
     bets = {
@@ -147,13 +225,6 @@ def read_state(state: dict[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
         "active": [_Maybe(_ANY)],
         "run": _Numbers((bettors,), -LARGE),
         "since": _Numbers((bettors,), high=labelled.rows, whole=True),
-    }
-    recent = {
-        "p": _Numbers((None, k), high=1.0 + 1e-9),
-        "y": _Numbers(n, high=k - 1, whole=True),
-        "counts": _Maybe(_Numbers(n, low=np.nextafter(0.0, 1.0))),
-        "groups": _Maybe(_Numbers(n, whole=True)),
-        "segment": [(str,) * len(columns or ())],
     }
     performance = {**dict.fromkeys(("mean", "variance", "third"), moments), "confusion": _Numbers((k, k))}
     drift = {
@@ -166,24 +237,15 @@ def read_state(state: dict[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
         "since": _Maybe(_COUNT),
         "waiting": [_Maybe((*cells, _AMOUNT, _COUNT))],
     }
-    record = {
-        **dict.fromkeys(("rows", "labelled"), _COUNT),
-        **dict.fromkeys(("log_evidence", "expected_accuracy"), _ANY),
-        **dict.fromkeys(("expected_labelled", "accuracy"), _Maybe(_ANY)),
-        **dict.fromkeys(("observations", "labelled_observations"), _AMOUNT),
-    }
     parts = {
         "labelled": _SEEN,
-        "latest_groups": _Numbers(n, high=2**GROUP_BITS - 1, whole=True),
         "alarm": bool,
         "alarm_row": _Maybe(last_row),
         "blame": _Maybe((str, _Numbers(low=-1, high=k - 1, whole=True), _Maybe(str), last_row)),
         "segment_columns": _Maybe([str]),
         "bets": [(_Maybe(str), _Record(_bets, bets))],
-        "recent": _Record(lambda **rows: _recent(classes, **rows), recent),
         "performance": _Record(Performance, {"seen": _SEEN, **performance}),
         "drift": _Maybe(_Record(Drift, drift)),
-        "history": [_Record(Record, record)],
     }
     found = {name: _read(state[name], part, name) for name, part in parts.items()}
     _check_together(found)
@@ -194,6 +256,11 @@ def _bets(active: list[float | None], **parts: Any) -> Bets:
     """A bettor who has not begun has no capital, of which None is the logarithm."""
     _require(len(active) == len(parts["run"]), "these are not bets on so many classes")
     return Bets(active=np.array([-np.inf if value is None else value for value in active]), **parts)
+
+
+def _history(**columns: list[Any]) -> History:
+    _require(len({len(column) for column in columns.values()}) == 1, "history has columns of different lengths")
+    return History([Record(**dict(zip(columns, row))) for row in zip(*columns.values())])
 
 
 def _recent(classes: NDArray[Any], p: Any, y: Any, counts: Any, groups: Any, segment: list[list[str]]) -> Recent:
@@ -224,7 +291,6 @@ def _check_together(found: dict[str, Any]) -> None:
         counted = [drift.reference, *(block[:2] for block in drift.waiting if block)]
         _require(all(part.sum() > 0.0 for pair in counted for part in pair), "drift of no rows")
         _require(drift.found == (drift.since is not None), "drift since has no drift")
-    _require(all(record.rows + record.labelled for record in found["history"]), "history of no rows")
 
 
 def _require(condition: Any, what: str) -> None:

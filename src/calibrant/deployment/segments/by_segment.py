@@ -69,6 +69,12 @@ class BySegment(Calibrator):
         """The fitted map by itself, which needs NumPy alone: see `calibrant.runtime`."""
         return replace(super().to_map(), segments=inputs_of(self.segment_columns_))
 
+    def _check_refits(self) -> None:
+        raise ValueError(
+            f"{type(self).__name__} has no intervals: it corrects another calibrator, and a fit to resamples would not "
+            "find the same correction. Call fit_intervals and predict_interval of a calibrator without corrections."
+        )
+
     def predict_log_proba(self, X: Any, *, axis: int | None = None, segments: Any = None) -> NDArray[Any]:
         """Logarithms of the calibrated probabilities, ``-inf`` for an impossible class."""
         if segments is None:

@@ -125,10 +125,7 @@ def mean_and_error(values: FloatArray, sample: Sample) -> tuple[float, float]:
     (1.0, 0.5)
     """
     mean = float(sample.each @ values) / sample.total
-    off = values - mean
-    if sample.groups is None:
-        return mean, float(np.sqrt(sample.each @ off**2)) / sample.total
-    return mean, float(np.linalg.norm(sample.group_sums(sample.each * off))) / sample.total
+    return mean, float(np.sqrt(sample.sum_variance(values - mean))) / sample.total
 
 
 def corrected(z: FloatArray, places: IntArray, theta: FloatArray) -> FloatArray:

@@ -16,6 +16,7 @@ import numpy as np
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.lifting import OneVsOneCalibrator, OneVsRestCalibrator
 from calibrant.calibrators.registry import list_calibrators
+from calibrant.calibrators.scaling.option_calibrator import OptionCalibrator
 from calibrant.deployment.adapted import AdaptedCalibrator
 from calibrant.deployment.chain import ChainedCalibrator
 from calibrant.deployment.segments.segmented import SegmentedCalibrator
@@ -38,6 +39,17 @@ _RENAMED: dict[str, dict[str, str]] = {
     "SMSCalibrator": {"opt": "solver"},
     "SVSCalibrator": {"opt": "solver"},
 }
+
+
+#: Calibrators that can be stored and are not methods of the registry.
+_WRAPPERS: tuple[type[Calibrator], ...] = (
+    OneVsRestCalibrator,
+    OneVsOneCalibrator,
+    AdaptedCalibrator,
+    ChainedCalibrator,
+    SegmentedCalibrator,
+    OptionCalibrator,
+)
 
 
 class CalibratorFileError(ValueError):
@@ -83,6 +95,7 @@ def encode(value: Any, where: str = "it") -> Any:
 def _encode_array(array: np.ndarray[Any, Any], where: str) -> dict[str, Any]:
     kind = array.dtype.kind
     flat = array.ravel()
+    data: list[Any]
     if kind == "f" and array.dtype.itemsize <= 8:
         data = [item if math.isfinite(item) else repr(item) for item in flat.tolist()]
     elif kind in "biuU":
@@ -204,7 +217,7 @@ def _decode_object(value: dict[str, Any]) -> Calibrator:
 
 def _find_class(name: str) -> type[Calibrator] | None:
     """The storable calibrator of this name: those of registered methods that can be stored, and the wrappers."""
-    for cls in (OneVsRestCalibrator, OneVsOneCalibrator, AdaptedCalibrator, ChainedCalibrator, SegmentedCalibrator):
+    for cls in _WRAPPERS:
         if cls.__name__ == name:
             return cls
     for info in list_calibrators():

@@ -18,6 +18,7 @@ from calibrant.calibrators.base import Calibrator, has_steps
 from calibrant.classifier.estimator import CalibratedClassifier
 from calibrant.files.atomic import write_text
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
+from calibrant.files.stored.shared_arrays import restore, share
 from calibrant.runtime import FORMAT, VERSION, canonical, checksum, version_fault
 
 
@@ -51,18 +52,23 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
 def stored_text(calibrator: Any) -> str:
     """What `save` writes."""
     fitted = _storable(calibrator)
-    content = canonical(encode(fitted))
+    content = encode(fitted)
     folds = fitted if isinstance(fitted, list) else [fitted]
     try:
         for item in folds:
             item.check_state()
     except ValueError as error:
         raise CalibratorFileError(f"This {type(calibrator).__name__} cannot be stored: {error}.") from error
-    head = {"format": FORMAT, "version": VERSION, "calibrant": __version__, "sha256": checksum(content)}
-    text = json.dumps(head)[:-1] + ', "content": ' + content
+    maps, version = None, 1
     if all(has_steps(item) for item in folds):
         maps = [item.to_map().to_json() for item in folds]
-        stored = canonical(maps if isinstance(fitted, list) else maps[0])
+        maps = maps if isinstance(fitted, list) else maps[0]
+        version = VERSION if share(content, maps) else 1
+    text = canonical(content)
+    head = {"format": FORMAT, "version": version, "calibrant": __version__, "sha256": checksum(text)}
+    text = json.dumps(head)[:-1] + ', "content": ' + text
+    if maps is not None:
+        stored = canonical(maps)
         text += f', "map_sha256": "{checksum(stored)}", "map": {stored}'
     return text + "}\n"
 
@@ -166,6 +172,7 @@ def _content(data: bytes) -> Any:
     for name, checked in (("content", "sha256"), *([("map", "map_sha256")] if "map" in document else [])):
         if checksum(canonical(document[name])) != document.get(checked):
             raise CalibratorFileError(f"This file is damaged: its {name} does not match its checksum.")
+    restore(document["content"], document.get("map"))
     return document["content"]
 
 

@@ -109,6 +109,37 @@ def label_codes(column: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
     return np.where(codes < 0, -1, known[codes]).astype(np.int64)
 
 
+def missing_cells(column: Any) -> NDArray[np.bool_]:
+    """Which cells of an Arrow column hold nothing: null, NaN or blanks.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> missing_cells(pa.array(["yes", " ", None])).tolist()
+    [False, True, True]
+    """
+    texts = to_text(column).to_pylist()
+    return np.array([text is None or text in ("", "nan", "NaN") for text in texts], dtype=bool)
+
+
+def to_dates(column: Any) -> NDArray[np.datetime64]:
+    """The days of an Arrow column of dates, times or texts that begin with a date such as 2026-03-14; else NaT.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> to_dates(pa.array(["2026-03-14 10:30", "2026-03", "14 March"])).tolist()
+    [datetime.date(2026, 3, 14), datetime.date(2026, 3, 1), None]
+    """
+    pa, compute, column = require("pyarrow", extra="cli"), require("pyarrow.compute", extra="cli"), decoded(column)
+    if not (pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)):
+        texts = compute.utf8_slice_codeunits(to_text(column), 0, 10)
+        of_month = compute.equal(compute.utf8_length(texts), 7)
+        texts = compute.if_else(of_month, compute.binary_join_element_wise(texts, "01", "-"), texts)
+        column = compute.strptime(texts, format="%Y-%m-%d", unit="s", error_is_null=True)
+    return np.asarray(column.cast(pa.date32(), safe=False).to_numpy(zero_copy_only=False)).astype("datetime64[D]")
+
+
 def located(error: UnknownLabelError, table: Table, column: str) -> UnknownLabelError:
     """The same error with the first row of the table that has the label in this column."""
     for batch in table.batches([column], skip_errors=True):

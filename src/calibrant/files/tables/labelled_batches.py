@@ -25,12 +25,14 @@ class LabelledBatches:
     ----------
     columns : names of the columns that hold the predictions.
     classes : the label that each stands for; of a single column both labels, its own last.
+    whole : what stands for a probability of one, 1 or 100.
     """
 
     def __init__(self, reader: RowReader) -> None:
         self._reader = reader
         self._found = reader.find()
         self.columns, self.classes = self._found.names, self._found.classes
+        self.whole = self._found.style.whole
 
     def __call__(self) -> Iterator[Any]:
         labels, names = np.array(self.classes), list(self.columns)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.rows import are_percentages
+from calibrant.inputs.rows import are_percentages, whole_of_probabilities
 from calibrant.inputs.words import RequestError
 from calibrant.optional import require
 
@@ -174,14 +174,18 @@ def find_style(columns: Sequence[Any], decimal: str | None = None) -> NumberStyl
 
 
 def measured(
-    columns: Sequence[Any], decimal: str | None, *, logits: bool
+    columns: Sequence[Any], decimal: str | None, *, logits: bool, percentages: bool = False
 ) -> tuple[NumberStyle, NDArray[np.float64] | None]:
-    """How Arrow columns are written, and their numbers as fractions; None if few of the cells are numbers."""
+    """How Arrow columns are written, and their numbers as fractions; None if few of the cells are numbers.
+
+    `percentages`: those of an earlier file were, so that these are unless their rows sum to one.
+    """
     style = find_style(columns, decimal)
     cells = [to_numbers(column, style.decimal) for column in columns]
     if not cells or any(len(cell.unreadable) > len(cell.values) / 2 for cell in cells):
         return style, None
     values = np.column_stack([cell.values for cell in cells]).astype(np.float64)
-    if not logits and not style.percent_sign and are_percentages(values):
+    percentages = percentages and whole_of_probabilities(values) != 1.0
+    if not logits and not style.percent_sign and (percentages or are_percentages(values)):
         return replace(style, whole=100.0), values / 100
     return style, values

@@ -29,6 +29,7 @@ from calibrant.inputs.class_columns import (
     label_text,
     speaks_of_an_event,
 )
+from calibrant.inputs.rows import saturate
 from calibrant.inputs.words import RequestError, UnknownLabelError
 from calibrant.text_table import list_names
 
@@ -79,7 +80,7 @@ def find_columns(
     reserved : sequence of str, optional
         Columns that are something else: label, weight, segments.
     as_probabilities : bool, default=True
-        Found columns must hold numbers from 0 to 1 (False: any numbers, such as logits).
+        Found columns must hold numbers from 0 to 1 (False: any numbers, such as logits or scores).
 
     Examples
     --------
@@ -145,12 +146,13 @@ class _Finder:
         usual = _usual_pair(self.labels)
         if usual and (single := _Finder(self.free, usual, self.peek, self.as_probabilities)._single()):
             return single  # of a pair of labels, beside which there are others: likewise
-        numbers = self.as_probabilities and _Finder(self.free, self.labels, self.peek, False)._single()
+        numbers = [] if not self.as_probabilities else _Finder(self.free, self.labels, self.peek, False)._single()
+        values = self.peek(numbers) if numbers else None
         raise RequestError(
             f"no columns look like probabilities of the labels {list_names(self.labels, 10)}; the columns are "
             f"{list_names(self.free)}",
             "probs",
-            *(["logits"] if numbers else []),
+            *([] if values is None else ["scores" if saturate(values) else "logits"]),
         )
 
     def _around_labels(self) -> list[list[str]]:

@@ -59,13 +59,14 @@ class JsonLinesTable(ValueTable):
         super().__init__(path, name)
         # Keys are known from the first rows; a bad line among them is reported when it is read.
         self._known: dict[str, None] = {}
-        for _, record in islice(self._records(skip_errors=True), CHUNK_ROWS):
-            self._known.update(dict.fromkeys(record))
+        for _, record in islice(self.objects(skip_errors=True), CHUNK_ROWS):
+            self._known.update(dict.fromkeys(_flat(record)))
         self.columns = list(self._known)
         if not self.columns:
             raise TableError(f"{self.name} holds no JSON object; there should be one per line")
 
-    def _records(self, skip_errors: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+    def objects(self, skip_errors: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The number of each line that is not blank, and the JSON object in it."""
         number = 0
         try:
             with (gzip.open if self.path.name.endswith(".gz") else open)(self.path, "rb") as stream:
@@ -79,26 +80,30 @@ class JsonLinesTable(ValueTable):
                         record = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
                         if not isinstance(record, dict):
                             raise ValueError("not a JSON object")
-                        yield number, _flat(record)
                     except RecursionError:
-                        self._leave_out(number, "no valid JSON object (its lists are too deeply nested)", skip_errors)
+                        self.leave_out(number, "no valid JSON object (its lists are too deeply nested)", skip_errors)
+                        continue
                     except ValueError as error:
-                        self._leave_out(number, f"no valid JSON object ({error})", skip_errors)
+                        self.leave_out(number, f"no valid JSON object ({error})", skip_errors)
+                        continue
+                    yield number, record
         except (OSError, EOFError, zlib.error) as error:
             raise TableError(f"{self.name} is damaged: {error}") from error
 
-    def _leave_out(self, number: int, reason: str, skip_errors: bool) -> None:
+    def leave_out(self, number: int, reason: str, skip_errors: bool) -> None:
+        """Note a line that cannot be used, or raise an error that names it."""
         if not skip_errors:
             raise TableError(f"{self.name}, {self.row_name(number)}: {reason}", "skip_errors")
         self.skipped.append((number, reason))
 
     def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[Any]]]:
-        for number, record in self._records(skip_errors):
+        for number, nested in self.objects(skip_errors):
+            record = _flat(nested)
             unknown = next((name for name in record if name not in self._known), None)
             if unknown is None:
                 yield number, [record.get(name) for name in self.columns]
             else:
-                self._leave_out(number, f"the key {unknown!r}, which no earlier row has", skip_errors)
+                self.leave_out(number, f"the key {unknown!r}, which no earlier row has", skip_errors)
 
 
 def _flat(record: dict[str, Any]) -> dict[str, Any]:

@@ -19,16 +19,27 @@ from calibrant.files.tables.cells import (
     group_codes,
     label_codes,
     located,
+    missing_cells,
     read_labels,
     segment_texts,
     to_cells,
+    to_dates,
     to_text,
 )
 from calibrant.files.tables.numeric import Numbers, NumberStyle, measured, several_numbers, to_numbers
 from calibrant.files.tables.probability_columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.files.tables.table import Batch, Table, TableError
 from calibrant.inputs.class_columns import columns_of_votes, pairs, vote_labels
-from calibrant.inputs.rows import complete, examine, find_fault, may_be_probabilities, whole_of_probabilities
+from calibrant.inputs.rows import (
+    LEAST_ROWS,
+    are_percentages,
+    complete,
+    examine,
+    find_fault,
+    may_be_probabilities,
+    saturate,
+    whole_of_probabilities,
+)
 from calibrant.inputs.samples import better_order
 from calibrant.inputs.soft_labels import repeated_rows
 from calibrant.inputs.sources import NamedColumns
@@ -40,6 +51,8 @@ from calibrant.text_table import list_names
 
 #: A column with more different values than this is not one of class labels.
 MOST_LABELS = 10_000
+#: What there is for each row.
+_PARTS = ("values", "codes", "weight", "segments", "groups", "votes", "dates")
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,10 @@ class Layout:
     weight: str | None = None
     classes: tuple[str, ...] | None = None
     logits: bool = False
+    #: Numbers of any scale, which are then read as logits are.
+    scores: bool = False
+    #: The probabilities of the file that a calibrator was fitted to were percentages.
+    percentages: bool = False
     renormalize: bool = False
     decimal: str | None = None
     segments: tuple[str, ...] = ()
@@ -59,6 +76,10 @@ class Layout:
     #: The column of the groups, whose rows may depend on each other; instead, so many consecutive rows belong together.
     groups: str | None = None
     blocks: int | None = None
+    #: The column of dates, by which rows are told apart in time.
+    date: str | None = None
+    #: Rows without a label are kept, with the code -1.
+    partly_labelled: bool = False
 
     @property
     def grouped(self) -> bool:
@@ -68,13 +89,18 @@ class Layout:
     @property
     def reserved(self) -> list[str]:
         """Columns that are not probabilities."""
-        names = (self.label, self.weight, self.groups, *self.segments, *self.votes)
+        names = (self.label, self.weight, self.groups, self.date, *self.segments, *self.votes)
         return [name for name in names if name is not None]
 
     @property
     def rules(self) -> dict[str, bool]:
         """What a row must be, as the input contract asks."""
-        return {"logits": self.logits, "renormalize": self.renormalize}
+        return {"logits": self.any_numbers, "renormalize": self.renormalize}
+
+    @property
+    def any_numbers(self) -> bool:
+        """Whether predictions are logits or scores."""
+        return self.logits or self.scores
 
 
 @dataclass(frozen=True)
@@ -95,18 +121,22 @@ class RowChunk:
     #: A number that is equal for rows of one group, in all chunks.
     groups: NDArray[np.int64] | None = None
     votes: NDArray[np.float64] | None = None
+    dates: NDArray[np.datetime64] | None = None
 
     def usable(self, kept: NDArray[np.bool_]) -> RowChunk:
         """The rows that a mask keeps."""
-        names = ("values", "codes", "weight", "segments", "groups", "votes")
-        held = {name: getattr(self, name) for name in names}
-        taken: dict[str, Any] = {name: value if value is None else value[kept] for name, value in held.items()}
-        return replace(self, kept=kept, **taken)
+        return replace(self, kept=kept, **_taken(self, kept))
 
     @property
     def source(self) -> NDArray[np.int64]:
         """The number of each row in the table."""
         return self.batch.rows if self.kept is None else self.batch.rows[self.kept]
+
+
+def _taken(rows: RowChunk | HeldRows, kept: NDArray[np.bool_]) -> dict[str, Any]:
+    """All that there is for the rows that a mask keeps."""
+    held = {name: getattr(rows, name) for name in _PARTS}
+    return {name: value if value is None else value[kept] for name, value in held.items()}
 
 
 @dataclass
@@ -162,7 +192,7 @@ class RowReader:
                 probs=self.layout.probs,
                 classes=self.layout.classes,
                 reserved=self.layout.reserved,
-                as_probabilities=not self.layout.logits,
+                as_probabilities=not self.layout.any_numbers,
             )
         except UnknownLabelError as error:
             if known or self.layout.label is None:
@@ -177,11 +207,13 @@ class RowReader:
 
     def style(self, names: Sequence[str]) -> NumberStyle:
         """How the probabilities in these columns are written; what is not obvious is noted."""
-        style, values = measured(self._sample(names), self.layout.decimal, logits=self.layout.logits)
+        style, values = self._measured(names)
         if style.decimal == "," and self.layout.decimal is None:
             self.notes.append(("numbers are read with decimal commas, as in 0,25", "decimal"))
         if style.whole == 100:
-            self.notes.append(("the probabilities are percentages: 100 is read as 1",))
+            earlier = self.layout.percentages and not style.percent_sign and not are_percentages(100 * values)
+            why = ", as in the file that the calibrator was fitted to" if earlier else ""
+            self.notes.append((f"the probabilities are percentages{why}: 100 is read as 1",))
         if not self.layout.logits or values is None:
             return style
         whole = whole_of_probabilities(values)
@@ -190,6 +222,12 @@ class RowReader:
                 f"the numbers in {list_names(names, 5)} sum to {whole:g} in every row: they are probabilities, not "
                 "logits",
                 "not_logits",
+            )
+        if len(values) >= LEAST_ROWS and saturate(values):
+            raise RequestError(
+                f"as logits, the numbers in {list_names(names, 5)} are so large that nearly every row would be "
+                "certain: they are scores of another scale",
+                "scores",
             )
         if may_be_probabilities(values):
             self.notes.append(
@@ -203,7 +241,7 @@ class RowReader:
         batch = next(self.table.batches([*columns.names, *self.layout.reserved], skip_errors=True), None)
         order = "in the order of the columns of votes" if columns.votes else "in sorted order"
         better = None
-        if batch is not None:
+        if batch is not None and not self.layout.scores:  # scores may speak for a class or against it
             rows = RowReader(self.table, self.layout, skip_errors=True)._checked(batch, columns)
             if rows.codes is not None or rows.votes is not None:
                 data, _ = as_sample(rows, self.layout)
@@ -250,7 +288,12 @@ class RowReader:
         return [self._first_cells[name] for name in names]
 
     def _peek(self, names: Sequence[str]) -> NDArray[np.float64] | None:
-        return measured(self._sample(names), self.layout.decimal, logits=self.layout.logits)[1]
+        return self._measured(names)[1]
+
+    def _measured(self, names: Sequence[str]) -> tuple[NumberStyle, Any]:
+        """How the first cells of columns are written, and their numbers as fractions, or None."""
+        layout = self.layout
+        return measured(self._sample(names), layout.decimal, logits=layout.any_numbers, percentages=layout.percentages)
 
     def read(self, columns: ProbabilityColumns, *, everything: bool = False) -> Iterator[RowChunk]:
         """Usable rows, chunk by chunk; `everything` keeps all columns in the batches."""
@@ -277,7 +320,7 @@ class RowReader:
         layout, style, data = self.layout, columns.style, batch.data
         numbers = several_numbers([data.column(name) for name in columns.names], style.decimal)
         values = numbers.values / style.whole if style.whole != 1 and not style.percent_sign else numbers.values
-        codes = weight = segments = groups = votes = None
+        codes = weight = segments = groups = votes = dates = None
         # Which rows cannot be used, and what to say of one of them with hints.
         checks: list[tuple[Any, Callable[[int], tuple[str, ...]]]] = [
             (
@@ -291,7 +334,8 @@ class RowReader:
         if layout.label is not None:
             cells = data.column(layout.label)
             codes = label_codes(cells, columns.classes)
-            checks.append((codes < 0, lambda row: (_unknown_label(cells, row),)))
+            unknown = (codes < 0) & ~missing_cells(cells) if layout.partly_labelled else codes < 0
+            checks.append((unknown, lambda row: (_unknown_label(cells, row),)))
         if columns.votes:
             found = several_numbers([data.column(name) for name in columns.votes], style.decimal)
             votes = found.values.astype(np.float64)
@@ -309,7 +353,10 @@ class RowReader:
             checks.append((missing, lambda row: (alone,)))
         elif layout.grouped:
             groups = (first_row + np.arange(len(batch))) // (layout.blocks or 1)
-        rows = RowChunk(batch, values, codes, weight, None, segments, groups, votes)
+        if layout.date is not None:
+            dates = to_dates(data.column(layout.date))
+            checks.append((np.isnat(dates), lambda row: (_no_date(data.column(layout.date), row, layout.date),)))
+        rows = RowChunk(batch, values, codes, weight, None, segments, groups, votes, dates)
         bad = np.logical_or.reduce([unusable for unusable, _ in checks])
         if not bad.any():
             return rows
@@ -317,7 +364,8 @@ class RowReader:
         reason, *hints = next(say(row) for unusable, say in checks if unusable[row])
         message = f"{self.table.row_name(int(batch.rows[row]))}: {reason}"
         if not self.skip_errors:
-            raise TableError(f"{self.table.name}, {message}", *hints, "skip_errors")
+            skip = [] if "scores" in hints else ["skip_errors"]  # nearly every row is such
+            raise TableError(f"{self.table.name}, {message}", *hints, *skip)
         self.skipped.add(int(bad.sum()), message)
         return rows.usable(~bad)
 
@@ -342,6 +390,11 @@ def _unreadable(numbers: Numbers, row: int, names: Sequence[str]) -> tuple[str, 
 def _unknown_label(column: Any, row: int) -> str:
     text = to_text(column.slice(row, 1))[0].as_py()
     return f"no probability column stands for the label {text!r}" if text else "the label is missing"
+
+
+def _no_date(column: Any, row: int, name: str | None) -> str:
+    text = to_text(column.slice(row, 1))[0].as_py()
+    return f"{name!r} is {text!r}, not a date such as 2026-03-14" if text else f"{name!r}, the date, is missing"
 
 
 def _no_votes(names: Sequence[str]) -> str:
@@ -375,13 +428,14 @@ def _describe(values: NDArray[Any], names: Sequence[str], layout: Layout, whole:
         text = f"the probabilities sum to {value * whole:.6g}, not to {whole:g}"
         return (text,) if layout.renormalize else (text, "renormalize")
     if kind == "range":
-        return (f"{names[column]!r} is {value * whole:.6g}, not a probability", *(["logits"] if whole == 1 else []))
+        hints = [] if whole != 1 else ["scores" if saturate(values[None]) else "logits"]
+        return (f"{names[column]!r} is {value * whole:.6g}, not a probability", *hints)
     return (f"{names[column]!r} is {kind}",)
 
 
 def as_probabilities(values: NDArray[Any], layout: Layout) -> NDArray[Any]:
     """Probabilities of all classes from checked values: two columns for a single one, rows that sum to one."""
-    return complete(values, logits=layout.logits)
+    return complete(values, logits=layout.any_numbers)
 
 
 def as_sample(rows: RowChunk | HeldRows, layout: Layout) -> tuple[Sample, NDArray[Any] | None]:
@@ -422,13 +476,24 @@ class HeldRows:
     segments: NDArray[Any] | None = None
     groups: NDArray[np.int64] | None = None
     votes: NDArray[np.float64] | None = None
+    dates: NDArray[np.datetime64] | None = None
 
     @property
     def labels(self) -> Any:
-        """The labels themselves, or the votes of the classes, or None."""
+        """The labels themselves, None for one that is missing, or the votes of the classes, or None."""
         if self.votes is not None:
             return NamedColumns(list(self.classes), self.votes)
-        return None if self.codes is None else np.array(self.classes)[self.codes]
+        if self.codes is None:
+            return None
+        labels: NDArray[Any] = np.array(self.classes)[self.codes]
+        if np.any(self.codes < 0):
+            labels = labels.astype(object)
+            labels[self.codes < 0] = None
+        return labels
+
+    def take(self, rows: NDArray[np.bool_]) -> HeldRows:
+        """The rows that a mask keeps."""
+        return replace(self, n_usable=int(rows.sum()), **_taken(self, rows))
 
     @property
     def sampled(self) -> bool:
@@ -460,15 +525,14 @@ def read_all(
         The probability columns, which are found by the labels otherwise.
     """
     columns = columns or reader.find()
-    every = ("values", "codes", "weight", "segments", "groups", "votes")
     names: list[str] = []
     reservoir = Reservoir(most_rows(len(columns.classes)), seed=0)
     for part in through(reader.read(columns)):
-        names = [name for name in every if getattr(part, name) is not None]
+        names = [name for name in _PARTS if getattr(part, name) is not None]
         reservoir.add([getattr(part, name) for name in names], part.groups)
     if not reservoir.seen:
         raise TableError(f"{reader.table.name} has no usable rows")
-    held: dict[str, Any] = dict.fromkeys(every) | dict(zip(names, reservoir.take(), strict=True))
+    held: dict[str, Any] = dict.fromkeys(_PARTS) | dict(zip(names, reservoir.take(), strict=True))
     return HeldRows(classes=columns.classes, columns=columns.names, n_usable=reservoir.seen, **held)
 
 

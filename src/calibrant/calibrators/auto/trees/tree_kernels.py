@@ -28,7 +28,7 @@ def draw(share, seed, sample):  # type: ignore[no-untyped-def]
         state ^= state >> np.uint64(7)
         state ^= state << np.uint64(17)
         sample[m] = i
-        m += state < limit
+        m += state < limit  # type: ignore[assignment]
     return m
 
 

@@ -1,0 +1,290 @@
+"""How sure is a calibrated probability? Intervals that cover what a calibrator would say with endless data.
+
+`fit_intervals` learns them from the rows of `fit` and keeps what `predict_interval` needs in one fitted attribute,
+`uncertainty_`, which is stored with the calibrator. Only who asks for intervals pays for them, in time and in files.
+
+- Logistic maps keep the covariance of their coefficients (the delta method, `calibrant.softmax.delta_method`), and
+  their intervals are symmetric on the scale of log-odds, so that they stay between 0 and 1.
+- All other maps are fitted again to resamples of the rows, or of their groups, and the interval goes from one quantile
+  of what the refitted maps say to another. It holds what varies between samples, not a bias that all of them share.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from calibrant.calibrators.state import StateCheck
+from calibrant.confidence import check_level, student_stretch
+from calibrant.inputs.predictions import rounding_of
+from calibrant.progress import ProgressBar
+from calibrant.random_numbers import generator
+from calibrant.runtime import predict
+from calibrant.sample import Sample
+from calibrant.softmax.delta_method import log_odds_variances
+from calibrant.softmax.rows.row_source import FeatureMap
+from calibrant.steps import Function, Log, Steps, run, run_from_logs
+from calibrant.steps.branches import rest
+from calibrant.threads import limit
+from calibrant.typing import AnyArray, FloatArray
+
+if TYPE_CHECKING:
+    from calibrant.calibrators.base import Calibrator
+
+#: The largest number of coefficients whose covariance is kept: two megabytes in memory. Beyond, maps are refitted.
+MOST_COEFFICIENTS = 500
+METHODS = ("auto", "delta", "bootstrap")
+#: Unseen observations that count for less than this in a resample are left out of it.
+_NOTHING = 1e-9
+
+
+class LogitModel(NamedTuple):
+    """Which of the steps of a fitted map are a linear softmax model, and what its features are.
+
+    Attributes
+    ----------
+    before, after : int
+        How many steps come before the features, and after the softmax.
+    features : callable
+        The features of what the steps before give.
+    """
+
+    before: int
+    after: int
+    features: FeatureMap
+
+
+class ProbabilityIntervals:
+    """What calibrators inherit for intervals of single probabilities.
+
+    A logistic method writes `_coefficient_covariance` and `_logit_model`; all others are resampled.
+    """
+
+    classes_: AnyArray
+    class_counts_: FloatArray
+    uncertainty_: dict[str, Any]
+
+    def fit_intervals(
+        self: Any,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        blocks: int | None = None,
+        method: str = "auto",
+        n_resamples: int = 200,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+    ) -> Any:
+        """Learn how sure the probabilities are, for `predict_interval`, from the rows that the map was fitted to.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            What `fit` was given.
+        groups, blocks
+            As in `fit`: rows of a group, or so many consecutive rows, may depend on each other, and the groups are what
+            the intervals count.
+        method : {"auto", "delta", "bootstrap"}, default="auto"
+            The delta method, for logistic maps of at most 500 coefficients with a ridge or no penalty, or fits to
+            resamples, for every method; "auto" takes the delta method where it can.
+        n_resamples : int, default=200
+            Fits of the bootstrap. Each is a map that is kept, and stored with the calibrator.
+        n_jobs : int, default=None
+            Fits at the same time.
+        random_state : int, default=0
+            Seed of the resamples.
+
+        Returns
+        -------
+        self : the calibrator.
+
+        Examples
+        --------
+        >>> from calibrant import get_calibrator
+        >>> p, y = [0.1, 0.2, 0.3, 0.6, 0.7, 0.9] * 20, [0, 0, 1, 0, 1, 1] * 20
+        >>> calibrator = get_calibrator("affine").fit(p, y).fit_intervals(p, y)
+        >>> calibrator.predict_interval([0.8])[0, 1].round(2)  # of class 1
+        array([0.75, 0.92])
+        """
+        check_is_fitted(self, "classes_")
+        if method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+        if n_resamples < 2:
+            raise ValueError(f"n_resamples must be at least 2, got {n_resamples}")
+        self._check_refits()
+        twin = clone(self)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what there is to say about these rows was said by fit
+            sample = twin._check_labelled(X, y, sample_weight, groups, blocks)
+        _check_same_rows(self, twin)
+        covariance = None if method == "bootstrap" else self._coefficient_covariance(sample)
+        if covariance is None and method == "delta":
+            raise ValueError(
+                f"The delta method is for logistic maps with at most {MOST_COEFFICIENTS} coefficients and a ridge or "
+                f"no penalty, which this {type(self).__name__} is not: use method='bootstrap'."
+            )
+        found: dict[str, Any] = {"units": float(sample.units)}
+        if covariance is None:
+            found["refits"] = _refits(twin, sample, n_resamples, n_jobs, random_state)
+        else:
+            found["covariance"] = 0.5 * (covariance + covariance.T)
+        self.uncertainty_ = found
+        return self
+
+    def predict_interval(self: Any, X: Any, level: float = 0.9) -> AnyArray:
+        """Intervals of the calibrated probabilities, once `fit_intervals` was called.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, k), (n,) or (n, 1)
+            Predictions with the columns seen in `fit`.
+        level : float, default=0.9
+            How often the interval should cover what the calibrator would say of this row with endless data.
+
+        Returns
+        -------
+        interval : ndarray of shape (n, k, 2)
+            Lower and upper end for each class, around what `predict_proba` returns.
+        """
+        check_is_fitted(self, "classes_")
+        level = check_level(level)
+        if "uncertainty_" not in vars(self):
+            raise ValueError(
+                f"This {type(self).__name__} does not know how sure it is: call fit_intervals(X, y) with the rows it "
+                "was fitted to, then predict_interval."
+            )
+        array, order = self._check_predictions(X)
+        k, logits, ends = len(self.classes_), self.input == "logits", Function(self._interval_function(level))
+        with limit():
+            out = predict(
+                [Log(), ends] if logits else [ends],
+                array,
+                order,
+                k=2 * k,
+                logits=logits,
+                renormalize=self.renormalize,
+                rounding=rounding_of(X),
+            )
+        return out.reshape(len(out), 2, k).transpose(0, 2, 1)
+
+    def _interval_function(self: Any, level: float) -> Callable[[FloatArray], FloatArray]:
+        """What makes the lower and the upper ends (n, 2 k) of probabilities, or of their logarithms for logits."""
+        known, begin = self.uncertainty_, run_from_logs if self.input == "logits" else run
+        stretch = student_stretch(level, known["units"])
+        if "refits" in known:
+            maps = [calibrator._prediction_steps() for calibrator in (self, *known["refits"])]
+            return lambda x: _quantile_ends([begin(steps, x.copy()) for steps in maps], level, stretch)
+        distance = stretch * float(ndtri(0.5 + level / 2))
+        return lambda x: _delta_ends(self._logit_model(), self.steps(), begin, x, known["covariance"], distance)
+
+    def _coefficient_covariance(self, sample: Sample) -> FloatArray | None:
+        """Covariance of the coefficients of a logistic map, in the order of its features; `None` if it is not one."""
+        return None
+
+    def _logit_model(self) -> LogitModel:
+        """Where the linear softmax model is among the steps of a logistic map."""
+        raise ValueError(f"{type(self).__name__} is not a logistic map, which the covariance of coefficients is for")
+
+    def _check_refits(self) -> None:
+        """Refuse a map that a fit to the same rows would not find again."""
+
+    def _check_uncertainty(self: Any, state: StateCheck) -> None:
+        """Check what a file says of the uncertainty of a map whose other numbers are right."""
+        state.information("uncertainty_")
+        if "uncertainty_" not in vars(self):
+            return
+        found, k = self.uncertainty_, state.k
+        kinds = {"units", "covariance"}, {"units", "refits"}
+        state.require(type(found) is dict and set(found) in kinds, "uncertainty_ should hold a covariance or refits")
+        inner = StateCheck({"classes_": self.classes_, **found})
+        inner.number("units", low=0.0)
+        if "refits" in found:
+            state.require(isinstance(found["refits"], list) and len(found["refits"]) > 1, "refits should be a list")
+            inner.calibrators("refits", len(found["refits"]), k)
+        else:
+            matrix = inner.array("covariance", None, None)
+            state.require(np.array_equal(matrix, matrix.T), "covariance is not symmetric")
+        uniform = np.full((1, k), -np.log(k) if self.input == "logits" else 1.0 / k)
+        ends = self._interval_function(0.5)(uniform)
+        state.require(np.all((ends >= 0.0) & (ends <= 1.0)), "uncertainty_ does not give intervals")
+
+
+def _check_same_rows(calibrator: Calibrator, twin: Calibrator) -> None:
+    """Refuse rows that cannot be those that a calibrator was fitted to."""
+    same = np.array_equal(twin.classes_, calibrator.classes_)
+    counts = getattr(calibrator, "class_counts_", None)  # version 0.1.0 did not count
+    if not same or (counts is not None and not np.allclose(counts, twin.class_counts_)):
+        raise ValueError(
+            f"fit_intervals needs the rows of fit: {_counted(calibrator)} then, {_counted(twin)} now. Fit the "
+            "calibrator to these rows first, or pass those of fit with their weights."
+        )
+
+
+def _counted(calibrator: Calibrator) -> str:
+    counts = [f"{n:g} of {label!r}" for n, label in zip(calibrator.class_counts_, calibrator.classes_.tolist())]
+    return ", ".join(counts[:3]) + (f" and {len(counts) - 3} more classes" if len(counts) > 3 else "")
+
+
+def _refits(
+    twin: Calibrator, sample: Sample, n_resamples: int, n_jobs: int | None, random_state: int
+) -> list[Calibrator]:
+    """Clones fitted to resamples, which hold half an observation of what may not have been seen, too."""
+    beyond, unseen = sample.unseen()
+    whole, rng = Sample.joined([sample, beyond]), generator(random_state)
+    whole = Sample(whole.values, whole.y, None, whole.groups, sample.classes, whole.logs)
+    draws = (np.concatenate([sample.resampled_counts(rng), unseen(rng)]) for _ in range(n_resamples))
+    refits: list[Calibrator] = []
+    with ProgressBar(n_resamples, "resamples") as bar:
+        for refit in Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(_refit)(clone(twin), whole, counts) for counts in draws
+        ):
+            refits.append(refit)
+            bar.advance()
+    return refits
+
+
+def _refit(calibrator: Calibrator, whole: Sample, counts: FloatArray) -> Calibrator:
+    rows = np.flatnonzero(counts > _NOTHING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return calibrator.fit_sample(whole.with_counts(counts).take(rows))
+
+
+def _delta_ends(
+    model: LogitModel,
+    steps: Steps,
+    begin: Callable[[Steps, FloatArray], FloatArray],
+    x: FloatArray,
+    covariance: FloatArray,
+    distance: float,
+) -> FloatArray:
+    """Ends at a `distance` of so many standard errors of the log-odds; `begin` runs steps from what `x` is."""
+    last = len(steps) - model.after
+    x = begin(steps[: model.before], x)
+    features = model.features(x)
+    p = run(steps[model.before : last], x.copy())
+    others = rest(p)
+    # Rows that are almost separable leave the coefficients open, up to factors that are infinite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        factor = np.exp(distance * np.sqrt(log_odds_variances(features, p, others, covariance)))
+        low, high = p / (p + others * factor), p / (p + others / factor)
+    ends = np.minimum(np.nan_to_num(low, nan=0.0), p), np.maximum(np.nan_to_num(high, nan=1.0), p)
+    return np.hstack([run(steps[last:], end) for end in ends])
+
+
+def _quantile_ends(predictions: list[FloatArray], level: float, stretch: float) -> FloatArray:
+    """Ends at quantiles of what refitted maps say, stretched where observations are few; the first is the fit."""
+    p, *said = predictions
+    # A further draw is below the k-th smallest of B with probability k / (B + 1), by which these quantiles go.
+    low, high = np.quantile(said, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
+    low, high = p - stretch * (p - low), p + stretch * (high - p)
+    return np.hstack([np.clip(np.minimum(low, p), 0.0, 1.0), np.clip(np.maximum(high, p), 0.0, 1.0)])
