@@ -1,11 +1,21 @@
-"""Folders of real data that some tests need."""
+"""What all tests share: folders of real data, and the markers of the test that runs."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.needs import RunningTest
+
+
+@pytest.fixture(autouse=True)
+def _markers_of_the_running_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    RunningTest.markers = frozenset(marker.name for marker in request.node.iter_markers())
+    yield
+    RunningTest.markers = None
 
 
 def _folder(variable: str) -> Path:
