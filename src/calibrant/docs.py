@@ -27,8 +27,8 @@ strategy : {"uniform", "quantile"}
     Bins of equal width, or of equal mass.
 loss : {"log_loss", "brier"}
     Which loss; Brier as `brier` computes it by default.
-calibrator : estimator or str
-    What recalibrates, or its name in the registry; `None` is the package's logistic calibrator.
+method : str or calibrator
+    What recalibrates: an unfitted calibrator, or its name in the registry; `None` is the package's logistic calibrator.
 cv : int, splitter or iterable of splits
     Folds; a whole number deals the rows out evenly by class.
 level : float

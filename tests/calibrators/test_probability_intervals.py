@@ -123,7 +123,7 @@ def test_a_direction_without_a_penalty_is_as_wide_as_without_any():
 def test_bootstrap_agrees_with_the_delta_method():
     p, y = drawn(1000, 2)
     delta = get_calibrator("affine").fit(p, y).fit_intervals(p, y)
-    again = get_calibrator("affine").fit(p, y).fit_intervals(p, y, method="bootstrap", n_resamples=300)
+    again = get_calibrator("affine").fit(p, y).fit_intervals(p, y, by="bootstrap", n_resamples=300)
     new = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
     widths = [np.diff(c.predict_interval(new)[:, 1], axis=1) for c in (delta, again)]
     np.testing.assert_allclose(widths[0], widths[1], rtol=0.2)
@@ -161,8 +161,8 @@ def test_rows_of_another_fit_are_refused():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"method": "delta"}, "method='bootstrap'"),
-        ({"method": "jackknife"}, "method must be one of auto, delta, bootstrap"),
+        ({"by": "delta"}, "by='bootstrap'"),
+        ({"by": "jackknife"}, "by must be one of auto, delta, bootstrap"),
         ({"n_resamples": 1}, "n_resamples must be at least 2, got 1"),
     ],
 )

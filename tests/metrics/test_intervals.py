@@ -36,7 +36,7 @@ Data = tuple[np.ndarray, np.ndarray]
 @pytest.mark.parametrize("name", sorted(list_metrics()))
 def test_every_scalar_has_an_interval(name: str, multiclass: Data) -> None:
     y, p = multiclass
-    options: dict = {"calibrator": Flatten()} if "calibrator" in signature(SCALARS[name].prepare).parameters else {}
+    options: dict = {"method": Flatten()} if "method" in signature(SCALARS[name].prepare).parameters else {}
     estimate = confidence_interval(name, y, p, n_resamples=60, **options)
     assert estimate.low <= estimate.value <= estimate.high
     assert estimate.high - estimate.low > 1e-4
@@ -135,8 +135,8 @@ def test_seeds(multiclass: Data) -> None:
 
 def test_methods(multiclass: Data) -> None:
     y, p = multiclass
-    percentile = confidence_interval("brier", y, p, method="percentile", n_resamples=99)
-    basic = confidence_interval("brier", y, p, method="basic", n_resamples=99)
+    percentile = confidence_interval("brier", y, p, interval_kind="percentile", n_resamples=99)
+    basic = confidence_interval("brier", y, p, interval_kind="basic", n_resamples=99)
     assert basic.low == pytest.approx(2 * basic.value - percentile.high)
     assert basic.high == pytest.approx(2 * basic.value - percentile.low)
 
@@ -145,11 +145,11 @@ def test_correction_of_distances_by_hand() -> None:
     from calibrant.metrics.intervals import interval
 
     replicates = np.linspace(0.202, 0.398, 99)  # the fifth of 99 is the 5 % point: 5 / (99 + 1)
-    found = interval(0.29, replicates, level=0.9, method="corrected", lower=0.0, upper=1.0)
+    found = interval(0.29, replicates, level=0.9, kind="corrected", lower=0.0, upper=1.0)
     excess = np.mean(replicates**2) - 0.29**2
     assert found.low == pytest.approx(np.sqrt(0.21**2 - 2 * excess))
     assert found.high == pytest.approx(0.29 + 0.39 - 0.3)
-    assert interval(0.1, replicates, level=0.9, method="corrected").low == 0.0
+    assert interval(0.1, replicates, level=0.9, kind="corrected").low == 0.0
 
 
 def test_bad_requests(multiclass: Data) -> None:
@@ -160,8 +160,8 @@ def test_bad_requests(multiclass: Data) -> None:
         confidence_interval("ece", y, p, level=95, n_resamples=2)
     with pytest.raises(ValueError, match="n_resamples"):
         confidence_interval("ece", y, p, n_resamples=0)
-    with pytest.raises(ValueError, match="method"):
-        confidence_interval("ece", y, p, method="bca")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="interval_kind"):
+        confidence_interval("ece", y, p, interval_kind="bca")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not among the metrics"):
         evaluate(y, p, ["brier"], options={"ece": {}})
     with pytest.raises(TypeError, match="bins"):

@@ -20,7 +20,7 @@ BINNED = {"ece", "rms_calibration_error", "maximum_calibration_error"}
 
 
 def value(name: str, y: object, p: object, **arguments: object) -> float:
-    options: dict = {"calibrator": Flatten()} if name in WITH_CALIBRATOR else {}
+    options: dict = {"method": Flatten()} if name in WITH_CALIBRATOR else {}
     return evaluate(y, p, [name], options={name: options | arguments.pop("options", {})}, **arguments)[name]  # type: ignore[arg-type, operator]
 
 

@@ -192,7 +192,7 @@ def test_an_e_value_is_a_likelihood_ratio(multiclass: Data) -> None:
     y, p = y[:40], p[:40]
     flat = np.sqrt(p) / np.sqrt(p).sum(axis=1, keepdims=True)
     gain = np.log(flat / p)[np.arange(40), y]
-    found = split_likelihood_ratio(y, p, calibrator=Flatten(), n_splits=1, sample_weight=np.ones(40))
+    found = split_likelihood_ratio(y, p, method=Flatten(), n_splits=1, sample_weight=np.ones(40))
     fold = check_sample(y, p).folds(2, generator(0), stratified=False)
     expected = np.mean([np.exp(gain[fold == half].sum()) for half in (0, 1)])
     assert found.statistic == pytest.approx(expected, rel=1e-9)
@@ -204,7 +204,7 @@ def test_e_values_of_groups_are_products_of_means(multiclass: Data) -> None:
     y, p, groups = y[:40], p[:40], np.arange(40) // 4
     flat = np.sqrt(p) / np.sqrt(p).sum(axis=1, keepdims=True)
     ratio = (flat / p)[np.arange(40), y]
-    found = split_likelihood_ratio(y, p, calibrator=Flatten(), n_splits=1, groups=groups)
+    found = split_likelihood_ratio(y, p, method=Flatten(), n_splits=1, groups=groups)
     fold = check_sample(y, p, groups=groups).folds(2, generator(0), stratified=False)[::4]
     means = ratio.reshape(10, 4).mean(axis=1)
     assert found.statistic == pytest.approx(np.mean([means[fold == half].prod() for half in (0, 1)]), rel=1e-9)

@@ -42,12 +42,12 @@ def test_decomposition_with_a_map_that_needs_no_fit(multiclass: Data) -> None:
     y, p = multiclass
     flat = Flatten().fit(p, y).predict_proba(p)
     for name, loss in (("log_loss", log_loss), ("brier", brier)):
-        parts = decompose(y, p, name, calibrator=Flatten())  # type: ignore[arg-type]
+        parts = decompose(y, p, name, method=Flatten())  # type: ignore[arg-type]
         assert parts.total == pytest.approx(loss(y, p), abs=1e-12)
         assert parts.refinement == pytest.approx(loss(y, flat), abs=1e-12)
         assert parts.calibration + parts.refinement == pytest.approx(parts.total, abs=1e-12)
-        assert calibration_loss(y, p, loss=name, calibrator=Flatten()) == pytest.approx(parts.calibration)  # type: ignore[arg-type]
-        assert refinement_loss(y, p, loss=name, calibrator=Flatten()) == pytest.approx(parts.refinement)  # type: ignore[arg-type]
+        assert calibration_loss(y, p, loss=name, method=Flatten()) == pytest.approx(parts.calibration)  # type: ignore[arg-type]
+        assert refinement_loss(y, p, loss=name, method=Flatten()) == pytest.approx(parts.refinement)  # type: ignore[arg-type]
         assert post_hoc_improvement(y, p, flat, name) == pytest.approx(parts.calibration)  # type: ignore[arg-type]
         relative = post_hoc_improvement(y, p, flat, name, relative=True)  # type: ignore[arg-type]
         assert relative == pytest.approx(parts.calibration / parts.total)
@@ -76,7 +76,7 @@ def test_foreign_classifiers_and_rare_classes() -> None:
 
 def test_intervals_hold_the_parts(multiclass: Data) -> None:
     y, p = multiclass
-    parts = decompose(y, p, calibrator=Flatten(), level=0.9, n_resamples=100)
+    parts = decompose(y, p, method=Flatten(), level=0.9, n_resamples=100)
     for part in parts:
         assert part.low < part.value < part.high
     paired = post_hoc_improvement(y, p, np.sqrt(p) / np.sqrt(p).sum(axis=1, keepdims=True), level=0.9)
@@ -102,12 +102,12 @@ def test_known_miscalibration() -> None:
     p = rng.random(20_000)
     y = (rng.random(20_000) < p).astype(int)
     s = 0.25 + p / 2
-    assert calibration_loss(y, s, loss="brier", calibrator=Isotonic()) == pytest.approx(1 / 48, abs=0.002)
-    assert refinement_loss(y, s, loss="brier", calibrator=Isotonic()) == pytest.approx(1 / 6, abs=0.004)
-    assert lp_calibration_error(y, s, calibrator=Isotonic()) == pytest.approx(1 / 8, abs=0.006)
-    both = lp_calibration_error(y, s, calibrator=Isotonic(), kind="class-wise", norm=1)
+    assert calibration_loss(y, s, loss="brier", method=Isotonic()) == pytest.approx(1 / 48, abs=0.002)
+    assert refinement_loss(y, s, loss="brier", method=Isotonic()) == pytest.approx(1 / 6, abs=0.004)
+    assert lp_calibration_error(y, s, method=Isotonic()) == pytest.approx(1 / 8, abs=0.006)
+    both = lp_calibration_error(y, s, method=Isotonic(), kind="class-wise", norm=1)
     assert both == pytest.approx(1 / 4, abs=0.012)
-    assert abs(lp_calibration_error(y, p, calibrator=Isotonic())) < 0.006
+    assert abs(lp_calibration_error(y, p, method=Isotonic())) < 0.006
 
 
 @pytest.mark.parametrize("norm", [1, 1.5, 2, 4, np.inf])
@@ -126,19 +126,19 @@ def test_dual_direction(norm: float) -> None:
 def test_bad_requests(multiclass: Data) -> None:
     y, p = multiclass
     with pytest.raises(ValueError, match="loss must be"):
-        decompose(y, p, "accuracy", calibrator=Flatten())  # type: ignore[arg-type]
+        decompose(y, p, "accuracy", method=Flatten())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="cv must lie"):
-        decompose(y, p, calibrator=Flatten(), cv=1)
+        decompose(y, p, method=Flatten(), cv=1)
     with pytest.raises(ValueError, match="never holds out row 1"):
-        decompose(y, p, calibrator=Flatten(), cv=[(np.arange(5), np.array([0]))])
+        decompose(y, p, method=Flatten(), cv=[(np.arange(5), np.array([0]))])
     with pytest.raises(ValueError, match="cv must be"):
-        decompose(y, p, calibrator=Flatten(), cv=None)
+        decompose(y, p, method=Flatten(), cv=None)
     with pytest.raises(TypeError, match="fit and predict_proba"):
-        decompose(y, p, calibrator=42)
+        decompose(y, p, method=42)
     with pytest.raises(ValueError, match="norm"):
-        lp_calibration_error(y, p, norm=0.5, calibrator=Flatten())
+        lp_calibration_error(y, p, norm=0.5, method=Flatten())
     with pytest.raises(ValueError, match="No calibrator is called"):
-        decompose(y, p, calibrator="nonesuch")
+        decompose(y, p, method="nonesuch")
 
 
 @pytest.mark.peer
@@ -160,7 +160,7 @@ def test_like_probmetrics(n_classes: int) -> None:
     )
     values = wrapped.compute_all_from_labels_probs(torch.tensor(y), torch.tensor(sharp))
     cv = StratifiedKFold(5, shuffle=True, random_state=0)
-    options: dict = {"calibrator": LogisticRegression(), "cv": cv}
+    options: dict = {"method": LogisticRegression(), "cv": cv}
     parts = decompose(y, sharp, **options)
     assert parts.calibration == pytest.approx(float(values["calib-err_logloss_lr_cv-5"]), abs=1e-6)
     assert parts.refinement == pytest.approx(float(values["refinement_logloss_lr_cv-5"]), abs=1e-6)
@@ -176,8 +176,8 @@ def test_like_probmetrics(n_classes: int) -> None:
 @pytest.mark.parametrize("calibrator", ["venn-abers", "logistic"])
 def test_tripled_rows_equal_a_weight_of_three(calibrator: str) -> None:
     p, y = sharpened(300, 2, 1.0)
-    once = calibration_loss(y, p, calibrator=calibrator)
-    weighted = calibration_loss(y, p, calibrator=calibrator, sample_weight=np.full(300, 3.0))
+    once = calibration_loss(y, p, method=calibrator)
+    weighted = calibration_loss(y, p, method=calibrator, sample_weight=np.full(300, 3.0))
     for rows in (np.repeat(np.arange(300), 3), np.tile(np.arange(300), 3)):
-        assert calibration_loss(y[rows], p[rows], calibrator=calibrator) == pytest.approx(weighted, abs=1e-6)
+        assert calibration_loss(y[rows], p[rows], method=calibrator) == pytest.approx(weighted, abs=1e-6)
     assert once == pytest.approx(weighted, abs=0.01)

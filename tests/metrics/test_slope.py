@@ -188,7 +188,7 @@ def test_a_bend_is_the_rest() -> None:
     rng = np.random.default_rng(5)
     p = 0.2 + 0.6 * rng.random(8000)
     y = (rng.random(8000) < p + 0.2 * np.sin(8 * np.pi * p)).astype(int)  # a wave about the diagonal
-    found = miscalibration(y, p, calibrator="histogram")
+    found = miscalibration(y, p, method="histogram")
     assert found.largest == "rest"
     assert found.rest.p_value < 1e-6
 

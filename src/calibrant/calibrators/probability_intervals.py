@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 #: The largest number of coefficients whose covariance is kept: two megabytes in memory. Beyond, maps are refitted.
 MOST_COEFFICIENTS = 500
-METHODS = ("auto", "delta", "bootstrap")
+WAYS = ("auto", "delta", "bootstrap")
 #: Unseen observations that count for less than this in a resample are left out of it.
 _NOTHING = 1e-9
 
@@ -79,7 +79,7 @@ class ProbabilityIntervals:
         *,
         groups: Any = None,
         blocks: int | None = None,
-        method: str = "auto",
+        by: str = "auto",
         n_resamples: int = 200,
         n_jobs: int | None = None,
         random_state: int = 0,
@@ -93,7 +93,7 @@ class ProbabilityIntervals:
         groups, blocks
             As in `fit`: rows of a group, or so many consecutive rows, may depend on each other, and the groups are what
             the intervals count.
-        method : {"auto", "delta", "bootstrap"}, default="auto"
+        by : {"auto", "delta", "bootstrap"}, default="auto"
             The delta method, for logistic maps of at most 500 coefficients with a ridge or no penalty, or fits to
             resamples, for every method; "auto" takes the delta method where it can.
         n_resamples : int, default=200
@@ -116,8 +116,8 @@ class ProbabilityIntervals:
         array([0.75, 0.92])
         """
         check_is_fitted(self, "classes_")
-        if method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+        if by not in WAYS:
+            raise ValueError(f"by must be one of {', '.join(WAYS)}, got {by!r}")
         if n_resamples < 2:
             raise ValueError(f"n_resamples must be at least 2, got {n_resamples}")
         self._check_refits()
@@ -126,11 +126,11 @@ class ProbabilityIntervals:
             warnings.simplefilter("ignore")  # what there is to say about these rows was said by fit
             sample = twin._check_labelled(X, y, sample_weight, groups, blocks)
         _check_same_rows(self, twin)
-        covariance = None if method == "bootstrap" else self._coefficient_covariance(sample)
-        if covariance is None and method == "delta":
+        covariance = None if by == "bootstrap" else self._coefficient_covariance(sample)
+        if covariance is None and by == "delta":
             raise ValueError(
                 f"The delta method is for logistic maps with at most {MOST_COEFFICIENTS} coefficients and a ridge or "
-                f"no penalty, which this {type(self).__name__} is not: use method='bootstrap'."
+                f"no penalty, which this {type(self).__name__} is not: use by='bootstrap'."
             )
         found: dict[str, Any] = {"units": float(sample.units)}
         if covariance is None:

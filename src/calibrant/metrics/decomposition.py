@@ -50,7 +50,7 @@ def decompose(
     y_prob: ArrayLike,
     loss: Loss = "log_loss",
     *,
-    calibrator: Any = None,
+    method: Any = None,
     cv: Any = 5,
     level: float | None = None,
     n_resamples: int = 1000,
@@ -86,7 +86,7 @@ def decompose(
     """
     data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     before = row_losses(data, loss)
-    after = row_losses(recalibrate(data, calibrator, cv, random_state), loss)
+    after = row_losses(recalibrate(data, method, cv, random_state), loss)
     rows = (before, before - after, after)
     statistics = [mean_statistic(row) for row in rows]
     values = [statistic(data.each) for statistic in statistics]
@@ -97,7 +97,7 @@ def decompose(
 
 @scalar(lower=-np.inf, grouped=True)
 def calibration_loss(
-    data: Sample, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
+    data: Sample, *, loss: Loss = "log_loss", method: Any = None, cv: Any = 5, random_state: int | None = 0
 ) -> Statistic:
     """Part of a loss that cross-validated recalibration takes away: the `calibration` of `decompose`.
 
@@ -108,13 +108,13 @@ def calibration_loss(
     >>> calibration_loss(y, p) > 0.2
     True
     """
-    after = recalibrate(data, calibrator, cv, random_state)
+    after = recalibrate(data, method, cv, random_state)
     return mean_statistic(row_losses(data, loss) - row_losses(after, loss))
 
 
 @scalar(grouped=True)
 def refinement_loss(
-    data: Sample, *, loss: Loss = "log_loss", calibrator: Any = None, cv: Any = 5, random_state: int | None = 0
+    data: Sample, *, loss: Loss = "log_loss", method: Any = None, cv: Any = 5, random_state: int | None = 0
 ) -> Statistic:
     """Part of a loss that cross-validated recalibration leaves: the `refinement` of `decompose`.
 
@@ -125,7 +125,7 @@ def refinement_loss(
     >>> round(refinement_loss(y, p), 1)
     0.7
     """
-    return mean_statistic(row_losses(recalibrate(data, calibrator, cv, random_state), loss))
+    return mean_statistic(row_losses(recalibrate(data, method, cv, random_state), loss))
 
 
 @limited

@@ -34,8 +34,8 @@ from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray
 
-Method = Literal["auto", "percentile", "basic", "corrected"]
-METHODS = ("percentile", "basic", "corrected")
+IntervalKind = Literal["auto", "percentile", "basic", "corrected"]
+KINDS = ("percentile", "basic", "corrected")
 #: Independent observations that an interval needs.
 FEWEST_UNITS = 2
 DEFAULT_METRICS = ("log_loss", "brier", "accuracy", "auroc", "ece", "smooth_ece", "kuiper")
@@ -112,7 +112,7 @@ def interval(
     replicates: AnyFloatArray,
     *,
     level: float,
-    method: str = "percentile",
+    kind: str = "percentile",
     lower: float = -np.inf,
     upper: float = np.inf,
     units: float = np.inf,
@@ -122,16 +122,16 @@ def interval(
     With few independent observations (`units`) it is stretched as Student's t stretches intervals of means.
     """
     check_level(level)
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if kind not in KINDS:
+        raise ValueError(f"interval_kind must be one of {', '.join(KINDS)}, got {kind!r}")
     known = replicates[~np.isnan(replicates)]
     if np.isnan(value) or not len(known):
         return Estimate(value, float("nan"), float("nan"), level)
     # A further draw is below the k-th smallest of B with probability k / (B + 1), by which these quantiles go.
     low, high = (float(q) for q in np.quantile(known, [(1 - level) / 2, (1 + level) / 2], method="weibull"))
-    if method == "basic":
+    if kind == "basic":
         low, high = 2 * value - high, 2 * value - low
-    elif method == "corrected":
+    elif kind == "corrected":
         excess = max(float(np.mean(known**2)) - value**2, 0.0)
         low = float(np.sqrt(max(low**2 - 2 * excess, 0.0)))
         high = value + high - float(np.median(known))
@@ -154,11 +154,11 @@ def too_few(units: float) -> bool:
     return True
 
 
-def resolve_method(method: str, entry: Scalar | None) -> str:
+def resolve_kind(kind: str, entry: Scalar | None) -> str:
     """The kind of interval that "auto" stands for."""
-    if method == "auto":
+    if kind == "auto":
         return "corrected" if entry is not None and entry.plug_in_bias else "percentile"
-    return method
+    return kind
 
 
 @limited
@@ -170,7 +170,7 @@ def confidence_interval(
     *,
     level: float = 0.95,
     n_resamples: int = 1000,
-    method: Method = "auto",
+    interval_kind: IntervalKind = "auto",
     random_state: int | np.random.Generator | None = 0,
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
@@ -185,7 +185,7 @@ def confidence_interval(
     metric : str or callable
         Name or function of a metric of this package, or any `f(y_true, y_prob, sample_weight=...)` that returns a
         number.
-    method : {"auto", "percentile", "basic", "corrected"}, default="auto"
+    interval_kind : {"auto", "percentile", "basic", "corrected"}, default="auto"
         Percentiles of the replicates, those reflected about the estimate ("basic"), or corrected for the bias of
         distances. "auto" is "corrected" for calibration errors, which are biased upwards, and "percentile" otherwise.
         Near zero the corrected interval is cautious: whether there is any error at all is what `calibration_test`
@@ -216,9 +216,9 @@ def confidence_interval(
             raise TypeError(f"metric must be a name or a function, got {metric!r}")
         foreign = _foreign(metric, data, y_true, y_prob, options)
         found = bootstrap([foreign], data, n_resamples=n_resamples, random_state=random_state)
-        kind = "percentile" if method == "auto" else method
-        return interval(foreign(data.each), found[:, 0], level=level, method=kind, units=data.units)
-    return estimates([(entry, options)], data, level, n_resamples, random_state, method)[0]
+        kind = "percentile" if interval_kind == "auto" else interval_kind
+        return interval(foreign(data.each), found[:, 0], level=level, kind=kind, units=data.units)
+    return estimates([(entry, options)], data, level, n_resamples, random_state, interval_kind)[0]
 
 
 def estimates(
@@ -227,7 +227,7 @@ def estimates(
     level: float,
     n_resamples: int,
     random_state: int | np.random.Generator | None,
-    method: str = "auto",
+    kind: str = "auto",
 ) -> list[Estimate]:
     """Metrics with their options, each with an interval, all from the same resamples."""
     check_level(level)
@@ -259,7 +259,7 @@ def estimates(
             value,
             found[i],
             level=level,
-            method=resolve_method(method, entry),
+            kind=resolve_kind(kind, entry),
             lower=entry.lower,
             upper=entry.upper,
             units=entry.units(data),

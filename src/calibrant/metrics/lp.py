@@ -41,7 +41,7 @@ def lp_calibration_error(
     *,
     norm: float = 1.0,
     kind: Kind = "auto",
-    calibrator: Any = None,
+    method: Any = None,
     cv: Any = 5,
     random_state: int | None = 0,
 ) -> Statistic:
@@ -70,7 +70,7 @@ def lp_calibration_error(
     """
     if not norm >= 1:
         raise ValueError(f"norm must be at least 1, got {norm}")
-    target = recalibrate(data, calibrator, cv, random_state).proba
+    target = recalibrate(data, method, cv, random_state).proba
     # All classes are judged together unless two classes or the top label make it a single number.
     single = None if kind == "auto" and data.n_classes > 2 else resolve_kind(data, kind)
     outcome = np.zeros(data.proba.shape)

@@ -227,7 +227,7 @@ def _log_evidence(half: Sample, gain: FloatArray) -> float:
 
 @public
 def split_likelihood_ratio(
-    data: Sample, *, calibrator: Any = None, n_splits: int = 5, label: Any = None, random_state: int | None = 0
+    data: Sample, *, method: Any = None, n_splits: int = 5, label: Any = None, random_state: int | None = 0
 ) -> CalibrationTest:
     """Split likelihood-ratio test: how much more probable the labels are after a map fitted to other rows.
 
@@ -257,7 +257,7 @@ def split_likelihood_ratio(
     if n_splits < 1:
         raise ValueError(f"n_splits must be positive, got {n_splits}")
     data = one_against_rest(data, label)
-    return _e_test(data, [resolve_calibrator(calibrator)], n_splits, random_state, "split_likelihood_ratio")
+    return _e_test(data, [resolve_calibrator(method)], n_splits, random_state, "split_likelihood_ratio")
 
 
 @public

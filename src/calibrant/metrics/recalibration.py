@@ -26,15 +26,15 @@ def default_calibrator() -> Any:
     return get_calibrator("logistic")
 
 
-def resolve_calibrator(calibrator: Any) -> Any:
+def resolve_calibrator(method: Any) -> Any:
     """A calibrator from an object, a name of the registry or None for the default."""
-    if calibrator is None:
+    if method is None:
         return default_calibrator()
-    if isinstance(calibrator, str):
-        return get_calibrator(calibrator)
-    if not (hasattr(calibrator, "fit") and hasattr(calibrator, "predict_proba")):
-        raise TypeError(f"calibrator must be a name or have fit and predict_proba, got {calibrator!r}")
-    return calibrator
+    if isinstance(method, str):
+        return get_calibrator(method)
+    if not (hasattr(method, "fit") and hasattr(method, "predict_proba")):
+        raise TypeError(f"method must be a name or have fit and predict_proba, got {method!r}")
+    return method
 
 
 def splits(data: Sample, cv: Any, random_state: int | None) -> Iterator[Split]:
@@ -53,9 +53,9 @@ def splits(data: Sample, cv: Any, random_state: int | None) -> Iterator[Split]:
         raise ValueError(f"cv must be a number of folds, a splitter or an iterable of splits, got {cv!r}")
 
 
-def recalibrate(data: Sample, calibrator: Any = None, cv: Any = 5, random_state: int | None = 0) -> Sample:
+def recalibrate(data: Sample, method: Any = None, cv: Any = 5, random_state: int | None = 0) -> Sample:
     """The same rows with cross-validated recalibrated probabilities."""
-    prototype = resolve_calibrator(calibrator)
+    prototype = resolve_calibrator(method)
     recalibrated = np.full(data.proba.shape, np.nan)
     for train, held_out in splits(data, cv, random_state):
         fitted = fit_clone(prototype, data.take(train))

@@ -86,7 +86,7 @@ class Sums:
         if not isinstance(value, float):
             raise ValueError("a table holds its own intervals: give level= as an option of the metric, not of result")
         moved = moved_values(cast(Distance, self.form), sums, self._sums, generator(0))
-        return interval(value, moved, level=level, method="corrected", lower=0.0, upper=1.0)
+        return interval(value, moved, level=level, kind="corrected", lower=0.0, upper=1.0)
 
 
 def dense_groups(y_prob: Any, y_true: Any, groups: Any, blocks: int | None, axis: int | None, ignored: Any) -> Any:

@@ -255,7 +255,7 @@ def miscalibration(
     y_prob: ArrayLike,
     *,
     recalibrated: ArrayLike | None = None,
-    calibrator: Any = None,
+    method: Any = None,
     cv: Any = 5,
     random_state: int | None = 0,
     level: float = 0.95,
@@ -287,7 +287,7 @@ def miscalibration(
     """
     data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     if recalibrated is None:
-        after = recalibrate(data, calibrator, cv, random_state)
+        after = recalibrate(data, method, cv, random_state)
     else:
         after = check_sample(y_true, recalibrated, sample_weight, classes)
     return separate(data, after, level)
