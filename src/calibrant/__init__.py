@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from calibrant.deployment.adaptation import adapt as adapt
     from calibrant.deployment.monitoring.monitor import CalibrationMonitor as CalibrationMonitor
     from calibrant.deployment.segments.segmented import SegmentedCalibrator as SegmentedCalibrator
+    from calibrant.files.stored.audit import record_fit as record_fit
     from calibrant.files.stored.persistence import load as load
     from calibrant.files.stored.persistence import save as save
     from calibrant.files.tables.answer_files import read_answers as read_answers
@@ -82,6 +83,7 @@ _HOMES = {
     "open_batches": ".files.tables.labelled_batches",
     "plots": ".",
     "read_answers": ".files.tables.answer_files",
+    "record_fit": ".files.stored.audit",
     "register_calibrator": ".calibrators.registry",
     "runtime": ".",
     "save": ".files.stored.persistence",

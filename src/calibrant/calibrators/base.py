@@ -355,6 +355,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ProbabilityIntervals, Classif
         self._check_parameters()
         self._check_state(state)
         self._check_uncertainty(state)
+        state.information("audit_")  # which files keep beside the calibrator, and check
         state.finish(type(self).__name__)
 
     def _check_state(self, state: StateCheck) -> None:
@@ -419,7 +420,8 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ProbabilityIntervals, Classif
         return x if order is None else np.ascontiguousarray(x[:, order])
 
     def _set_names(self, names: list[object] | None) -> None:
-        self.__dict__.pop("uncertainty_", None)  # of an earlier fit
+        for name in ("uncertainty_", "audit_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         self._column_names: list[object] | None = names
         if names is not None and all(isinstance(name, str) for name in names):
             self.feature_names_in_ = np.array(names, dtype=object)

@@ -24,6 +24,9 @@ class FitOptions(options.LabelledOptions):
         str | None,
         typer.Option("--segments", help="Columns by which to correct the calibrator, as in region,device."),
     ] = None
+    date: Annotated[
+        str | None, typer.Option("--date", help="Column of dates: the first and the last go into the audit record.")
+    ] = None
     scores: Annotated[
         bool, typer.Option("--scores", help="The columns hold scores of any scale, such as credit scores or distances.")
     ] = False

@@ -17,8 +17,10 @@ from calibrant.calibrators.registry import calibrator_info
 from calibrant.calibrators.streaming import rows_in_memory
 from calibrant.deployment import SegmentedCalibrator
 from calibrant.deployment.segments.columns import BINS
+from calibrant.files.stored.audit import RowAudit
 from calibrant.files.stored.persistence import stored_text
 from calibrant.files.tables.labelled_batches import LabelledBatches
+from calibrant.files.tables.probability_columns import ProbabilityColumns
 from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.segments import numbers_if_all_are
@@ -115,17 +117,21 @@ def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0) -> FitResu
         # The reader says it of the column by its name.
         warnings.filterwarnings("ignore", message="X holds no negative number", category=CalibrationWarning)
         if reader.layout.segments or reader.layout.grouped or reader.layout.scores:
-            calibrator, columns, classes, found = _fit_in_memory(calibrator, reader, memory_mb)
+            calibrator, found = _fit_in_memory(calibrator, reader, memory_mb)
         else:
             batches = LabelledBatches(reader)
-            columns, classes = batches.columns, batches.classes
-            calibrator = _with_classes(calibrator, classes).fit_batches(batches, memory_mb=memory_mb)
-            found = calibrator.batches_["rows"]
-            _remember(calibrator, batches.whole)
-    return FitResult(calibrator, columns, classes, str(Size(found)), calibrator.fitted_to_, time.perf_counter() - start)
+            found = batches.found
+            calibrator = _with_classes(calibrator, found.classes).fit_batches(batches, memory_mb=memory_mb)
+        if found.style.whole == 100.0:
+            # Remembered, so that a later file whose numbers are all small is read as percentages, too.
+            calibrator.percentages_ = True
+        seconds = time.perf_counter() - start
+        calibrator.audit_ = _audit(calibrator, reader, found)
+    rows = str(Size(calibrator.batches_["rows"]))
+    return FitResult(calibrator, found.names, found.classes, rows, calibrator.fitted_to_, seconds)
 
 
-def _fit_in_memory(calibrator: Any, reader: RowReader, memory_mb: float) -> tuple[Any, Any, Any, int]:
+def _fit_in_memory(calibrator: Any, reader: RowReader, memory_mb: float) -> tuple[Any, ProbabilityColumns]:
     found = reader.find()
     rows = read_all(reader, partial(rows_in_memory, memory_mb), columns=found)
     beside: dict[str, Any] = {} if rows.groups is None else {"groups": rows.groups}
@@ -141,14 +147,18 @@ def _fit_in_memory(calibrator: Any, reader: RowReader, memory_mb: float) -> tupl
     calibrator = _with_classes(calibrator, rows.classes)
     calibrator.fit(NamedColumns(list(rows.columns), rows.values), rows.labels, rows.weight, **beside)
     calibrator.batches_ = {"rows": rows.n_usable, "rows_used": len(rows.values), "passes": 1}
-    _remember(calibrator, found.style.whole)
-    return calibrator, rows.columns, rows.classes, rows.n_usable
+    return calibrator, found
 
 
-def _remember(calibrator: Any, whole: float) -> None:
-    """Note that predictions were percentages, so that a later file whose numbers are all small is read as such."""
-    if whole == 100.0:
-        calibrator.percentages_ = True
+def _audit(calibrator: Any, reader: RowReader, found: ProbabilityColumns) -> dict[str, Any]:
+    """The audit record of a fit to all rows of a table, which are read once more."""
+    audit = RowAudit(calibrator)
+    labels, names = np.array(found.classes), list(found.names)
+    for rows in filter(lambda rows: len(rows.values), reader.read(found)):
+        truth = labels[rows.codes] if rows.votes is None else NamedColumns(list(found.classes), rows.votes)
+        beside = None if rows.segments is None else dict(zip(reader.layout.segments, rows.segments.T))
+        audit.add(NamedColumns(names, rows.values), truth, rows.weight, beside, rows.dates)
+    return audit.record()
 
 
 def _with_classes(calibrator: Any, classes: Sequence[Any]) -> Any:

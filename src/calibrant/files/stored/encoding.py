@@ -112,7 +112,8 @@ def _encode_array(array: np.ndarray[Any, Any], where: str) -> dict[str, Any]:
 
 def _encode_object(value: Calibrator, where: str) -> dict[str, Any]:
     parameters = value.get_params(deep=False)
-    state = {name: item for name, item in vars(value).items() if name not in parameters}
+    # The audit record stands beside the calibrator, for everyone to read.
+    state = {name: item for name, item in vars(value).items() if name not in parameters and name != "audit_"}
     name = f"{where}.{{}}" if where != "it" else "{}"
     return {
         "$": "calibrator",

@@ -1,8 +1,9 @@
 """Calibrators in files without pickle: versioned JSON with a checksum, written atomically, read without running it.
 
-The file is ``{"format", "version", "calibrant", "sha256", "content", "map_sha256", "map"}``: `content` is what
-`encoding.encode` makes of the calibrator, `map` its steps, which `calibrant.runtime` and other languages read, and the
-checksums are theirs, so that a damaged number is noticed as surely as a missing bracket. See docs/format.md.
+The file is ``{"format", "version", "calibrant", "sha256", "content", "map_sha256", "map", "audit_sha256", "audit"}``:
+`content` is what `encoding.encode` makes of the calibrator, `map` its steps, which `calibrant.runtime` and other
+languages read, `audit` the record of its fit if there is one, and the checksums are theirs, so that a damaged number is
+noticed as surely as a missing bracket. See docs/format.md.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from calibrant import __version__
 from calibrant.calibrators.base import Calibrator, has_steps
 from calibrant.classifier.estimator import CalibratedClassifier
 from calibrant.files.atomic import write_text
+from calibrant.files.stored.audit import record_fault
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 from calibrant.files.stored.shared_arrays import restore, share
 from calibrant.runtime import FORMAT, VERSION, canonical, checksum, version_fault
@@ -70,6 +72,14 @@ def stored_text(calibrator: Any) -> str:
     if maps is not None:
         stored = canonical(maps)
         text += f', "map_sha256": "{checksum(stored)}", "map": {stored}'
+    audit = getattr(fitted, "audit_", None)
+    if audit is not None:
+        if fault := record_fault(audit, fitted, None if maps is None else checksum(stored)):
+            raise CalibratorFileError(
+                f"This {type(calibrator).__name__} has an audit record that cannot be its own: {fault}. Make a new one "
+                "with calibrant.record_fit, or delete its attribute audit_."
+            )
+        text += f', "audit_sha256": "{checksum(canonical(audit))}", "audit": {canonical(audit)}'
     return text + "}\n"
 
 
@@ -108,11 +118,18 @@ def load(path: str | os.PathLike[str]) -> Any:
         data = file.read()
     name = os.fspath(path)
     try:
-        loaded = decode(_content(data))
+        document = _document(data)
+        loaded = decode(document["content"])
         for item in loaded if isinstance(loaded, list) else [loaded]:
             if not isinstance(item, Calibrator):
                 raise CalibratorFileError("This file is damaged: it holds something other than calibrators.")
             check_is_fitted(item, "classes_")
+        if "audit" in document and not isinstance(loaded, list):
+            if fault := record_fault(document["audit"], loaded, document.get("map_sha256")):
+                raise CalibratorFileError(
+                    f"This file was changed, its audit record is not that of its calibrator: {fault}."
+                )
+            loaded.audit_ = document["audit"]
     except CalibratorFileError as error:
         raise CalibratorFileError(f"{name}: {error}") from None
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
@@ -154,8 +171,8 @@ def _storable(calibrator: Any) -> Any:
     )
 
 
-def _content(data: bytes) -> Any:
-    """The JSON value under ``"content"`` of a file of this format, whole and of a known version."""
+def _document(data: bytes) -> dict[str, Any]:
+    """The JSON value of a file of this format, whole and of a known version."""
     try:
         document = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
@@ -169,11 +186,12 @@ def _content(data: bytes) -> Any:
         raise CalibratorFileError("This is not a file of calibrant.save.")
     if fault := version_fault(document):
         raise CalibratorFileError(fault)
-    for name, checked in (("content", "sha256"), *([("map", "map_sha256")] if "map" in document else [])):
+    parts = [("content", "sha256"), *((name, f"{name}_sha256") for name in ("map", "audit") if name in document)]
+    for name, checked in parts:
         if checksum(canonical(document[name])) != document.get(checked):
             raise CalibratorFileError(f"This file is damaged: its {name} does not match its checksum.")
     restore(document["content"], document.get("map"))
-    return document["content"]
+    return document
 
 
 def _refuse_constant(text: str) -> Any:

@@ -25,18 +25,17 @@ class LabelledBatches:
     ----------
     columns : names of the columns that hold the predictions.
     classes : the label that each stands for; of a single column both labels, its own last.
-    whole : what stands for a probability of one, 1 or 100.
+    found : all that was found out about these columns.
     """
 
     def __init__(self, reader: RowReader) -> None:
         self._reader = reader
-        self._found = reader.find()
-        self.columns, self.classes = self._found.names, self._found.classes
-        self.whole = self._found.style.whole
+        self.found = reader.find()
+        self.columns, self.classes = self.found.names, self.found.classes
 
     def __call__(self) -> Iterator[Any]:
         labels, names = np.array(self.classes), list(self.columns)
-        for rows in self._reader.read(self._found):
+        for rows in self._reader.read(self.found):
             truth = labels[rows.codes] if rows.votes is None else NamedColumns(list(self.classes), rows.votes)
             yield NamedColumns(names, rows.values), truth, rows.weight
 
