@@ -1,9 +1,9 @@
 """The audit record of a fit: which map it gave, when, to how many rows of which classes, with which losses.
 
-A record tells nothing of a person or a machine: no names of files or users, no rows. Its fingerprints are SHA-256: of the
-map, and of the rows of the fit (predictions, labels and weights, in their order), by which these can be recognised.
-What the calibrator itself tells, its map, classes, counts and settings, is compared with it when a file is loaded; time,
-period and losses are statements of who wrote the record, until somebody has the same rows and computes them again.
+A record tells nothing of a person or a machine: no names of files or users, no rows. Its fingerprints are SHA-256: of
+the map, and of the rows of the fit (predictions, labels and weights, in their order), by which these are recognised.
+What the calibrator itself tells, its map, classes, counts and settings, is compared with it when a file is loaded;
+time, period and losses are statements of who wrote the record, until somebody has the rows and computes them again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RowAudit:
         self.calibrator = check_calibrator(calibrator)
         self._as_given = NoCalibrator(input=calibrator.input, renormalize=calibrator.renormalize)
         take_columns(self._as_given, calibrator)
-        self.before, self.after = (RunningMetrics(METRICS, classes=calibrator.classes_) for _ in range(2))
+        self.before, self.after = (RunningMetrics(METRICS, classes=list(calibrator.classes_)) for _ in range(2))
         self._hashes = [hashlib.sha256() for _ in range(3)]
         self._days: list[Any] = []
 
