@@ -26,7 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("calibrators",),
     ("classifier",),
     ("metrics",),
-    ("decisions",),
+    ("decisions", "grades"),
     ("deployment",),
     ("plots",),
     ("files",),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from calibrant.files.stored.persistence import save as save
     from calibrant.files.tables.answer_files import read_answers as read_answers
     from calibrant.files.tables.labelled_batches import open_batches as open_batches
+    from calibrant.grades.master_scale import MasterScale as MasterScale
     from calibrant.inputs.answers import Answers as Answers
     from calibrant.inputs.top_k import TopK as TopK
     from calibrant.inputs.weights import effective_counts as effective_counts
@@ -59,6 +60,7 @@ _HOMES = {
     "CostSensitiveClassifier": ".decisions.cost_sensitive",
     "DecisionRule": ".decisions.rule",
     "LogisticCalibrator": ".calibrators.scaling.logistic",
+    "MasterScale": ".grades.master_scale",
     "NoCalibrator": ".calibrators.identity",
     "OneVsOneCalibrator": ".calibrators.lifting",
     "OneVsRestCalibrator": ".calibrators.lifting",
@@ -77,6 +79,7 @@ _HOMES = {
     "effective_counts": ".inputs.weights",
     "export": ".writers.exporting",
     "get_calibrator": ".calibrators.registry",
+    "grades": ".",
     "list_calibrators": ".calibrators.registry",
     "load": ".files.stored.persistence",
     "metrics": ".",

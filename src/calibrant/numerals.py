@@ -60,6 +60,17 @@ def percent(value: float, digits: int | None = None) -> str:
     return number(100 * value, digits) + "%"
 
 
+def p_text(p: float) -> str:
+    """A p-value in a sentence.
+
+    Examples
+    --------
+    >>> p_text(0.0012), p_text(0.234), p_text(1e-9)
+    ('p = 0.0012', 'p = 0.23', 'p < 0.001')
+    """
+    return f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
+
+
 def count(value: float) -> str:
     """A number of rows, of which there may be fractions.
 

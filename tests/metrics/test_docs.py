@@ -12,7 +12,7 @@ from tests.needs import needs
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("page", ["metrics.md", "plots.md"])
+@pytest.mark.parametrize("page", ["metrics.md", "plots.md", "validation.md"])
 def test_code_of_the_page_runs(page: str) -> None:
     if page == "plots.md":
         matplotlib = needs("matplotlib")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.metrics.axis import ScoreAxis
 from calibrant.metrics.curve import ReliabilityCurve
+from calibrant.numerals import p_text
 from calibrant.typing import AnyFloatArray
 
 #: A bin of fewer rows says next to nothing: its point is faint, and the line leaves it out.
@@ -63,8 +64,7 @@ def trace(curve: ReliabilityCurve) -> Trace:
 
 def _note(curve: ReliabilityCurve) -> str:
     if curve.test is not None:
-        chance = f"p = {curve.test.p_value:.2g}" if curve.test.p_value >= 0.001 else "p < 0.001"
-        return f"belt, {chance}"
+        return f"belt, {p_text(curve.test.p_value)}"
     if curve.parts:
         return f"MCB {curve.parts['brier'].miscalibration:.2g}, DSC {curve.parts['brier'].discrimination:.2g}"
     return f"smooth ECE {curve.error:.3f}"

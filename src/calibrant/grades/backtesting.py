@@ -1,0 +1,293 @@
+"""Backtests of grades: whether cases are as many as each grade's probability says, and whether grades make sense.
+
+With `n` observations, `d` cases and probability `p` of a grade:
+
+- binomial: `P(X ≥ d)` for a binomial `X`, or with correlated cases for that of Vasicek's model (`low_default`).
+- Jeffreys: the share of the distribution Beta(d + 1/2, n - d + 1/2) below `p`, as the European Central Bank has it.
+- Hosmer-Lemeshow over grades: `Σ (d - n p)² / (n p (1 - p))`.
+- homogeneity: the half of a grade with the lower predictions has the same rate as the other half.
+- the next grade: two neighbouring grades have the same rate. Rates should rise, and each pair should differ.
+
+Both compare two rates `r₁` and `r₂` by `(r₁ - r₂)² / (r (1 - r) (1/n₁ + 1/n₂))`, with labels drawn at the common rate
+`r`. With groups, `n` and `d` are divided by the design effect of the grade, and the larger p-value counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import betainc, betaincinv
+
+from calibrant.bins import quantiles, sum_by
+from calibrant.grades.low_default import case_tails, pluto_tasche
+from calibrant.metrics.counts import design_effects
+from calibrant.metrics.named_tests import CellResiduals, cell_test
+from calibrant.metrics.null import CalibrationTest, drawn_or_tail
+from calibrant.metrics.tabular import Tabular
+from calibrant.numerals import count, number, p_text, percent
+from calibrant.sample import Sample
+from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
+
+Alternative = Literal["greater", "less", "two-sided"]
+#: P-values up to which a light is yellow, and red.
+LIGHTS = (0.05, 0.01)
+#: P-value from which two rates may be the same.
+_DIFFERENT = 0.05
+
+
+@dataclass(frozen=True, repr=False)
+class GradeBacktest(Tabular):
+    """Expected and observed cases of every grade, with tests.
+
+    Attributes
+    ----------
+    grades : tuple of str
+        The grades, the best first.
+    probability : ndarray of shape (m,)
+        What is tested: the probability of the grade, or the mean prediction of its rows.
+    observations, expected, observed : ndarray of shape (m,)
+        Observations of each grade, the cases that were expected among them, and those that occurred.
+    rate, low, high : ndarray of shape (m,)
+        Share of cases, and Clopper and Pearson's interval at `level`.
+    binomial, jeffreys : ndarray of shape (m,)
+        P-values of the two tests against `alternative`.
+    light : tuple of str
+        "green", "yellow" or "red" by the binomial p-value; "" for a grade without rows.
+    homogeneity : ndarray of shape (m,)
+        P-value of equal rates in the two halves of each grade.
+    next_grade : ndarray of shape (m,)
+        P-value of equal rates in this grade and the next one that has rows; NaN for the last.
+    hosmer_lemeshow : CalibrationTest
+        The test over all grades at once.
+    total : dict
+        Binomial and Jeffreys p-value of all rows at their mean probability.
+    label : object
+        The class of the cases.
+    level, lights, alternative, correlation
+        As they were given.
+    """
+
+    grades: tuple[str, ...]
+    probability: FloatArray
+    observations: FloatArray
+    expected: FloatArray
+    observed: FloatArray
+    rate: FloatArray
+    low: FloatArray
+    high: FloatArray
+    binomial: FloatArray
+    jeffreys: FloatArray
+    light: tuple[str, ...]
+    homogeneity: FloatArray
+    next_grade: FloatArray
+    hosmer_lemeshow: CalibrationTest
+    total: dict[str, float]
+    label: Any
+    level: float
+    lights: tuple[float, float]
+    alternative: str
+    correlation: float
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Columns of the table, one row per grade."""
+        columns = "probability observations expected observed rate low high binomial jeffreys"
+        columns += " light homogeneity next_grade"
+        found = {name: np.asarray(getattr(self, name)) for name in columns.split()}
+        return {"grade": np.array(self.grades), **found}
+
+    @property
+    def inversions(self) -> list[tuple[str, str]]:
+        """Neighbouring grades of which the worse one has fewer cases."""
+        return [(self.grades[a], self.grades[b]) for a, b in self._neighbours() if self.rate[b] < self.rate[a]]
+
+    def _neighbours(self) -> list[tuple[int, int]]:
+        return neighbours(self.observations)
+
+    def low_default(self, *, level: float = 0.9, correlation: float = 0.0) -> FloatArray:
+        """Most prudent probabilities of the grades from these counts: see `pluto_tasche`."""
+        return pluto_tasche(self.observations, self.observed, level=level, correlation=correlation)
+
+    def table(self) -> list[list[str]]:
+        """The table as rows of text under a header."""
+        head = "grade, probability, rows, expected, observed, rate, interval, binomial p, Jeffreys p, light"
+        rows = [head.split(", ")]
+        for i, grade in enumerate(self.grades):
+            full = self.observations[i] > 0
+            span = f"{percent(self.low[i])} to {percent(self.high[i])}" if full else ""
+            counts = (count(value[i]) for value in (self.observations, self.expected, self.observed))
+            tests = (number(value[i]) for value in (self.binomial, self.jeffreys))
+            rows.append([grade, percent(self.probability[i]), *counts, percent(self.rate[i]), span, *tests])
+            rows[-1].append(self.light[i])
+        return rows
+
+    def summary(self) -> str:
+        """The findings in sentences."""
+        seen = int(np.sum(self.observations > 0))
+        lines = [
+            f"{seen} grade{'' if seen == 1 else 's'} with {count(float(self.observations.sum()))} observations: "
+            f"{count(float(self.expected.sum()))} cases expected, {count(float(self.observed.sum()))} observed "
+            f"(binomial {p_text(self.total['binomial'])})."
+        ]
+        for light in ("red", "yellow"):
+            found = [i for i, shown in enumerate(self.light) if shown == light]
+            if found:
+                parts = (
+                    f"{self.grades[i]} ({count(self.expected[i])} expected, {count(self.observed[i])} observed)"
+                    for i in found
+                )
+                lines.append(f"{light.capitalize()}: {', '.join(parts)}.")
+        if seen and not any(light in ("red", "yellow") for light in self.light):
+            lines.append("All grades are green: not enough evidence against their probabilities, which proves none.")
+        if seen:
+            lines.append(
+                f"If the probabilities are right, a grade is yellow or red with probability {percent(self.lights[0])} "
+                f"at most, and some of {seen} with {percent(1 - (1 - self.lights[0]) ** seen, 0)}; red with "
+                f"{percent(self.lights[1])}."
+            )
+        if self.inversions:
+            pairs = ", ".join(f"{better} and {worse}" for better, worse in self.inversions)
+            lines.append(f"The worse grade has the lower rate: {pairs}.")
+        alike = [(a, b) for a, b in self._neighbours() if self.next_grade[a] > _DIFFERENT]
+        if alike:
+            pairs = ", ".join(f"{self.grades[a]} and {self.grades[b]}" for a, b in alike)
+            lines.append(f"Not enough evidence that these neighbours differ: {pairs}.")
+        mixed = [grade for grade, p in zip(self.grades, self.homogeneity) if p <= _DIFFERENT]
+        if mixed:
+            lines.append(f"Rates differ inside a grade: {', '.join(mixed)}.")
+        return "\n".join(lines)
+
+
+def neighbours(observations: AnyFloatArray) -> list[tuple[int, int]]:
+    """Pairs of consecutive grades with rows."""
+    full = np.flatnonzero(observations > 0).tolist()
+    return list(pairwise(full))
+
+
+def run_backtest(
+    data: Sample,
+    index: AnyIntArray,
+    names: Sequence[str],
+    probability: AnyFloatArray | None,
+    *,
+    level: float,
+    lights: tuple[float, float],
+    alternative: Alternative,
+    correlation: float,
+) -> GradeBacktest:
+    """Backtest of rows with two classes in the grades `index`, against given probabilities or the mean predictions."""
+    m, score = len(names), np.asarray(data.proba[:, 1], dtype=np.float64)
+    n, observed = sum_by(index, data.each, m), sum_by(index, data.each * (data.y == 1), m)
+    with np.errstate(invalid="ignore"):
+        mean = sum_by(index, data.each * score, m) / n
+        rate = observed / n
+    tested = np.asarray(mean if probability is None else probability, dtype=np.float64)
+    promised = data.with_values(np.column_stack([1.0 - tested, tested])[index], logs=False)
+    parts = {g: np.flatnonzero(index == g) for g in range(m) if n[g] > 0}
+    found = np.full((6, m), np.nan)
+    for g, rows in parts.items():
+        effect = float(design_effects(promised.take(rows))[1])
+        found[:2, g] = rate_interval(observed[g], n[g], level, effect)
+        found[2:4, g] = rate_tests(observed[g], n[g], tested[g], alternative, correlation, effect)
+        part = data.take(rows)
+        middle = quantiles(score[rows], part.counts, np.array([0.5]))[0]
+        found[4, g] = equal_rates(part, score[rows] > middle)
+    for a, b in neighbours(n):
+        rows = np.concatenate([parts[a], parts[b]])
+        found[5, a] = equal_rates(data.take(rows), np.repeat([False, True], [len(parts[a]), len(parts[b])]))
+    expected = np.where(n > 0, n * tested, 0.0)
+    overall = expected.sum() / n.sum(), float(design_effects(promised)[1])
+    tests = rate_tests(observed.sum(), n.sum(), overall[0], alternative, correlation, overall[1])
+    return GradeBacktest(
+        grades=tuple(names),
+        probability=tested,
+        observations=n,
+        expected=expected,
+        observed=observed,
+        rate=rate,
+        low=found[0],
+        high=found[1],
+        binomial=found[2],
+        jeffreys=found[3],
+        light=tuple(light_of(p, lights) for p in found[2].tolist()),
+        homogeneity=found[4],
+        next_grade=found[5],
+        hosmer_lemeshow=cell_test(promised, index, m, "hosmer_lemeshow over grades"),
+        total=dict(zip(("binomial", "jeffreys"), tests)),
+        label=data.names[1],
+        level=level,
+        lights=lights,
+        alternative=alternative,
+        correlation=correlation,
+    )
+
+
+def light_of(p_value: float, lights: tuple[float, float]) -> str:
+    """The colour of a p-value."""
+    if np.isnan(p_value):
+        return ""
+    return "red" if p_value <= lights[1] else "yellow" if p_value <= lights[0] else "green"
+
+
+def rate_tests(
+    observed: float, n: float, p: float, alternative: str, correlation: float = 0.0, effect: float = 1.0
+) -> tuple[float, float]:
+    """P-values of the binomial and of Jeffreys' test; with a design effect the larger of those with and without it.
+
+    Examples
+    --------
+    >>> [round(p, 4) for p in rate_tests(8, 400, 0.01, "greater")]
+    [0.0502, 0.0327]
+    """
+
+    def one(d: float, total: float) -> tuple[float, float]:
+        upper, lower = case_tails(d, total, p, correlation)
+        below = float(betainc(d + 0.5, total - d + 0.5, p))
+        pairs = {"greater": (upper, below), "less": (lower, 1.0 - below)}
+        pairs["two-sided"] = min(1.0, 2 * min(upper, lower)), 2 * min(below, 1.0 - below)
+        return pairs[alternative]
+
+    plain = one(observed, n)
+    if effect <= 1.0:
+        return plain
+    grouped = one(observed / effect, n / effect)
+    return max(plain[0], grouped[0]), max(plain[1], grouped[1])
+
+
+def rate_interval(observed: float, n: float, level: float, effect: float = 1.0) -> tuple[float, float]:
+    """Clopper and Pearson's interval of a rate, of as many observations as the design effect leaves.
+
+    Examples
+    --------
+    >>> [round(end, 4) for end in rate_interval(8, 400, 0.95)]
+    [0.0087, 0.039]
+    """
+    d, total, tail = observed / effect, n / effect, (1.0 - level) / 2
+    low = float(betaincinv(d, total - d + 1.0, tail)) if d > 0 else 0.0
+    high = float(betaincinv(d + 1.0, total - d, 1.0 - tail)) if d < total else 1.0
+    return low, high
+
+
+def equal_rates(data: Sample, second: AnyIntArray) -> float:
+    """P-value of the second class being as frequent in some rows as in the others; NaN if one of them is empty."""
+    n = sum_by(second.astype(np.intp), data.each, 2)
+    if not n.all():
+        return float("nan")
+    rate = float(data.class_counts[1]) / data.total
+    if not 0.0 < rate < 1.0:
+        return 1.0
+    common = data.with_values(np.tile([1.0 - rate, rate], (data.n_rows, 1)), logs=False)
+    variance = rate * (1.0 - rate) * float(np.sum(1.0 / n))
+
+    def statistic(cells: AnyFloatArray) -> float:
+        difference = cells[:, 1] / n
+        return float((difference[1] - difference[0]) ** 2 / variance)
+
+    residuals = CellResiduals(common, second.astype(np.intp), 2)
+    return drawn_or_tail(residuals, statistic, 1, name="equal rates", kind="binary", cells=2).p_value
