@@ -192,7 +192,7 @@ def test_pyarrow_tables_and_datasets(tmp_path):
     parquet.write_table(table, tmp_path / "part-0.parquet")
     one = get_calibrator("ts").fit(p, y, sample_weight=weight)
     for source in (table, dataset.dataset(tmp_path)):
-        other = get_calibrator("ts").fit_batches(source, label="y", weight="w", memory_mb=LITTLE)
+        other = get_calibrator("ts").fit_batches(source, label="y", sample_weight="w", memory_mb=LITTLE)
         assert other.inverse_temperature_ == pytest.approx(one.inverse_temperature_, rel=1e-9)
         assert other.feature_names_in_.tolist() == ["p_0", "p_1", "p_2"]
     with pytest.raises(ValueError, match=r"Name the column of the labels"):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from calibrant.files.tables.opening import open_table
-from calibrant.files.tables.probability_columns import find_columns
 from calibrant.files.tables.table_rows import HeldRows, Layout, RowReader, read_all
+from calibrant.inputs.probability_columns import find_columns
 from calibrant.inputs.words import RequestError
 
 RNG = np.random.default_rng(0)

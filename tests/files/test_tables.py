@@ -24,10 +24,10 @@ from calibrant.files.tables import text as table_csv
 from calibrant.files.tables.cells import to_text
 from calibrant.files.tables.numeric import to_numbers
 from calibrant.files.tables.opening import open_table
-from calibrant.files.tables.probability_columns import find_columns
 from calibrant.files.tables.table import TableError
 from calibrant.files.tables.table_rows import Layout, RowReader, as_probabilities, read_all
 from calibrant.files.tables.writers import atomic_output, open_writer
+from calibrant.inputs.probability_columns import find_columns
 from calibrant.inputs.words import RequestError
 from calibrant.workflows.applying import apply, calibrator_columns, load_calibrator
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cache, partial
 from inspect import signature
 from typing import Any, ClassVar, Literal, cast
@@ -31,6 +32,7 @@ from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
 from calibrant.inputs.class_columns import order_of_columns
 from calibrant.inputs.dense import from_rows, groups_of_rows, labelled_rows, to_rows
+from calibrant.inputs.frames import column_names, select, take_columns
 from calibrant.inputs.groups import check_groups
 from calibrant.inputs.labels import (
     check_second_class,
@@ -102,11 +104,13 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ProbabilityIntervals, Classif
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         groups: Any = None,
         blocks: int | None = None,
+        label: str | None = None,
+        probs: str | Sequence[str] | None = None,
         axis: int | None = None,
         ignore_index: Any = None,
     ) -> Calibrator:
@@ -115,18 +119,24 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ProbabilityIntervals, Classif
         Parameters
         ----------
         X : array-like or data frame of shape (n, k), (n,) or (n, 1)
-            Predicted probabilities, or what `input` says. A single column is the probability of ``classes_[1]``.
-        y : array-like of shape (n,) or (n, k)
-            Labels; or probabilities or votes, one column per class in the order of the predictions: a row then counts
-            as if it were there once for each class with these numbers as weights.
+            Predicted probabilities, or what `input` says. A single column is the probability of ``classes_[1]``. With
+            `label` or `probs` a data frame that may hold any other columns.
+        y : array-like of shape (n,) or (n, k), default=None
+            Labels, unless `label` names their column; or probabilities or votes, one column per class in the order of
+            the predictions: a row then counts as if it were there once for each class with these numbers as weights.
         sample_weight : array-like of shape (n,), default=None
-            Counts: weight 2 equals a repeated row, weight 0 an absent one.
-        groups : array-like of shape (n,), default=None
-            The group of each row: rows of a group, such as those of one patient, may depend on each other. Methods that
-            cross-validate keep groups together in their folds, and count a group as one observation where they weigh
-            evidence; all others ignore groups.
+            Counts: weight 2 equals a repeated row, weight 0 an absent one. A text is the name of a column of `X`.
+        groups : array-like of shape (n,) or str, default=None
+            The group of each row, or the column of `X` that says it: rows of a group, such as those of one patient, may
+            depend on each other. Methods that cross-validate keep groups together in their folds, and count a group as
+            one observation where they weigh evidence; all others ignore groups.
         blocks : int, default=None
             Instead of groups, for rows in the order of time: so many consecutive rows belong together.
+        label : str, default=None
+            The column of the labels in the data frame `X`; of the others those are taken that are named by the classes,
+            such as ``p_cat`` and ``p_dog``.
+        probs : str or sequence of str, default=None
+            Names or patterns (``"p_*"``) of the columns of predictions in the data frame `X`.
         axis : int, default=None
             The axis of the classes in predictions of any shape, 1 for segmentations (images, classes, height, width).
             Labels, weights and groups have the shape of the predictions without it; every place is a row.
@@ -137,6 +147,17 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ProbabilityIntervals, Classif
         -------
         self : the fitted calibrator.
         """
+        if label is not None or probs is not None or isinstance(sample_weight, str) or isinstance(groups, str):
+            X, y, sample_weight, groups = take_columns(
+                X,
+                y,
+                sample_weight,
+                groups,
+                label=label,
+                probs=probs,
+                classes=None if self.classes is None else list(np.asarray(self.classes).tolist()),
+                probabilities=not self.takes_logits,
+            )
         if axis is not None or ignore_index is not None:
             groups = groups_of_rows(groups, X, y, axis, ignore_index)
             X, y, sample_weight = labelled_rows(X, y, sample_weight, axis, ignore_index)
@@ -378,7 +399,7 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ProbabilityIntervals, Classif
         """Predictions with as many columns as in `fit`, and the column of each class (`None`: in their order)."""
         if "classes_" not in self.__dict__:  # asking first is several times faster than check_is_fitted
             check_is_fitted(self)
-        array, names = as_matrix(X)
+        array, names = as_matrix(self._fitted_columns(X))
         columns = self._check_columns(array)
         if columns == 1:
             if names is not None and names != self._column_names:
@@ -395,6 +416,13 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ProbabilityIntervals, Classif
         if self._column_names is None or columns != self.n_features_in_:
             return array, order_of_names(self.classes_, names)
         return array, order_of_columns(names, self._column_names, self._column_order)
+
+    def _fitted_columns(self, X: Any) -> Any:
+        """Of a data frame with further columns, such as an id, those that `fit` saw."""
+        if type(X) is np.ndarray or (names := column_names(X)) is None or (fitted := self._column_names) is None:
+            return X
+        more = len(names) > len(fitted) or hasattr(X, "column_names")
+        return select(X, fitted) if more and set(names) >= set(fitted) else X
 
     def _check_columns(self, array: Any) -> int:
         """The number of columns of predictions, which must be that of `fit`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,7 +30,8 @@ class BatchFitting:
         source: Any,
         *,
         label: str | None = None,
-        weight: str | None = None,
+        sample_weight: str | None = None,
+        probs: str | Sequence[str] | None = None,
         memory_mb: float = 512.0,
         folder: Any = None,
         disk_mb: float | None = None,
@@ -45,14 +46,16 @@ class BatchFitting:
 
         Parameters
         ----------
-        source : callable, tuple of arrays, pyarrow Dataset or Table, or iterable
+        source : callable, tuple of arrays, pyarrow Dataset, Scanner or Table, or iterable
             What can be read again from the start: a function that returns a fresh iterator of ``(P, y)`` or
             ``(P, y, weight)``, each what `fit` takes; such a tuple of arrays, which may be memory-mapped; a pyarrow
-            Dataset or Table, where `label` and `weight` name columns and all others are predictions; an iterable of
-            batches that starts anew for every ``for``, such as a torch DataLoader; or what `calibrant.open_batches`
-            makes of a file.
-        label, weight : str, default=None
-            Columns of a pyarrow Dataset or Table.
+            Dataset, Scanner or Table, whose columns `label`, `sample_weight` and `probs` name; an iterable of batches
+            that starts anew for every ``for``, such as a torch DataLoader; or what `calibrant.open_batches` makes of a
+            file or a folder.
+        label, sample_weight : str, default=None
+            Columns of a pyarrow object.
+        probs : str or sequence of str, default=None
+            Names or patterns of its columns of predictions; by default they are found by the labels.
         memory_mb : float, default=512
             Memory in MiB for the sample of rows (a quarter) and for what is computed with single batches.
         folder : path, default=None
@@ -92,7 +95,13 @@ class BatchFitting:
                 "logits in batches."
             )
         reader = BatchReader(
-            as_source(source, label=label, weight=weight),
+            as_source(
+                source,
+                label=label,
+                sample_weight=sample_weight,
+                probs=probs,
+                probabilities=not calibrator.takes_logits,
+            ),
             logits=calibrator.input == "logits",
             renormalize=calibrator.renormalize,
             classes=calibrator.classes,

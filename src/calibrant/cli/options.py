@@ -52,7 +52,9 @@ CalibratorOutput = Annotated[str, typer.Option("--output", "-o", help="JSON file
 Input = Annotated[
     str,
     typer.Argument(
-        metavar="FILE", help="CSV, JSON Lines, xlsx, parquet, feather, npz or npy file; - is standard input."
+        metavar="FILE",
+        help="CSV, JSON Lines, xlsx, parquet, feather, npz or npy file, a folder of such files, or a pattern in "
+        "quotes; - is standard input.",
     ),
 ]
 Inputs = Annotated[

@@ -41,7 +41,7 @@ def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[NDArray[Any], list[Any
     names = None if plain else _names(X)
     array = X if plain else to_numpy(X, words.predictions)
     if array.dtype.kind not in "fiub":
-        _raise_not_numbers(array, words.predictions)
+        _raise_not_numbers(array, words.predictions, names)
     if array.ndim not in (1, 2):
         raise ValueError(
             f"Expected predictions of shape (n, k), or (n,) for two classes, found {array.ndim} dimensions. "
@@ -141,7 +141,7 @@ def rounding_of(X: Any) -> float:
     return 2.0**-3 if name.startswith("float8") else ROUNDING
 
 
-def _raise_not_numbers(array: NDArray[Any], name: str) -> None:
+def _raise_not_numbers(array: NDArray[Any], name: str, columns: Sequence[Any] | None) -> None:
     """Say what stands where a real number should, and where."""
     if array.dtype.kind == "c":
         index = tuple(np.argwhere(array.imag != 0)[0]) if array.size and array.imag.any() else (0,) * array.ndim
@@ -150,6 +150,12 @@ def _raise_not_numbers(array: NDArray[Any], name: str) -> None:
     for index in np.ndindex(array.shape):
         if not isinstance(array[index], (Real, np.bool_)):
             found = array[index].item() if isinstance(array[index], np.generic) else array[index]
+            if columns is not None and array.ndim == 2 and len(columns) > 1:
+                raise TypeError(
+                    f"{name} holds {found!r} in row {index[0]} of the column {columns[index[1]]!r}: predictions are "
+                    "real numbers, not a string or another object. Leave such columns out, or name those of "
+                    "predictions, in `fit` by probs= or label=."
+                )
             raise TypeError(
                 f"{name} holds {found!r} at {_place(index)}, of type {type(found).__name__}: the "
                 "argument must be a real number, not a string or another object; one column per class."

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from calibrant.inputs.frames import NamedColumns, take_columns
 from calibrant.inputs.predictions import is_tensor
 from calibrant.text_table import list_names
 
@@ -23,36 +22,28 @@ Source = Callable[[], Iterator[Any]]
 BATCH_ROWS = 1 << 16
 
 
-@dataclass(frozen=True)
-class NamedColumns:
-    """A matrix with column names, as much of a data frame as calibrators look at."""
-
-    columns: list[Any]
-    values: NDArray[Any]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.values.shape
-
-    def to_numpy(self) -> NDArray[Any]:
-        """The numbers alone."""
-        return self.values
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-
-def as_source(source: Any, *, label: str | None = None, weight: str | None = None) -> Source:
+def as_source(
+    source: Any,
+    *,
+    label: str | None = None,
+    sample_weight: str | None = None,
+    probs: str | Sequence[str] | None = None,
+    probabilities: bool = True,
+) -> Source:
     """A function that reads `source` from the start.
 
     Parameters
     ----------
-    source : callable, tuple of arrays, pyarrow Dataset or Table, or iterable
+    source : callable, tuple of arrays, pyarrow Dataset, Scanner or Table, or iterable
         A function that returns a fresh iterator of ``(P, y)`` or ``(P, y, weight)``; such a tuple of arrays, which
-        may be memory-mapped; a pyarrow Dataset or Table with a column of labels; or an iterable that starts anew for
-        every ``for``, such as a torch DataLoader.
-    label, weight : str, default=None
-        The columns of labels and weights in a pyarrow Dataset or Table; all other columns are predictions.
+        may be memory-mapped; a pyarrow Dataset, Scanner or Table with a column of labels; or an iterable that starts
+        anew for every ``for``, such as a torch DataLoader.
+    label, sample_weight : str, default=None
+        The columns of labels and weights of a pyarrow object.
+    probs : str or sequence of str, default=None
+        Its columns of predictions; by default they are found by the labels.
+    probabilities : bool, default=True
+        Whether found columns must hold numbers from 0 to 1.
 
     Examples
     --------
@@ -61,12 +52,12 @@ def as_source(source: Any, *, label: str | None = None, weight: str | None = Non
     >>> [len(labels) for _, labels in read()], [len(labels) for _, labels in read()]
     ([2], [2])
     """
-    if hasattr(source, "to_batches") and hasattr(source, "schema"):
-        return _arrow_source(source, label, weight)
-    if label is not None or weight is not None:
+    if hasattr(source, "to_batches"):
+        return _arrow_source(source, label, sample_weight, probs, probabilities)
+    if label is not None or sample_weight is not None or probs is not None:
         raise ValueError(
-            "label= and weight= name columns of a pyarrow Dataset or Table; other sources give (P, y) or (P, y, "
-            "weight)."
+            "label=, sample_weight= and probs= name columns of a pyarrow Dataset, Scanner or Table; other sources give "
+            "(P, y) or (P, y, weight)."
         )
     if callable(source):
         return lambda: iter(source())
@@ -103,22 +94,43 @@ def _slices(arrays: Sequence[Any]) -> Iterator[Any]:
         yield tuple(part[start : start + BATCH_ROWS] for part in arrays)
 
 
-def _arrow_source(data: Any, label: str | None, weight: str | None) -> Source:
-    names = list(data.schema.names)
-    for given, what in ((label, "label"), (weight, "weight")):
-        if given is not None and given not in names:
-            raise ValueError(f"{what}={given!r} is not among the columns {list_names(names)}.")
+def _arrow_source(
+    data: Any,
+    label: str | None,
+    sample_weight: str | None,
+    probs: str | Sequence[str] | None,
+    probabilities: bool,
+) -> Source:
+    schema = data.projected_schema if hasattr(data, "projected_schema") else data.schema
+    names, kind = list(schema.names), type(data).__name__
     if label is None:
         raise ValueError(
             f"Name the column of the labels, as in label={names[-1]!r}; the columns are {list_names(names)}."
         )
-    columns = [name for name in names if name not in (label, weight)]
-    size = "batch_size" if type(data).__name__.endswith("Dataset") else "max_chunksize"
+    # A scanner has its own size of batches.
+    sizes = {"Table": "max_chunksize", "RecordBatch": "max_chunksize", "Scanner": None}
+    size = sizes.get(kind, "batch_size")
+    options = {} if size is None else {size: BATCH_ROWS}
+
+    def batches() -> Iterator[Any]:
+        return (batch for batch in data.to_batches(**options) if batch.num_rows)
+
+    first = next(batches(), None)
+    if first is None:
+        raise ValueError("The source holds no rows: it gave no batch, or only empty ones.")
+    seen: dict[Any, None] = {}
+    if probs is None and label in names:
+        for batch in batches():
+            seen.update(dict.fromkeys(batch.column(label).unique().drop_null().to_pylist()))
+    found = take_columns(
+        first, None, sample_weight, None, label=label, probs=probs, classes=sorted(seen), probabilities=probabilities
+    )
+    columns = list(found.X.columns)
 
     def read() -> Iterator[Any]:
-        for batch in data.to_batches(**{size: BATCH_ROWS}):
+        for batch in batches():
             values = np.column_stack([batch.column(name).to_numpy(zero_copy_only=False) for name in columns])
-            rest = [batch.column(name).to_numpy(zero_copy_only=False) for name in (label, weight) if name is not None]
+            rest = [batch.column(n).to_numpy(zero_copy_only=False) for n in (label, sample_weight) if n is not None]
             yield (NamedColumns(columns, values), *rest)
 
     return read

@@ -36,7 +36,7 @@ def evaluate(
     level: float | None = None,
     n_resamples: int = 1000,
     random_state: int | np.random.Generator | None = 0,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | str | None = None,
     groups: ArrayLike | None = None,
     blocks: int | None = None,
     classes: Sequence[Any] | None = None,
@@ -44,7 +44,7 @@ def evaluate(
     axis: int | None = None,
     ignore_index: Any = None,
     label: str | None = None,
-    weight: str | None = None,
+    probs: str | Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Several metrics of the same predictions, validated and prepared once.
 
@@ -71,8 +71,10 @@ def evaluate(
         width); labels and weights have that shape without it.
     ignore_index : label, default=None
         Rows or places with this label are left out.
-    label, weight : str, default=None
-        Columns of labels and weights in a pyarrow Table or Dataset.
+    label : str, default=None
+        The column of the labels in a pyarrow Table, Dataset or Scanner; `sample_weight` may name one, too.
+    probs : str or sequence of str, default=None
+        Its columns of probabilities; by default they are found by the labels.
 
     Returns
     -------
@@ -93,7 +95,8 @@ def evaluate(
         source: Source = partial(y_prob.batches, y_true, sample_weight)
         return _of_batches(BatchReader(source, words=METRIC), metrics, classes, options, level)
     if y_prob is None:
-        source = as_source(y_true, label=label, weight=weight)
+        column = sample_weight if isinstance(sample_weight, str) else None
+        source = as_source(y_true, label=label, sample_weight=column, probs=probs)
         reader = BatchReader(source, classes=classes, axis=axis, ignore_index=ignore_index, words=METRIC)
         return _of_batches(reader, metrics, classes, options, level)
     if axis is not None or ignore_index is not None:

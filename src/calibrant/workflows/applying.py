@@ -15,12 +15,12 @@ from calibrant.deployment.monitoring.periods import periods_of
 from calibrant.deployment.segments.columns import inputs_of
 from calibrant.files.stored.persistence import FoldCalibrators, load
 from calibrant.files.tables.cells import segment_texts
-from calibrant.files.tables.probability_columns import ProbabilityColumns
 from calibrant.files.tables.table import TableError
 from calibrant.files.tables.table_rows import HeldRows, RowChunk, RowReader, read_all, take_rows
 from calibrant.files.tables.writers import open_writer
+from calibrant.inputs.frames import NamedColumns
+from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import SeenLevels
-from calibrant.inputs.sources import NamedColumns
 from calibrant.inputs.words import CalibrationWarning, RequestError
 from calibrant.optional import require
 
@@ -64,7 +64,7 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
     if len(names) > 1 or (names and names[0] in reader.table.columns):
         reader.table.require(names, "probs")
         place = place if len(names) > 1 else place[1:]  # a single column is that of the second class
-        return ProbabilityColumns(names, tuple(classes), reader.style(names)), place
+        return ProbabilityColumns(names, tuple(classes), style=reader.style(names)), place
     found = reader.find(classes)
     if len(found.names) == 1 and getattr(calibrator, "takes_scores", False):
         return found, [1]  # scores speak of both classes, whatever they are called
@@ -78,7 +78,7 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
             "probs",
         )
     names = tuple(found.names[found.classes.index(classes[output])] for output in place)
-    return ProbabilityColumns(names, tuple(classes), found.style), place
+    return ProbabilityColumns(names, tuple(classes), style=found.style), place
 
 
 def apply(

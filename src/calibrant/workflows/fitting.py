@@ -23,8 +23,8 @@ from calibrant.files.tables.labelled_batches import LabelledBatches
 from calibrant.files.tables.probability_columns import ProbabilityColumns
 from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.files.tables.writers import atomic_output
+from calibrant.inputs.frames import NamedColumns
 from calibrant.inputs.segments import numbers_if_all_are
-from calibrant.inputs.sources import NamedColumns
 from calibrant.inputs.words import CalibrationWarning, ClassOrderWarning, RequestError
 from calibrant.sample import Size
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.table_rows import Layout, RowReader
-from calibrant.inputs.sources import NamedColumns
+from calibrant.inputs.frames import NamedColumns
 
 
 class LabelledBatches:
@@ -41,27 +41,28 @@ class LabelledBatches:
 
 
 def open_batches(
-    path: str | Path,
+    path: str | Path | Sequence[str | Path],
     label: str | None = None,
     *,
     votes: Sequence[str] = (),
-    weight: str | None = None,
+    sample_weight: str | None = None,
     probs: Sequence[str] = (),
     classes: Sequence[str] | None = None,
     logits: bool = False,
     renormalize: bool = False,
 ) -> LabelledBatches:
-    """A file of predictions with labels, as a source for `fit_batches`; it may be larger than memory.
+    """Files of predictions with labels, as a source for `fit_batches`; they may be larger than memory.
 
     Parameters
     ----------
-    path : path
-        CSV (also .csv.gz, .tsv), JSON Lines, parquet, feather, npz or npy file.
+    path : path or sequence of paths
+        CSV (also .csv.gz, .tsv), JSON Lines, parquet, feather, npz or npy file; a folder of such files, with Hive
+        partitions (``month=2026-03``) as columns; a pattern such as ``"day-*.csv"``; or several of these.
     label : str, default=None
         The column of the labels.
     votes : sequence of str, default=()
         Instead of `label`, names or patterns of columns of votes or shares, one per class.
-    weight : str, default=None
+    sample_weight : str, default=None
         The column of the weights.
     probs : sequence of str, default=()
         Names or patterns of the columns that hold predictions; by default they are found by the labels.
@@ -86,7 +87,7 @@ def open_batches(
         label=label,
         votes=tuple(votes),
         probs=tuple(probs),
-        weight=weight,
+        weight=sample_weight,
         classes=None if classes is None else tuple(classes),
         logits=logits,
         renormalize=renormalize,

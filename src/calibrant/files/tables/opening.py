@@ -13,6 +13,7 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from calibrant.files.tables.arrow import FeatherTable, ParquetTable
+from calibrant.files.tables.folder import FolderTable, files_of, is_several
 from calibrant.files.tables.numpy_files import ArrayTable
 from calibrant.files.tables.records import ExcelTable, JsonLinesTable
 from calibrant.files.tables.table import Table, TableError, file_format
@@ -21,13 +22,14 @@ from calibrant.inputs.words import RequestError
 from calibrant.optional import require
 
 
-def open_table(path: str | Path, kind: str | None = None, name: str = "") -> Table:
-    """Open a file of predictions; nothing but names and sizes is read yet.
+def open_table(path: str | Path | Sequence[str | Path], kind: str | None = None, name: str = "") -> Table:
+    """Open a file of predictions, or several as one table; nothing but names and sizes is read yet.
 
     Parameters
     ----------
-    path : str or Path
-        CSV (also .csv.gz, .tsv), JSON Lines, xlsx, parquet, feather, npz or npy file.
+    path : path or sequence of paths
+        CSV (also .csv.gz, .tsv), JSON Lines, xlsx, parquet, feather, npz or npy file; a folder of such files, a pattern
+        such as ``day-*.csv``, or several of these.
     kind : str, optional
         The format, if the name does not tell.
     name : str, optional
@@ -43,10 +45,11 @@ def open_table(path: str | Path, kind: str | None = None, name: str = "") -> Tab
     ...     table.columns, [batch.data.to_pydict()["id"] for batch in table.batches()]
     (['id', 'p_no', 'p_yes'], [['007']])
     """
-    path = Path(path)
+    if is_several(path):
+        said = str(path) if isinstance(path, (str, Path)) else f"a table of {len(list(path))} files"
+        return FolderTable(files_of(path), open_table, name or said)
+    path = Path(str(path))
     kind = kind or file_format(path)
-    if path.is_dir():
-        raise TableError(f"{path} is a folder, not a file of predictions")
     if not path.exists():
         raise RequestError(f"there is no file {path}")
     table = _reader(kind)(path, name=name)

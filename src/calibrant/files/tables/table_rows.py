@@ -27,9 +27,10 @@ from calibrant.files.tables.cells import (
     to_text,
 )
 from calibrant.files.tables.numeric import Numbers, NumberStyle, measured, several_numbers, to_numbers
-from calibrant.files.tables.probability_columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.files.tables.table import Batch, Table, TableError
 from calibrant.inputs.class_columns import columns_of_votes, pairs, vote_labels
+from calibrant.inputs.frames import NamedColumns
+from calibrant.inputs.probability_columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.inputs.rows import (
     LEAST_ROWS,
     are_percentages,
@@ -42,7 +43,6 @@ from calibrant.inputs.rows import (
 )
 from calibrant.inputs.samples import better_order
 from calibrant.inputs.soft_labels import repeated_rows
-from calibrant.inputs.sources import NamedColumns
 from calibrant.inputs.weights import LARGEST_TOTAL
 from calibrant.inputs.words import RequestError, UnknownLabelError
 from calibrant.optional import require

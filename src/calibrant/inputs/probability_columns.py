@@ -1,4 +1,4 @@
-"""Which columns of a table are the probabilities, and which label each stands for.
+"""Which columns of a table or data frame are the probabilities, and which label each stands for.
 
 Columns are named by a pattern or a list, or found: those named like the labels, those named like the labels with a
 common prefix or suffix (`p_cat`, `p_dog`), or numbered ones (`prob_0`, `prob_1`). What cannot be known is an error that
@@ -13,13 +13,12 @@ import re
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files.tables.numeric import NumberStyle
 from calibrant.inputs.class_columns import (
     EVENTS,
     SINGLE_NAMES,
@@ -42,14 +41,14 @@ class ProbabilityColumns:
     """Probability columns in the order of the file, and the labels.
 
     `classes` has one label per column; a single column stands for the second of two labels. `by_order`: the names do
-    not tell which label is which, the sorted labels were taken in the order of the columns. `votes` is the column of
-    votes of each class, if there are any.
+    not tell which label is which, the sorted labels were taken in the order of the columns. Of a file, `style` says how
+    its numbers are written; `votes` is the column of votes of each class, if there are any.
     """
 
     names: tuple[str, ...]
     classes: tuple[Any, ...]
-    style: NumberStyle = field(default_factory=NumberStyle)
     by_order: bool = False
+    style: Any = None
     votes: tuple[str, ...] = ()
 
 

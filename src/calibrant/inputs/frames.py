@@ -1,0 +1,169 @@
+"""Columns of a data frame by name: predictions, labels, weights and groups that stand in one table.
+
+Frames of pandas, polars, pyarrow and Dask are told by what they can do, so that none of them need be installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs.predictions import is_dask
+from calibrant.inputs.probability_columns import find_columns, named_columns
+from calibrant.inputs.words import RequestError
+from calibrant.text_table import list_names
+
+#: Rows that are looked at to find the predictions among other columns.
+_PEEKED = 1000
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """A matrix with column names, as much of a data frame as calibrators look at."""
+
+    columns: list[Any]
+    values: NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The numbers alone."""
+        return self.values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+class FrameColumns(NamedTuple):
+    """What `fit` takes, out of one frame."""
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    groups: Any
+
+
+def column_names(frame: Any) -> list[Any] | None:
+    """The names of the columns of a data frame or an Arrow table; `None` of anything else.
+
+    Examples
+    --------
+    >>> column_names(np.zeros((2, 2))) is None
+    True
+    """
+    names = getattr(frame, "column_names", None)  # of Arrow, whose `columns` are the data
+    if names is None and hasattr(frame, "__getitem__") and not isinstance(frame, dict):
+        names = getattr(frame, "columns", None)
+    return None if names is None else list(names)
+
+
+def select(frame: Any, names: Sequence[Any]) -> Any:
+    """Some columns of a frame, as a frame."""
+    if hasattr(frame, "column_names"):
+        return NamedColumns(list(names), np.column_stack([_column(frame, name) for name in names]))
+    return frame[list(names)]
+
+
+def take_columns(
+    frame: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    *,
+    label: str | None = None,
+    probs: str | Sequence[str] | None = None,
+    classes: Sequence[Any] | None = None,
+    probabilities: bool = True,
+) -> FrameColumns:
+    """Predictions, labels, weights and groups, of which some are named as columns of `frame`.
+
+    Parameters
+    ----------
+    frame : data frame
+    y : array-like or None
+        Labels, unless `label` names their column.
+    sample_weight, groups : array-like, str or None
+        A text is the name of a column.
+    label : str, default=None
+        The column of the labels.
+    probs : str or sequence of str, default=None
+        Names or patterns such as ``"p_*"`` of the columns of predictions; by default they are found by the labels.
+    classes : sequence, default=None
+        The labels, if they are known.
+    probabilities : bool, default=True
+        Whether found columns must hold numbers from 0 to 1.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"id": [7, 8], "p_no": [0.9, 0.2], "p_yes": [0.1, 0.8], "truth": ["no", "yes"]})
+    >>> X, y, _, _ = take_columns(frame, None, None, None, label="truth")
+    >>> list(X.columns), list(y)
+    (['p_no', 'p_yes'], ['no', 'yes'])
+    """
+    columns = column_names(frame)
+    if columns is None:
+        raise TypeError(f"label=, probs= and names of columns need a data frame as X, not {type(frame).__name__}.")
+    if label is not None and y is not None:
+        raise ValueError("The labels are given twice, by y and by label=: give one of them.")
+    named = {"label": label, "sample_weight": sample_weight, "groups": groups}
+    reserved = {what: name for what, name in named.items() if isinstance(name, str)}
+    for what, name in reserved.items():
+        if name not in columns:
+            raise ValueError(f"{what}={name!r} is not among the columns {list_names(columns)}.")
+    taken = {what: _column(frame, name) for what, name in reserved.items()}
+    labels = taken.get("label", y)
+    wanted = [probs] if isinstance(probs, str) else probs
+    try:
+        if wanted is not None:
+            free = [name for name in columns if name not in reserved.values()]
+            found: Sequence[Any] = named_columns(wanted, columns, free)
+        else:
+            seen = _seen(labels) if classes is None else list(classes)
+            found = find_columns(
+                [str(name) for name in columns],
+                seen,
+                peek=lambda names: _peek(frame, names),
+                reserved=list(reserved.values()),
+                as_probabilities=probabilities,
+            ).names
+    except RequestError as error:
+        advice = " Name them by probs=, as in probs='p_*' or probs=['a', 'b']." if "probs" in error.hints else ""
+        raise ValueError(f"In X, {error}.{advice}") from error
+    return FrameColumns(
+        select(frame, found), labels, taken.get("sample_weight", sample_weight), taken.get("groups", groups)
+    )
+
+
+def _column(frame: Any, name: str) -> Any:
+    if hasattr(frame, "column_names"):
+        return frame.column(name).to_numpy(zero_copy_only=False)
+    return frame[name]
+
+
+def _seen(labels: Any) -> list[Any]:
+    """The labels that occur, sorted; of a Dask series they are computed."""
+    if labels is None:
+        raise ValueError("Name the column of the labels by label=, or pass labels as y.")
+    if is_dask(labels) and hasattr(labels, "unique"):
+        labels = labels.unique().compute()
+    values = labels.drop_nulls() if hasattr(labels, "drop_nulls") else labels
+    values = values.dropna() if hasattr(values, "dropna") else values
+    return list(np.unique(np.asarray(values)).tolist())
+
+
+def _peek(frame: Any, names: Sequence[str]) -> NDArray[np.float64] | None:
+    """The numbers of some columns in the first rows, `None` if they are no numbers."""
+    part = select(frame if is_dask(frame) else frame[:_PEEKED], names)
+    if is_dask(part):
+        part = part.head(_PEEKED, npartitions=-1)
+    try:
+        return np.asarray(part.to_numpy(), dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
