@@ -20,10 +20,10 @@ from calibrant.deployment.segments.columns import BINS
 from calibrant.files.stored.audit import RowAudit
 from calibrant.files.stored.persistence import stored_text
 from calibrant.files.tables.labelled_batches import LabelledBatches
-from calibrant.files.tables.probability_columns import ProbabilityColumns
 from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.frames import NamedColumns
+from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import numbers_if_all_are
 from calibrant.inputs.words import CalibrationWarning, ClassOrderWarning, RequestError
 from calibrant.sample import Size
