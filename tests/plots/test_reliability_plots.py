@@ -11,6 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from calibrant.metrics import classwise_corp_curves, classwise_reliability_tables, corp_curve, reliability_table
+from calibrant.metrics.axis import ScoreAxis
 from calibrant.plots import BeforeAfterDisplay, ClasswiseReliabilityDisplay, ReliabilityDisplay
 from calibrant.plots.reliability_displays import free_corner
 from calibrant.plots.style import shorten
@@ -97,16 +98,28 @@ def test_rare_events_are_magnified() -> None:
     y = (rng.random(4000) < score).astype(int)
     display = ReliabilityDisplay.from_predictions(y, score)
     highest = display.table.axis.high
-    assert score.max() <= highest < 0.5
+    assert np.sort(score)[-10] <= highest < 0.5
     assert display.ax_.get_xticklabels()[-1].get_text() == f"{highest:g}"
     assert display.table.histogram.sum() == 4000
     assert np.count_nonzero(display.table.histogram) > 8
-    # A few confident ones keep the whole range in view, but on log-odds.
-    score[:20], y[:20] = 0.97, 1
-    spread = ReliabilityDisplay.from_predictions(y, score)
-    assert spread.table.axis.log_odds
-    assert np.isfinite(spread.line_.get_xydata()).all()
-    assert_text_inside(spread.figure_)
+    # A few confident ones do not decide where the axes end; more of them do. Log-odds only for those who ask.
+    for sure, end in ((5, highest), (20, 1.0)):
+        score[:sure], y[:sure] = 0.97, 1
+        spread = ReliabilityDisplay.from_predictions(y, score)
+        assert spread.table.axis == (0.0, end, False)
+        assert spread.line_.get_xydata()[:, 0].max() <= 1.0
+        assert_text_inside(spread.figure_)
+
+
+def test_log_odds_axes_are_a_choice() -> None:
+    rng = np.random.default_rng(0)
+    score = rng.beta(1, 60, 4000)
+    y = (rng.random(4000) < score).astype(int)
+    chosen = corp_curve(y, score, axis=ScoreAxis(0.0001, 0.5, True))
+    display = ReliabilityDisplay(chosen).plot()
+    assert [text.get_text() for text in display.ax_.get_xticklabels()] == ["10⁻⁴", "0.001", "0.01", "0.1", "0.5"]
+    assert np.isfinite(display.line_.get_xydata()).all()
+    assert_text_inside(display.figure_)
 
 
 def test_scikit_learn_conventions(three: Data) -> None:

@@ -14,7 +14,8 @@ import pytest
 from calibrant.plots import report_figures as figures
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.data import Correction, Report
-from calibrant.report.page import largest_corrections, most_confused, render
+from calibrant.report.page import render
+from calibrant.report.sections import largest_corrections, most_confused
 from calibrant.report.side_by_side import compared
 from tests.bench.browser import CHROMIUM, browser
 
@@ -93,20 +94,13 @@ def test_nothing_is_loaded_from_anywhere(hostile: Report, binary: Report) -> Non
 
 
 def test_all_sections_are_there(hostile: Report, binary: Report) -> None:
-    sections = [
-        "verdict",
-        "metrics",
-        "faults",
-        "reliability",
-        "decomposition",
-        "methods",
-        "correction",
-        "classes",
-        "next",
-    ]
-    for report, expected in ((hostile, [*sections, "segments"]), (binary, sections)):
-        ids = {attributes.get("id") for name, attributes in parsed(render(report)).elements if name == "section"}
-        assert ids == set(expected)
+    sections = ["words", "next", "bands", "metrics", "faults", "reliability", "methods", "decomposition"]
+    for report, last in ((hostile, ["confusion", "classes", "segments"]), (binary, ["map", "classes"])):
+        elements = parsed(render(report)).elements
+        ids = [attributes.get("id") for name, attributes in elements if name == "section"]
+        assert ids == ["verdict", *sections, *last]
+        # All but the opening is folded away.
+        assert [attributes for name, attributes in elements if name == "details"] == [{}] * (len(ids) - 1)
 
 
 def test_a_hundred_classes_stay_below_three_hundred_kilobytes(hundred: Report) -> None:

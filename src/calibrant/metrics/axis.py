@@ -1,7 +1,7 @@
-"""The range of probabilities that a diagram shows: all of them, a zoom on small ones, or log-odds.
+"""The range of probabilities that a diagram shows: as far as the rows reach, or log-odds.
 
-The scores of a rare class lie in a corner of the unit square. If all its scores are small, the square shows only as far
-as they reach; if a few are not, log-odds give every order of magnitude its room.
+The scores of a rare class lie in a corner of the unit square, so an axis ends where the rows do, a few of them aside.
+Log-odds give every order of magnitude its room; they are for those who ask for them.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from calibrant.bins import quantiles, sum_by, uniform_index
 from calibrant.typing import AnyFloatArray, FloatArray
 
-#: Upper ends of a zoomed axis.
-REACHES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-#: Events less frequent than this are rare.
-RARE = 0.05
+#: Observations at either end of the scores that do not decide where an axis and its curves end: fewer say nothing.
+FEW = 10.0
 #: Ticks of log-odds axes that are tried.
 LOG_ODDS_TICKS = (1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
 
@@ -55,9 +54,9 @@ class ScoreAxis(NamedTuple):
         if self.log_odds:
             inside = [tick for tick in LOG_ODDS_TICKS if self.low <= tick <= self.high]
             return inside if len(inside) <= most + 1 else inside[:: -(-len(inside) // most)]
-        leading = round(self.high / 10 ** np.floor(np.log10(self.high)))
-        parts = {1: 5, 2: 4, 5: 5}[leading] if most >= 6 else 2
-        return [round(float(tick), 6) for tick in np.linspace(self.low, self.high, parts + 1)]
+        step = round_step(self.high - self.low, most - 1)
+        first, last = np.ceil(self.low / step - 1e-9), np.floor(self.high / step + 1e-9)
+        return [round(float(tick), 6) + 0.0 for tick in np.arange(first, last + 1) * step]
 
     def histogram(self, score: AnyFloatArray, counts: AnyFloatArray, n_bins: int) -> FloatArray:
         """Number of the scores in bins that are equally wide on this axis."""
@@ -68,23 +67,62 @@ class ScoreAxis(NamedTuple):
 UNIT = ScoreAxis()
 
 
-def fitting_axis(score: AnyFloatArray, frequency: AnyFloatArray, weight: AnyFloatArray) -> ScoreAxis:
-    """The axis for scores of one event and the frequencies it has at them.
+def round_step(width: float, most: int) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that divides a width into at most so many parts.
+
+    Examples
+    --------
+    >>> round_step(0.37, 5), round_step(1.0, 2)
+    (0.1, 0.5)
+    """
+    size = 10.0 ** np.floor(np.log10(width / most))
+    return float(next(times * size for times in (1.0, 2.0, 5.0, 10.0) if times * size * most >= width * (1 - 1e-9)))
+
+
+def round_axis(low: float, high: float) -> ScoreAxis:
+    """The shortest axis with round ends that holds two probabilities; it starts at zero if that is near.
+
+    Examples
+    --------
+    >>> round_axis(0.01, 0.037), round_axis(0.62, 0.97)
+    (ScoreAxis(low=0.0, high=0.04, log_odds=False), ScoreAxis(low=0.6, high=1.0, log_odds=False))
+    """
+    high = max(high, 0.001)
+    low = 0.0 if low < 0.4 * high or high - low < 0.1 * high else low
+    step = round_step(high - low, 5)
+    ends = np.floor(low / step + 1e-9) * step, min(np.ceil(high / step - 1e-9) * step, 1.0)
+    return ScoreAxis(round(float(ends[0]), 9), round(float(ends[1]), 9))
+
+
+def well_inside(weight: AnyFloatArray) -> NDArray[np.bool_]:
+    """Points, in the order of their scores, beyond which enough observations lie on both sides, their own included.
+
+    Examples
+    --------
+    >>> well_inside(np.array([3.0, 40.0, 200.0, 9.0])).tolist()
+    [False, True, True, False]
+    """
+    reached, few = np.cumsum(weight), min(FEW, float(weight.sum()) / 20)
+    return np.asarray((reached >= few) & (reached[-1] - reached + weight >= few))
+
+
+def fitting_axis(
+    score: AnyFloatArray, frequency: AnyFloatArray, weight: AnyFloatArray, *, log_odds: bool = False
+) -> ScoreAxis:
+    """The axis for scores of one event, ascending, and the frequencies it has at them.
 
     Examples
     --------
     >>> fitting_axis(np.array([0.01, 0.03]), np.array([0.0, 0.02]), np.ones(2))
-    ScoreAxis(low=0.0, high=0.05, log_odds=False)
+    ScoreAxis(low=0.0, high=0.03, log_odds=False)
     """
-    # The last few rows may have any frequency; they do not decide.
-    reached = float(quantiles(frequency, weight, np.array([0.98]))[0])
-    farthest = max(float(score.max()), reached)
-    for reach in REACHES:
-        if farthest <= reach:
-            return ScoreAxis(0.0, reach)
-    if float(weight @ frequency) >= RARE * float(weight.sum()):
-        return UNIT
-    lowest = max(float(quantiles(score, weight, np.array([0.01]))[0]), 1e-6)
-    low = 10.0 ** np.floor(np.log10(min(lowest, 0.01)))
-    highest = min(float(score.max()), 1 - 1e-4)
-    return ScoreAxis(float(low), 0.9 if highest <= 0.9 else 0.99 if highest <= 0.99 else 0.9999, True)
+    inside = well_inside(weight)
+    inside = inside if inside.any() else np.ones(len(weight), dtype=bool)
+    first, last = float(score[inside][0]), float(score[inside][-1])
+    if not log_odds:
+        reached = quantiles(frequency, weight, np.array([0.02, 0.98]))
+        return round_axis(min(first, float(reached[0])), max(last, float(reached[1])))
+    low = 10.0 ** np.floor(np.log10(min(max(first, 1e-6), 0.01)))
+    return ScoreAxis(
+        float(low), next(end for end in (0.5, 0.9, 0.99, 0.999, 0.9999, 1.0) if last <= end or end == 0.9999), True
+    )

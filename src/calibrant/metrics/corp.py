@@ -21,7 +21,7 @@ from scipy.special import xlogy
 from calibrant.bins import sum_by
 from calibrant.calibrators.binary.binning import Grouped, group_scores
 from calibrant.calibrators.binary.isotonic import isotonic_steps
-from calibrant.metrics.axis import UNIT, ScoreAxis, fitting_axis
+from calibrant.metrics.axis import ScoreAxis, fitting_axis
 from calibrant.metrics.curve import HISTOGRAM_BINS, ReliabilityCurve, ScoreParts
 from calibrant.metrics.scalars import public
 from calibrant.metrics.tabular import check_level
@@ -123,8 +123,8 @@ def _curve(
     weight = np.add.reduceat(grouped.weight, starts)
     at, low, high = _band(data, view, grouped, fitted, band, level, n_resamples, random_state)
     parts = _parts(grouped, fitted)
-    if axis is None:  # the predicted class is never rare
-        axis = UNIT if shown.label is None else fitting_axis(grouped.score, fitted, grouped.weight)
+    if axis is None:
+        axis = fitting_axis(grouped.score, fitted, grouped.weight)
     return ReliabilityCurve(
         maker="corp",
         lower=grouped.score[starts],
@@ -172,8 +172,8 @@ def corp_curve(
     n_resamples : int, default=200
         Number of times outcomes are drawn for the band; 0 leaves it out.
     axis : ScoreAxis, optional
-        Range of probabilities to show, such as that of a curve beside which this one will stand; by default the whole
-        range, or for rare events a part of it or log-odds.
+        Range of probabilities to show, such as that of a curve beside which this one will stand, or
+        ``ScoreAxis(0.001, 0.999, log_odds=True)``; by default it ends where the rows do.
 
     Returns
     -------

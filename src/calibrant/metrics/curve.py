@@ -74,7 +74,7 @@ class ReliabilityCurve(Tabular):
     label : object
         The class whose probability is judged; None for the predicted class.
     axis : ScoreAxis
-        Range of probabilities worth showing: a zoom or log-odds for rare events.
+        Range of probabilities worth showing: it ends where the rows do.
     parts : mapping of str to ScoreParts
         Parts of "brier" and "log_loss" that isotonic regression tells apart, with the overall frequency as the
         forecast that knows nothing; else empty.

@@ -35,8 +35,8 @@ SMALLEST_BANDWIDTH = 1e-6
 POINTS_PER_BANDWIDTH = 64
 #: Places at which the curve is given.
 POINTS = 201
-#: The curve ends where fewer rows than this are near.
-FEWEST_ROWS = 3.0
+#: The curve ends where fewer rows than this are near: with three it jumps between 0 and 1.
+FEWEST_ROWS = 20.0
 #: A narrower kernel of the curve would draw single rows.
 NARROWEST_KERNEL = 1e-3
 
@@ -176,7 +176,7 @@ def smooth_curve(data: Sample, *, kind: Kind = "auto", label: Any = None, level:
     kernel = reflected_kernel(middle, at, bandwidth)
     mass = kernel @ grid.sums(data.each)
     rows = mass * bandwidth * np.sqrt(2 * np.pi)
-    near = rows >= min(FEWEST_ROWS, data.total / 2)
+    near = rows >= min(FEWEST_ROWS, data.total / 10, float(rows.max()))
     at, kernel, mass, rows = at[near], kernel[near], mass[near], rows[near]
     frequency = at + kernel @ grid.sums(excess) / mass
     residual = hit - np.interp(score, at, frequency)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from calibrant.metrics.axis import UNIT, ScoreAxis
+from calibrant.metrics.axis import UNIT, ScoreAxis, round_axis
 from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.plots.style import shorten, tick_text
 from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, PAPER, element, figure, line, marker, path, text, turned
@@ -109,6 +109,40 @@ def reliability(table: ReliabilityCurve, title: str, *, after: bool) -> str:
 
 def _sideways(words: str, middle: float) -> str:
     return turned(14, middle, words)
+
+
+def banded(before: ReliabilityCurve, after: ReliabilityCurve | None, title: str) -> str:
+    """Expected against observed in bands, each with the interval of its frequency; larger points have more rows."""
+    drawn = [(before, BEFORE, True)] + ([] if after is None else [(after, AFTER, False)])
+    low, high = (
+        edge(
+            [
+                edge([edge(part) for part in (curve.score, curve.low if edge is min else curve.high)])
+                for curve, *_ in drawn
+            ]
+        )
+        for edge in (min, max)
+    )
+    axis = round_axis(float(low), float(high))
+    frame = Square(SIDE, LEFT, TOP, axis)
+    parts = frame.frame()
+    for curve, colour, square in drawn[::-1]:
+        sizes = 2.5 + 2 * np.sqrt(curve.weight / curve.weight.max())
+        for at, value, start, end, size in zip(curve.score, curve.frequency, curve.low, curve.high, sizes.tolist()):
+            x, y, bottom, top = (float(axis.place(part)) for part in (at, value, start, end))
+            x, y = LEFT + SIDE * x, TOP + SIDE * (1 - y)
+            ends = TOP + SIDE * (1 - bottom), TOP + SIDE * (1 - top)
+            parts.append(line(x, ends[0], x, ends[1], stroke=colour, stroke_width=2, stroke_opacity=0.5))
+            parts.append(marker(x, y, colour, square=square, size=size))
+    base = TOP + SIDE + 15
+    parts += frame.abscissa(base)
+    parts.append(text(LEFT + SIDE / 2, base + 19, "expected", text_anchor="middle", class_="axis"))
+    parts.append(_sideways("observed", TOP + SIDE / 2))
+    legend = [("before", BEFORE, True)] + ([] if after is None else [("after calibration", AFTER, False)])
+    for place, (words, colour, square) in enumerate(legend):
+        y = TOP + 14 + 17 * place
+        parts += [marker(LEFT + 12, y, colour, square=square, size=4), text(LEFT + 21, y + 4, words, class_="tick")]
+    return figure(LEFT + SIDE + 20, base + 28, parts, title)
 
 
 def panel(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.metrics.axis import ScoreAxis
+from calibrant.metrics.axis import ScoreAxis, well_inside
 from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.numerals import p_text
 from calibrant.typing import AnyFloatArray
@@ -58,8 +58,15 @@ def trace(curve: ReliabilityCurve) -> Trace:
             size=np.sqrt(curve.weight / curve.weight.max()),
             solid=solid,
         )
-    around = curve.around == "curve"
-    return Trace(x, y, curve.at, curve.low, curve.high, _note(curve), axis=curve.axis, around=around)
+    at, low, high = curve.at, curve.low, curve.high
+    if curve.maker == "corp":
+        # The first and the last step jump to 0 and to 1 wherever a single row does.
+        inside = np.repeat(well_inside(curve.weight), 2)
+        x, y = (x[inside], y[inside]) if inside.any() else (x, y)
+        x = np.clip(x, curve.axis.low, curve.axis.high)
+        here = (at >= x[0]) & (at <= x[-1])
+        at, low, high = at[here], low[here], high[here]
+    return Trace(x, y, at, low, high, _note(curve), axis=curve.axis, around=curve.around == "curve")
 
 
 def _note(curve: ReliabilityCurve) -> str:

@@ -34,7 +34,7 @@ from calibrant.report.correction import corrections
 from calibrant.report.data import MetricRow, Parts, Report, SegmentRow, Source
 from calibrant.report.enough import lacking, rarely_seen
 from calibrant.report.learning import learning
-from calibrant.report.reliability_views import class_rows, views
+from calibrant.report.reliability_views import bands, class_rows, judged_pair, views
 from calibrant.report.verdict_words import (
     ALPHA,
     Evidence,
@@ -178,6 +178,7 @@ def analyse(
         learning=learned,
         reliability_before=was,
         reliability_after=now,
+        bands=bands(data, None if chosen is None else after, level),
         class_rows=tuple(class_rows((data, found.frequencies), (after, left.frequencies), names, level)),
         segment_name=segment_name,
         segment_rows=tuple(segment_rows),
@@ -281,6 +282,4 @@ def _segment_rows(
 
 def _is_off(data: Sample, alpha: float) -> bool:
     """Whether the gap is one that calibrated predictions have more rarely than `alpha`: the exact test of a count."""
-    score, hit = single_view(data, "auto")
-    pair = data.with_values(np.column_stack([1.0 - score, score]), y=hit.astype(np.intp))
-    return bool(class_frequencies(pair).p_value[1] < alpha)
+    return bool(class_frequencies(judged_pair(data)).p_value[1] < alpha)

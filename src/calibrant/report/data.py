@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.null import CalibrationTest
 from calibrant.metrics.slope import Miscalibration
 from calibrant.sample import Size
 from calibrant.typing import AnyFloatArray
@@ -121,6 +122,20 @@ class Views:
 
 
 @dataclass(frozen=True)
+class Bands:
+    """Expected against observed in bands of about as many observations each, with an interval for every band.
+
+    Of the second of two classes, or of the predicted class being right. `p_values` are those of the expected number in
+    each band before calibration, `test` that of all bands together (Hosmer-Lemeshow); `after` is None without a method.
+    """
+
+    before: ReliabilityCurve
+    after: ReliabilityCurve | None
+    p_values: AnyFloatArray
+    test: CalibrationTest
+
+
+@dataclass(frozen=True)
 class Count:
     """Expected number of rows of a class, its ratio to the observed one, and the p-value of their difference."""
 
@@ -218,6 +233,7 @@ class Report:
     learning: Learning | None
     reliability_before: Views
     reliability_after: Views
+    bands: Bands
     class_rows: tuple[ClassRow, ...]
     segment_name: str
     segment_rows: tuple[SegmentRow, ...]
@@ -231,6 +247,20 @@ class Report:
     def condition(self) -> str:
         """What p-values and intervals rest on."""
         return condition(self.size)
+
+    @property
+    def claimed(self) -> float:
+        """The mean probability of the second of two classes, else the mean confidence."""
+        if len(self.classes) == 2:
+            return float(self.faults.frequencies.expected[1] / self.faults.frequencies.total)
+        return self.happened + next(row.before.value for row in self.metrics if row.name == "confidence_gap")
+
+    @property
+    def happened(self) -> float:
+        """The frequency of the second of two classes, else the accuracy."""
+        if len(self.classes) == 2:
+            return float(self.faults.frequencies.observed[1] / self.faults.frequencies.total)
+        return next(row.before.value for row in self.metrics if row.name == "accuracy")
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the report without its figures, for machines."""
@@ -263,6 +293,11 @@ class Report:
                     "smooth_ece": views.kernel.error,
                 }
                 for when, views in (("before", self.reliability_before), ("after", self.reliability_after))
+            },
+            "bands": {
+                **{name: values.tolist() for name, values in self.bands.before.to_dict().items()},
+                "p_value": self.bands.p_values.tolist(),
+                "hosmer_lemeshow": self.bands.test._asdict(),
             },
             "faults": {
                 name: {"log_loss": part.gain, "p_value": part.p_value} for name, part in self.faults.parts.items()

@@ -5,21 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from calibrant.bins import EDGE_DECIMALS, edge_index
 from calibrant.metrics import (
     ReliabilityCurve,
     calibration_belt,
     classwise_corp_curves,
     corp_curve,
+    hosmer_lemeshow,
     reliability_table,
     smooth_curve,
 )
-from calibrant.metrics.frequencies import ClassFrequencies
-from calibrant.report.data import ClassRow, Count, Views
+from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
+from calibrant.metrics.views import single_view
+from calibrant.report.data import Bands, ClassRow, Count, Views
 from calibrant.sample import Sample
 from calibrant.workflows.evaluating import given
 
 #: Classes with a diagram of their own, those with the largest miscalibration; the curves of the others have no band.
 PANELS = 12
+#: Bands of scores at most, and independent observations in each at least.
+MOST_BANDS = 10
+FEWEST_IN_BAND = 20
 
 
 def views(data: Sample, level: float, beside: Views | None = None) -> Views:
@@ -31,6 +39,25 @@ def views(data: Sample, level: float, beside: Views | None = None) -> Views:
         calibration_belt(data.y, data.proba, **told),
         reliability_table(data.y, data.proba, **told),
     )
+
+
+def judged_pair(data: Sample) -> Sample:
+    """The same rows with two classes: what is judged did not happen, and it did."""
+    score, hit = single_view(data, "auto")
+    return data.with_values(np.column_stack([1.0 - score, score]), logs=False, y=hit.astype(np.intp))
+
+
+def bands(before: Sample, after: Sample | None, level: float) -> Bands:
+    """Expected against observed in bands; after calibration if a method was fitted."""
+    n_bands = int(np.clip(before.units // FEWEST_IN_BAND, 2, MOST_BANDS))
+    pairs = [judged_pair(data) for data in (before, after) if data is not None]
+    told: dict[str, Any] = {"n_bins": n_bands, "strategy": "quantile"}
+    tables = [reliability_table(pair.y, pair.proba, level=level, **told, **given(pair)) for pair in pairs]
+    first, table = pairs[0], tables[0]
+    band = edge_index(first.proba[:, 1].round(EDGE_DECIMALS), table.upper[:-1].round(EDGE_DECIMALS))
+    counts = [class_frequencies(first.take(band == number)).p_value[1] for number in range(len(table))]
+    test = hosmer_lemeshow(first.y, first.proba, **told, **given(first))
+    return Bands(table, tables[1] if after is not None else None, np.array(counts), test)
 
 
 def worst_classes(curves: dict[Any, ReliabilityCurve]) -> list[Any]:

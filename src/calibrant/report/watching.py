@@ -9,7 +9,7 @@ from calibrant.deployment import CalibrationMonitor
 from calibrant.deployment.monitoring.findings import Repair
 from calibrant.deployment.monitoring.monitor import factor
 from calibrant.plots import monitoring as figures
-from calibrant.report.page import as_markup, fill
+from calibrant.report.layout import drawn, fill
 
 #: Classes and segments listed one by one, those with the most evidence first.
 LISTED = 12
@@ -27,15 +27,17 @@ def render(monitor: CalibrationMonitor, title: str, repair: Repair | None = None
         The repair to speak of.
     """
     records, evidence = monitor.history_.records, monitor.evidence_
-    drawn = {"accuracy": [figures.accuracies(records)] if records else []}
-    drawn["evidence"] = [figures.evidence(records, monitor.alpha)] if monitor.rows_ else []
+    pictures = {
+        "accuracy": drawn(figures.accuracies(records)) if records else "",
+        "evidence": drawn(figures.evidence(records, monitor.alpha)) if monitor.rows_ else "",
+    }
     parts = [("class frequencies", evidence["frequencies"]), ("slope (over- or under-confidence)", evidence["slope"])]
     for word, by_name in (("class", evidence["classes"]), ("segment", evidence["segments"])):
         most = sorted(by_name.items(), key=lambda item: -item[1])[:LISTED]
         parts += [(f"{word} {name}", value) for name, value in most]
     return fill(
         "watching.html.j2",
-        figures=as_markup(drawn),
+        figures=pictures,
         title=title,
         version=__version__,
         created=datetime.now().strftime("%Y-%m-%d %H:%M"),

@@ -1,0 +1,236 @@
+"""The opening of a report and its sections, each a small function of the report's tables.
+
+A section says what it finds in a note that can be read while it is folded. To add one, write a function here, put it
+into `SECTIONS` and a template of its name into `templates/sections`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from calibrant.calibrators.registry import DEFAULT
+from calibrant.numerals import class_text, count, number, percent
+from calibrant.plots import report_figures as figures
+from calibrant.plots.svg_reliability import banded, binary_curve, panel, reliability
+from calibrant.report.data import Correction, Report
+from calibrant.report.layout import KeyNumber, Opening, Section, drawn
+from calibrant.report.reliability_views import PANELS
+from calibrant.report.verdict_words import ALPHA
+
+#: Single corrections that are listed.
+LISTED = 8
+
+
+def opening(report: Report) -> Opening:
+    """Three numbers and one picture: what is claimed, what happens, and what calibration would save."""
+    two = len(report.classes) == 2
+    what = class_text(report.classes[1])
+    claimed, seen = report.claimed, report.happened
+    numbers = (
+        KeyNumber("predicted" if two else "claims to be right", percent(claimed), f"{what} on average" if two else ""),
+        KeyNumber("actually" if two else "is right", percent(seen), what if two else "of the time"),
+        _saving(report),
+    )
+    happens = f"are actually {what}" if two else "are right"
+    weight = report.bands.before.weight
+    rows = " to ".join(dict.fromkeys(count(float(end)) for end in (weight.min(), weight.max())))
+    caption = (
+        f"Rows in order of their {'probability' if two else 'confidence'}, in bands of {rows}: how many are expected "
+        f"to be {what if two else 'right'}, and how many {happens}, with {percent(report.level, 0)} intervals. "
+        "Calibrated predictions lie on the dashed line."
+    )
+    title = f"Expected against observed in bands: {what if two else 'the predicted class'}"
+    picture = drawn(banded(report.bands.before, report.bands.after, title))
+    return Opening(report.verdict.tone, report.verdict.headline, numbers, picture, caption)
+
+
+def _saving(report: Report) -> KeyNumber:
+    """What calibration saves of the log loss."""
+    label = "calibration saves"
+    gain = next((row.gain_log_loss for row in report.methods if row.name == report.shown), None)
+    if not report.enough or gain is None or report.shown == "none":
+        return KeyNumber(label, "?", "too little data to tell" if not report.enough else "no method could be fitted")
+    before = next(row.log_loss for row in report.methods if row.name == "none")
+    if gain.low <= 0 <= gain.high or before <= 0:
+        return KeyNumber(label, "nothing", "of log loss, beyond chance")
+    value, low, high = (percent(part / before, 1) for part in (gain.value, gain.low, gain.high))
+    if gain.high < 0:
+        return KeyNumber(label, "nothing", f"log loss would be {percent(-gain.value / before, 1)} higher")
+    return KeyNumber(label, value, f"of log loss ({low} to {high})")
+
+
+def in_words(report: Report) -> Section:
+    """The evidence in sentences."""
+    return Section("words", "In words", f"{len(report.verdict.sentences)} sentences")
+
+
+def next_steps(report: Report) -> Section:
+    """What to do."""
+    return Section("next", "What to do next", report.steps[0].text)
+
+
+def bands(report: Report) -> Section:
+    """The bands as a table."""
+    table, p_values = report.bands.before, report.bands.p_values
+    off = int(np.sum(p_values < ALPHA / len(table)))
+    note = f"{off or 'none'} of {len(table)} {'is' if off == 1 else 'are'} off beyond chance"
+    title = "By score band" if len(report.classes) == 2 else "By band of confidence"
+    return Section("bands", title, note, {"alpha": ALPHA, "off": off})
+
+
+def metrics(report: Report) -> Section:
+    """Metrics before and after."""
+    row = report.metrics[0]
+    fitted = report.shown != "none"
+    then = f" to {number(row.after.value)}" if fitted else ""
+    return Section("metrics", "Before and after" if fitted else "Metrics", f"log loss {number(row.before.value)}{then}")
+
+
+def faults(report: Report) -> Section:
+    """What is lost to each kind of fault."""
+    largest = report.faults.parts[report.faults.largest]
+    words = {"means": "mostly the means", "slope": "mostly the slope", "rest": "neither means nor slope"}
+    note = words[report.faults.largest] if largest.p_value < ALPHA and report.enough else "nothing proven"
+    return Section("faults", "What is wrong", note, {"alpha": ALPHA})
+
+
+def reliability_diagrams(report: Report) -> Section:
+    """Diagrams without bins, and the parts of scores."""
+    two, fitted = len(report.classes) == 2, report.shown != "none"
+    kind = f"of {class_text(report.classes[1])}" if two else "of the predicted class"
+    before, after = report.reliability_before, report.reliability_after
+    axis = before.corp.axis
+    # A kernel of one width is nothing for log-odds.
+    views = [("Kernel-smoothed", "kernel", None if axis.log_odds else axis), ("Calibration belt", "belt", axis)]
+    when = [("before", before.corp)] + ([("after", after.corp)] if fitted else [])
+    values = {
+        "before": drawn(reliability(before.corp, f"Reliability {kind} before", after=False)),
+        "after": drawn(reliability(after.corp, f"Reliability {kind} after", after=True)) if fitted else "",
+        "views": [
+            drawn(panel(title, getattr(before, name), getattr(after, name) if fitted else None, shared))
+            for title, name, shared in views
+        ],
+        "scores": [
+            (title, name, curve.parts[loss])
+            for title, loss in (("Brier score", "brier"), ("Log loss", "log_loss"))
+            for name, curve in when
+        ],
+    }
+    return Section("reliability", "Reliability without bins", "three other pictures of the same rows", values)
+
+
+def decomposition(report: Report) -> Section | None:
+    """What calibration can improve, and what it cannot."""
+    if report.shown == "none":
+        return None
+    bars = [
+        drawn(figures.parts_bar(part.title, part.total.value, part.calibration.value, part.refinement.value))
+        for part in report.parts
+    ]
+    part = report.parts[0]
+    share = percent(max(part.calibration.value, 0.0) / part.total.value, 0) if part.total.value > 0 else "0%"
+    note = f"{share} of log loss is for calibration, the rest for a better model"
+    return Section("decomposition", "What calibration can improve, and what it cannot", note, {"parts": bars})
+
+
+def methods(report: Report) -> Section | None:
+    """Methods compared."""
+    if len(report.methods) < 2:
+        return None
+    gains = {row.name: row.gain_log_loss for row in report.methods if row.gain_log_loss is not None}
+    standing = "the default" if report.verdict.tone == "good" and report.recommended == DEFAULT else "recommended"
+    values = {"methods": drawn(figures.method_gains(gains, report.recommended)), "standing": standing}
+    note = "none is recommended" if report.recommended == "none" else f"{report.recommended} is {standing}"
+    return Section("methods", "What each method would gain", note, values)
+
+
+def confusion(report: Report) -> Section | None:
+    """Corrections between classes."""
+    found = report.correction
+    if found is None:
+        return None
+    confused = most_confused(found)
+    matrix = ""
+    if confused:
+        names = [report.classes[column] for column in confused]
+        matrix = drawn(figures.correction_matrix(found.matrix[np.ix_(confused, confused)], names))
+    listed = largest_corrections(found, report.classes)
+    note = f"{listed[0][0]} with {listed[0][1]} most of all" if listed else "none beyond chance"
+    values = {"matrix": matrix, "confused": len(confused), "listed": listed}
+    return Section("confusion", "Which classes are confused", note, values)
+
+
+def binary_map(report: Report) -> Section | None:
+    """Where probabilities of the second class go."""
+    curve = report.binary_map
+    if curve is None:
+        return None
+    places = [int(np.argmin(np.abs(curve.before - at))) for at in (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)]
+    mapped = [(float(curve.before[place]), float(curve.after[place])) for place in places]
+    half = mapped[4]
+    note = f"{percent(half[0], 0)} becomes {percent(half[1])}"
+    values = {"map": drawn(binary_curve(curve.before, curve.after)), "mapped": mapped}
+    return Section("map", "What the probabilities should have been", note, values)
+
+
+def classes(report: Report) -> Section:
+    """Class by class."""
+    two, later = len(report.classes) == 2, report.shown != "none"
+    worst = sorted(report.class_rows, key=lambda row: -row.curve_before.error)[:PANELS]
+    panels = [drawn(panel(row.name, row.curve_before, row.curve_after if later else None)) for row in worst]
+    off = sum(row.before.p_value < ALPHA / len(report.classes) for row in report.class_rows)
+    note = f"{off or 'none'} of {len(report.classes)} {'is' if off == 1 else 'are'} predicted too often or too rarely"
+    values = {"classes": [] if two else panels, "panels": PANELS, "alpha": ALPHA}
+    return Section("classes", "Class by class", note, values)
+
+
+def segments(report: Report) -> Section | None:
+    """Segment by segment."""
+    if not report.segment_rows:
+        return None
+    off = sum(row.off_before for row in report.segment_rows)
+    note = f"{off or 'none'} of {len(report.segment_rows)} {'is' if off == 1 else 'are'} off beyond chance"
+    return Section("segments", f"By {report.segment_name}", note)
+
+
+SECTIONS: tuple[Callable[[Report], Section | None], ...] = (
+    in_words,
+    next_steps,
+    bands,
+    metrics,
+    faults,
+    reliability_diagrams,
+    methods,
+    decomposition,
+    confusion,
+    binary_map,
+    classes,
+    segments,
+)
+
+
+def sections_of(report: Report) -> list[Section]:
+    """The sections that this report has."""
+    return [section for make in SECTIONS if (section := make(report)) is not None]
+
+
+def most_confused(correction: Correction | None) -> list[int]:
+    """Columns of the classes whose matrix is drawn: those with the largest proven corrections, in their order.
+
+    All of a few classes; none if no correction is proven, since a matrix of chance would look like a finding.
+    """
+    if correction is None or not correction.proven.any():
+        return []
+    size = np.where(correction.proven, np.abs(correction.matrix), 0.0)
+    largest = np.maximum(size.max(axis=0), size.max(axis=1))
+    return np.sort(np.argsort(-largest, kind="stable")[: figures.CELLS]).tolist()
+
+
+def largest_corrections(correction: Correction, names: Sequence[str]) -> list[tuple[str, str, float]]:
+    """The largest proven corrections between different classes: corrected class, class that causes it, strength."""
+    off = np.where(correction.proven, correction.matrix, 0.0)
+    order = np.argsort(-np.abs(off), axis=None)[:LISTED]
+    places = [divmod(int(place), len(names)) for place in order]
+    return [(names[i], names[j], float(off[i, j])) for i, j in places if off[i, j]]
