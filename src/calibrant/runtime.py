@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.class_columns import columns_of_classes, order_of_columns
 from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities, to_numpy
+from calibrant.inputs.rows import SHORT
 from calibrant.inputs.segments import SeenLevels, SegmentInputs, read_segments, segment_numbers
 from calibrant.steps import Scale, Steps, check_steps, decode, encode, run, run_from_logs, widest
 from calibrant.typing import FloatArray, IntArray
@@ -196,7 +197,7 @@ class Map:
             scaling=self.scaling,
         )
         # Steps that are valid one by one may still be put together to something else by a stranger.
-        if not (p.min() >= 0.0 and np.abs(p.sum(axis=1) - 1.0).max() <= _OFF):
+        if not _are_probabilities(p):
             raise FileError("This map does not give probabilities: its file was changed.")
         return p
 
@@ -274,6 +275,12 @@ class Map:
         except (LookupError, TypeError, ValueError) as error:
             raise FileError(f"This file is damaged: {error!s:.300}.") from None
         return cls(classes, steps, logits, value["renormalize"], columns, method, segments, names, scaling)
+
+
+def _are_probabilities(p: NDArray[Any]) -> bool:
+    if p.size <= SHORT:  # one row of a service: asking number by number is faster
+        return all(min(row) >= 0.0 and abs(sum(row) - 1.0) <= _OFF for row in p.tolist())
+    return bool(p.min() >= 0.0 and np.abs(p.sum(axis=1) - 1.0).max() <= _OFF)
 
 
 def _read_scaling(value: Any, k: int) -> Scale:

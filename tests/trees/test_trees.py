@@ -9,7 +9,6 @@ from calibrant.calibrators.auto.trees.ensemble import (
     Boosting,
     BoostingOptions,
     TreeLayer,
-    add_compiled,
     choose_pairs,
     concatenate,
     cross_fit_trees,
@@ -17,6 +16,7 @@ from calibrant.calibrators.auto.trees.ensemble import (
 )
 from calibrant.calibrators.auto.trees.tree_kernels import draw
 from calibrant.sample import Sample
+from calibrant.steps import run
 
 
 def xor_data(n=3000, seed=0):
@@ -86,30 +86,37 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(run(np.arange(300), weight.astype(float)), run(rows, np.ones(len(rows))), atol=1e-10)
 
 
+def added(layer, x):
+    """What a layer adds to the logits (k, n) of rows `x` (columns, n)."""
+    return run(layer.steps(), x.T.copy()).T
+
+
 def test_added_steps_are_those_of_the_leaves():
     # x₀ > 0.5, and x₁ − x₀ > −1.5
     layer = TreeLayer(np.array([[0, 1]]), np.array([[-1, 0]]), np.array([[0.5, -1.5]]), np.arange(8.0).reshape(1, 4, 2))
     x = np.array([[0.0, 1.0, 0.0, 1.0], [-2.0, -2.0, 0.0, 0.0]])
-    z = np.zeros((2, 4))
-    layer.add_to(x, z)
-    np.testing.assert_array_equal(z.T, layer.values[0])
+    np.testing.assert_array_equal(added(layer, x).T, layer.values[0])
     twice = concatenate([layer, layer.scaled(0.5)], 2)
-    w = np.zeros((2, 4))
-    add_compiled(twice, x, w)
-    np.testing.assert_allclose(w, 1.5 * z)
+    np.testing.assert_allclose(added(twice, x), 1.5 * added(layer, x))
 
 
-@pytest.mark.parametrize("n", [1, 1000])
-def test_compiled_and_plain_sums_agree_to_the_last_bit(n):
+@pytest.mark.parametrize("k", [1, 4])
+def test_trees_are_followed_row_by_row_to_the_last_bit(k):
     rng = np.random.default_rng(0)
     features = rng.integers(3, size=(300, 6))
     subtracted = np.where(rng.random((300, 6)) < 0.5, (features + 1) % 3, -1)
-    layer = TreeLayer(features, subtracted, rng.normal(size=(300, 6)), rng.normal(size=(300, 64, 4)))
-    x, plain = rng.normal(size=(3, n)), rng.normal(size=(4, n))
-    compiled = plain.copy()
-    layer.add_plainly(x, plain)
-    add_compiled(layer, x, compiled)
-    np.testing.assert_array_equal(plain, compiled)
+    layer = TreeLayer(features, subtracted, rng.normal(size=(300, 6)), rng.normal(size=(300, 64, k)))
+    x = rng.normal(size=(3, 2000))
+    z = added(layer, x)
+    for i in (0, 1023, 1024, 1999):
+        total = np.zeros(k)
+        for feature, other, threshold, values in zip(
+            features, subtracted, layer.thresholds, layer.values, strict=True
+        ):
+            value = x[feature, i] - np.where(other < 0, 0.0, x[other, i])
+            total = total + values[int(((value > threshold) << np.arange(6)).sum())]
+        np.testing.assert_array_equal(z[:, i], total)
+        np.testing.assert_array_equal(added(layer, x[:, i : i + 1])[:, 0], total)
 
 
 def labelled(y):
@@ -127,8 +134,7 @@ def test_trees_find_an_interaction_and_hold_out_what_they_have_not_seen(depth):
     entropy = -(0.9 * np.log(0.9) + 0.1 * np.log(0.1))
     assert entropy - 0.02 < loss.mean() < entropy + 0.05
     test_x, test_y = xor_data(seed=1)
-    z = np.zeros((2, len(test_y)))
-    fitted.layer.add_to(test_x, z)
+    z = added(fitted.layer, test_x)
     test_loss = np.log(np.exp(z).sum(axis=0)) - z[test_y, np.arange(len(test_y))]
     assert test_loss.mean() < loss.mean() + 0.02
 

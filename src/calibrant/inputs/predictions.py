@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from calibrant.inputs.rows import (
     LEAST_ROWS,
     ROUNDING,
+    SHORT,
     are_percentages,
     complete,
     examine,
     find_fault,
     may_be_probabilities,
     saturate,
+    total_of_one,
     whole_of_probabilities,
 )
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning, Words
@@ -221,6 +223,11 @@ def to_log_probabilities(
     values = np.array(block, dtype=np.float64, order=order)
     if values.ndim == 1:
         values = values.reshape(-1, 1)
+    if len(values) == 1 < values.shape[1] <= SHORT and log is None and not logits and not renormalize:
+        total = total_of_one(values, rounding)
+        if total is not None:
+            x = values if total == 1.0 else np.divide(values, total, out=values)
+            return np.maximum(x, FLOOR, out=x)
     sums = _check(values, first_row, words, logits=logits, renormalize=renormalize, rounding=rounding)
     if logits:
         if values.shape[1] == 1:

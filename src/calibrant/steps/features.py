@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -17,8 +18,8 @@ DEEPEST = 16
 #: Up to so many coefficients, adding whole columns is faster than products of tiles.
 _FEW = 8
 
-#: Numbers of trees × rows × depth handled at a time.
-_TREE_BLOCK = 1 << 17
+#: Numbers of trees × rows, and rows, handled at a time: their numbers stay in the cache.
+_TREE_BLOCK, _TREE_ROWS = 1 << 18, 1024
 
 
 @dataclass(frozen=True)
@@ -168,37 +169,47 @@ class Trees(Step):
     values: FloatArray = array(3)
 
     def apply(self, x: FloatArray) -> FloatArray:
+        # The last column is what nothing subtracts: zero. Trees are added in their order, whatever the number of rows.
         count, depth = self.features.shape
-        out = np.empty((len(x), self.values.shape[2]))
-        rows = max(1, _TREE_BLOCK // (count * max(depth, out.shape[1])))
-        tree = np.arange(count)[:, None]
-        bits = 1 << np.arange(depth)
-        padded = np.zeros((x.shape[1] + 1, rows))  # the last row is what nothing subtracts: zero
+        if len(x) == 1 and self.values.shape[2] > 1:
+            row = np.append(x, 0.0)
+            leaf = (row[self.features] - row[self.subtracted] > self.thresholds) @ (1 << np.arange(depth))
+            return self.values[np.arange(count), leaf].sum(axis=0)[None]
+        first, second, asked = self.pairs
+        out = np.zeros((len(x), self.values.shape[2]))
+        rows = min(max(_TREE_BLOCK // count, 1), _TREE_ROWS)
         for start in range(0, len(x), rows):
-            part = x[start : start + rows]
-            padded[:-1, : len(part)] = part.T
-            columns = padded[:, : len(part)]
-            answers = columns[self.features] - columns[self.subtracted] > self.thresholds[:, :, None]
-            leaf = np.einsum("tdn,d->tn", answers, bits)
-            # Trees are added in their order, whatever the number of rows.
-            self.values[tree, leaf].sum(axis=0, out=out[start : start + rows])
+            columns = np.zeros((x.shape[1] + 1, len(x[start : start + rows])))
+            columns[:-1] = x[start : start + rows].T
+            differences = columns[first] - columns[second]
+            leaf = np.zeros((count, columns.shape[1]), dtype=np.intp)
+            for level in range(depth):
+                answers = differences[asked[:, level]] > self.thresholds[:, level, None]
+                leaf |= answers.astype(np.intp) << level
+            part = out[start : start + rows]
+            for values, reached in zip(self.values, leaf, strict=True):
+                part += values.take(reached, axis=0)
         return out
+
+    @cached_property
+    def pairs(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The pairs of columns that are compared, each once, and the pair of each question."""
+        base = int(self.subtracted.max()) + 2
+        pairs, asked = np.unique(self.features * base + self.subtracted + 1, return_inverse=True)
+        return pairs // base, pairs % base - 1, asked.reshape(self.features.shape)
 
     @property
     def width(self) -> int:
         return int(self.values.shape[2])
 
     def differences(self, width: int) -> FloatArray:
-        """The matrix (columns before, trees × depth) whose product with rows is what questions compare with thresholds.
+        """The matrix (columns before, pairs) whose product with rows is what questions compare with thresholds.
 
         The product is as exact as a difference of two columns: everything else that is added is zero.
         """
-        out = np.zeros((width, self.features.size))
-        question = np.arange(self.features.size)
-        subtracted = self.subtracted.ravel()
-        out[self.features.ravel(), question] = 1.0
-        out[subtracted[subtracted >= 0], question[subtracted >= 0]] -= 1.0
-        return out
+        first, second, _ = self.pairs
+        identity = np.eye(width + 1)[:, :-1]  # the last row, which nothing subtracts, is zero
+        return np.asarray(identity[first] - identity[second]).T
 
     def check(self, width: int) -> int:
         count, depth = self.features.shape

@@ -19,6 +19,11 @@ from calibrant.steps.step import NotSupportedError
 from calibrant.typing import FloatArray
 
 
+#: Rows that are handled at a time where a map has trees, the numbers of each that these add at a time, and in how many
+#: parts trees are added at most.
+TREE_ROWS, _TREE_NUMBERS, _MOST_PARTS = 1024, 128, 64
+
+
 class TorchOperations(Operations):
     """Rows are tensors (n, columns); `constant` makes a tensor of an array."""
 
@@ -86,12 +91,24 @@ class TorchOperations(Operations):
         return torch.cat([torch.sigmoid(-x), torch.sigmoid(x)], 1)
 
     def step_trees(self, step: s.Trees, x: Any, width: int) -> Any:
-        (count, depth), bits = step.features.shape, self.constant(2.0 ** np.arange(step.features.shape[1]))
-        asked = x @ self.constant(step.differences(width)) > self.constant(step.thresholds.ravel())
-        leaf = (asked.reshape(-1, count, depth).type_as(bits) @ bits).to(torch.int64)
-        values = self.constant(step.values.reshape(-1, step.width))
-        place = leaf + self.constant(np.arange(count) << depth)
-        return values.index_select(0, place.reshape(-1)).reshape(-1, count, step.width).sum(1)
+        (count, depth), asked = step.features.shape, step.pairs[2]
+        # Rows are columns here, so that the same pair of every row is read at once.
+        compared = (x @ self.constant(step.differences(width))).t().contiguous()
+        leaf: Any = 0
+        for level in range(depth):
+            answers = compared.index_select(0, self.constant(asked[:, level])) > self.constant(
+                step.thresholds[:, level, None]
+            )
+            leaf = answers.to(torch.int32) * (1 << level) + leaf
+        # Some trees at a time: what is added should fit the processor's cache, and the number of operations stay small.
+        some, total = max(1, _TREE_NUMBERS // step.width, count // _MOST_PARTS), None
+        values, first_leaf = self.constant(step.values.reshape(-1, step.width)), np.arange(count) << depth
+        for start in range(0, count, some):
+            firsts = first_leaf[start : start + some, None]
+            place = leaf.narrow(0, start, len(firsts)).to(torch.int64) + self.constant(firsts)
+            steps = values.index_select(0, place.reshape(-1)).reshape(len(firsts), -1, step.width).sum(0)
+            total = steps if total is None else total + steps
+        return total
 
     def step_one_vs_rest(self, step: s.OneVsRest, x: Any, width: int) -> Any:
         if not all(map(_of_second, step.parts)):

@@ -89,7 +89,7 @@ class Graph(Nodes, Operations):
 
     def step_trees(self, step: s.Trees, x: Tensor, width: int) -> Tensor:
         count, depth = step.features.shape
-        asked = self.op("MatMul", x, self.large(step.differences(width)))
+        asked = self.op("MatMul", x, self.large(step.differences(width)[:, step.pairs[2].ravel()]))
         answers = self.op("Cast", asked > step.thresholds.ravel(), to=1)
         # Whole numbers below 2**24 are exact in single precision.
         bits = self.const(2.0 ** np.arange(depth)[:, None], np.float32)

@@ -18,8 +18,9 @@ from calibrant.inputs.rows import ROUNDING
 from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR
-from calibrant.steps.decisions import decides
-from calibrant.steps.torch_modules import sequence
+from calibrant.steps import Trees
+from calibrant.steps.decisions import decides, holds
+from calibrant.steps.torch_modules import TREE_ROWS, sequence
 from calibrant.typing import FloatArray
 from calibrant.writers.export_options import check_precision
 from calibrant.writers.source import Segments, facts, names_of_all
@@ -59,6 +60,7 @@ class CalibrationModule(nn.Module):
         self.n_segments: int = len(fitted.segments)
         self.largest: float = LARGEST
         self.missing: float = MISSING
+        self.rows: int = TREE_ROWS if holds(fitted.steps, Trees) else max(1, _BLOCK // fitted.k)
         self.steps = sequence(fitted.steps, fitted.k + self.n_segments)
         self.register_buffer("precision", torch.zeros((), dtype=torch.float64))
 
@@ -74,12 +76,11 @@ class CalibrationModule(nn.Module):
     @torch.jit.unused
     def _in_blocks(self, x: Tensor, segments: Tensor | None) -> Tensor:
         """Many rows in parts that fit the processor's cache: larger ones would wait for memory."""
-        if torch.compiler.is_compiling() or x.device.type != "cpu" or x.numel() <= _BLOCK:
+        if torch.compiler.is_compiling() or x.device.type != "cpu" or x.size(0) <= self.rows:
             return self._calibrate(x, segments)
-        size = max(1, _BLOCK // x.size(1))
         if segments is None:
-            return torch.cat([self._calibrate(rows, None) for rows in x.split(size)])
-        parts = zip(x.split(size), segments.split(size), strict=True)
+            return torch.cat([self._calibrate(rows, None) for rows in x.split(self.rows)])
+        parts = zip(x.split(self.rows), segments.split(self.rows), strict=True)
         return torch.cat([self._calibrate(rows, beside) for rows, beside in parts])
 
     def _calibrate(self, x: Tensor, segments: Tensor | None) -> Tensor:

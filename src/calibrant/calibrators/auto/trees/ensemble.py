@@ -8,12 +8,10 @@ the mean of the runs of the folds, which are thrown away, with fewer trees to st
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from calibrant.bins import quantiles
 from calibrant.calibrators.state import LARGE, StateCheck
@@ -24,12 +22,8 @@ from calibrant.typing import FloatArray
 
 IntArray = NDArray[np.int64]
 
-#: Questions of one level answered at a time, for as many rows as that makes: their numbers stay in the cache.
-_ELEMENTS = 1 << 17
 #: Values of a column that are closer are told apart by no question.
 _GAP = 1e-9
-#: Rows times trees from which on loops are compiled for them.
-_MANY = 1 << 22
 #: Of numbers of rounds whose held-out losses differ by less than this many nats in total, the smallest.
 _SLACK = 0.2
 
@@ -98,60 +92,7 @@ class TreeLayer:
             return []
         # A split that is never true has an infinite threshold, which JSON does not know.
         thresholds = np.clip(self.thresholds, -LARGE, LARGE)
-        return [_FasterTrees(self.features, self.subtracted, thresholds, self.values)]
-
-    def add_to(self, x: FloatArray, z: FloatArray) -> None:
-        """Add the steps for rows `x` (columns, n) to logits `z` (k, n) in place.
-
-        By compiled loops in a process that fits trees (from a size on where compiling pays), else in NumPy, with the
-        same result to the last bit: predicting with a stored calibrator waits for no compiler.
-        """
-        if not len(self):
-            return
-        kernels = sys.modules.get("calibrant.calibrators.auto.trees.tree_kernels")
-        if kernels is not None and (kernels.add_trees.signatures or len(self) * x.shape[1] >= _MANY):
-            add_compiled(self, x, z)
-        else:
-            self.add_plainly(x, z)
-
-    def add_plainly(self, x: FloatArray, z: FloatArray) -> None:
-        """`add_to` in NumPy and SciPy alone."""
-        n, (n_trees, leaves, k) = x.shape[1], self.values.shape
-        # Row -1 is zero: what is subtracted where nothing is.
-        x = np.concatenate([x, np.zeros((1, n))])
-        first_leaf = leaves * np.arange(n_trees, dtype=np.int32)
-        steps = self.values.reshape(-1, k)
-        at_once = max(1, _ELEMENTS // n_trees)
-        for start in range(0, n, at_once):
-            rows = slice(start, min(start + at_once, n))
-            leaf = np.zeros((n_trees, rows.stop - start), dtype=np.int32)
-            for level, (feature, subtracted, threshold) in enumerate(
-                zip(self.features.T, self.subtracted.T, self.thresholds.T, strict=True)
-            ):
-                leaf |= (x[feature, rows] - x[subtracted, rows] > threshold[:, None]).astype(np.int32) << level
-            # The row of a sparse matrix has a one for each leaf the row is in; its products add tree after tree.
-            chosen = (leaf.T + first_leaf).ravel()
-            ends = np.arange(0, len(chosen) + 1, n_trees)
-            z[:, rows] += (csr_matrix((np.ones(len(chosen)), chosen, ends), (len(leaf.T), len(steps))) @ steps).T
-
-
-def add_compiled(layer: TreeLayer, x: FloatArray, z: FloatArray) -> None:
-    """`TreeLayer.add_to` by compiled loops."""
-    from calibrant.calibrators.auto.trees.tree_kernels import add_trees
-
-    steps, leaf = np.zeros_like(z), np.empty(x.shape[1], dtype=np.int64)
-    add_trees(x, layer.features, layer.subtracted, layer.thresholds, layer.values, leaf, steps)
-    z += steps
-
-
-class _FasterTrees(Trees):
-    """`Trees`, the same to the last bit, as this package adds them."""
-
-    def apply(self, x: FloatArray) -> FloatArray:
-        z = np.zeros((self.values.shape[2], len(x)))
-        layer = TreeLayer(self.features, self.subtracted, self.thresholds, self.values)
-        layer.add_to(np.ascontiguousarray(x.T), z)
-        return np.ascontiguousarray(z.T)
+        return [Trees(self.features, self.subtracted, thresholds, self.values)]
 
 
 def check_trees(state: StateCheck, n_columns: int) -> None:

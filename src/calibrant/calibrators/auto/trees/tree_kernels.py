@@ -143,26 +143,3 @@ def follow(bins, features, borders, values, leaf, z):  # type: ignore[no-untyped
     for j in range(z.shape[0]):
         for i in range(len(leaf)):
             z[j, i] += values[leaf[i], j]
-
-
-@jit(fastmath=False)
-def add_trees(x, features, subtracted, thresholds, values, leaf, z):  # type: ignore[no-untyped-def]
-    """Add the steps of trees for rows `x` (columns, n) to `z` (k, n); `leaf` (n,) is work space."""
-    k, n = z.shape
-    for t in range(len(features)):
-        for i in range(n):
-            leaf[i] = 0
-        for level in range(features.shape[1]):
-            row = x[features[t, level]]
-            threshold = thresholds[t, level]
-            bit = 1 << level
-            if subtracted[t, level] < 0:
-                for i in range(n):
-                    leaf[i] += bit * (row[i] > threshold)
-            else:
-                other = x[subtracted[t, level]]
-                for i in range(n):
-                    leaf[i] += bit * (row[i] - other[i] > threshold)
-        for j in range(k):
-            for i in range(n):
-                z[j, i] += values[t, leaf[i], j]
