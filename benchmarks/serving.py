@@ -173,9 +173,15 @@ def command_line() -> None:
                     f"f.with_columns([pl.col(f'p{{j}}').alias(f'p{{j}}_cal') for j in range(10)]).write_{suffix}({made!r})"
                 )
                 apply = [sys.executable, "-m", "calibrant", "apply", stored, given, "-o", made, "--force"]
-                found = [[_cpu_of(c) for c in (apply, [sys.executable, "-c", copy], [sys.executable, "-c", wider])] for _ in range(3)]
+                found = [
+                    [_cpu_of(c) for c in (apply, [sys.executable, "-c", copy], [sys.executable, "-c", wider])]
+                    for _ in range(3)
+                ]
                 ours, plain, wide = np.min(found, axis=0)
-                print(f"| {what}, {suffix} | {ours:.2f} | {ours / plain:.2f}; with ten more columns {ours / wide:.2f} |", flush=True)
+                print(
+                    f"| {what}, {suffix} | {ours:.2f} | {ours / plain:.2f}; with ten more columns {ours / wide:.2f} |",
+                    flush=True,
+                )
 
 
 def postgres() -> None:

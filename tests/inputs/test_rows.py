@@ -10,7 +10,7 @@ import pytest
 
 from calibrant.files.prediction_sets.experiments import SplitPredictions
 from calibrant.inputs.predictions import as_matrix, to_log_probabilities, to_probabilities
-from calibrant.inputs.rows import ROUNDING, complete, examine, find_fault
+from calibrant.inputs.rows import ROUNDING, complete, examine, find_fault, total_of_one
 from calibrant.inputs.words import METRIC, Words
 from calibrant.metrics import log_loss
 
@@ -27,6 +27,16 @@ def usable(row: tuple[float, ...], logits: bool, renormalize: bool) -> bool:
     if len(row) == 1:
         return row[0] <= 1 + ROUNDING
     return any(row) if renormalize else abs(sum(row) - 1) <= ROUNDING
+
+
+def test_a_single_row_is_judged_as_among_others_and_divided_by_the_same_sum() -> None:
+    rows = np.array(list(product(NUMBERS, repeat=3)))
+    wrong, _ = examine(rows)
+    assert [total_of_one(row[None], ROUNDING) is None for row in rows] == wrong.tolist()
+    p = np.random.default_rng(0).dirichlet(np.ones(31), 500).round(5)
+    together = to_log_probabilities(p, logits=False, renormalize=False, log=None)
+    alone = [to_log_probabilities(row[None], logits=False, renormalize=False, log=None)[0] for row in p]
+    np.testing.assert_array_equal(together, alone)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3])

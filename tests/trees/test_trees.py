@@ -110,9 +110,7 @@ def test_trees_are_followed_row_by_row_to_the_last_bit(k):
     z = added(layer, x)
     for i in (0, 1023, 1024, 1999):
         total = np.zeros(k)
-        for feature, other, threshold, values in zip(
-            features, subtracted, layer.thresholds, layer.values, strict=True
-        ):
+        for feature, other, threshold, values in zip(features, subtracted, layer.thresholds, layer.values, strict=True):
             value = x[feature, i] - np.where(other < 0, 0.0, x[other, i])
             total = total + values[int(((value > threshold) << np.arange(6)).sum())]
         np.testing.assert_array_equal(z[:, i], total)
