@@ -17,6 +17,7 @@ from calibrant import get_calibrator
 from calibrant.deployment.segments.columns import learn_columns
 from calibrant.inputs.segments import read_segments
 from calibrant.runtime import Map
+from calibrant.simplex import FLOOR
 from calibrant.steps import Columns, Join, Levels, Log, Softmax, Sum
 from calibrant.writers import python_source, sql
 from tests.fuzz.cases import PREDICTIONS, draw_labels, draw_predictions
@@ -71,7 +72,8 @@ def make_exported(seed: int) -> ExportedCase:
             input="logits" if kind == "logits" else "probabilities",
             renormalize=kind == "rescaled",
         )
-        calibrator.fit(np.log(p) if kind == "logits" else p, names[draw_labels(rng, p, "ordinary")])
+        # Logits further apart than the floor allows are refused as scores.
+        calibrator.fit(np.log(np.maximum(p, FLOOR)) if kind == "logits" else p, names[draw_labels(rng, p, "ordinary")])
     rows = np.vstack([p[:8], draw_predictions(rng, 12, k, "ordinary"), np.eye(k)])
     with np.errstate(divide="ignore"):
         rows = np.log(rows) + rng.normal(size=(len(rows), 1)) if kind == "logits" else rows
