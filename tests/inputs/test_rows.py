@@ -10,7 +10,7 @@ import pytest
 
 from calibrant.files.prediction_sets.experiments import SplitPredictions
 from calibrant.inputs.predictions import as_matrix, to_log_probabilities, to_probabilities
-from calibrant.inputs.rows import ROUNDING, complete, examine, find_fault, total_of_one
+from calibrant.inputs.rows import ROUNDING, complete, examine, find_fault, saturate, total_of_one
 from calibrant.inputs.words import METRIC, Words
 from calibrant.metrics import log_loss
 
@@ -89,3 +89,7 @@ def test_float32_and_exact_rows_are_not_copied() -> None:
     rounded = np.array([[0.333, 0.333, 0.333]])
     np.testing.assert_allclose(to_probabilities(rounded), 1 / 3)
     assert rounded[0, 0] == 0.333
+
+
+def test_logits_at_the_end_of_all_numbers_saturate_without_a_warning() -> None:
+    assert saturate(np.array([[1e308, -1e308], [-1e308, 1e308]]))

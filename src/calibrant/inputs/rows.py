@@ -191,7 +191,8 @@ def saturate(values: AnyFloatArray) -> bool:
     if values.shape[1] == 1:
         lead = np.abs(values[:, 0])
     else:
-        lead = np.diff(np.partition(values, -2, axis=1)[:, -2:], axis=1)[:, 0]
+        with np.errstate(over="ignore"):  # a difference beyond all numbers is large enough
+            lead = np.diff(np.partition(values, -2, axis=1)[:, -2:], axis=1)[:, 0]
     return bool(len(values)) and float((lead > 1.0 - LOG_FLOOR).mean()) >= _NEARLY_ALL
 
 
