@@ -137,7 +137,7 @@ def test_trees_on_log_odds_are_stored_and_predict(tmp_path):
     rng = np.random.default_rng(1)
     lead = p[:, 0] > p[:, 1]
     y = np.where(rng.random(3000) < 0.8, np.where(lead, 2, 0), 1)
-    auto = AutoCalibrator().fit(p[:2000], y[:2000])
+    auto = AutoCalibrator(classes=[0, 1, 2]).fit(p[:2000], y[:2000])
     assert (auto.tree_subtracted_ >= 0).any()
     found = auto.predict_proba(p[2000:])
     assert mean_log_loss(found, y[2000:]) < 0.62  # the entropy is 0.50, temperature scaling stays above 1
@@ -151,7 +151,7 @@ def test_two_classes_with_trees_are_increasing_on_request():
     p, _ = calibrated(6000, 2)
     score = p[:, 1]
     y = (np.random.default_rng(1).random(6000) < 0.5 + 0.4 * np.sin(12.0 * score)).astype(np.int64)
-    free, kept = (AutoCalibrator(monotone=m).fit(p, y) for m in (False, True))
+    free, kept = (AutoCalibrator(monotone=m, classes=[0, 1]).fit(p, y) for m in (False, True))
     assert len(free.tree_features_)
     grid = np.linspace(1e-6, 1.0 - 1e-6, 5001)
     assert (np.diff(free.predict_proba(grid)[:, 1]) < 0.0).any()

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 import calibrant
-from calibrant import Answers, OptionCalibrator
+from calibrant import Answers, OptionCalibrator, runtime
 from calibrant.simplex import log_softmax
 
 
@@ -156,9 +156,27 @@ def test_storage_is_exact(rng, tmp_path, lengths):
     calibrant.save(found, tmp_path / "cal.json")
     twin = calibrant.load(tmp_path / "cal.json")
     assert (twin.predict_proba(answers) == found.predict_proba(answers)).all()
-    assert ("map" in json.loads((tmp_path / "cal.json").read_text())) == (not lengths)
+    assert "map" in json.loads((tmp_path / "cal.json").read_text())
     assert twin.summary() == found.summary()
     assert clone(found).get_params() == found.get_params()
+
+
+@pytest.mark.parametrize("price", [0.0, 0.05])
+def test_a_stored_map_and_an_export_take_lengths_beside_probabilities(rng, tmp_path, price):
+    """Options that a question does not have get 0, and the result is divided by the sum over its own."""
+    answers = ragged(rng, n=100, price=price, position=(0.5,))
+    found = OptionCalibrator(length=price > 0).fit(answers)
+    calibrant.save(found, tmp_path / "cal.json")
+    k = len(found.position_)
+    segments = {"segments": {f"length_{j}": answers.lengths[:, j] for j in range(k)}} if price else {}
+    p = runtime.load(tmp_path / "cal.json").predict_proba(answers.sample.proba, **segments) * answers.present
+    expected = found.predict_proba(answers)
+    assert p / p.sum(axis=1, keepdims=True) == pytest.approx(expected, abs=1e-12)
+    space: dict = {}
+    exec(calibrant.export(found, to="python"), space)
+    beside = [{name: column[0] for name, column in segments["segments"].items()}] if price else []
+    row = np.array(space["calibrate"](answers.sample.proba[0].tolist(), *beside)) * answers.present[0]
+    assert row / row.sum() == pytest.approx(expected[0], abs=1e-12)
 
 
 def test_what_cannot_be_done_is_said(rng):
@@ -167,7 +185,7 @@ def test_what_cannot_be_done_is_said(rng):
     with pytest.raises(ValueError, match="lengths of options: they are needed"):
         found.predict_proba(Answers.from_lists([[0.0, -1.0]]))
     with pytest.raises(TypeError, match="depends on the lengths"):
-        found.to_map()
+        found.predict_proba(np.full((3, len(found.position_)), 1 / len(found.position_)))
     with pytest.raises(ValueError, match="bring their own labels"):
         OptionCalibrator().fit(answers, answers.sample.y)
     with pytest.raises(ValueError, match="right options of these answers are not known"):

@@ -122,7 +122,7 @@ def test_weight_three_is_three_copies_where_the_ranking_is_kept(k):
 @pytest.mark.parametrize("seed", range(6))
 def test_a_monotone_map_keeps_the_ranking_everywhere(seed):
     p, y = confused(60, 2, seed=seed)
-    auto = AutoCalibrator(monotone=True).fit(p, 1 - y if seed % 2 else y)
+    auto = AutoCalibrator(monotone=True, classes=[0, 1]).fit(p, 1 - y if seed % 2 else y)
     tail = np.logspace(-300, -3, 200)
     grid = np.concatenate([[0.0], tail, np.linspace(0.001, 0.999, 999), 1.0 - np.logspace(-3, -16, 100), [1.0]])
     found = auto.predict_proba(np.column_stack([1.0 - grid, grid]))[:, 1]

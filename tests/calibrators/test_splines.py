@@ -122,7 +122,7 @@ def test_cdf_spline_heeds_labels_of_few_distinct_predictions(n, distinct):
 def test_cdf_spline_finds_the_shares_of_two_predictions():
     p = np.repeat([0.3, 0.6], 500)
     y = np.concatenate([np.arange(500) < 400, np.arange(500) < 100])
-    q = CDFSplineCalibrator(n_knots=12).fit(p, y).predict_proba([0.3, 0.6])[:, 1]
+    q = CDFSplineCalibrator(n_knots=12, classes=[False, True]).fit(p, y).predict_proba([0.3, 0.6])[:, 1]
     np.testing.assert_allclose(q, [0.8, 0.2], atol=0.03)
 
 

@@ -35,6 +35,7 @@ from calibrant.inputs.dense import from_rows, groups_of_rows, labelled_rows, to_
 from calibrant.inputs.frames import column_names, select, take_columns
 from calibrant.inputs.groups import check_groups
 from calibrant.inputs.labels import (
+    are_positions,
     check_second_class,
     name_columns,
     order_of_names,
@@ -44,7 +45,7 @@ from calibrant.inputs.labels import (
 from calibrant.inputs.observations import check_observations, encoded, observations
 from calibrant.inputs.predictions import as_matrix, check_logits, check_scores, rounding_of, to_log_probabilities
 from calibrant.inputs.samples import order_in_doubt
-from calibrant.inputs.words import CALIBRATOR
+from calibrant.inputs.words import CALIBRATOR, CalibrationWarning
 from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.sample import Sample
@@ -198,8 +199,10 @@ class Calibrator(KeptSteps, BatchFitting, Summary, ProbabilityIntervals, Classif
             x, together = x[rows], None if together is None else together[rows]
         self._take_names(labels, x.shape[1], 1 if array.ndim == 1 else array.shape[1], names, categories)
         given = encoded(Sample(x, labels, counts, together, logs=True, rows=rows), self.classes_, self._column_order)
-        if self.classes is None and names is not None and (wrong := order_in_doubt(given, names, CALIBRATOR)):
-            raise ValueError(wrong)
+        if self.classes is None and (wrong := order_in_doubt(given, names, CALIBRATOR)):
+            if names is not None and not are_positions(names):
+                raise ValueError(wrong)
+            warnings.warn(wrong, CalibrationWarning, stacklevel=3)
         return self._take_sample(given)
 
     @property

@@ -259,15 +259,18 @@ def order_of_names(classes: NDArray[Any], names: list[Any]) -> NDArray[np.intp] 
     return None if order is None or np.array_equal(order, np.arange(len(order))) else order
 
 
+def are_positions(names: list[Any]) -> bool:
+    """Whether these are the default names of a data frame's columns: positions that nobody gave."""
+    return names == list(range(len(names)))
+
+
 def tell_classes(names: list[Any], classes: NDArray[Any]) -> bool:
-    """Whether the names of columns tell which class each stands for, or are none that somebody gave.
+    """Whether the names of columns tell which class each stands for.
 
     Numbers and truth values have a second one by convention, so that the name of a single column need not tell it,
     unless it speaks of an event, as `p_ok` does. A number at its end may be that of a class or of the column itself.
     """
     texts, known = [str(name) for name in names], _plain(classes)
-    if names == list(range(len(names))):
-        return True
     if len(texts) > 1:
         return not number_positions(texts) and classes_of_names(texts, known) is not None
     named = class_of_single(texts[0], known)
@@ -300,7 +303,7 @@ def _read_names(seen: NDArray[Any], names: list[Any], words: Words) -> list[Any]
 
     Names that number the columns in another order than theirs are refused.
     """
-    if names == list(range(len(names))):  # the default names of a frame: positions, not labels
+    if are_positions(names):
         return None
     texts, known = [str(name) for name in names], _plain(seen)
     if len(set(texts)) < len(texts):

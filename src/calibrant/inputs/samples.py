@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
 
 from calibrant.inputs.class_columns import pairs
 from calibrant.inputs.groups import check_groups
-from calibrant.inputs.labels import check_labels, encode, is_matrix, name_columns, tell_classes
+from calibrant.inputs.labels import are_positions, check_labels, encode, is_matrix, name_columns, tell_classes
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
 from calibrant.inputs.soft_labels import repeated_rows
 from calibrant.inputs.weights import check_sample_weight
@@ -29,9 +30,10 @@ from calibrant.typing import AnyIntArray
 
 #: Rows that the order of columns is checked on.
 _CHECKED_ROWS = 5000
-#: Rows, mean gain and standard errors from which another order is far better: beyond chance even for the best of many
-#: orders, and more than a few per cent.
+#: Observations, mean gain and standard errors from which another order is far better. To these errors come those by
+#: which the best of k! orders is better by chance.
 _FAR_ROWS, _FAR_GAIN, _FAR_ERRORS = 20, 0.05, 5.0
+_SECOND = " (a single column is that of the second class)"
 #: Classes up to which orders are compared: the work grows with the cube of their number.
 _MOST_CLASSES = 2000
 
@@ -63,7 +65,7 @@ def check_sample(
         proba = np.ascontiguousarray(proba[:, order])
     counts = check_sample_weight(sample_weight, len(y))
     sample = Sample(proba, y, counts, together, named, rows=rows)
-    if classes is None and names is not None and (wrong := order_in_doubt(sample, names, METRIC)):
+    if classes is None and (wrong := order_in_doubt(sample, names, METRIC)):
         warnings.warn(wrong, CalibrationWarning, stacklevel=4)
     if counts is None or counts.all():
         return sample
@@ -71,11 +73,11 @@ def check_sample(
     return replace(sample.take(kept), rows=kept if rows is None else rows[kept])
 
 
-def order_in_doubt(sample: Sample, names: list[Any], words: Words) -> str:
+def order_in_doubt(sample: Sample, names: list[Any] | None, words: Words) -> str:
     """What is wrong with the order of columns whose names do not tell their classes: the labels fit another far better.
 
     Empty if nothing is wrong. Columns are those of the sample, whose classes are in their order; of a single column the
-    second class is its own.
+    second class is its own. Columns of an array have no names.
 
     Examples
     --------
@@ -85,13 +87,19 @@ def order_in_doubt(sample: Sample, names: list[Any], words: Words) -> str:
     'first = yes, second = no. Pass classes=[...] with the label of each column.'
     """
     assert sample.classes is not None
-    if tell_classes(names, sample.classes):
+    if names is not None and not are_positions(names) and tell_classes(names, sample.classes):
         return ""
-    some = sample.take(slice(None, None, max(1, sample.n_rows // _CHECKED_ROWS)))
-    better = better_order(some.proba, some.y, some.counts)
+    better = better_order(sample.take(slice(None, None, max(1, sample.n_rows // _CHECKED_ROWS))))
     if better is None:
         return ""
     classes = sample.names
+    if names is None or are_positions(names):
+        given, fits = (list_names(labels, 10) for labels in (classes, [classes[j] for j in better]))
+        return (
+            f"The columns of {words.predictions} are taken as the classes {given}, but the labels in {words.labels} fit "
+            f"them far better as {fits}{_SECOND if len(classes) == 2 else ''}. Pass classes=[...] with the label of "
+            "each column, also if the order is right."
+        )
     advice = "the label of each column" if len(names) > 1 else "both labels, that of the column last"
     return (
         f"The names of the columns of {words.predictions} ({list_names(names, 10)}) do not tell their classes, and the "
@@ -100,26 +108,36 @@ def order_in_doubt(sample: Sample, names: list[Any], words: Words) -> str:
     )
 
 
-def better_order(p: NDArray[Any], codes: NDArray[Any], weight: NDArray[np.float64] | None = None) -> list[int] | None:
+def better_order(sample: Sample) -> list[int] | None:
     """The class of each column under which the labels are far more probable than under the order given, if any.
+
+    A model that gives all rows too much of one class fits another order better, but not row by row: probabilities must
+    also be far better when the mean of each column is taken from them.
 
     Examples
     --------
     >>> p = np.repeat([[0.9, 0.1], [0.2, 0.8]], 20, axis=0)
-    >>> better_order(p, np.repeat([1, 0], 20)), better_order(p, np.repeat([0, 1], 20))
+    >>> better_order(Sample(p, np.repeat([1, 0], 20))), better_order(Sample(p, np.repeat([0, 1], 20)))
     ([1, 0], None)
     """
-    k = p.shape[1]
-    if k > _MOST_CLASSES:
+    p, k, count = sample.proba, sample.n_classes, sample.total
+    if k > _MOST_CLASSES or sample.units < _FAR_ROWS:
         return None
-    weight = np.ones(len(codes)) if weight is None else weight / max(float(weight.mean()), 1e-300)
-    total = np.zeros((k, k))
-    np.add.at(total, codes, p * weight[:, None])
+    place = (sample.y, np.arange(sample.n_rows))
+    total = csr_array((sample.each, place), shape=(k, sample.n_rows)) @ p
+    own = np.diag(total)[:, None]
+    if (total - own).max(axis=1).sum() <= _FAR_GAIN * count:  # no order can be so much better: the usual case
+        return None
     _, column_of = linear_sum_assignment(-total)
-    row = np.arange(len(codes))
-    gain = (p[row, column_of[codes]] - p[row, codes]).astype(np.float64) * weight
-    far = len(gain) >= _FAR_ROWS and gain.mean() > max(_FAR_GAIN, _FAR_ERRORS * gain.std() / math.sqrt(len(gain)))
-    return np.argsort(column_of).tolist() if far else None
+    means = total.sum(axis=0) / count
+    errors = math.sqrt(_FAR_ERRORS**2 + 2.0 * math.lgamma(k + 1))
+    for values in (p, p - means):
+        gain = values[place[1], column_of[sample.y]] - values[place[1], sample.y]
+        mean = float(sample.each @ gain) / count
+        spread = math.sqrt(float(sample.sum_variance(gain - mean))) / count
+        if mean <= max(_FAR_GAIN, errors * spread):
+            return None
+    return np.argsort(column_of).tolist()
 
 
 def _labels(y_true: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -53,7 +53,7 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
     """Columns of the table that the calibrator takes, and which of its outputs replaces each.
 
     The columns are those it was fitted to, by name, unless others are asked for or it knows none. A single column of
-    another name, or both columns instead of it, are found as in a fit.
+    another name, or both columns instead of it, are found as in a fit; both are taken where there are both.
     """
     classes = np.asarray(calibrator.classes_).tolist()
     order = getattr(calibrator, "_column_order", None)
@@ -61,7 +61,11 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
     place = list(range(len(classes))) if order is None else np.argsort(np.asarray(order)).tolist()
     fitted = getattr(calibrator, "feature_names_in_", None)
     names = () if fitted is None or reader.layout.probs else tuple(str(name) for name in fitted)
-    if len(names) > 1 or (names and names[0] in reader.table.columns):
+    single = len(names) == 1 and names[0] in reader.table.columns
+    if single and not reader.layout.scores and (both := reader.pair_with(names[0], classes)) is not None:
+        names = tuple(both.names[both.classes.index(label)] for label in classes)
+        return ProbabilityColumns(names, tuple(classes), both.style), [0, 1]
+    if len(names) > 1 or single:
         reader.table.require(names, "probs")
         place = place if len(names) > 1 else place[1:]  # a single column is that of the second class
         return ProbabilityColumns(names, tuple(classes), style=reader.style(names)), place

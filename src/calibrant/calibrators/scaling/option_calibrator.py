@@ -7,6 +7,7 @@ softmax regression, with a ridge that pulls towards the predictions as they are.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -16,12 +17,13 @@ from numpy.typing import ArrayLike
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.inputs.answers import Answers
+from calibrant.runtime import Map
 from calibrant.sample import Sample
 from calibrant.simplex import softmax
 from calibrant.sklearn_private import Constraints, Interval
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers.damped_newton import Answer, damped_newton
-from calibrant.steps import Log, Scale, Softmax, Step
+from calibrant.steps import Columns, Log, Scale, Softmax, Step, Sum
 from calibrant.threads import limit
 from calibrant.typing import AnyArray, FloatArray
 
@@ -176,11 +178,27 @@ class OptionCalibrator(Calibrator):
         return self.predict_proba(X).argmax(axis=1) if isinstance(X, Answers) else super().predict(X, axis=axis)
 
     def steps(self) -> list[Step]:
+        scale = Scale(self.inverse_temperature_, self.position_)
+        if not self.length_:
+            return [Log(), scale, Softmax()]
+        own, lengths = np.split(np.arange(2 * len(self.position_)), 2)
+        return [Sum(([Columns(own), Log(), scale], [Columns(lengths), Scale(self.length_)])), Softmax()]
+
+    def to_map(self) -> Map:
+        """The map by itself; where lengths matter it takes them as `segments`, columns length_0, length_1, ...
+
+        A question with fewer options gets probability 0 for the others, and its result is divided by the sum over its
+        own options.
+        """
+        lengths = {f"length_{j}": None for j in range(len(self.position_) if self.length_ else 0)}
+        return replace(super().to_map(), segments=lengths)
+
+    def _map(self, x: FloatArray) -> FloatArray:
         if self.length_:
             raise TypeError(
                 "The map of this OptionCalibrator depends on the lengths of options: it takes Answers only."
             )
-        return [Log(), Scale(self.inverse_temperature_, self.position_), Softmax()]
+        return super()._map(x)
 
     def _runs_by_steps(self) -> bool:
         return not self.length_

@@ -170,6 +170,8 @@ class RowReader:
     skipped: Skipped = field(default_factory=Skipped)
     #: What was assumed about the table, each with hints as those of errors.
     notes: list[tuple[str, ...]] = field(default_factory=list)
+    #: The classes of a table that this one stands beside: columns are taken in their order, if these are the same.
+    beside: tuple[Any, ...] = ()
     _first_cells: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -198,11 +200,26 @@ class RowReader:
             if known or self.layout.label is None:
                 raise
             raise located(error, self.table, self.layout.label) from error
+        if len(found.names) > 1 and set(found.classes) == set(self.beside):
+            names = tuple(found.names[found.classes.index(label)] for label in self.beside)
+            found = replace(found, names=names, classes=self.beside)
         found = replace(found, style=self.style(found.names))
         if self.layout.votes:
             found = replace(found, votes=columns_of_votes(self.layout.votes, self._vote_labels(), found.classes))
         if found.by_order:
             self._check_order(found, known=known)
+        return found
+
+    def pair_with(self, name: str, classes: Sequence[Any]) -> ProbabilityColumns | None:
+        """The columns of both classes, if this one is among them and they sum to one; `None` if it stands alone."""
+        alone = RowReader(self.table, self.layout, skip_errors=True)
+        try:
+            found = alone.find(classes)
+        except RequestError:
+            return None
+        if len(found.names) != 2 or name not in found.names or not whole_of_probabilities(alone._peek(found.names)):
+            return None
+        self.notes += alone.notes
         return found
 
     def style(self, names: Sequence[str]) -> NumberStyle:
@@ -245,7 +262,7 @@ class RowReader:
             rows = RowReader(self.table, self.layout, skip_errors=True)._checked(batch, columns)
             if rows.codes is not None or rows.votes is not None:
                 data, _ = as_sample(rows, self.layout)
-                better = better_order(data.proba, data.y, data.counts)
+                better = better_order(data)
         if better is not None:
             raise RequestError(
                 f"the names of the probability columns do not tell their classes, and labels {order} do not fit "
@@ -299,13 +316,14 @@ class RowReader:
         """Usable rows, chunk by chunk; `everything` keeps all columns in the batches."""
         needed = list(dict.fromkeys([*columns.names, *self.layout.reserved]))
         self.skipped = Skipped()
-        bad_lines, total, first_row = 0, 0.0, 0
+        bad_lines, total, first_row, fractions = 0, 0.0, 0, 0
         for batch in self.table.batches(None if everything else needed, skip_errors=self.skip_errors):
             rows = self._checked(batch, columns, first_row)
             first_row += len(batch)
             for row, reason in self.table.skipped[bad_lines:]:
                 self.skipped.add(1, f"{self.table.row_name(row)}: {reason}")
             bad_lines = len(self.table.skipped)
+            fractions += 0 if rows.weight is None else int((rows.weight != np.floor(rows.weight)).sum())
             if rows.weight is not None or rows.votes is not None:
                 with np.errstate(over="ignore"):
                     votes = 1.0 if rows.votes is None else rows.votes.sum(axis=1)
@@ -315,6 +333,13 @@ class RowReader:
                         f"{self.table.name}: the weights sum to {total:.3g}, which is too much; scale them down"
                     )
             yield rows
+        if fractions > first_row / 2 and total > _LARGE_COUNT * first_row:
+            note = (
+                f"the weights in {self.layout.weight!r} are no whole numbers, and a row counts for "
+                f"{total / first_row:,.0f} observations on average. If they are amounts or importance weights, replace "
+                "them by their `calibrant.effective_counts`: as counts they make intervals and tests far too sure",
+            )
+            self.notes += [] if note in self.notes else [note]
 
     def _checked(self, batch: Batch, columns: ProbabilityColumns, first_row: int = 0) -> RowChunk:
         layout, style, data = self.layout, columns.style, batch.data
@@ -370,6 +395,8 @@ class RowReader:
         return rows.usable(~bad)
 
 
+#: Weights that are fractions and this large on average are hardly counts.
+_LARGE_COUNT = 10
 #: What weights and votes must be.
 _COUNTS = "are finite and not negative"
 
