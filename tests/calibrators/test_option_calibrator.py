@@ -184,7 +184,7 @@ def test_what_cannot_be_done_is_said(rng):
     found = OptionCalibrator().fit(answers)
     with pytest.raises(ValueError, match="lengths of options: they are needed"):
         found.predict_proba(Answers.from_lists([[0.0, -1.0]]))
-    with pytest.raises(TypeError, match="depends on the lengths"):
+    with pytest.raises(TypeError, match="it takes Answers only"):
         found.predict_proba(np.full((3, len(found.position_)), 1 / len(found.position_)))
     with pytest.raises(ValueError, match="bring their own labels"):
         OptionCalibrator().fit(answers, answers.sample.y)

@@ -164,6 +164,8 @@ class OptionCalibrator(Calibrator):
     def predict_proba(self, X: Any, *, axis: int | None = None) -> AnyArray:
         """Calibrated probabilities, one column per position; zero for an option that a question does not have."""
         if not isinstance(X, Answers):
+            if getattr(self, "length_", 0.0):
+                raise TypeError("This OptionCalibrator was fitted with the lengths of options: it takes Answers only.")
             return super().predict_proba(X, axis=axis)
         if self.length_ and X.lengths is None:
             raise ValueError("This OptionCalibrator was fitted with the lengths of options: they are needed here, too.")
@@ -192,16 +194,6 @@ class OptionCalibrator(Calibrator):
         """
         lengths = {f"length_{j}": None for j in range(len(self.position_) if self.length_ else 0)}
         return replace(super().to_map(), segments=lengths)
-
-    def _map(self, x: FloatArray) -> FloatArray:
-        if self.length_:
-            raise TypeError(
-                "The map of this OptionCalibrator depends on the lengths of options: it takes Answers only."
-            )
-        return super()._map(x)
-
-    def _runs_by_steps(self) -> bool:
-        return not self.length_
 
     def summary(self) -> str:
         """What was found, in sentences.
