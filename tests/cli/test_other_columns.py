@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from scipy.special import expit
 
 from calibrant import effective_counts
-from tests.cli.test_commands import ok
+from tests.cli.test_commands import ok, run
 
 RNG = np.random.default_rng(0)
 P = expit(1.5 * RNG.normal(size=200))
@@ -57,3 +58,25 @@ def test_weights_that_are_amounts_are_noted_once(tmp_path: Path) -> None:
         assert "`calibrant.effective_counts`" in done.stderr
     for column in ("count", "share", "effective"):  # the advice, followed, is not repeated
         assert said not in ok("evaluate", tmp_path / "t.csv", "--label", "y", "--weight", column).stderr
+
+
+def test_files_side_by_side_may_have_their_columns_in_any_order(tmp_path: Path) -> None:
+    both = pd.DataFrame({"p_no": 1 - P, "p_yes": P, "y": Y})
+    both.to_csv(tmp_path / "a.csv", index=False)
+    both[["p_yes", "y", "p_no"]].to_csv(tmp_path / "b.csv", index=False)
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    made = ok("report", *files, "--label", "y", "--methods", "ts", "-o", tmp_path / "ab.html", "--json")
+    one, other = json.loads(made.stdout)["reports"]
+    assert one["classes"] == other["classes"] == ["no", "yes"]
+    assert one["metrics"] == other["metrics"]
+
+
+def test_files_with_other_classes_are_not_put_side_by_side(tmp_path: Path) -> None:
+    ONE.to_csv(tmp_path / "a.csv", index=False)
+    pd.DataFrame({"p_no": 1 - P, "y": Y}).to_csv(tmp_path / "b.csv", index=False)
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    done = run("report", *files, "--label", "y", "--methods", "ts", "-o", tmp_path / "ab.html")
+    assert done.exit_code == 2
+    assert "a single column that of the same class. Make a report of each file" in done.stderr
+    for file in files:  # what is advised
+        ok("report", file, "--label", "y", "--methods", "ts", "-o", tmp_path / "one.html", "--force")

@@ -69,6 +69,7 @@ def report(
     found: list[Report] = []
     for file in files:
         with reading(file, **vars(table)) as reader:
+            reader.beside = tuple(rows.classes) if found else ()
             rows = read_for_report(reader, level, progress_over(reader.table, "read"))
         if rows.whole is not None:
             typer.echo(
@@ -79,7 +80,8 @@ def report(
         if found and tuple(map(str, rows.classes)) != found[0].classes:
             raise CommandError(
                 f"{files[0]} has the classes {list_names(found[0].classes, write=str)}, {file} has "
-                f"{list_names(rows.classes, write=str)}; give --classes in the order of the columns"
+                f"{list_names(rows.classes, write=str)}: files side by side need the same classes, and a single column "
+                "that of the same class. Make a report of each file"
             )
         check = _words(table, "label", "votes", "classes", "weight", "probs", "group_by", "blocks")
         words = [file, *check, *_words(table, "logits", "renormalize", "decimal")]

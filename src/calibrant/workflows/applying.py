@@ -64,7 +64,7 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
     single = len(names) == 1 and names[0] in reader.table.columns
     if single and not reader.layout.scores and (both := reader.pair_with(names[0], classes)) is not None:
         names = tuple(both.names[both.classes.index(label)] for label in classes)
-        return ProbabilityColumns(names, tuple(classes), both.style), [0, 1]
+        return ProbabilityColumns(names, tuple(classes), style=both.style), [0, 1]
     if len(names) > 1 or single:
         reader.table.require(names, "probs")
         place = place if len(names) > 1 else place[1:]  # a single column is that of the second class
