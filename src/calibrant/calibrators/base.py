@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.bins import quantiles
 from calibrant.calibrators.batch_fitting import BatchFitting
 from calibrant.calibrators.dispatch import dispatch_fit, dispatch_predict, needs_dispatch, top_labels
+from calibrant.calibrators.inverse_map import InverseMap
 from calibrant.calibrators.kept_steps import KeptSteps, kept_steps
 from calibrant.calibrators.probability_intervals import ProbabilityIntervals
 from calibrant.calibrators.score_scaling import DIRECTIONS, ScoreScale, find_scale, warn_of_direction
@@ -58,7 +59,9 @@ from calibrant.threads import for_products, limit
 from calibrant.typing import AnyArray, FloatArray
 
 
-class Calibrator(KeptSteps, BatchFitting, Summary, ProbabilityIntervals, ClassifierMixin, BaseEstimator, ABC):
+class Calibrator(
+    KeptSteps, BatchFitting, Summary, ProbabilityIntervals, InverseMap, ClassifierMixin, BaseEstimator, ABC
+):
     """Base class of all calibrators.
 
     Attributes
