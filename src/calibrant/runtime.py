@@ -11,7 +11,7 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, t
 from calibrant.inputs.rows import SHORT
 from calibrant.inputs.segments import SeenLevels, SegmentInputs, read_segments, segment_numbers
 from calibrant.steps import Scale, Steps, check_steps, decode, encode, run, run_from_logs, widest
+from calibrant.steps.actions import CostTable, cheapest
+from calibrant.steps.step import require
 from calibrant.typing import FloatArray, IntArray
 
 #: Numbers handled at a time in prediction: small enough for the processor's cache.
@@ -123,6 +125,8 @@ class Map:
         that of the second class. `None`: the columns had no names.
     scaling : Scale or None
         What makes logits of scores, column by column as they are given; a single score stands behind a zero.
+    rule : CostTable or None
+        The costs of actions, if the map decides; a file holds them beside the map.
 
     Examples
     --------
@@ -141,6 +145,7 @@ class Map:
     segments: SegmentInputs = field(default_factory=dict)
     names: list[Any] | None = None
     scaling: Scale | None = None
+    rule: CostTable | None = None
 
     @property
     def k(self) -> int:
@@ -228,6 +233,22 @@ class Map:
     def predict(self, X: Any, *, segments: Any = None) -> list[Any]:
         """The most probable label of each row after calibration."""
         return [self.classes[j] for j in self.predict_proba(X, segments=segments).argmax(axis=1)]
+
+    def decide(self, X: Any, amounts: Mapping[str, Any] | None = None, *, segments: Any = None) -> list[Any]:
+        """The cheapest action for each row after calibration, of a map that has a rule.
+
+        Parameters
+        ----------
+        X, segments
+            As in `predict_proba`.
+        amounts : mapping of str to array-like of shape (n,), default=None
+            The amounts of each row that the costs name.
+        """
+        if self.rule is None:
+            raise ValueError("This map has no decision rule: set_rule of the calibrator, and save it again.")
+        p = self.predict_proba(X, segments=segments)
+        chosen = cheapest(self.rule.expected(p, self.rule.check_amounts(amounts, len(p))))
+        return [self.rule.names[action] for action in chosen.tolist()]
 
     def to_json(self) -> dict[str, Any]:
         """The map in terms of JSON: see docs/format.md."""
@@ -374,9 +395,30 @@ def load(path: str | os.PathLike[str]) -> Map:
             raise FileError(
                 f"This file holds the {len(found)} calibrators of a CalibratedClassifier, one for each of its folds."
             )
-        return Map.from_json(found)
+        fitted = Map.from_json(found)
+        return replace(fitted, rule=read_rule(document, fitted.classes))
     except FileError as error:
         raise FileError(f"{os.fspath(path)}: {error}") from None
+
+
+def read_rule(document: Mapping[str, Any], classes: list[Any]) -> CostTable | None:
+    """The decision rule of a file, checked; `None` if it has none.
+
+    Examples
+    --------
+    >>> from calibrant.runtime import read_rule
+    >>> read_rule({"rule": {"costs": [[0, 20], [1, 0]], "actions": ["pay", "check"]}, "rule_sha256": "0"}, [0, 1])
+    Traceback (most recent call last):
+        ...
+    calibrant.runtime.FileError: This file is damaged: its decision rule is wrong, it does not match its checksum.
+    """
+    if "rule" not in document:
+        return None
+    try:
+        require(checksum(canonical(document["rule"])) == document.get("rule_sha256"), "it does not match its checksum")
+        return CostTable.from_json(document["rule"], classes)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FileError(f"This file is damaged: its decision rule is wrong, {error!s:.200}.") from None
 
 
 def version_fault(document: Mapping[str, Any]) -> str:

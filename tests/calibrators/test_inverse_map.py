@@ -49,7 +49,8 @@ def test_there_and_back(method: str, kind: str) -> None:
         np.testing.assert_allclose(real, said, rtol=2e-3, atol=1e-6)
         assert said[1] < said[0]
         return
-    assert np.all(found.low <= at + 1e-9 * abs(at)) and np.all(at <= found.high + 1e-9 * abs(at))
+    assert np.all(found.low <= at + 1e-9 * abs(at))
+    assert np.all(at <= found.high + 1e-9 * abs(at))
     for ends in found:
         inside = np.isfinite(ends)
         np.testing.assert_allclose(calibrator.predict_proba(ends[inside])[:, 1], p[inside], rtol=1e-9, atol=1e-12)
@@ -109,7 +110,9 @@ def test_what_cannot_be_inverted_is_refused_with_the_reason() -> None:
     with pytest.raises(ValueError, match=r"between 0 and 1, got nan"):
         isotonic.inverse(float("nan"))
     smoothed = get_calibrator("ts-laplace").fit(p[:20], y[:20])
-    with pytest.raises(ValueError, match=r"no predicted probability gets 99\.99 %: this .* gives 1 probabilities from "):
+    with pytest.raises(
+        ValueError, match=r"no predicted probability gets 99\.99 %: this .* gives 1 probabilities from "
+    ):
         smoothed.inverse(0.9999)
     three = get_calibrator("ts").fit(np.full((6, 3), 1 / 3) + np.eye(3)[[0, 1, 2] * 2] / 3 - 1 / 9, [0, 1, 2] * 2)
     with pytest.raises(ValueError, match="for two classes; this TemperatureScalingCalibrator has 3"):

@@ -25,6 +25,7 @@ from calibrant.bins import quantiles
 from calibrant.calibrators.batch_fitting import BatchFitting
 from calibrant.calibrators.dispatch import dispatch_fit, dispatch_predict, needs_dispatch, top_labels
 from calibrant.calibrators.inverse_map import InverseMap
+from calibrant.calibrators.kept_rule import KeptRule
 from calibrant.calibrators.kept_steps import KeptSteps, kept_steps
 from calibrant.calibrators.probability_intervals import ProbabilityIntervals
 from calibrant.calibrators.score_scaling import DIRECTIONS, ScoreScale, find_scale, warn_of_direction
@@ -60,7 +61,7 @@ from calibrant.typing import AnyArray, FloatArray
 
 
 class Calibrator(
-    KeptSteps, BatchFitting, Summary, ProbabilityIntervals, InverseMap, ClassifierMixin, BaseEstimator, ABC
+    KeptSteps, BatchFitting, Summary, ProbabilityIntervals, InverseMap, KeptRule, ClassifierMixin, BaseEstimator, ABC
 ):
     """Base class of all calibrators.
 
@@ -363,6 +364,7 @@ class Calibrator(
             type(self).__name__,
             names=names,
             scaling=self._score_step,
+            rule=self.rule_.table if "rule_" in vars(self) else None,
         )
 
     def _runs_by_steps(self) -> bool:
@@ -382,6 +384,7 @@ class Calibrator(
         self._check_parameters()
         self._check_state(state)
         self._check_uncertainty(state)
+        self._check_rule(state)
         state.information("audit_")  # which files keep beside the calibrator, and check
         state.finish(type(self).__name__)
 
@@ -454,7 +457,7 @@ class Calibrator(
         return x if order is None else np.ascontiguousarray(x[:, order])
 
     def _set_names(self, names: list[object] | None) -> None:
-        for name in ("uncertainty_", "audit_"):  # of an earlier fit
+        for name in ("uncertainty_", "audit_", "rule_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         self._column_names: list[object] | None = names
         if names is not None and all(isinstance(name, str) for name in names):

@@ -163,7 +163,7 @@ class ProbabilityIntervals:
                 "was fitted to, then predict_interval."
             )
         array, order = self._check_predictions(X)
-        k, logits, ends = len(self.classes_), self.input == "logits", Function(self._interval_function(level))
+        k, logits, ends = len(self.classes_), self.takes_logits, Function(self._interval_function(level))
         with limit():
             out = predict(
                 [Log(), ends] if logits else [ends],
@@ -173,12 +173,13 @@ class ProbabilityIntervals:
                 logits=logits,
                 renormalize=self.renormalize,
                 rounding=rounding_of(X),
+                scaling=self._score_step,
             )
         return out.reshape(len(out), 2, k).transpose(0, 2, 1)
 
     def _interval_function(self: Any, level: float) -> Callable[[FloatArray], FloatArray]:
         """What makes the lower and the upper ends (n, 2 k) of probabilities, or of their logarithms for logits."""
-        known, begin = self.uncertainty_, run_from_logs if self.input == "logits" else run
+        known, begin = self.uncertainty_, run_from_logs if self.takes_logits else run
         stretch = student_stretch(level, known["units"])
         if "refits" in known:
             maps = [calibrator._prediction_steps() for calibrator in (self, *known["refits"])]
@@ -213,7 +214,7 @@ class ProbabilityIntervals:
         else:
             matrix = inner.array("covariance", None, None)
             state.require(np.array_equal(matrix, matrix.T), "covariance is not symmetric")
-        uniform = np.full((1, k), -np.log(k) if self.input == "logits" else 1.0 / k)
+        uniform = np.full((1, k), -np.log(k) if self.takes_logits else 1.0 / k)
         ends = self._interval_function(0.5)(uniform)
         state.require(np.all((ends >= 0.0) & (ends <= 1.0)), "uncertainty_ does not give intervals")
 

@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("calibrant.cli.report:app", "Is it calibrated? What would each method gain? One HTML page."),
     "fit": ("calibrant.cli.fit:app", "Learn a calibrator from predictions with labels, stored as JSON."),
     "apply": ("calibrant.cli.apply:app", "Replace the probabilities in a file by calibrated ones."),
+    "decide": ("calibrant.cli.decide:app", "Add the cheapest action to each row, by the costs of actions."),
     "adapt": ("calibrant.cli.adapt:app", "Adapt a calibrator to new class frequencies, known or estimated."),
     "watch": ("calibrant.cli.watch:app", "Is a calibrator still right? Raises an alarm if not."),
     "export": (

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from calibrant.cli import options
+from calibrant.cli.mistakes import asked
 from calibrant.cli.printing import check_streams, class_columns, print_json
 from calibrant.cli.reading import reading, reading_rules
 from calibrant.cli.reading_progress import progress_over
@@ -23,6 +24,10 @@ def apply(
     suffix: Annotated[
         str, typer.Option("--suffix", help="Keep the columns and add calibrated ones with this suffix, as in _cal.")
     ] = "",
+    interval: Annotated[
+        float | None,
+        typer.Option("--interval", help="Add intervals of the probabilities with this level, as in 0.9 (_low, _high)."),
+    ] = None,
     renormalize: options.Renormalize = False,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -30,17 +35,27 @@ def apply(
     """Replace the probabilities in a file by calibrated ones.
 
     All other columns pass through unchanged, in their order. Files of any size are handled in chunks; the output
-    appears when it is complete. Rows skipped by --on-error skip are left out of it.
+    appears when it is complete. Rows skipped by --on-error skip are left out of it. With --interval it says how sure
+    each probability is, if `calibrant fit --intervals` has learned that.
     """
+    from calibrant.confidence import check_level
     from calibrant.files.tables.writers import check_output
     from calibrant.workflows import applying
 
     check_streams(as_json, output, "calibrated rows")
     check_output(output, force=force)
+    with asked():
+        level = None if interval is None else check_level(interval)
     fitted = applying.load_calibrator(calibrator)
     with reading(file, **vars(table), **reading_rules(fitted, renormalize=renormalize)) as reader:
         done = applying.apply(
-            fitted, reader, output, suffix=suffix, force=force, progress=progress_over(reader.table, "apply")
+            fitted,
+            reader,
+            output,
+            suffix=suffix,
+            level=level,
+            force=force,
+            progress=progress_over(reader.table, "apply"),
         )
     if as_json:
         print_json(

@@ -46,16 +46,20 @@ def export(
     suffix: Annotated[
         str | None, typer.Option("--suffix", help="Of sql: end of the calibrated columns' names. Default: _cal.")
     ] = None,
+    cost: options.Cost = None,
+    positive: options.Positive = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Write a calibrator in another language, and prove that it predicts the same.
 
     The export is run on a sample of rows and corner cases and compared; the largest difference is printed and stored
-    in the file. If it is more than rounding there is no file.
+    in the file. If it is more than rounding there is no file. With --cost, or a rule that was stored by `calibrant fit
+    --cost`, the export also says which action to take.
     """
     from calibrant.files.tables.writers import atomic_output, check_output
     from calibrant.workflows.applying import load_calibrator
+    from calibrant.workflows.costs_given import rule_of
     from calibrant.writers.export_options import OptionError
     from calibrant.writers.exporting import check_options, export_with_proof, file_of, find_target
 
@@ -75,7 +79,10 @@ def export(
         to = find_target(output, to)
         with asked():
             check_options(to, chosen, flags)
-        done = export_with_proof(load_calibrator(calibrator), to=to, **chosen)
+        fitted = load_calibrator(calibrator)
+        if cost is not None:
+            fitted.set_rule(rule_of(fitted, cost, positive))
+        done = export_with_proof(fitted, to=to, **chosen)
     except OptionError as error:
         raise CommandError(_spelled(error, flags[error.option])) from error
     data = file_of(done)

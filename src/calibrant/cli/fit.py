@@ -65,6 +65,11 @@ def fit(
         Direction,
         typer.Option("--direction", help="Whether high scores speak for a class (rising) or against it (falling)."),
     ] = Direction.found,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Learn how sure the probabilities are, for `apply --interval`.")
+    ] = False,
+    cost: options.Cost = None,
+    positive: options.Positive = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -74,13 +79,15 @@ def fit(
     others take a uniform sample, as many rows as the memory allows. With --segments the calibrator is corrected in each
     segment as far as its rows can tell, and `calibrant apply` reads the same columns. With --group-by rows of one group
     stay together wherever a method cross-validates. With --votes a row counts once for each class, with its votes as
-    weights. With --scores the direction and the scale of the numbers are found from the labels.
+    weights. With --scores the direction and the scale of the numbers are found from the labels. With --cost a decision
+    rule is stored with the calibrator, for `calibrant decide` and `calibrant export`.
 
     The rows must not be those the model was trained on. `calibrant methods` lists the methods.
     """
     from calibrant.files.tables.writers import check_output
     from calibrant.report.enough import FEWEST_OF_CLASS, FEWEST_ROWS
     from calibrant.workflows import fitting
+    from calibrant.workflows.costs_given import rule_of
 
     check_truth(table)
     check_streams(as_json, output, "calibrator")
@@ -93,7 +100,9 @@ def fit(
             method, parameter or (), input=_input(table, direction), renormalize=table.renormalize
         )
     with reading(file, **vars(table)) as reader:
-        done = fitting.fit(calibrator, reader, memory)
+        done = fitting.fit(calibrator, reader, memory, intervals=intervals)
+    if cost is not None:
+        done.calibrator.set_rule(rule_of(done.calibrator, cost, positive))
     fitting.store(done.calibrator, output, force=force)
     if as_json:
         print_json(
@@ -117,6 +126,8 @@ def fit(
             )
         typer.echo(class_columns(done.columns, done.classes))
         typer.echo(done.calibrator.summary())
+        if cost is not None:
+            typer.echo(done.calibrator.rule_.describe())
         counts = done.calibrator.class_counts_
         if counts.sum() < FEWEST_ROWS or counts.sum() - counts.max() < FEWEST_OF_CLASS:
             typer.echo("Note: too little data to tell whether this helps; `calibrant report` says how much would do.")

@@ -19,12 +19,14 @@ import typer
 
 #: What errors and notes about tables suggest, in the words of the command line.
 HINTS = {
+    "amounts": "A cost that is not a number is the name of a column",
     "began": "Leave out --alpha, --tolerance and --reference",
     "classes": "Name the label of each column with --classes a,b,c",
     "two_classes": "Name both classes with --classes, the column's own one last",
     "order": "If that is wrong, name the label of each column with --classes",
     "decimal": "--decimal . reads points instead",
     "force": "--force overwrites it",
+    "intervals": "`calibrant fit --intervals` keeps what they need",
     "logits": "--logits reads logits",
     "not_logits": "Leave out --logits",
     "maybe_not_logits": "In that case leave out --logits",

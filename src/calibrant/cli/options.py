@@ -65,6 +65,14 @@ Renormalize = Annotated[bool, typer.Option("--renormalize", help="Rescale rows o
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Method = Annotated[str, typer.Option("--method", "-m", help="Calibration method.", autocompletion=complete_method)]
+Cost = Annotated[
+    str | None,
+    typer.Option(
+        "--cost",
+        help="Costs of actions: fp=1,fn=20 for two classes, action:class=cost,action=cost, or a JSON or CSV file.",
+    ),
+]
+Positive = Annotated[str | None, typer.Option("--positive", help="The class that fp and fn of --cost speak of.")]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.", min=0.5, max=0.999)]
 
 

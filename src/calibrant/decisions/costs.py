@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from calibrant.steps.actions import CostTable, costs_of_rows
+from calibrant.steps.step import LARGE
 from calibrant.text_table import list_names
-from calibrant.typing import FloatArray
-
-
-@dataclass(frozen=True)
-class CostTable:
-    """Costs as they were understood: numbers, and for each amount of a row the places where it stands."""
-
-    numbers: FloatArray
-    amounts: dict[str, FloatArray]
-    actions: list[Any] | None
-    classes: list[Any] | None
-    #: Whether the costs were given as those of false positives and false negatives.
-    pair: bool = False
 
 
 def distinct_names(names: Any, what: str) -> list[Any]:
@@ -46,7 +34,7 @@ def costs_of_matrix(costs: Any, actions: Sequence[Any] | None, classes: list[Any
         raise ValueError(f"costs have {len(rows)} rows, and there are {len(names)} actions: {list_names(names)}")
     if names is None and classes is not None and len(rows) == k:
         names = list(classes)
-    return _as_table([row or [] for row in rows], names, classes)
+    return costs_of_rows([row or [] for row in rows], names, classes)
 
 
 def _is_list(costs: Any) -> bool:
@@ -82,27 +70,12 @@ def costs_of_dict(costs: Mapping[Any, Any], actions: Sequence[Any] | None, class
         if len(lacking) > 1 or (lacking and action in classes):
             raise ValueError(f"the action {action!r} has no cost for {list_names(lacking)}")
         rows.append([row.get(name, 0) for name in classes])
-    return _as_table(rows, list(costs), classes)
-
-
-def _as_table(rows: list[list[Any]], actions: list[Any] | None, classes: list[Any] | None) -> CostTable:
-    numbers = np.zeros((len(rows), len(rows[0])))
-    amounts: dict[str, FloatArray] = {}
-    for a, row in enumerate(rows):
-        for j, cost in enumerate(row):
-            if isinstance(cost, str):
-                amounts.setdefault(cost, np.zeros(numbers.shape))[a, j] = 1.0
-                continue
-            try:
-                numbers[a, j] = float(cost)
-            except (TypeError, ValueError):
-                numbers[a, j] = np.nan
-    return CostTable(numbers, amounts, actions, classes)
+    return costs_of_rows(rows, list(costs), classes)
 
 
 def check_costs(parsed: CostTable) -> None:
-    for a, j in zip(*np.nonzero(~np.isfinite(parsed.numbers))):
-        raise ValueError(f"the cost of {_place(parsed, a, j)} is not a finite number")
+    for a, j in zip(*np.nonzero(~(np.abs(parsed.numbers) <= LARGE))):
+        raise ValueError(f"the cost of {_place(parsed, a, j)} is not a finite number, or above {LARGE:g}")
     for a, j in zip(*np.nonzero(parsed.numbers < 0)):
         raise ValueError(
             f"the cost of {_place(parsed, a, j)} is {parsed.numbers[a, j]:g}: costs must not be negative. Decisions "

@@ -18,20 +18,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibrant.decisions.costs import CostTable, check_costs, costs_of_dict, costs_of_matrix, distinct_names
+from calibrant.decisions.costs import check_costs, costs_of_dict, costs_of_matrix, distinct_names
 from calibrant.inputs.class_columns import columns_of_classes
 from calibrant.inputs.labels import check_second_class
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
 from calibrant.inputs.words import METRIC
 from calibrant.numerals import percent
+from calibrant.steps.actions import CostTable, cheapest
 from calibrant.text_table import list_names
 from calibrant.typing import AnyFloatArray, FloatArray, IntArray
 
 #: An action that is taken for every row, as the end of a range of probabilities.
 _ALWAYS, _NEVER = 0.0, np.inf
-#: Expected costs whose ratio is closer to one are equal. Costs are not negative, so that their sums are exact to a few
-#: last digits, far less than this: programs that add in another order decide a tie in the same way.
-TIE = 1e-9
 
 
 class ActionRange(NamedTuple):
@@ -122,8 +120,7 @@ class DecisionRule:
     @property
     def actions(self) -> list[Any]:
         """Names of the actions; numbers where they have none."""
-        found = self._parsed.actions
-        return list(range(len(self._parsed.numbers))) if found is None else found
+        return self._parsed.names
 
     @property
     def classes(self) -> list[Any] | None:
@@ -134,6 +131,11 @@ class DecisionRule:
     def costs(self) -> FloatArray:
         """The costs (actions, classes), without the amounts that rows have of their own."""
         return self._parsed.numbers.copy()
+
+    @property
+    def table(self) -> CostTable:
+        """The costs with their names, as a stored map holds them."""
+        return self._parsed
 
     @property
     def amounts(self) -> list[str]:
@@ -213,10 +215,7 @@ class DecisionRule:
 
     def cost_of_rows(self, proba: AnyFloatArray, amounts: Mapping[str, FloatArray]) -> FloatArray:
         """`expected_cost` of what was checked already."""
-        total: FloatArray = proba @ self._parsed.numbers.T
-        for name, places in self._parsed.amounts.items():
-            total += amounts[name][:, None] * (proba @ places.T)
-        return total
+        return self._parsed.expected(proba, amounts)
 
     def decide(self, y_prob: ArrayLike, amounts: Mapping[str, ArrayLike] | None = None) -> NDArray[Any]:
         """The cheapest action for each row; of equally cheap ones (to nine digits) the first.
@@ -243,8 +242,7 @@ class DecisionRule:
 
     def cheapest(self, costs: FloatArray) -> IntArray:
         """The number of the cheapest action for expected costs (n, actions); of equally cheap ones the first."""
-        least = costs.min(axis=1, keepdims=True)
-        return np.asarray((costs <= least * (1.0 + TIE)).argmax(axis=1))
+        return cheapest(costs)
 
     def named(self, chosen: IntArray | NDArray[np.intp]) -> NDArray[Any]:
         """Names of actions given by number."""
@@ -277,38 +275,13 @@ class DecisionRule:
                 said = f"has costs for {list_names(unknown)}" if unknown else f"has no costs for {list_names(lacking)}"
                 raise ValueError(f"the rule {said}, but the classes are {list_names(wanted)}")
             order = [self.classes.index(name) for name in wanted]
-        parsed = self._parsed
-        square = parsed.actions is None and parsed.numbers.shape[0] == parsed.numbers.shape[1]
         made = object.__new__(DecisionRule)
-        made._parsed = CostTable(
-            parsed.numbers[:, order],
-            {name: places[:, order] for name, places in parsed.amounts.items()},
-            wanted if square else parsed.actions,
-            wanted,
-        )
+        made._parsed = self._parsed.ordered(order, wanted)
         return made
 
     def check_amounts(self, amounts: Mapping[str, ArrayLike] | None, n: int) -> dict[str, FloatArray]:
         """The amounts that the costs name, one number for each of `n` rows."""
-        given = {} if amounts is None else {name: amounts[name] for name in self.amounts if name in amounts}
-        absent = [name for name in self.amounts if name not in given]
-        if absent:
-            raise ValueError(
-                f"the costs name the amount {absent[0]!r}, which was not given: pass amounts={{{absent[0]!r}: ...}} "
-                "with a number for each row"
-            )
-        found = {}
-        for name in self.amounts:
-            values = np.asarray(given[name], dtype=np.float64)
-            if values.shape != (n,):
-                raise ValueError(f"the amount {name!r} has shape {values.shape}, there are {n} rows")
-            wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
-            if len(wrong):
-                raise ValueError(
-                    f"the amount {name!r} is {values[wrong[0]]} in row {wrong[0]}; it must not be negative"
-                )
-            found[name] = values
-        return found
+        return self._parsed.check_amounts(amounts, n)
 
     def __str__(self) -> str:
         return self.describe()
@@ -336,11 +309,7 @@ class DecisionRule:
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as plain values, which `DecisionRule(**values)` takes."""
-        rows: list[list[Any]] = self._parsed.numbers.tolist()
-        for name, places in self._parsed.amounts.items():
-            for a, j in zip(*np.nonzero(places)):
-                rows[a][j] = name
-        return {"costs": rows, "actions": self._parsed.actions, "classes": self.classes}
+        return {"costs": self._parsed.rows(), "actions": self._parsed.actions, "classes": self.classes}
 
     def _need_two(self, what: str) -> None:
         if self._parsed.numbers.shape[1] != 2:

@@ -153,9 +153,9 @@ def class_shares(shares: Any, classes: NDArray[Any], name: str = "prior") -> Flo
 
 
 def take_columns(target: Calibrator, fitted: Calibrator) -> None:
-    """Let `target` take the predictions that `fitted` takes: the same columns, names and classes."""
+    """Let `target` take the predictions that `fitted` takes: the same columns, names and classes, with its rule."""
     columns = ("n_features_in_", "feature_names_in_", "_column_names", "_column_order")
     units = ("score_factor_", "score_shift_", "scores_seen_", "percentages_")
-    for name in ("classes_", "class_counts_", *columns, *units):
+    for name in ("classes_", "class_counts_", "rule_", *columns, *units):
         if name in vars(fitted):
             setattr(target, name, getattr(fitted, name))

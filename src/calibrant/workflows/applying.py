@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.calibrators.base import Calibrator
+from calibrant.confidence import check_level
+from calibrant.decisions.rule import DecisionRule
 from calibrant.deployment.monitoring.periods import periods_of
 from calibrant.deployment.segments.columns import inputs_of
 from calibrant.files.stored.persistence import FoldCalibrators, load
 from calibrant.files.tables.cells import segment_texts
+from calibrant.files.tables.numeric import NumberStyle
 from calibrant.files.tables.table import TableError
 from calibrant.files.tables.table_rows import HeldRows, RowChunk, RowReader, read_all, take_rows
 from calibrant.files.tables.writers import open_writer
@@ -24,14 +29,22 @@ from calibrant.inputs.segments import SeenLevels
 from calibrant.inputs.words import CalibrationWarning, RequestError
 from calibrant.optional import require
 
+#: What the column of actions, and that of what they are expected to cost, are called.
+ACTION, EXPECTED = "action", "expected_cost"
+
 
 @dataclass(frozen=True)
 class Applied:
-    """Rows written, calibrated columns and the class of each (of a single one: both classes, its own last)."""
+    """Rows written, calibrated columns and the class of each (of a single one: both classes, its own last).
+
+    Where a rule decided, `actions` are how many rows got each action, and `cost` what they are expected to cost.
+    """
 
     rows: int
     columns: tuple[str, ...]
     classes: tuple[Any, ...]
+    actions: dict[Any, int] = field(default_factory=dict)
+    cost: float = 0.0
 
 
 def load_calibrator(path: str | Path) -> Any:
@@ -91,10 +104,15 @@ def apply(
     output: str | Path,
     *,
     suffix: str = "",
+    level: float | None = None,
+    rule: DecisionRule | None = None,
     force: bool = False,
     progress: Callable[[Iterator[RowChunk]], Iterator[RowChunk]] = iter,
 ) -> Applied:
     """Write the table with calibrated probabilities, in the style of its numbers; say what was done.
+
+    With a rule, the predictions stay as they are unless there is a suffix, and the action and its expected cost are
+    added instead.
 
     Parameters
     ----------
@@ -105,25 +123,51 @@ def apply(
         File to write, or ``-`` for standard output.
     suffix : str, default=""
         Where not empty, keep the columns and add calibrated ones with this at the end of their names.
+    level : float, optional
+        Add the ends of intervals of the calibrated probabilities, with this level.
+    rule : DecisionRule, optional
+        Add what it decides.
     force : bool, default=False
         Replace a file that is there already.
     progress : callable, optional
         Wraps the iteration over chunks.
     """
     _take_segments(calibrator, reader)
+    if rule is not None and rule.amounts:
+        reader.table.require(rule.amounts, "amounts")
+        reader.layout = replace(reader.layout, amounts=tuple(rule.amounts))
     columns, place = calibrator_columns(calibrator, reader)
-    known = set(reader.table.columns)
-    taken = [name + suffix for name in columns.names if suffix and name + suffix in known]
+    added = [name + suffix for name in columns.names if suffix]
+    if level is not None:
+        check_level(level)
+        check_intervals(calibrator)
+        added += [name + suffix + end for name in columns.names for end in _ENDS]
+    taken = [name for name in added + ([] if rule is None else [ACTION, EXPECTED]) if name in reader.table.columns]
     if taken:
-        raise RequestError(f"the column {taken[0]!r} exists already", "suffix")
+        raise RequestError(f"the column {taken[0]!r} exists already", *(["suffix"] if taken[0] in added else []))
     if hasattr(calibrator, "renormalize"):
         calibrator.renormalize = reader.layout.renormalize
     if columns.style.whole == 100:
         reader.notes.append(("the calibrated columns hold percentages, too",))
     written, seen = 0, SeenLevels(inputs_of(getattr(calibrator, "segment_columns_", {})))
+    tally, cost = Counter[int](), 0.0
     with open_writer(output, reader.table, force=force, suffix=suffix) as writer:
         for rows in progress(reader.read(columns, everything=True)):
-            writer.write(_replaced(calibrator, rows, columns, place, suffix, as_text=writer.text))
+            new = {}
+            if len(rows.values):
+                p, ends = _calibrated(calibrator, rows, place, level)
+                if rule is None or suffix:
+                    new = {name + suffix: p[:, number] for name, number in zip(columns.names, place)}
+                for end, text in enumerate(_ENDS if ends is not None else ()):
+                    new |= {name + suffix + text: ends[:, j, end] for name, j in zip(columns.names, place)}
+                decided: dict[str, Any] = {}
+                if rule is not None:
+                    amounts = {} if rows.amounts is None else dict(zip(rule.amounts, rows.amounts.T))
+                    expected = rule.cost_of_rows(p, amounts)
+                    chosen = rule.cheapest(expected)
+                    decided = {ACTION: rule.named(chosen), EXPECTED: expected.min(axis=1)}
+                    tally, cost = tally + Counter(chosen.tolist()), cost + float(decided[EXPECTED].sum())
+                writer.write(_with_columns(rows, new, decided, columns.style, as_text=writer.text))
             written += len(rows.values)
             if rows.segments is not None and len(rows.values):
                 seen.add(_frame(calibrator, rows.segments))
@@ -131,7 +175,9 @@ def apply(
             raise TableError(f"{reader.table.name} has no usable rows")
     reader.notes += [(note,) for note in seen.notes()]
     classes = [np.asarray(calibrator.classes_).tolist()[j] for j in place]
-    return Applied(written, columns.names, columns.classes if len(columns.names) == 1 else tuple(classes))
+    actions = {} if rule is None else {name: tally[number] for number, name in enumerate(rule.actions)}
+    shown = columns.classes if len(columns.names) == 1 else tuple(classes)
+    return Applied(written, columns.names, shown, actions, cost)
 
 
 def _take_segments(calibrator: Any, reader: RowReader) -> None:
@@ -181,27 +227,39 @@ def _as_taken(calibrator: Any, rows: HeldRows, place: list[int]) -> HeldRows:
     return replace(rows, values=_as_fitted(calibrator, rows.values, place), segments=segments)
 
 
-def _replaced(
-    calibrator: Any, rows: RowChunk, columns: ProbabilityColumns, place: list[int], suffix: str, *, as_text: bool
+#: What the names of the ends of an interval end with.
+_ENDS = ("_low", "_high")
+
+
+def check_intervals(calibrator: Any) -> None:
+    """Refuse a calibrator that was stored without what intervals need; Venn-Abers of two classes needs nothing."""
+    own = type(calibrator).predict_interval is not Calibrator.predict_interval and len(calibrator.classes_) == 2
+    if not own and not hasattr(calibrator, "uncertainty_"):
+        raise RequestError(f"this {type(calibrator).__name__} was stored without intervals", "intervals")
+
+
+def _calibrated(calibrator: Any, rows: RowChunk, place: list[int], level: float | None) -> tuple[Any, Any]:
+    """Calibrated probabilities of a chunk, and their intervals if a level is given."""
+    beside = {} if rows.segments is None else {"segments": _frame(calibrator, rows.segments)}
+    given = _as_fitted(calibrator, rows.values, place)
+    with warnings.catch_warnings():  # unknown levels are counted over all chunks
+        warnings.simplefilter("ignore", CalibrationWarning)
+        p = calibrator.predict_proba(given, **beside)
+    return p, None if level is None else calibrator.predict_interval(given, level)
+
+
+def _with_columns(
+    rows: RowChunk, new: Mapping[str, NDArray[Any]], others: Mapping[str, Any], style: NumberStyle, *, as_text: bool
 ) -> Any:
-    """The record batch with calibrated columns."""
+    """The record batch with `new` columns of probabilities, which are written as those of the file, and `others`."""
     pa = require("pyarrow", extra="cli")
-    names, style = columns.names, columns.style
     data = take_rows(rows)
-    if len(rows.values):
-        beside = {} if rows.segments is None else {"segments": _frame(calibrator, rows.segments)}
-        with warnings.catch_warnings():  # unknown levels are counted over all chunks
-            warnings.simplefilter("ignore", CalibrationWarning)
-            calibrated = calibrator.predict_proba(_as_fitted(calibrator, rows.values, place), **beside)
-    else:
-        calibrated = np.empty((0, len(calibrator.classes_)), dtype=rows.values.dtype)
     cells = dict(zip(data.schema.names, data.columns))
-    fields = {field.name: field for field in data.schema}
-    for name, number in zip(names, place):
-        column = pa.array(np.ascontiguousarray(calibrated[:, number] * style.whole))
-        column = style.text(column) if as_text and style.is_special else column
-        cells[name + suffix] = column
-        fields[name + suffix] = pa.field(name + suffix, column.type)
+    fields = {item.name: item for item in data.schema}
+    for name, values in {**new, **others}.items():
+        column = pa.array(np.ascontiguousarray(values * style.whole) if name in new else values.tolist())
+        column = style.text(column) if name in new and as_text and style.is_special else column
+        cells[name], fields[name] = column, pa.field(name, column.type)
     return pa.RecordBatch.from_arrays(
         list(cells.values()), schema=pa.schema(list(fields.values()), metadata=data.schema.metadata)
     )

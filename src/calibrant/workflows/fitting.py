@@ -96,11 +96,12 @@ class FitResult:
         return counts
 
 
-def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0) -> FitResult:
+def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0, *, intervals: bool = False) -> FitResult:
     """Fit to the rows of a table, which need not fit into memory.
 
-    With segments the calibrator is corrected in each of them. Segments and groups need their rows in memory, and so do
-    methods that need more than sums over rows: they take a uniform sample, of whole groups if rows belong together.
+    With segments the calibrator is corrected in each of them. Segments, groups and intervals need their rows in memory,
+    and so do methods that need more than sums over rows: they take a uniform sample, of whole groups if rows belong
+    together.
 
     Parameters
     ----------
@@ -109,6 +110,8 @@ def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0) -> FitResu
         With a label column or columns of votes.
     memory_mb : float, default=512
         Memory in MiB for rows.
+    intervals : bool, default=False
+        Learn how sure the probabilities are, too.
     """
     start = time.perf_counter()
     with warnings.catch_warnings():
@@ -116,8 +119,8 @@ def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0) -> FitResu
         warnings.simplefilter("ignore", ClassOrderWarning)
         # The reader says it of the column by its name.
         warnings.filterwarnings("ignore", message="X holds no negative number", category=CalibrationWarning)
-        if reader.layout.segments or reader.layout.grouped or reader.layout.scores:
-            calibrator, found = _fit_in_memory(calibrator, reader, memory_mb)
+        if intervals or reader.layout.segments or reader.layout.grouped or reader.layout.scores:
+            calibrator, found = _fit_in_memory(calibrator, reader, memory_mb, intervals)
         else:
             batches = LabelledBatches(reader)
             found = batches.found
@@ -131,7 +134,9 @@ def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0) -> FitResu
     return FitResult(calibrator, found.names, found.classes, rows, calibrator.fitted_to_, seconds)
 
 
-def _fit_in_memory(calibrator: Any, reader: RowReader, memory_mb: float) -> tuple[Any, ProbabilityColumns]:
+def _fit_in_memory(
+    calibrator: Any, reader: RowReader, memory_mb: float, intervals: bool
+) -> tuple[Any, ProbabilityColumns]:
     found = reader.find()
     rows = read_all(reader, partial(rows_in_memory, memory_mb), columns=found)
     beside: dict[str, Any] = {} if rows.groups is None else {"groups": rows.groups}
@@ -145,7 +150,10 @@ def _fit_in_memory(calibrator: Any, reader: RowReader, memory_mb: float) -> tupl
             renormalize=reader.layout.renormalize,
         )
     calibrator = _with_classes(calibrator, rows.classes)
-    calibrator.fit(NamedColumns(list(rows.columns), rows.values), rows.labels, rows.weight, **beside)
+    given = NamedColumns(list(rows.columns), rows.values), rows.labels, rows.weight
+    calibrator.fit(*given, **beside)
+    if intervals:
+        calibrator.fit_intervals(*given, groups=rows.groups)
     calibrator.batches_ = {"rows": rows.n_usable, "rows_used": len(rows.values), "passes": 1}
     return calibrator, found
 

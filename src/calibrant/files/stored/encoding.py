@@ -112,8 +112,9 @@ def _encode_array(array: np.ndarray[Any, Any], where: str) -> dict[str, Any]:
 
 def _encode_object(value: Calibrator, where: str) -> dict[str, Any]:
     parameters = value.get_params(deep=False)
-    # The audit record stands beside the calibrator, for everyone to read.
-    state = {name: item for name, item in vars(value).items() if name not in parameters and name != "audit_"}
+    # The audit record and the decision rule stand beside the calibrator, for everyone to read.
+    beside = {*parameters, "audit_", "rule_"}
+    state = {name: item for name, item in vars(value).items() if name not in beside}
     name = f"{where}.{{}}" if where != "it" else "{}"
     return {
         "$": "calibrator",

@@ -1,9 +1,10 @@
 """Calibrators in files without pickle: versioned JSON with a checksum, written atomically, read without running it.
 
-The file is ``{"format", "version", "calibrant", "sha256", "content", "map_sha256", "map", "audit_sha256", "audit"}``:
-`content` is what `encoding.encode` makes of the calibrator, `map` its steps, which `calibrant.runtime` and other
-languages read, `audit` the record of its fit if there is one, and the checksums are theirs, so that a damaged number is
-noticed as surely as a missing bracket. See docs/format.md.
+The file is ``{"format", "version", "calibrant", "sha256", "content", "map_sha256", "map", "rule_sha256",
+"rule", "audit_sha256", "audit"}``: `content` is what `encoding.encode` makes of the calibrator, `map` its steps, which
+`calibrant.runtime` and other languages read, `rule` what actions cost and `audit` the record of its fit if there are
+any, and the checksums are theirs, so that a damaged number is noticed as surely as a missing bracket. See
+docs/format.md.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant import __version__
 from calibrant.calibrators.base import Calibrator, has_steps
 from calibrant.classifier.estimator import CalibratedClassifier
+from calibrant.decisions.rule import DecisionRule
 from calibrant.files.atomic import write_text
 from calibrant.files.stored.audit import record_fault
 from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 from calibrant.files.stored.shared_arrays import restore, share
-from calibrant.runtime import FORMAT, VERSION, canonical, checksum, version_fault
+from calibrant.runtime import FORMAT, VERSION, canonical, checksum, read_rule, version_fault
 
 
 def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
@@ -72,6 +74,9 @@ def stored_text(calibrator: Any) -> str:
     if maps is not None:
         stored = canonical(maps)
         text += f', "map_sha256": "{checksum(stored)}", "map": {stored}'
+    if hasattr(fitted, "rule_"):
+        rule = canonical(fitted.rule_.table.to_json())
+        text += f', "rule_sha256": "{checksum(rule)}", "rule": {rule}'
     audit = getattr(fitted, "audit_", None)
     if audit is not None:
         if fault := record_fault(audit, fitted, None if maps is None else checksum(stored)):
@@ -124,6 +129,10 @@ def load(path: str | os.PathLike[str]) -> Any:
             if not isinstance(item, Calibrator):
                 raise CalibratorFileError("This file is damaged: it holds something other than calibrators.")
             check_is_fitted(item, "classes_")
+        if "rule" in document and not isinstance(loaded, list):
+            table = read_rule(document, loaded.classes_.tolist())
+            assert table is not None
+            loaded.set_rule(DecisionRule(table.rows(), actions=table.actions))
         if "audit" in document and not isinstance(loaded, list):
             if fault := record_fault(document["audit"], loaded, document.get("map_sha256")):
                 raise CalibratorFileError(

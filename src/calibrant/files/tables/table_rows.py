@@ -52,7 +52,7 @@ from calibrant.text_table import list_names
 #: A column with more different values than this is not one of class labels.
 MOST_LABELS = 10_000
 #: What there is for each row.
-_PARTS = ("values", "codes", "weight", "segments", "groups", "votes", "dates")
+_PARTS = ("values", "codes", "weight", "segments", "groups", "votes", "dates", "amounts")
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ class Layout:
     blocks: int | None = None
     #: The column of dates, by which rows are told apart in time.
     date: str | None = None
+    #: Columns of amounts that costs name.
+    amounts: tuple[str, ...] = ()
     #: Rows without a label are kept, with the code -1.
     partly_labelled: bool = False
 
@@ -89,7 +91,7 @@ class Layout:
     @property
     def reserved(self) -> list[str]:
         """Columns that are not probabilities."""
-        names = (self.label, self.weight, self.groups, self.date, *self.segments, *self.votes)
+        names = (self.label, self.weight, self.groups, self.date, *self.segments, *self.votes, *self.amounts)
         return [name for name in names if name is not None]
 
     @property
@@ -122,6 +124,8 @@ class RowChunk:
     groups: NDArray[np.int64] | None = None
     votes: NDArray[np.float64] | None = None
     dates: NDArray[np.datetime64] | None = None
+    #: What the columns of amounts hold, (n, c).
+    amounts: NDArray[np.float64] | None = None
 
     def usable(self, kept: NDArray[np.bool_]) -> RowChunk:
         """The rows that a mask keeps."""
@@ -345,7 +349,7 @@ class RowReader:
         layout, style, data = self.layout, columns.style, batch.data
         numbers = several_numbers([data.column(name) for name in columns.names], style.decimal)
         values = numbers.values / style.whole if style.whole != 1 and not style.percent_sign else numbers.values
-        codes = weight = segments = groups = votes = dates = None
+        codes = weight = segments = groups = votes = dates = amounts = None
         # Which rows cannot be used, and what to say of one of them with hints.
         checks: list[tuple[Any, Callable[[int], tuple[str, ...]]]] = [
             (
@@ -381,7 +385,12 @@ class RowReader:
         if layout.date is not None:
             dates = to_dates(data.column(layout.date))
             checks.append((np.isnat(dates), lambda row: (_no_date(data.column(layout.date), row, layout.date),)))
-        rows = RowChunk(batch, values, codes, weight, None, segments, groups, votes, dates)
+        if layout.amounts:
+            read = several_numbers([data.column(name) for name in layout.amounts], style.decimal)
+            amounts = read.values.astype(np.float64)
+            unusable = _uncountable(amounts).any(axis=1)
+            checks.append((unusable, lambda row: _no_count(read, row, layout.amounts, "amounts")))
+        rows = RowChunk(batch, values, codes, weight, None, segments, groups, votes, dates, amounts)
         bad = np.logical_or.reduce([unusable for unusable, _ in checks])
         if not bad.any():
             return rows
@@ -397,7 +406,7 @@ class RowReader:
 
 #: Weights that are fractions and this large on average are hardly counts.
 _LARGE_COUNT = 10
-#: What weights and votes must be.
+#: What weights, votes and amounts must be.
 _COUNTS = "are finite and not negative"
 
 
@@ -428,13 +437,13 @@ def _no_votes(names: Sequence[str]) -> str:
     return f"there are no votes: {list_names(names, 5)} are all 0"
 
 
-def _no_count(found: Numbers, row: int, names: Sequence[str]) -> tuple[str, ...]:
-    """What is wrong with the votes of a row."""
+def _no_count(found: Numbers, row: int, names: Sequence[str], what: str = "votes") -> tuple[str, ...]:
+    """What is wrong with the votes, or amounts, of a row."""
     column = int(np.argmax(_uncountable(found.values[row])))
     value = found.values[row, column]
     if np.isnan(value):
         return _unreadable(found, row, names) or (f"{names[column]!r} is missing",)
-    return (f"{names[column]!r} is {value:g}; votes {_COUNTS}",)
+    return (f"{names[column]!r} is {value:g}; {what} {_COUNTS}",)
 
 
 def _typed(labels: list[Any], *, text_only: bool, in_order: bool = False) -> list[Any]:
@@ -504,6 +513,7 @@ class HeldRows:
     groups: NDArray[np.int64] | None = None
     votes: NDArray[np.float64] | None = None
     dates: NDArray[np.datetime64] | None = None
+    amounts: NDArray[np.float64] | None = None
 
     @property
     def labels(self) -> Any:

@@ -1,0 +1,98 @@
+"""`calibrant decide`: the cheapest action for new predictions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calibrant.cli import options
+from calibrant.cli.mistakes import CommandError
+from calibrant.cli.printing import check_streams, print_json
+from calibrant.cli.reading import reading, reading_rules
+from calibrant.cli.reading_progress import progress_over
+
+if TYPE_CHECKING:
+    from calibrant.workflows.applying import Applied
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@options.command(app)
+def decide(
+    calibrator: options.Calibrator,
+    file: options.Input,
+    output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")],
+    table: options.RowOptions,
+    cost: options.Cost = None,
+    positive: options.Positive = None,
+    suffix: Annotated[
+        str, typer.Option("--suffix", help="Add calibrated probabilities, too, with this suffix, as in _cal.")
+    ] = "",
+    renormalize: options.Renormalize = False,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Add to each row the action that is expected to cost least, and what it is expected to cost.
+
+    All columns of the file pass through unchanged; `action` and `expected_cost` are added. --cost fp=1,fn=20 is for two
+    classes. Costs by names are a list such as home:ill=100,admit:healthy=30,doctor=8, where doctor costs 8 whatever
+    happens; ask=0.2 alone means that a wrong class costs 1 and asking 0.2. A cost that is not a number is the name of a
+    column, as in fp=5,fn=amount. A CSV file has a line for each action and a column for each class, a JSON file holds
+    {action: {class: cost}}. Without --cost the rule is used that `calibrant fit --cost` stored.
+    """
+    from calibrant.files.tables.writers import check_output
+    from calibrant.workflows import applying
+    from calibrant.workflows.costs_given import rule_of
+
+    check_streams(as_json, output, "decisions")
+    check_output(output, force=force)
+    fitted = applying.load_calibrator(calibrator)
+    if cost is None and not hasattr(fitted, "rule_"):
+        raise CommandError(f"{calibrator} holds no decision rule: say what actions cost, as in --cost fp=1,fn=20")
+    rule = fitted.rule_ if cost is None else rule_of(fitted, cost, positive)
+    with reading(file, **vars(table), **reading_rules(fitted, renormalize=renormalize)) as reader:
+        done = applying.apply(
+            fitted,
+            reader,
+            output,
+            suffix=suffix,
+            rule=rule,
+            force=force,
+            progress=progress_over(reader.table, "decide"),
+        )
+    if as_json:
+        print_json(
+            {
+                "output": output,
+                "rows": done.rows,
+                "rows_skipped": reader.skipped.count,
+                "actions": {str(name): count for name, count in done.actions.items()},
+                "expected_cost": done.cost,
+                "rule": rule.describe(),
+            }
+        )
+    elif output != "-":
+        for line in _words(output, done, rule, fitted):
+            typer.echo(line)
+
+
+def _words(output: str, done: Applied, rule: Any, fitted: Any) -> list[str]:
+    shares = [f"{name} {count:,} ({count / done.rows:.1%})" for name, count in done.actions.items() if count]
+    shown = shares if len(shares) <= 12 else [*shares[:11], f"{len(shares) - 11} further actions"]
+    lines = [
+        f"{output}: {done.rows:,} rows decided: {', '.join(shown)}",
+        rule.describe(),
+        f"Expected cost if the probabilities are right: {done.cost / done.rows:.4g} per row, {done.cost:.6g} in all",
+    ]
+    try:
+        ranges = rule.ranges
+        scores = [fitted.inverse(one.high).high for one in ranges[:-1]]
+    except ValueError:  # many classes, amounts, or a map without a way back
+        return lines
+    unit = 100.0 if getattr(fitted, "percentages_", False) else 1.0
+    said = [f"{100 * one.high:.4g}% is {unit * score:.4g}" for one, score in zip(ranges, scores)]
+    second = fitted.classes_.tolist()[1]
+    if not said or done.classes[-1] != second:
+        return lines
+    return [*lines, f"Before calibration, in the column of {second!r}: {', '.join(said)}"]
