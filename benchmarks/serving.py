@@ -5,12 +5,12 @@
 Calibrators are fitted to 5000 rows of penbased by logistic regression and by LightGBM (10 classes), for which `auto`
 grows trees. Times are CPU time of one thread, the programs in turn:
 
-- ``row``: µs of one row in `calibrant.runtime` and in the package, beside scikit-learn's `CalibratedClassifierCV` around
-  a classifier that returns its input, and beside temperature scaling written by hand without any check.
+- ``row``: µs of one row in `calibrant.runtime` and in the package, beside scikit-learn's `CalibratedClassifierCV`
+  around a classifier that returns its input, and beside temperature scaling written by hand without any check.
 - ``batch``: loading a stored map, and 100,000 rows, in `calibrant.runtime` as multiples of the package.
 - ``torch``: the exported module on 100,000 rows, as a multiple of `predict_proba`.
-- ``cli``: `calibrant apply` on a Parquet file, as a multiple of polars reading and writing the same file in a process of
-  its own (wall time has no say in it).
+- ``cli``: `calibrant apply` on a Parquet file, as a multiple of polars reading and writing the same file in a process
+  of its own (wall time has no say in it).
 - ``postgres``: the exported query on 100,000 rows in a private PostgreSQL server, as a multiple of `predict_proba`.
 
 Without names all of them run; what is not installed is left out and named.
@@ -23,7 +23,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -102,7 +101,7 @@ def one_row() -> None:
     p, y, test = rows_of("LGBM")
     row = test[:1]
     calls: dict[str, Callable[[], Any]] = {"temperature by hand, no checks": partial(by_hand(0.8), row)}
-    for method, peer in PEERS.items():
+    for peer in PEERS.values():
         known = CalibratedClassifierCV(FrozenEstimator(AsGiven().fit(p, y)), method=peer).fit(p, y)
         calls[f"scikit-learn, {peer}"] = partial(known.predict_proba, row)
     wanted = {}
@@ -170,7 +169,8 @@ def command_line() -> None:
                 # polars writes as many columns as we do: ten more.
                 wider = (
                     f"import polars as pl; f = pl.read_{suffix}({given!r}); "
-                    f"f.with_columns([pl.col(f'p{{j}}').alias(f'p{{j}}_cal') for j in range(10)]).write_{suffix}({made!r})"
+                    f"f.with_columns([pl.col(f'p{{j}}').alias(f'p{{j}}_cal') for j in range(10)])"
+                    f".write_{suffix}({made!r})"
                 )
                 apply = [sys.executable, "-m", "calibrant", "apply", stored, given, "-o", made, "--force"]
                 found = [

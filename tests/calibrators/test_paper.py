@@ -175,7 +175,9 @@ def test_logistic_chooses_by_columns_not_by_labels_seen() -> None:
         warnings.simplefilter("ignore", CalibrationWarning)
         cal = LogisticCalibrator().fit(p[few], y[few])
     assert isinstance(cal.calibrator_, SMSCalibrator)
-    assert isinstance(LogisticCalibrator(classes=[0, 1]).fit(p[few][:, 0], y[few]).calibrator_, BinaryLogisticCalibrator)
+    assert isinstance(
+        LogisticCalibrator(classes=[0, 1]).fit(p[few][:, 0], y[few]).calibrator_, BinaryLogisticCalibrator
+    )
 
 
 def test_all_are_classifiers_for_scikit_learn() -> None:

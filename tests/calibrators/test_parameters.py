@@ -22,7 +22,7 @@ P, Y = np.array([[0.2, 0.8], [0.7, 0.3], [0.4, 0.6], [0.6, 0.4]]), [0, 1, 1, 0]
 
 
 def make(cls, **parameters):
-    return cls(NoCalibrator(), **parameters) if "calibrator" in cls._parameter_constraints else cls(**parameters)
+    return cls(NoCalibrator(), **parameters) if "method" in cls._parameter_constraints else cls(**parameters)
 
 
 def accepts(cls, name, value):

@@ -51,7 +51,9 @@ def test_permuted_columns_are_warned_of_and_the_advice_is_right(rng, frame):
 def test_a_single_column_of_the_other_class_is_warned_of(rng):
     p = expit(1.5 * rng.normal(size=300))
     y = np.where(rng.random(300) < p, "defaulted", "paid")
-    with pytest.warns(CalibrationWarning, match="far better as 'paid', 'defaulted' .a single column is that of the sec"):
+    with pytest.warns(
+        CalibrationWarning, match="far better as 'paid', 'defaulted' .a single column is that of the sec"
+    ):
         wrong = metrics.log_loss(y, p)
     assert metrics.log_loss(y, p, classes=["paid", "defaulted"]) < wrong - 0.5
 

@@ -152,23 +152,23 @@ class _Lifted(Calibrator):
 
     _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
-        "calibrator": [HasMethods(["fit", "predict_proba"])],
+        "method": [HasMethods(["fit", "predict_proba"])],
     }
 
     def __init__(
         self,
-        calibrator: BaseEstimator,
+        method: BaseEstimator,
         *,
         input: str = "probabilities",
         classes: ArrayLike | None = None,
         renormalize: bool = False,
     ) -> None:
-        self.calibrator = calibrator
+        self.method = method
         super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, sample: Sample) -> None:
         single = sample.n_classes == 2
-        self.estimators_ = [fit_columns(self.calibrator, sample)] if single else self._lift.fit(self.calibrator, sample)
+        self.estimators_ = [fit_columns(self.method, sample)] if single else self._lift.fit(self.method, sample)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
@@ -186,7 +186,7 @@ class OneVsRestCalibrator(_Lifted):
 
     Parameters
     ----------
-    calibrator : estimator
+    method : estimator
         A binary calibrator: any estimator with `fit(P, y)` and `predict_proba(P)` for two columns.
 
     Attributes
@@ -213,7 +213,7 @@ class OneVsOneCalibrator(_Lifted):
 
     Parameters
     ----------
-    calibrator : estimator
+    method : estimator
         A binary calibrator: any estimator with `fit(P, y)` and `predict_proba(P)` for two columns.
 
     Attributes

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -67,10 +67,12 @@ def report(
     if title is not None and len(files) > 1:
         raise CommandError("--title names the page of one file; several are called by their names")
     found: list[Report] = []
+    classes: tuple[Any, ...] = ()
     for file in files:
         with reading(file, **vars(table)) as reader:
-            reader.beside = tuple(rows.classes) if found else ()
+            reader.beside = classes
             rows = read_for_report(reader, level, progress_over(reader.table, "read"))
+        classes = tuple(rows.classes)
         if rows.whole is not None:
             typer.echo(
                 f"Note: fits, tests and curves use a uniform sample, {rows.data.size} of {rows.whole.size}; metrics "

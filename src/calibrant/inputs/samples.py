@@ -96,9 +96,9 @@ def order_in_doubt(sample: Sample, names: list[Any] | None, words: Words) -> str
     if names is None or are_positions(names):
         given, fits = (list_names(labels, 10) for labels in (classes, [classes[j] for j in better]))
         return (
-            f"The columns of {words.predictions} are taken as the classes {given}, but the labels in {words.labels} fit "
-            f"them far better as {fits}{_SECOND if len(classes) == 2 else ''}. Pass classes=[...] with the label of "
-            "each column, also if the order is right."
+            f"The columns of {words.predictions} are taken as the classes {given}, but the labels in {words.labels} "
+            f"fit them far better as {fits}{_SECOND if len(classes) == 2 else ''}. Pass classes=[...] with the label "
+            "of each column, also if the order is right."
         )
     advice = "the label of each column" if len(names) > 1 else "both labels, that of the column last"
     return (

@@ -18,7 +18,6 @@ from calibrant.steps.formulas import FORMULAS, Operations
 from calibrant.steps.step import NotSupportedError
 from calibrant.typing import FloatArray
 
-
 #: Rows that are handled at a time where a map has trees, the numbers of each that these add at a time, and in how many
 #: parts trees are added at most.
 TREE_ROWS, _TREE_NUMBERS, _MOST_PARTS = 1024, 128, 64

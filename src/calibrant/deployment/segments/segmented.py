@@ -49,7 +49,7 @@ class SegmentedCalibrator(BySegment):
 
     Parameters
     ----------
-    calibrator : estimator or str, default="auto"
+    method : estimator or str, default="auto"
         The global map, or its name in the registry.
     crossed : bool, default=False
         Give intercepts and slopes to every combination of levels, too, on top of the columns one by one.
@@ -96,7 +96,7 @@ class SegmentedCalibrator(BySegment):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BySegment._parameter_constraints,
-        "calibrator": [str, HasMethods(["fit", "predict_proba"])],
+        "method": [str, HasMethods(["fit", "predict_proba"])],
         "crossed": ["boolean"],
         "strength": [Interval(Real, 0, None, closed="neither"), None],
         "trees": ["boolean"],
@@ -108,7 +108,7 @@ class SegmentedCalibrator(BySegment):
 
     def __init__(
         self,
-        calibrator: Any = "auto",
+        method: Any = "auto",
         crossed: bool = False,
         strength: float | None = None,
         trees: bool = True,
@@ -119,7 +119,7 @@ class SegmentedCalibrator(BySegment):
         classes: Any = None,
         renormalize: bool = False,
     ) -> None:
-        self.calibrator = calibrator
+        self.method = method
         self.crossed = crossed
         self.strength = strength
         self.trees = trees
@@ -172,7 +172,7 @@ class SegmentedCalibrator(BySegment):
         raise without_segments(self)
 
     def _fit_segments(self, sample: Sample, frame: dict[str, NDArray[Any]]) -> None:
-        prototype, k = resolve_calibrator(self.calibrator), sample.n_classes
+        prototype, k = resolve_calibrator(self.method), sample.n_classes
         self.calibrator_ = fit_columns(prototype, sample)
         self.segment_columns_ = learn_columns(frame, sample.counts)
         numbers = segment_numbers(frame, inputs_of(self.segment_columns_))

@@ -36,8 +36,11 @@ _RENAMED: dict[str, dict[str, str]] = {
         "mu_": "lambda_intercept_",
     },
     "LogisticCalibrator": {"binary_type": "binary_method", "multiclass_type": "multiclass_method"},
+    "OneVsOneCalibrator": {"calibrator": "method"},
+    "OneVsRestCalibrator": {"calibrator": "method"},
     "SMSCalibrator": {"opt": "solver"},
     "SVSCalibrator": {"opt": "solver"},
+    "SegmentedCalibrator": {"calibrator": "method"},
 }
 
 

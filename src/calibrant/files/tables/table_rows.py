@@ -221,7 +221,8 @@ class RowReader:
             found = alone.find(classes)
         except RequestError:
             return None
-        if len(found.names) != 2 or name not in found.names or not whole_of_probabilities(alone._peek(found.names)):
+        values = alone._peek(found.names)
+        if len(found.names) != 2 or name not in found.names or values is None or not whole_of_probabilities(values):
             return None
         self.notes += alone.notes
         return found
