@@ -24,6 +24,7 @@ from calibrant.metrics.local_regression import integrated_calibration_index
 from calibrant.metrics.losses import accuracy, brier, confidence_gap, log_loss
 from calibrant.metrics.lp import lp_calibration_error
 from calibrant.metrics.maps import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
+from calibrant.metrics.murphy import MurphyDiagram, murphy_diagram
 from calibrant.metrics.named_tests import (
     CoxCalibration,
     cox_calibration,
@@ -40,6 +41,7 @@ from calibrant.metrics.segment_metrics import SegmentCalibration, segment_calibr
 from calibrant.metrics.skill import brier_skill_score, ranked_probability_score, scaled_brier
 from calibrant.metrics.slope import Miscalibration, calibration_slope, miscalibration
 from calibrant.metrics.smooth import smooth_curve, smooth_ece
+from calibrant.metrics.validation import ValidationRow, ValidationTable, validation_table
 
 __all__ = [
     "CalibrationMap",
@@ -50,11 +52,14 @@ __all__ = [
     "Decomposition",
     "Estimate",
     "Miscalibration",
+    "MurphyDiagram",
     "ReliabilityCurve",
     "Running",
     "RunningMetrics",
     "ScoreParts",
     "SegmentCalibration",
+    "ValidationRow",
+    "ValidationTable",
     "accuracy",
     "auroc",
     "brier",
@@ -89,6 +94,7 @@ __all__ = [
     "lp_calibration_error",
     "maximum_calibration_error",
     "miscalibration",
+    "murphy_diagram",
     "positive_gap",
     "post_hoc_improvement",
     "ranked_probability_score",
@@ -102,4 +108,5 @@ __all__ = [
     "spiegelhalter",
     "split_likelihood_ratio",
     "two_bin_calibration_error",
+    "validation_table",
 ]

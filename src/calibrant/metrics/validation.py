@@ -1,0 +1,202 @@
+"""All named tests and measures of one set of predictions as a table: value, interval, p-value and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from calibrant.docs import describe_parameters
+from calibrant.inputs.samples import check_sample
+from calibrant.metrics.frequencies import class_frequencies
+from calibrant.metrics.intervals import Estimate, estimates
+from calibrant.metrics.named_tests import (
+    cox_calibration,
+    expected_observed_ratio,
+    hosmer_lemeshow,
+    spiegelhalter,
+    split_likelihood_ratio,
+)
+from calibrant.metrics.scalars import SCALARS
+from calibrant.metrics.tabular import Tabular
+from calibrant.numerals import p_text
+from calibrant.threads import limited
+
+_HALVES = "a map fitted to one half makes the labels of the other more probable"
+#: What the tests say if they reject, and where they mislead.
+TESTS = {
+    "Hosmer-Lemeshow": (
+        "counts in groups of similar predictions are not those expected",
+        "by its groups; few rows find nothing, many find what does not matter",
+    ),
+    "Hosmer-Lemeshow e-test": (_HALVES, "needs more rows to reject than a test of all rows at once"),
+    "split likelihood ratio": (_HALVES, "sees only what a logistic map can correct, and pays for the split"),
+    "Spiegelhalter z": ("", "where errors cancel"),
+    "Cox joint test": ("intercept or slope is off", "sees nothing that is not a straight line in log-odds"),
+}
+Says = Callable[[Estimate], str]
+
+
+def _against(limit: float, above: str, below: str, neither: str) -> Says:
+    """What an interval above, below or around a limit says."""
+
+    def says(found: Estimate) -> str:
+        if np.isnan(found.low):
+            return "unknown: too few observations"
+        return above if found.low > limit else below if found.high < limit else neither
+
+    return says
+
+
+def _words(text: str) -> Says:
+    return lambda found: text.format(f"{found.value:.3g}")
+
+
+_RANKS = "ranks better than chance", "ranks worse than chance", "not enough evidence that it ranks at all"
+_LOWER = _words("lower is better, for comparing models on the same rows")
+_PORTFOLIO = "depends on how different the rows are: compare only on the same rows; says nothing about calibration"
+_CURVE = "follows chance as well as miscalibration, most of all at the ends, where few rows lie"
+_ICI = "integrated_calibration_index"
+
+
+def _skill(of: str) -> Says:
+    return _against(0.0, f"better than {of}", f"worse than {of}", f"not shown to be better than {of}")
+
+
+#: Names of measures, each with the metric and its options, what it says and where it misleads.
+MEASURES: dict[str, tuple[str, dict[str, Any], Says, str]] = {
+    "Brier score": ("brier", {}, _LOWER, "mixes calibration and ranking; small where the class is rare"),
+    "log loss": ("log_loss", {}, _LOWER, "one confident mistake can decide it"),
+    "Brier skill score": ("brier_skill_score", {}, _skill("the class frequencies"), "low for rare classes"),
+    "scaled Brier score": ("scaled_brier", {}, _skill("their mean"), "a wrong mean is in the reference: see E:O first"),
+    "ICI": (_ICI, {}, _words("off by {} on average, chance included"), _CURVE),
+    "E50": (_ICI, {"quantile": 0.5}, _words("half are off by at most {}, chance included"), _CURVE),
+    "E90": (_ICI, {"quantile": 0.9}, _words("nine tenths are off by at most {}, chance included"), _CURVE),
+    "Emax": (_ICI, {"quantile": 1.0}, _words("the worst is off by {}, chance included"), _CURVE),
+    "two-bin error": ("two_bin_calibration_error", {}, _LOWER, "has no scale of its own: smallest for the truth"),
+    "AUROC": ("auroc", {}, _against(0.5, *_RANKS), _PORTFOLIO),
+    "Gini": ("gini", {}, _against(0.0, *_RANKS), _PORTFOLIO),
+    "KS": ("ks_separation", {}, _words("the best cut-off parts a class from the rest by {}"), _PORTFOLIO),
+    "RPS": ("ranked_probability_score", {}, _LOWER, "means nothing unless the columns are in order"),
+}
+
+
+class ValidationRow(NamedTuple):
+    """One test or measure; what it does not have is NaN."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    p_value: float
+    says: str
+    misleads: str
+
+
+@dataclass(frozen=True, repr=False)
+class ValidationTable(Tabular):
+    """Named tests and measures, as `validation_table` returns them; `table["E:O"]` is the row of this name."""
+
+    rows: tuple[ValidationRow, ...]
+    level: float
+
+    def __getitem__(self, name: str) -> ValidationRow:
+        return {row.name: row for row in self.rows}[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Columns of the table."""
+        return {name: np.array(column) for name, column in zip(ValidationRow._fields, zip(*self.rows))}
+
+    def table(self) -> list[list[str]]:
+        """Rows of text under a header."""
+        found = [["", "value", f"{100 * self.level:g}% interval", "p-value", "what it says", "where it misleads"]]
+        for row in self.rows:
+            p = "" if np.isnan(row.p_value) else p_text(row.p_value).removeprefix("p ").removeprefix("= ")
+            ends = "" if np.isnan(row.low) else f"{row.low:.4g} to {row.high:.4g}"
+            found.append([row.name, f"{row.value:.4g}", ends, p, row.says, row.misleads])
+        return found
+
+
+@limited
+@describe_parameters
+def validation_table(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    ordered: bool = False,
+    level: float = 0.95,
+    n_resamples: int = 500,
+    random_state: int | None = 0,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    blocks: int | None = None,
+    classes: Sequence[Any] | None = None,
+) -> ValidationTable:
+    """All named tests and measures: value, interval, p-value, what each says and where it misleads.
+
+    Of more than two classes, the expected-to-observed ratio and Cox's intercept are those of the class that chance
+    explains least, with Bonferroni's correction for the others; ICI, E50, E90, Emax and the two-bin error are of the
+    predicted class; ranking is a mean over classes; all others judge all classes at once. Each test has its own level:
+    of several, some reject calibrated predictions more often than one alone.
+
+    Parameters
+    ----------
+    ordered : bool, default=False
+        Whether the columns are classes in an order: adds the ranked probability score (RPS).
+
+    Returns
+    -------
+    ValidationTable
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.metrics import validation_table
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> table = validation_table(rng.random(500) < p**2, p, n_resamples=50)
+    >>> table["E:O"].says, table["Cox joint test"].p_value < 0.01
+    ('class True is predicted too often', True)
+    """
+    given: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks, "classes": classes}
+    data, alpha = check_sample(y_true, y_prob, **given), 1.0 - level
+    frequencies, tried = class_frequencies(data, level), data.n_classes
+    column, tried = (1, 1) if tried == 2 else (int(np.argmin(frequencies.p_value)), tried)
+    label, wider = data.names[column], 1.0 - alpha / tried
+    cox = cox_calibration(y_true, y_prob, level=level, **given)
+    one = cox if tried == 1 else cox_calibration(y_true, y_prob, label=label, level=wider, **given)
+    z, drawn = spiegelhalter(y_true, y_prob, **given), {"random_state": random_state, **given}
+    tests = [
+        hosmer_lemeshow(y_true, y_prob, **given),
+        hosmer_lemeshow(y_true, y_prob, e_test=True, **drawn),
+        split_likelihood_ratio(y_true, y_prob, **drawn),
+        z,
+        cox.test,
+    ]
+    promised = "too {}: the Brier score is {} than promised".format(
+        *(("extreme", "worse") if z.statistic > 0 else ("close to the average", "better"))
+    )
+    rows = []
+    for (name, (rejected, misleads)), test in zip(TESTS.items(), tests):
+        said = (rejected or promised) if test.p_value <= alpha else "not enough evidence against calibration"
+        rows.append(ValidationRow(name, test.statistic, np.nan, np.nan, test.p_value, said, misleads))
+    often = f"class {label} is predicted too often", f"class {label} is predicted too rarely"
+    unknown = f"the mean of class {label} may be right"
+    ratio = expected_observed_ratio(y_true, y_prob, label=label, level=wider, **given)
+    p_value = min(1.0, tried * float(frequencies.p_value[column]))
+    slopes = "too close to the average", "too extreme", "the slope may be right"
+    shown: list[tuple[str, Estimate, float, Says, str]] = [
+        ("E:O", ratio, p_value, _against(1.0, *often, unknown), "a right mean hides wrong single predictions"),
+        ("Cox intercept", one.intercepts[label], np.nan, _against(0.0, *often[::-1], unknown), "as E:O, in log-odds"),
+        ("Cox slope", cox.slope, np.nan, _against(1.0, *slopes), "predictions of nearly 0 or 1 dominate it"),
+    ]
+    measures = {name: measure for name, measure in MEASURES.items() if ordered or name != "RPS"}
+    wanted = [(SCALARS[metric], options) for metric, options, *_ in measures.values()]
+    found = estimates(wanted, data, level, n_resamples, random_state)
+    for (name, (_, _, says, misleads)), value in zip(measures.items(), found):
+        shown.append((name, value, np.nan, says, misleads))
+    rows += [ValidationRow(name, e.value, e.low, e.high, p, says(e), misleads) for name, e, p, says, misleads in shown]
+    return ValidationTable(tuple(rows), level)

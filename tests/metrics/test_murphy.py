@@ -1,0 +1,106 @@
+"""Murphy diagrams against their definition, model-diagnostics and the Brier score; dominance by brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibrant.metrics import brier, murphy_diagram
+from tests.needs import needs
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    p = rng.random(400).round(2)
+    return (rng.random(400) < p).astype(int), p, np.clip(p + rng.normal(0, 0.2, 400), 0, 1)
+
+
+def by_hand(y: np.ndarray, p: np.ndarray, at: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    t = at[:, None]
+    return np.average(np.where(y == 1, (1 - t) * (p <= t), t * (p > t)), weights=weight, axis=1)
+
+
+def test_scores_by_their_definition(data: tuple) -> None:
+    y, p, q = data
+    found = murphy_diagram(y, p, q, thresholds=[0.25, 0.5, 0.505, 0.9], n_resamples=20)
+    np.testing.assert_allclose(found.score, by_hand(y, p, found.threshold), atol=1e-14)
+    np.testing.assert_allclose(found.other, by_hand(y, q, found.threshold), atol=1e-14)
+    np.testing.assert_allclose(found.difference, found.score - found.other)
+    weight = np.random.default_rng(1).integers(0, 3, 400)
+    weighed = murphy_diagram(y, p, q, sample_weight=weight, n_resamples=20)
+    np.testing.assert_allclose(weighed.score, by_hand(y, p, weighed.threshold, weight), atol=1e-14)
+
+
+@pytest.mark.peer
+def test_scores_like_model_diagnostics(data: tuple) -> None:
+    score = needs("model_diagnostics.scoring").ElementaryScore
+    y, p, _ = data
+    at = np.array([0.105, 0.335, 0.505, 0.875])  # at a prediction itself it counts `p ≥ θ` as acting, not `p > θ`
+    found = murphy_diagram(y, p, thresholds=at, n_resamples=20).score
+    np.testing.assert_allclose(found, [score(eta=t, functional="mean")(y, p) for t in at], atol=1e-12)
+
+
+def test_twice_the_area_is_the_brier_score(data: tuple) -> None:
+    y, p, _ = data
+    at = (np.arange(20_000) + 0.5) / 20_000
+    assert 2 * murphy_diagram(y, p, thresholds=at, n_resamples=2).score.mean() == pytest.approx(brier(y, p), abs=1e-8)
+    rng = np.random.default_rng(0)
+    many, labels = rng.dirichlet([1, 1, 2], 100), rng.integers(0, 3, 100)
+    found = murphy_diagram(labels, many, thresholds=at, n_resamples=2).score.mean()
+    assert 2 * found == pytest.approx(brier(labels, many), abs=1e-5)  # predictions between thresholds
+    one = murphy_diagram(labels, many, label=2, n_resamples=20)
+    np.testing.assert_allclose(one.score, by_hand(labels == 2, many[:, 2], one.threshold), atol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_dominance_by_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p = rng.random(8).round(1)
+    y = (rng.random(8) < p).astype(int)
+    y[:2] = 0, 1
+    q = p.copy() if seed == 0 else np.where(y == 1, p - 0.1, p + 0.1).clip(0, 1) if seed < 4 else rng.random(8).round(1)
+    at = (np.arange(50_000) + 0.5) / 50_000
+    difference = by_hand(y, p, at) - by_hand(y, q, at)
+    better, worse = bool((difference < -1e-9).any()), bool((difference > 1e-9).any())
+    expected = {(1, 0): "first", (0, 1): "second", (0, 0): "equal", (1, 1): "neither"}[better, worse]
+    found = murphy_diagram(y, p, q, n_resamples=20)
+    assert found.dominance == expected
+    assert found.worse == pytest.approx((difference > 1e-9).mean(), abs=1e-4)
+
+
+def test_words() -> None:
+    y, p = np.repeat([0, 1], 200), np.repeat([0.2, 0.4, 0.6, 0.8], 100)
+    better = murphy_diagram(y, p)
+    assert repr(better).startswith(
+        "The predictions dominate the class frequencies: better or equal on these rows at every"
+    )
+    assert "beyond chance they are better between 20.0% and 79.0%." in repr(better)
+    assert repr(murphy_diagram(y, 1 - p)).startswith(
+        "The class frequencies dominate: the predictions are nowhere better"
+    )
+    assert "beyond chance they are worse between" in repr(murphy_diagram(y, 1 - p))
+    equal = murphy_diagram(y, p, p)
+    assert (
+        repr(equal) == "The predictions and the other predictions have the same scores; no difference is beyond chance."
+    )
+    half = murphy_diagram([0, 1, 0, 1, 1, 0], [0.3, 0.6, 0.2, 0.4, 0.9, 0.5], [0.4, 0.7, 0.1, 0.4, 0.9, 0.5])
+    assert repr(half).startswith("Neither the predictions nor the other predictions dominate: on these rows the pred")
+    assert "no difference is beyond chance" in repr(half)
+
+
+def test_groups_widen_the_band(data: tuple) -> None:
+    y, p, q = data
+    copies = np.repeat(np.arange(400), 8)
+    plain, grouped = (
+        murphy_diagram(y[copies], p[copies], q[copies], groups=groups, n_resamples=100) for groups in (None, copies)
+    )
+    assert np.mean(grouped.high - grouped.low) > 2 * np.mean(plain.high - plain.low)
+    assert sorted(grouped.to_dict()) == ["difference", "high", "low", "other", "score", "threshold"]
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(ValueError, match="y_prob has 2 classes and other 3"):
+        murphy_diagram([0, 1], [0.1, 0.2], np.full((2, 3), 1 / 3), classes=None)
+    with pytest.raises(ValueError, match="thresholds must lie between 0 and 1"):
+        murphy_diagram([0, 1], [0.1, 0.2], thresholds=[0.0])
