@@ -1,6 +1,6 @@
 """Every promise of a level, simulated: writes the table of docs/promises.md, and all cells as docs/promises.csv.
 
-`python benchmarks/levels.py --runs 200` takes hours on two cores. `--only tests` (or intervals, decisions, monitoring),
+`python benchmarks/levels.py --runs 200` takes hours on two cores. `--only tests` (or intervals, decisions, grades, monitoring),
 `--promise TEXT` and `--case TEXT` make a part of it, `--doubtful` the cells that chance alone explains badly, with
 `--first 10000` on data that were not seen before; cells that were not run keep their last figures. What was found by
 looking at many cells is judged on new data only, and by a limit that allows for the number of cells.
@@ -19,6 +19,7 @@ import numpy as np
 from scipy.stats import binom
 
 import levels_decisions
+import levels_grades
 import levels_intervals
 import levels_monitoring
 import levels_tests
@@ -55,6 +56,7 @@ PARTS = {
     "tests": levels_tests.levels,
     "intervals": levels_intervals.rows,
     "decisions": levels_decisions.rows,
+    "grades": levels_grades.levels,
     "monitoring": levels_monitoring.levels,
 }
 

@@ -41,7 +41,7 @@ from calibrant.metrics.segment_metrics import SegmentCalibration, segment_calibr
 from calibrant.metrics.skill import brier_skill_score, ranked_probability_score, scaled_brier
 from calibrant.metrics.slope import Miscalibration, calibration_slope, miscalibration
 from calibrant.metrics.smooth import smooth_curve, smooth_ece
-from calibrant.metrics.validation import ValidationRow, ValidationTable, validation_table
+from calibrant.metrics.validation import ValidationTable, validation_table
 
 __all__ = [
     "CalibrationMap",
@@ -58,7 +58,6 @@ __all__ = [
     "RunningMetrics",
     "ScoreParts",
     "SegmentCalibration",
-    "ValidationRow",
     "ValidationTable",
     "accuracy",
     "auroc",

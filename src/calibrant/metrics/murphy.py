@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from calibrant.confidence import check_level, student_stretch
 from calibrant.docs import describe_parameters
@@ -28,6 +29,8 @@ from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, FloatArray
 
 THRESHOLDS = np.arange(1, 100) / 100
+#: Rows on which two predictions decide differently may not have been seen: so many more of them are allowed for.
+_UNSEEN = 2.0
 #: Differences of scores that rounding explains.
 _ROUNDING = 1e-12
 
@@ -50,6 +53,13 @@ class MurphyDiagram(Tabular):
         What the others are, in words.
     level : float
         Confidence level of the band.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import murphy_diagram
+    >>> found = murphy_diagram([0, 0, 1, 1], [0.1, 0.4, 0.6, 0.9], thresholds=[0.25, 0.5])
+    >>> found.score, found.dominance
+    (array([0.0625, 0.    ]), 'first')
     """
 
     threshold: FloatArray
@@ -185,7 +195,9 @@ they are better between 20.0% and 79.0%.
         drawn = bootstrap_with_unseen(prepare, numbered, n_resamples=n_resamples, random_state=random_state)
         spread = drawn.std(axis=0)
         largest = np.max(np.abs(drawn - drawn.mean(axis=0)) / np.maximum(spread, 1e-300), axis=1)
-        half = np.quantile(largest, level, method="weibull") * student_stretch(level, data.units) * spread
+        factor = max(float(np.quantile(largest, level, method="weibull")), float(ndtri((1 + level) / 2)))
+        unseen = _UNSEEN**0.5 * np.maximum(at, 1.0 - at) / data.units
+        half = factor * student_stretch(level, data.units) * np.hypot(spread, unseen)
     against = "the class frequencies" if other is None else "the other predictions"
     dominance, worse = _dominance(*views, data.each)
     band = difference - half, difference + half

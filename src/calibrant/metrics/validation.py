@@ -98,7 +98,14 @@ class ValidationRow(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class ValidationTable(Tabular):
-    """Named tests and measures, as `validation_table` returns them; `table["E:O"]` is the row of this name."""
+    """Named tests and measures, as `validation_table` returns them; a name gives its row.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import validation_table
+    >>> validation_table([0, 1, 0, 1] * 5, [0.2, 0.7, 0.4, 0.6] * 5, n_resamples=50)["AUROC"].value
+    1.0
+    """
 
     rows: tuple[ValidationRow, ...]
     level: float
