@@ -1,6 +1,6 @@
 """Every promise of a level, simulated: writes the table of docs/promises.md, and all cells as docs/promises.csv.
 
-`python benchmarks/levels.py --runs 200` takes hours on two cores. `--only tests` (or intervals, decisions, grades, monitoring),
+`python benchmarks/levels.py --runs 200` takes hours on two cores. `--only tests` (or intervals, decisions, grades ...),
 `--promise TEXT` and `--case TEXT` make a part of it, `--doubtful` the cells that chance alone explains badly, with
 `--first 10000` on data that were not seen before; cells that were not run keep their last figures. What was found by
 looking at many cells is judged on new data only, and by a limit that allows for the number of cells.

@@ -1,7 +1,7 @@
 """How often tests of grades reject right grades, how often intervals of rates miss, and how often Murphy's band does.
 
-Grades are five quantiles of the predictions. In a grade labels are drawn at its mean prediction, so that its probability
-is right and its halves are alike; for neighbours all rows have one rate. Groups are those of `levels_tests`.
+Grades are five quantiles of the predictions. In a grade labels are drawn at its mean prediction, so that its
+probability is right and its halves are alike; for neighbours all rows have one rate. Groups are as in `levels_tests`.
 
 `python benchmarks/levels.py --only grades` runs it.
 """
@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 import numpy as np
-from levels_tests import ALPHA, GROUP, Array, Case, Level, cases, shares
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from calibrant.grades import MasterScale
 from calibrant.metrics import calibration_in_the_large, expected_observed_ratio, murphy_diagram
+from levels_tests import ALPHA, GROUP, Array, Case, Level, cases, shares
 
 GRADES = 5
 AT = np.arange(1, 20) / 20

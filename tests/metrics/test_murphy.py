@@ -77,9 +77,7 @@ def test_words() -> None:
     )
     assert "beyond chance they are better between 20.0% and 79.0%." in repr(better)
     turned = repr(murphy_diagram(y, 1 - p, classes=[0, 1]))
-    assert turned.startswith(
-        "The class frequencies dominate: the predictions are nowhere better"
-    )
+    assert turned.startswith("The class frequencies dominate: the predictions are nowhere better")
     assert "beyond chance they are worse between" in turned
     equal = murphy_diagram(y, p, p)
     assert (
