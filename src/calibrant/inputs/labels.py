@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import DataConversionWarning
 
 from calibrant.inputs.class_columns import (
     are_numbered,
@@ -66,6 +65,8 @@ def check_labels(
     labels = to_numpy(y, name)
     if labels.ndim == 2 and labels.shape[1] == 1:
         message = f"A column-vector {name} was passed when a 1d array was expected."
+        from sklearn.exceptions import DataConversionWarning  # heavy, and nothing else here needs it
+
         warnings.warn(message, DataConversionWarning, stacklevel=4)
         labels = labels.ravel()
     if labels.ndim != 1:

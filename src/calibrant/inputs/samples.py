@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array
 
 from calibrant.inputs.class_columns import pairs
 from calibrant.inputs.groups import check_groups
@@ -120,6 +118,8 @@ def better_order(sample: Sample) -> list[int] | None:
     >>> better_order(Sample(p, np.repeat([1, 0], 20))), better_order(Sample(p, np.repeat([0, 1], 20)))
     ([1, 0], None)
     """
+    from scipy.sparse import csr_array  # heavy, and not every command needs it
+
     p, k, count = sample.proba, sample.n_classes, sample.total
     if k > _MOST_CLASSES or sample.units < _FAR_ROWS:
         return None
@@ -128,6 +128,8 @@ def better_order(sample: Sample) -> list[int] | None:
     own = np.diag(total)[:, None]
     if (total - own).max(axis=1).sum() <= _FAR_GAIN * count:  # no order can be so much better: the usual case
         return None
+    from scipy.optimize import linear_sum_assignment
+
     _, column_of = linear_sum_assignment(-total)
     means = total.sum(axis=0) / count
     errors = math.sqrt(_FAR_ERRORS**2 + 2.0 * math.lgamma(k + 1))

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.calibrators.streaming import Reservoir
 from calibrant.files.tables.cells import (
     group_codes,
     label_codes,
@@ -31,6 +30,7 @@ from calibrant.files.tables.table import Batch, Table, TableError
 from calibrant.inputs.class_columns import columns_of_votes, pairs, vote_labels
 from calibrant.inputs.frames import NamedColumns
 from calibrant.inputs.probability_columns import ProbabilityColumns, find_columns, named_columns
+from calibrant.inputs.reservoir import Reservoir
 from calibrant.inputs.rows import (
     LEAST_ROWS,
     are_percentages,
