@@ -21,6 +21,7 @@ from calibrant.inputs.class_columns import columns_of_classes, order_of_columns
 from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities, to_numpy
 from calibrant.inputs.rows import SHORT
 from calibrant.inputs.segments import SeenLevels, SegmentInputs, read_segments, segment_numbers
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.steps import Scale, Steps, check_steps, decode, encode, run, run_from_logs, widest
 from calibrant.steps.actions import CostTable, cheapest
 from calibrant.steps.step import require
@@ -227,7 +228,7 @@ class Map:
         numbers = segment_numbers(frame, self.segments)
         seen.add(frame, numbers)
         for note in seen.notes():
-            warnings.warn(note, stacklevel=3)
+            warnings.warn(note, CalibrationWarning, stacklevel=3)
         return numbers
 
     def predict(self, X: Any, *, segments: Any = None) -> list[Any]:

@@ -21,7 +21,7 @@ from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
 from calibrant.inputs.words import RequestError
 from calibrant.runtime import canonical, checksum
 from calibrant.runtime import load as load_map
-from calibrant.workflows.applying import load_calibrator
+from calibrant.workflows.loading import load_calibrator
 from tests.combinations import with_classes
 from tests.needs import needs
 

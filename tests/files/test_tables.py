@@ -29,7 +29,8 @@ from calibrant.files.tables.table_rows import Layout, RowReader, as_probabilitie
 from calibrant.files.tables.writers import atomic_output, open_writer
 from calibrant.inputs.probability_columns import find_columns
 from calibrant.inputs.words import RequestError
-from calibrant.workflows.applying import apply, calibrator_columns, load_calibrator
+from calibrant.workflows.applying import apply, calibrator_columns
+from calibrant.workflows.loading import load_calibrator
 
 WELL = """\
 id,city,p_cat,p_dog,y

@@ -43,9 +43,9 @@ def adapt(
     Right if nothing but the frequencies has changed. Give --prior or --from.
     """
     from calibrant.files.tables.writers import check_output
-    from calibrant.workflows.applying import load_calibrator
     from calibrant.workflows.deploying import adapt as adapt_calibrator
     from calibrant.workflows.fitting import store
+    from calibrant.workflows.loading import load_calibrator
 
     check_streams(as_json, output, "calibrator")
     if (prior is None) == (unlabelled is None):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,22 +38,29 @@ def apply(
     appears when it is complete. Rows skipped by --on-error skip are left out of it. With --interval it says how sure
     each probability is, if `calibrant fit --intervals` has learned that.
     """
-    from calibrant.confidence import check_level
     from calibrant.files.tables.writers import check_output
     from calibrant.workflows import applying
+    from calibrant.workflows.stored_map import load_map
 
     check_streams(as_json, output, "calibrated rows")
     check_output(output, force=force)
-    with asked():
-        level = None if interval is None else check_level(interval)
-    fitted = applying.load_calibrator(calibrator)
+    fitted: Any = load_map(calibrator) if interval is None else None
+    if fitted is None:  # intervals need more than the map
+        from calibrant.confidence import check_level
+        from calibrant.workflows.loading import check_intervals, load_calibrator
+
+        with asked():
+            interval = None if interval is None else check_level(interval)
+        fitted = load_calibrator(calibrator)
+        if interval is not None:
+            check_intervals(fitted)
     with reading(file, **vars(table), **reading_rules(fitted, renormalize=renormalize)) as reader:
         done = applying.apply(
             fitted,
             reader,
             output,
             suffix=suffix,
-            level=level,
+            level=interval,
             force=force,
             progress=progress_over(reader.table, "apply"),
         )

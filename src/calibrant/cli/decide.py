@@ -44,10 +44,11 @@ def decide(
     from calibrant.files.tables.writers import check_output
     from calibrant.workflows import applying
     from calibrant.workflows.costs_given import rule_of
+    from calibrant.workflows.loading import load_calibrator
 
     check_streams(as_json, output, "decisions")
     check_output(output, force=force)
-    fitted = applying.load_calibrator(calibrator)
+    fitted = load_calibrator(calibrator)
     if cost is None and not hasattr(fitted, "rule_"):
         raise CommandError(f"{calibrator} holds no decision rule: say what actions cost, as in --cost fp=1,fn=20")
     rule = fitted.rule_ if cost is None else rule_of(fitted, cost, positive)

@@ -58,8 +58,8 @@ def export(
     --cost`, the export also says which action to take.
     """
     from calibrant.files.tables.writers import atomic_output, check_output
-    from calibrant.workflows.applying import load_calibrator
     from calibrant.workflows.costs_given import rule_of
+    from calibrant.workflows.loading import load_calibrator
     from calibrant.writers.export_options import OptionError
     from calibrant.writers.exporting import check_options, export_with_proof, file_of, find_target
 

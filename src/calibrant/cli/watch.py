@@ -100,8 +100,8 @@ def watch(
     before is not counted again.
     """
     from calibrant.files.tables.writers import check_output
-    from calibrant.workflows.applying import load_calibrator
     from calibrant.workflows.deploying import watch as add_batches
+    from calibrant.workflows.loading import load_calibrator
 
     _check_names(batch_id, period, table.date, replace)
     command = [] if on_alarm is None else _command(on_alarm)

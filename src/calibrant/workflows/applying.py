@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.calibrators.base import Calibrator
-from calibrant.confidence import check_level
 from calibrant.decisions.rule import DecisionRule
 from calibrant.deployment.monitoring.periods import periods_of
 from calibrant.deployment.segments.columns import inputs_of
-from calibrant.files.stored.persistence import FoldCalibrators, load
 from calibrant.files.tables.cells import segment_texts
 from calibrant.files.tables.numeric import NumberStyle
 from calibrant.files.tables.table import TableError
@@ -45,21 +42,6 @@ class Applied:
     classes: tuple[Any, ...]
     actions: dict[Any, int] = field(default_factory=dict)
     cost: float = 0.0
-
-
-def load_calibrator(path: str | Path) -> Any:
-    """A calibrator stored as JSON."""
-    if not Path(path).exists():
-        raise RequestError(f"there is no file {path}")
-    loaded = load(path)
-    if not isinstance(loaded, FoldCalibrators):
-        return loaded
-    if len(loaded) != 1:
-        raise RequestError(
-            f"{path} holds the {len(loaded)} calibrators of a CalibratedClassifier, one for each fold of its "
-            "classifiers: use it in Python, or fit a single calibrator to held-out predictions"
-        )
-    return loaded[0]
 
 
 def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityColumns, list[int]]:
@@ -139,8 +121,6 @@ def apply(
     columns, place = calibrator_columns(calibrator, reader)
     added = [name + suffix for name in columns.names if suffix]
     if level is not None:
-        check_level(level)
-        check_intervals(calibrator)
         added += [name + suffix + end for name in columns.names for end in _ENDS]
     taken = [name for name in added + ([] if rule is None else [ACTION, EXPECTED]) if name in reader.table.columns]
     if taken:
@@ -229,13 +209,6 @@ def _as_taken(calibrator: Any, rows: HeldRows, place: list[int]) -> HeldRows:
 
 #: What the names of the ends of an interval end with.
 _ENDS = ("_low", "_high")
-
-
-def check_intervals(calibrator: Any) -> None:
-    """Refuse a calibrator that was stored without what intervals need; Venn-Abers of two classes needs nothing."""
-    own = type(calibrator).predict_interval is not Calibrator.predict_interval and len(calibrator.classes_) == 2
-    if not own and not hasattr(calibrator, "uncertainty_"):
-        raise RequestError(f"this {type(calibrator).__name__} was stored without intervals", "intervals")
 
 
 def _calibrated(calibrator: Any, rows: RowChunk, place: list[int], level: float | None) -> tuple[Any, Any]:

@@ -252,7 +252,10 @@ class ArrowWriter:
 
     def _start(self, schema: Any) -> Any:
         if self._kind == "parquet":
-            return require("pyarrow.parquet", extra="cli").ParquetWriter(self._stream, schema)
+            # Looking for repeated numbers takes longer than writing them, and calibrated ones hardly repeat.
+            pa, parquet = require("pyarrow", extra="cli"), require("pyarrow.parquet", extra="cli")
+            repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
+            return parquet.ParquetWriter(self._stream, schema, use_dictionary=repeated)
         ipc = require("pyarrow.ipc", extra="cli")
         return ipc.new_file(self._stream, schema, options=ipc.IpcWriteOptions(compression="lz4"))
 

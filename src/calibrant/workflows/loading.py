@@ -1,0 +1,32 @@
+"""Stored calibrators for commands that need more of them than their maps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from calibrant.calibrators.base import Calibrator
+from calibrant.files.stored.persistence import FoldCalibrators, load
+from calibrant.inputs.words import RequestError
+
+
+def load_calibrator(path: str | Path) -> Any:
+    """A calibrator stored as JSON."""
+    if not Path(path).exists():
+        raise RequestError(f"there is no file {path}")
+    loaded = load(path)
+    if not isinstance(loaded, FoldCalibrators):
+        return loaded
+    if len(loaded) != 1:
+        raise RequestError(
+            f"{path} holds the {len(loaded)} calibrators of a CalibratedClassifier, one for each fold of its "
+            "classifiers: use it in Python, or fit a single calibrator to held-out predictions"
+        )
+    return loaded[0]
+
+
+def check_intervals(calibrator: Any) -> None:
+    """Refuse a calibrator that was stored without what intervals need; Venn-Abers of two classes needs nothing."""
+    own = type(calibrator).predict_interval is not Calibrator.predict_interval and len(calibrator.classes_) == 2
+    if not own and not hasattr(calibrator, "uncertainty_"):
+        raise RequestError(f"this {type(calibrator).__name__} was stored without intervals", "intervals")

@@ -1,0 +1,60 @@
+"""A stored calibrator for commands that only predict: its map, which needs NumPy alone and loads in no time."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.runtime import FileError, Map, canonical, checksum, load
+
+
+class StoredMap:
+    """A stored map with what commands ask of a calibrator.
+
+    Parameters
+    ----------
+    fitted : Map
+    percentages : bool, default=False
+        Whether the file that it was fitted to held percentages.
+    """
+
+    def __init__(self, fitted: Map, *, percentages: bool = False) -> None:
+        self._fitted = fitted
+        self._column_order = fitted.columns
+        self.classes_ = np.asarray(fitted.classes)
+        self.takes_scores, self.takes_logits = fitted.scaling is not None, fitted.logits
+        self.renormalize, self.percentages_ = fitted.renormalize, percentages
+        if fitted.names is not None and all(isinstance(name, str) for name in fitted.names):
+            self.feature_names_in_ = fitted.names
+        self.segment_columns_: dict[str, NDArray[Any]] = {
+            name: np.zeros(0) if levels is None else np.array(levels) for name, levels in fitted.segments.items()
+        }
+
+    def predict_proba(self, X: Any, *, segments: Any = None) -> NDArray[Any]:
+        """Calibrated probabilities, as `Map.predict_proba` gives them."""
+        return replace(self._fitted, renormalize=self.renormalize).predict_proba(X, segments=segments)
+
+
+def load_map(path: str | os.PathLike[str]) -> StoredMap | None:
+    """The map in a file of `calibrant.save`; None where loading the calibrator works, or can say what is wrong.
+
+    Examples
+    --------
+    >>> load_map("no such file.json") is None
+    True
+    """
+    try:
+        fitted = load(path)
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+        content = document["content"]
+        whole = checksum(canonical(content)) == document["sha256"]
+        percentages = content["state"].get("percentages_") is True
+    except (FileError, OSError, KeyError, AttributeError, TypeError, ValueError):
+        return None
+    return StoredMap(fitted, percentages=percentages) if whole else None
