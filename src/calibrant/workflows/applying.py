@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.decisions.rule import DecisionRule
 from calibrant.deployment.monitoring.periods import periods_of
 from calibrant.deployment.segments.columns import inputs_of
 from calibrant.files.tables.cells import segment_texts
@@ -25,6 +24,9 @@ from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import SeenLevels
 from calibrant.inputs.words import CalibrationWarning, RequestError
 from calibrant.optional import require
+
+if TYPE_CHECKING:
+    from calibrant.decisions.rule import DecisionRule
 
 #: What the column of actions, and that of what they are expected to cost, are called.
 ACTION, EXPECTED = "action", "expected_cost"
