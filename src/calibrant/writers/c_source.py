@@ -10,7 +10,16 @@ from calibrant.inputs.segments import LARGEST, MISSING, places_of
 from calibrant.runtime import Map
 from calibrant.steps.step import NotSupportedError
 from calibrant.typing import FloatArray
-from calibrant.writers.source import FLOOR_TEXT, LOG_FLOOR_TEXT, Segments, SourceWriter, names_of_all, title, wrapped
+from calibrant.writers.source import (
+    FLOOR_TEXT,
+    LOG_FLOOR_TEXT,
+    Segments,
+    SourceWriter,
+    amounts_of,
+    names_of_all,
+    title,
+    wrapped,
+)
 from calibrant.writers.tools import run_program, workshop
 from calibrant.writers.translation import ToC
 
@@ -37,6 +46,12 @@ class CWriter(SourceWriter):
         call, what, include = "row", "", ""
         if self.map.segments:
             call, what, include = "row, segments", _SEGMENTS_IN_WORDS, "\n#include <string.h>"
+        lists: dict[str, list[Any]] = {}
+        if self.map.rule is not None:
+            what += _DECIDE_IN_WORDS
+            lists = {"actions": self.map.rule.to_json()["actions"], "amounts": list(self.map.rule.amounts)}
+        texts = {name: ", ".join(f'"{_escaped(item)}"' for item in items) for name, items in lists.items() if items}
+        actions = "".join(f"\nconst char *const calibrate_{name}[] = {{{text}}};" for name, text in texts.items())
         return f"""/* {title(self.map)}
    calibrate({call}, out) takes one number per class, in the order of calibrate_columns, and writes calibrated
    probabilities in that of calibrate_classes; it returns 0, or 1 if the row is not a prediction.
@@ -53,7 +68,7 @@ class CWriter(SourceWriter):
 #define FLOOR {FLOOR_TEXT}
 
 const char *const calibrate_classes[CLASSES] = {{{classes}}};
-const char *const calibrate_columns[CLASSES] = {{{columns}}};
+const char *const calibrate_columns[CLASSES] = {{{columns}}};{actions}
 
 typedef void (*map_t)(const double *, double *);"""
 
@@ -71,22 +86,39 @@ typedef void (*map_t)(const double *, double *);"""
         if self.map.segments:
             before, parameter, argument = f"{self._segments()}\n\n", " const double *segments,", " row + CLASSES,"
             width, beside = "CLASSES + SEGMENTS", _BESIDE
+        decide, show, held = "", """printf("%.17g%c", out[j], j == CLASSES - 1 ? '\\n' : ' ');""", width
+        if self.map.rule is not None:
+            m, segments = len(self.map.rule.amounts), ["segments"] if self.map.segments else []
+            given = ["row", *segments, *(["amounts"] if m else [])]
+            guard = _AMOUNTS.format(m) if m else "const double *amounts = NULL;"
+            decide = f"""
+
+int calibrate_decide({", ".join(f"const double *{name}" for name in given)}) {{
+    double p[CLASSES];
+    {guard}
+    if (calibrate({", ".join(["row", *segments, "p"])})) return -1;
+    return {self.cheapest};
+}}"""
+            held = f"{width} + {m}"
+            where = ["row", *(["row + CLASSES"] if segments else []), *([f"row + {width}"] if m else [])]
+            show = f"""printf("%.17g ", out[j]);
+            printf("%d\\n", calibrate_decide({", ".join(where)}));"""
         return f"""{before}int calibrate(const double *row,{parameter} double *out) {{
     double x[CLASSES], ordered[{width}];
     if ({self.prepare}) return 1;
     for (int j = 0; j < CLASSES; j++) ordered[j] = {order};{beside}
     {self.main}(ordered, out);
     return 0;
-}}
+}}{decide}
 
 #ifdef CALIBRATE_MAIN
 int main(void) {{
-    double row[{width}], out[CLASSES];
+    double row[{held}], out[CLASSES];
     int j = 0;
     while (scanf("%lf", row + j) == 1)
-        if (++j == {width}) {{
+        if (++j == {held}) {{
             if (calibrate(row,{argument} out)) return 1;
-            for (j = 0; j < CLASSES; j++) printf("%.17g%c", out[j], j == CLASSES - 1 ? '\\n' : ' ');
+            for (j = 0; j < CLASSES; j++) {show}
             j = 0;
         }}
     return j != 0;
@@ -120,6 +152,13 @@ static const int COUNTS[SEGMENTS] = {{{", ".join(counts)}}};
 _SEGMENTS_IN_WORDS = """
    segments holds a number for each of calibrate_segments: of a column of numbers the number, NAN if it is missing, of
    other columns calibrate_level(column, text), where the empty text is a missing one."""
+
+_DECIDE_IN_WORDS = """
+   calibrate_decide takes the same row, and the calibrate_amounts of the row if there are any, and returns the number of
+   the cheapest of calibrate_actions, or -1 if these are not a prediction and amounts."""
+
+_AMOUNTS = """for (int i = 0; i < {}; i++)
+        if (!(amounts[i] >= 0.0 && amounts[i] <= DBL_MAX)) return -1;"""
 
 _LEVEL = """
 static double find_level(int segment, const char *text) {
@@ -163,11 +202,15 @@ def write(fitted: Map, notes: list[str]) -> str:
     return CWriter(fitted, notes).text()
 
 
-def run(written: str, fitted: Map, rows: FloatArray, segments: Segments | None = None) -> FloatArray:
-    """Predictions of the source code, compiled."""
-    shape, numbers = rows.shape, fitted.numbers(segments, len(rows))
+def run(
+    written: str, fitted: Map, rows: FloatArray, segments: Segments | None = None, amounts: Segments | None = None
+) -> FloatArray:
+    """Predictions of the source code, compiled, and the numbers of its actions."""
+    shape, numbers = (len(rows), -1), fitted.numbers(segments, len(rows))
     if numbers is not None:
         rows = np.hstack([rows, np.where(numbers == MISSING, np.nan, numbers)])
+    if fitted.rule is not None:
+        rows = np.hstack([rows, amounts_of(fitted.rule, amounts, len(rows))])
     with workshop({"map.c": written}) as folder:
         run_program(list(_COMPILE), folder)
         text = "\n".join(" ".join(map(repr, row)) for row in rows.tolist())

@@ -12,16 +12,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant.files.atomic import atomic_stream
 from calibrant.optional import require
 from calibrant.runtime import Map
+from calibrant.steps.actions import TIE, CostTable, cheapest
 from calibrant.typing import FloatArray
 from calibrant.writers.export_options import OptionError
-from calibrant.writers.proof_rows import sample_rows, with_segments
+from calibrant.writers.proof_rows import draw_amounts, sample_rows, with_segments
 from calibrant.writers.source import Segments, row_by_row
 from calibrant.writers.tools import MissingRuntimeError
 
@@ -58,6 +59,13 @@ TARGETS = {
         "calibrant.writers.sql", (".sql",), "sqlglot", "export", ("dialect", "table", "columns", "keep", "suffix")
     ),
 }
+
+
+class Beside(NamedTuple):
+    """What rows have beside predictions: segments and amounts, if there are any."""
+
+    segments: Segments | None
+    amounts: Segments | None
 
 
 class ParityError(ValueError):
@@ -143,8 +151,9 @@ def export_with_proof(
     module = import_module(TARGETS[to].module)
     sample = sample_rows(fitted) if rows is None else np.concatenate([sample_rows(fitted), rows])
     sample, frame = with_segments(fitted, sample)
+    beside = Beside(frame, None if fitted.rule is None else draw_amounts(fitted.rule, len(sample)))
     try:
-        difference, options = _proven(module, fitted, sample, frame, options)
+        difference, options = _proven(module, fitted, sample, beside, options)
         done = Exported(None, to, difference, len(sample))
     except MissingRuntimeError as error:
         done = Exported(None, to, None, 0, str(error))
@@ -164,7 +173,7 @@ def file_of(done: Exported) -> bytes:
 
 
 def _proven(
-    module: Any, fitted: Map, rows: FloatArray, segments: Segments | None, options: dict[str, Any]
+    module: Any, fitted: Map, rows: FloatArray, beside: Beside, options: dict[str, Any]
 ) -> tuple[float, dict[str, Any]]:
     """The largest difference; and options, with double precision inside if needed."""
     single = np.dtype(options.get("dtype", np.float64)) == np.float32
@@ -173,11 +182,11 @@ def _proven(
     rows = module.taken(fitted, rows, **options) if hasattr(module, "taken") else rows
     try:
         run = partial(module.run, **options)
-        return prove(written, fitted, run, tolerance, rows, segments, single=single), options
+        return prove(written, fitted, run, tolerance, rows, *beside, single=single), options
     except ParityError:
         if not single or "inside" in options:
             raise
-        return _proven(module, fitted, rows, segments, {**options, "inside": "float64"})
+        return _proven(module, fitted, rows, beside, {**options, "inside": "float64"})
 
 
 def check_options(to: str, options: Iterable[str], spelling: Mapping[str, str] | None = None) -> None:
@@ -200,6 +209,7 @@ def prove(
     tolerance: float,
     rows: FloatArray,
     segments: Segments | None = None,
+    amounts: Segments | None = None,
     *,
     single: bool = False,
 ) -> float:
@@ -209,9 +219,9 @@ def prove(
     """
     rows = rows.astype(np.float32).astype(np.float64) if single else rows
     beside = {} if segments is None else {"segments": segments}
-    found = run(written, fitted, rows, **beside)
+    found = np.asarray(run(written, fitted, rows, **beside, **({"amounts": amounts} if amounts else {})), np.float64)
     expected = fitted.predict_proba(rows, **beside)
-    difference = np.abs(np.asarray(found, dtype=np.float64) - expected).max(axis=1)
+    difference = np.abs(found[:, : fitted.k] - expected).max(axis=1)
     # Where the map is so steep that the last digit of a prediction matters, no two programs can agree better.
     allowed = tolerance + 4.0 * np.max(
         [np.abs(fitted.predict_proba(moved, **beside) - expected).max(axis=1) for moved in _moved_by_rounding(rows)],
@@ -222,11 +232,36 @@ def prove(
         worst = int(np.argmax(excess))
         where = "" if segments is None else f" with {row_by_row(segments)[worst]}"
         raise ParityError(
-            f"This export predicts {np.asarray(found)[worst].tolist()} for {rows[worst].tolist()}{where}, the "
+            f"This export predicts {found[worst, : fitted.k].tolist()} for {rows[worst].tolist()}{where}, the "
             f"calibrator {expected[worst].tolist()}: they differ by {difference[worst]:.1e}, more than rounding "
             "explains. Nothing was written."
         )
+    if fitted.rule is not None:
+        _prove_actions(found[:, fitted.k], fitted.rule, expected, amounts or {}, allowed, single=single)
     return float(difference.max())
+
+
+def _prove_actions(
+    found: FloatArray,
+    rule: CostTable,
+    p: FloatArray,
+    amounts: Segments,
+    allowed: FloatArray,
+    *,
+    single: bool,
+) -> None:
+    """Refuse an export that takes an action which is dearer than rounding explains."""
+    costs = rule.expected(p, amounts)
+    rows, least = np.arange(len(p)), costs.min(axis=1)
+    most = rule.expected(np.ones_like(p), amounts).max(axis=1)
+    slack = (1e-5 if single else 2.0 * TIE) * least + allowed * most
+    lost = np.where(found < 0, np.inf, costs[rows, np.maximum(found, 0).astype(int)] - least)
+    if np.any(lost > slack):
+        worst = int(np.argmax(lost - slack))
+        raise ParityError(
+            f"This export takes action {found[worst]:g} at the probabilities {p[worst].tolist()}, the calibrator "
+            f"{rule.names[int(cheapest(costs[[worst]])[0])]!r}. Nothing was written."
+        )
 
 
 def _moved_by_rounding(rows: FloatArray) -> list[FloatArray]:

@@ -30,9 +30,13 @@ TOLERANCE = 1e-12
 _LARGEST_WHOLE = 2**53 - 1
 
 _RUN = """
-const { calibrate } = require("./map.cjs");
-const rows = JSON.parse(require("fs").readFileSync(0, "utf8"));
-process.stdout.write(JSON.stringify(rows.map((given) => calibrate(...given))));
+const map = require("./map.cjs");
+const [rows, amounts] = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const found = (given, row) => {
+  const p = map.calibrate(...given);
+  return map.decide ? [...p, map.ACTIONS.indexOf(map.decide(...given, ...(amounts ? [amounts[row]] : [])))] : p;
+};
+process.stdout.write(JSON.stringify(rows.map(found)));
 """
 
 
@@ -53,6 +57,11 @@ class JavaScriptWriter(SourceWriter):
                 "row, segments",
                 "\n// segments is an object of the columns named in SEGMENTS: texts, or numbers.",
             )
+        actions = ""
+        if self.map.rule is not None:
+            what += _DECIDE
+            lists = {"ACTIONS": _labels(self.map.rule.to_json()["actions"]), "AMOUNTS": list(self.map.rule.amounts)}
+            actions = "".join(f"const {name} = [{', '.join(map(_literal, items))}];\n" for name, items in lists.items())
         return f"""// {title(self.map)}
 // calibrate({call}) takes one number per class in the order of COLUMNS, or an object with these names, and returns
 // calibrated probabilities in the order of CLASSES. For two classes the number of the second is enough.{what}{notes}
@@ -60,7 +69,7 @@ class JavaScriptWriter(SourceWriter):
 
 const CLASSES = [{classes}];
 const COLUMNS = [{", ".join(map(_literal, self.map.column_names))}];
-const LOG_FLOOR = {LOG_FLOOR_TEXT};
+{actions}const LOG_FLOOR = {LOG_FLOOR_TEXT};
 const FLOOR = {FLOOR_TEXT};
 const WIDEST = {self.widest};
 const room = (size) => new Array(size).fill(0);"""
@@ -86,6 +95,17 @@ const room = (size) => new Array(size).fill(0);"""
                 "CLASSES, COLUMNS, SEGMENTS, calibrate",
             )
             order += "  x = x.concat(SEGMENTS.map(([name, levels]) => number(name, segments, levels)));\n"
+        decide = ""
+        if self.map.rule is not None:
+            names += ", ACTIONS, AMOUNTS, decide"
+            decide = f"""
+
+function decide({parameters}{", given" if self.map.rule.amounts else ""}) {{
+  const amounts = AMOUNTS.map((name) => (given[name] === null ? NaN : Number(given[name])));
+  if (!amounts.every((v) => v >= 0 && v < Infinity)) throw new RangeError("not amounts: " + amounts);
+  const p = calibrate({parameters});
+  return ACTIONS[{self.cheapest}];
+}}"""
         return f"""{before}function calibrate({parameters}) {{
   if (row[Symbol.iterator] === undefined) row = COLUMNS.map((name) => row[name]);
   const given = Array.from(row, (v) => (v === null || String(v).trim() === "" ? NaN : Number(v)));
@@ -98,7 +118,7 @@ const room = (size) => new Array(size).fill(0);"""
   }}
 {order}  {self.main}(x, y);
   return y;
-}}
+}}{decide}
 
 if (typeof module !== "undefined") module.exports = {{ {names} }};"""
 
@@ -111,6 +131,10 @@ if (typeof module !== "undefined") module.exports = {{ {names} }};"""
                 places = f"new Map([\n{wrapped(entries, '  ')}\n])"
             columns.append(f"[{_literal(name)}, {places}],\n")
         return f"const SEGMENTS = [\n{''.join(columns)}];\n\n{_NUMBER}"
+
+
+_DECIDE = """
+// decide takes the same, and an object with the AMOUNTS if there are any, and returns one of ACTIONS, the cheapest."""
 
 
 def _labels(classes: list[Any]) -> list[Any]:
@@ -162,12 +186,15 @@ def write(fitted: Map, notes: list[str]) -> str:
     return JavaScriptWriter(fitted, notes).text()
 
 
-def run(written: str, fitted: Map, rows: FloatArray, segments: Segments | None = None) -> FloatArray:
-    """Predictions of the source code, by Node."""
+def run(
+    written: str, fitted: Map, rows: FloatArray, segments: Segments | None = None, amounts: Segments | None = None
+) -> FloatArray:
+    """Predictions of the source code, by Node, and the numbers of its actions."""
     given: list[list[Any]] = [[row] for row in rows.tolist()]
     if segments is not None:
         for item, values in zip(given, row_by_row(segments)):
             # JSON knows no NaN.
             item.append({name: None if value != value else value for name, value in values.items()})
+    costs = None if amounts is None else row_by_row(amounts)
     with workshop({"map.cjs": written, "run.cjs": _RUN}) as folder:
-        return np.array(json.loads(run_program(["node", "run.cjs"], folder, json.dumps(given))))
+        return np.array(json.loads(run_program(["node", "run.cjs"], folder, json.dumps([given, costs]))))

@@ -16,17 +16,19 @@ from calibrant.inputs.rows import ROUNDING
 from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.optional import require
 from calibrant.runtime import Map
+from calibrant.steps.actions import TIE, CostTable
 from calibrant.steps.decisions import decides
 from calibrant.steps.formulas import Operations, rests
 from calibrant.typing import FloatArray
 from calibrant.writers.export_options import check_precision
 from calibrant.writers.onnx_alongside import leading_steps, run_alongside
 from calibrant.writers.onnx_nodes import IR_VERSION, OPSET, Nodes, Tensor, code
-from calibrant.writers.source import Segments, facts
+from calibrant.writers.source import Segments, amounts_of, facts
 from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability, in double precision.
 TOLERANCE = 1e-12
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 class Graph(Nodes, Operations):
@@ -134,6 +136,14 @@ class Graph(Nodes, Operations):
         # A number that is missing or infinite makes the sum such, too.
         return self.maximum(x / total, self.floor), least & right
 
+    def action(self, p: Tensor, rule: CostTable, amounts: Tensor | None) -> Tensor:
+        """The number of the cheapest action of each row."""
+        costs = self.product(p, rule.numbers.T)
+        for number, places in enumerate(rule.amounts.values()):
+            assert amounts is not None
+            costs = costs + self.product(p, places.T) * self.column(amounts, number)
+        return self.op("ArgMax", self.op("Cast", costs <= self.least(costs) * (1.0 + TIE), to=6), axis=1, keepdims=0)
+
     def where_valid(self, x: Tensor, valid: Tensor) -> Tensor:
         """The rows `x`, NaN where they were made of rows that are not predictions."""
         return self.where(valid, x, np.nan)
@@ -143,7 +153,9 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
     """The model: input `predictions` (n, k), output `probabilities` (n, k), NaN for rows that are not predictions.
 
     A map that takes segments has a second input `segments` (n, c), always in double precision: the place of a row's
-    level among those in the metadata, -1 for another one, or the number itself, NaN for a missing one.
+    level among those in the metadata, -1 for another one, or the number itself, NaN for a missing one. A map with a
+    rule has a second output `action` (n,), the number of the cheapest of the actions in the metadata, -1 for rows that
+    are not predictions, and an input `amounts` (n, m) in double precision if the costs name any.
     """
     onnx = require("onnx", extra="export")
     width = fitted.k + len(fitted.segments)
@@ -161,17 +173,28 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
         inputs.append(onnx.helper.make_tensor_value_info("segments", code(np.float64), ["n", len(fitted.segments)]))
         beside = graph.segments(Tensor(graph, "segments"))
         x = graph.join([x, graph.cast(beside, np.dtype(np.float64), graph.dtype)])
-    out = graph.where_valid(graph.run(fitted.steps, x, width), valid)
-    out = graph.cast(out, graph.dtype, outside)
-    graph.prune(out)
-    graph.nodes.append(onnx.helper.make_node("Identity", [out.name], ["probabilities"]))
-    shape = ["n", fitted.k]
+    p, value = graph.run(fitted.steps, x, width), onnx.helper.make_tensor_value_info
+    out = graph.cast(graph.where_valid(p, valid), graph.dtype, outside)
+    results = {"probabilities": (out, value("probabilities", code(outside), ["n", fitted.k]))}
+    if fitted.rule is not None:
+        known, amounts = valid, None
+        if fitted.rule.amounts:
+            inputs.append(value("amounts", code(np.float64), ["n", len(fitted.rule.amounts)]))
+            amounts = Tensor(graph, "amounts")
+            right = (amounts >= graph.const(0.0, np.float64)) & (amounts <= graph.const(_LARGEST, np.float64))
+            known = known & (graph.extreme("ReduceMin", graph.op("Cast", right, to=6)) > graph.const(0, np.int32))
+            amounts = graph.cast(amounts, np.dtype(np.float64), graph.dtype)
+        action = graph.op("Where", graph.flat(known), graph.action(p, fitted.rule, amounts), graph.index(-1))
+        results["action"] = (action, value("action", 7, ["n"]))
+    graph.prune(*(result for result, _ in results.values()))
+    for name, (result, _) in results.items():
+        graph.nodes.append(onnx.helper.make_node("Identity", [result.name], [name]))
     model = onnx.helper.make_model(
         onnx.helper.make_graph(
             graph.nodes,
             "calibrant",
             inputs,
-            [onnx.helper.make_tensor_value_info("probabilities", code(outside), shape)],
+            [info for _, info in results.values()],
             graph.constants,
         ),
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
@@ -188,8 +211,15 @@ def to_bytes(written: Any) -> bytes:
     return bytes(written.SerializeToString())
 
 
-def run(written: Any, fitted: Map, rows: FloatArray, segments: Segments | None = None, **options: Any) -> FloatArray:
-    """Predictions of the model by ONNX Runtime."""
+def run(
+    written: Any,
+    fitted: Map,
+    rows: FloatArray,
+    segments: Segments | None = None,
+    amounts: Segments | None = None,
+    **options: Any,
+) -> FloatArray:
+    """Predictions of the model by ONNX Runtime, and the numbers of its actions."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -202,4 +232,6 @@ def run(written: Any, fitted: Map, rows: FloatArray, segments: Segments | None =
     numbers = fitted.numbers(segments, len(rows))
     if numbers is not None:
         given["segments"] = np.where(numbers == MISSING, np.nan, numbers)
-    return np.asarray(session.run(None, given)[0], dtype=np.float64)
+    if amounts is not None and fitted.rule is not None:
+        given["amounts"] = amounts_of(fitted.rule, amounts, len(rows))
+    return np.column_stack([np.asarray(part, dtype=np.float64) for part in session.run(None, given)])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from calibrant.inputs.segments import LARGEST, plain_number
 from calibrant.runtime import Map
 from calibrant.steps import Columns, Line, Spline, StepFunction, Steps, Trees
+from calibrant.steps.actions import CostTable
 from calibrant.steps.step import branches_of
 from calibrant.typing import FloatArray
 
@@ -101,6 +102,13 @@ def with_segments(fitted: Map, rows: FloatArray) -> tuple[FloatArray, dict[str, 
     n = max(len(rows), *map(len, values))
     frame = {name: rng.permutation(np.resize(column, n)) for name, column in zip(fitted.segments, values)}
     return rows[np.arange(n) % len(rows)], frame
+
+
+def draw_amounts(rule: CostTable, n: int) -> dict[str, NDArray[Any]] | None:
+    """Amounts of rows, from none to large ones, some of them equal; None if the costs name none."""
+    rng, dearest = np.random.default_rng(0), float(rule.numbers.max()) or 1.0
+    drawn = {name: np.round(dearest * 10.0 ** rng.uniform(-3, 3, n), 2) for name in rule.amounts}
+    return {name: np.where(rng.random(n) < 0.1, 0.0, values) for name, values in drawn.items()} or None
 
 
 def _cuts(steps: Steps) -> list[FloatArray]:

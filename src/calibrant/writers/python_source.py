@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
 from calibrant.runtime import Map
+from calibrant.steps.actions import CostTable
 from calibrant.typing import FloatArray
 from calibrant.writers.source import (
     FLOOR_TEXT,
@@ -41,6 +42,8 @@ class PythonWriter(SourceWriter):
                 "row, segments",
                 "\n`segments` is a dict of the columns in `SEGMENTS`: texts, or numbers.",
             )
+        what += "" if self.map.rule is None else _DECIDE
+        actions = "" if self.map.rule is None else _actions(self.map.rule)
         return f'''"""{title(self.map)}
 
 `calibrate({call})` takes one number per class in the order of `COLUMNS`, or a dict with these names, and returns
@@ -51,7 +54,7 @@ from math import exp, inf, log, log1p
 
 CLASSES = [{", ".join(ascii(label) for label in self.map.classes)}]
 COLUMNS = [{", ".join(ascii(name) for name in self.map.column_names)}]
-LOG_FLOOR = {LOG_FLOOR_TEXT}
+{actions}LOG_FLOOR = {LOG_FLOOR_TEXT}
 FLOOR = {FLOOR_TEXT}
 WIDEST = {self.widest}
 
@@ -84,7 +87,21 @@ def room(size):
     if len(row) != len(CLASSES) or {self.prepare}:
         raise ValueError(f"not {kind} of {{len(CLASSES)}} classes: {{given}}")
 {order}{beside}    {self.main}(x, y)
-    return y"""
+    return y{self._decide(parameters)}"""
+
+    def _decide(self, parameters: str) -> str:
+        if self.map.rule is None:
+            return ""
+        extra = ", amounts" if self.map.rule.amounts else ""
+        return f"""
+
+
+def decide({parameters}{extra}):
+    amounts = [{"float(amounts[name]) for name in AMOUNTS" if extra else ""}]
+    if not all(0.0 <= amount < inf for amount in amounts):
+        raise ValueError(f"not amounts: {{amounts}}")
+    p = calibrate({parameters})
+    return ACTIONS[{self.cheapest}]"""
 
     def _segments(self) -> str:
         columns = []
@@ -95,6 +112,15 @@ def room(size):
                 places = f"{{\n{wrapped(entries)}\n}}"
             columns.append(f"({name!a}, {places}),\n")
         return f"SEGMENTS = [\n{''.join(columns)}]\n{_NUMBER}"
+
+
+_DECIDE = """
+`decide` takes the same, and a dict of the `AMOUNTS` if there are any, and returns one of `ACTIONS`, the cheapest."""
+
+
+def _actions(rule: CostTable) -> str:
+    amounts = f"AMOUNTS = [{', '.join(map(ascii, rule.amounts))}]\n" if rule.amounts else ""
+    return f"ACTIONS = [{', '.join(map(ascii, rule.to_json()['actions']))}]\n{amounts}"
 
 
 _NUMBER = f"""
@@ -122,10 +148,15 @@ def write(fitted: Map, notes: list[str]) -> str:
     return PythonWriter(fitted, notes).text()
 
 
-def run(written: str, fitted: Map, rows: FloatArray, segments: Segments | None = None) -> FloatArray:
-    """Predictions of the source code, in a namespace of its own."""
+def run(
+    written: str, fitted: Map, rows: FloatArray, segments: Segments | None = None, amounts: Segments | None = None
+) -> FloatArray:
+    """Predictions of the source code, in a namespace of its own, and the numbers of its actions."""
     scope: dict[str, Any] = {}
     exec(compile(written, "<calibrant export>", "exec"), scope)
-    if segments is None:
-        return np.array([scope["calibrate"](row) for row in rows.tolist()])
-    return np.array([scope["calibrate"](*item) for item in zip(rows.tolist(), row_by_row(segments))])
+    given: list[tuple[Any, ...]] = list(zip(rows.tolist(), *([] if segments is None else [row_by_row(segments)])))
+    p = np.array([scope["calibrate"](*item) for item in given])
+    if fitted.rule is None:
+        return p
+    costs: list[Any] = [()] * len(given) if amounts is None else [(item,) for item in row_by_row(amounts)]
+    return np.column_stack([p, [scope["ACTIONS"].index(scope["decide"](*item, *of)) for item, of in zip(given, costs)]])

@@ -262,6 +262,23 @@ def one_vs_one(x: Numbers, y: Result, k: int, maps: Maps, n: int, width: int) ->
         y[j] = 1.0 / max(y[j] - (k - 2), 1.0)
 
 
+def cheapest(p: Numbers, k: int, costs: Numbers, n: int, places: Numbers, amounts: Numbers, m: int, tie: float) -> int:
+    expected = room(n)
+    least = inf
+    for a in range(n):
+        expected[a] = 0.0
+        for j in range(k):
+            cost = costs[a * k + j]
+            for i in range(m):
+                cost = cost + places[(i * n + a) * k + j] * amounts[i]
+            expected[a] += p[j] * cost
+        least = min(least, expected[a])
+    for a in range(n):
+        if expected[a] <= least * (1.0 + tie):
+            return a
+    return 0
+
+
 def prepare_probabilities(row: Numbers, x: Result, k: int, most: float, rounding: float) -> int:
     top, total = 0.0, 0.0
     for j in range(k):

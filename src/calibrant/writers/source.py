@@ -20,10 +20,11 @@ from calibrant import steps as s
 from calibrant.inputs.rows import ROUNDING
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR, LOG_FLOOR
+from calibrant.steps.actions import TIE, CostTable
 from calibrant.steps.lines import pieces
 from calibrant.steps.step import NotSupportedError
 
-#: The columns of segments of some rows, by name.
+#: The columns of segments, or of amounts, of some rows, by name.
 Segments = Mapping[str, NDArray[Any]]
 
 
@@ -108,6 +109,7 @@ class SourceWriter(ABC):
         self.main = self._function_of(fitted.steps, fitted.k + len(fitted.segments))
         self.order = None if fitted.columns is None else self._argument(fitted.columns)
         self.prepare = self._prepare()
+        self.cheapest = self._cheapest()
 
     def text(self) -> str:
         """The file."""
@@ -172,6 +174,16 @@ class SourceWriter(ABC):
         self.used[name] = None
         return f"{name}(row, x, {', '.join([str(self.map.k), *limits])})"
 
+    def _cheapest(self) -> str:
+        """The call that gives the number of the cheapest action for probabilities `p` and `amounts`, if any."""
+        rule = self.map.rule
+        if rule is None:
+            return ""
+        self.used["cheapest"] = None
+        places = np.array(list(rule.amounts.values())) if rule.amounts else np.empty(0)
+        tables = [self._argument(rule.numbers), str(len(rule.numbers)), self._argument(places)]
+        return f"cheapest(p, {', '.join([str(self.map.k), *tables, 'amounts', str(len(rule.amounts)), repr(TIE)])})"
+
     @abstractmethod
     def function(self, name: str) -> str:
         """The source of a function of `row_functions`."""
@@ -209,6 +221,8 @@ def facts(fitted: Map, notes: Iterable[str]) -> dict[str, str]:
     columns = [{"name": name, "levels": levels} for name, levels in fitted.segments.items()]
     return {
         **({"segments": json.dumps(columns)} if columns else {}),
+        **({} if fitted.rule is None else {"actions": json.dumps(fitted.rule.to_json()["actions"])}),
+        **({"amounts": json.dumps(list(fitted.rule.amounts))} if fitted.rule and fitted.rule.amounts else {}),
         "classes": json.dumps(fitted.classes),
         "columns": json.dumps(names_of_all(fitted)),
         "method": fitted.method,
@@ -232,6 +246,11 @@ def row_by_row(frame: Segments) -> list[dict[str, Any]]:
     [{'region': 'north', 'age': 40.0}]
     """
     return [dict(zip(frame, values)) for values in zip(*(column.tolist() for column in frame.values()))]
+
+
+def amounts_of(rule: CostTable, amounts: Segments | None, n: int) -> NDArray[Any]:
+    """The amounts of some rows as an array (n, amounts), in the order of the rule."""
+    return np.column_stack([np.empty((n, 0)), *(() if amounts is None else (amounts[name] for name in rule.amounts))])
 
 
 def title(fitted: Map) -> str:

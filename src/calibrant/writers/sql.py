@@ -14,16 +14,18 @@ import numpy as np
 
 from calibrant.optional import require
 from calibrant.runtime import Map
+from calibrant.steps.actions import TIE, CostTable
 from calibrant.typing import FloatArray
 from calibrant.writers.export_options import OptionError
 from calibrant.writers.source import Segments, row_by_row, title
-from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, get_dialect, new_names
+from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, check_text, get_dialect, new_names
 from calibrant.writers.sql_steps import SqlOperations
-from calibrant.writers.sql_values import Row, Value, case, node, number, select
+from calibrant.writers.sql_values import Condition, Number, Row, Value, case, compare, node, number, select
 from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability.
 TOLERANCE = 1e-12
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 def _names(fitted: Map, columns: Sequence[str] | None) -> list[str]:
@@ -55,14 +57,38 @@ def write(
     given = [Value(lambda a: node("Cast", this=a, to=double), (spoken.quote(name),)) for name in names]
     x, valid = writer.prepare(fitted, given)
     check_apart([*names, *check_names(fitted.segments, "column of segments", spoken)], spoken)
+    if fitted.rule is not None:
+        check_names(fitted.rule.amounts, "column of amounts", spoken)
     beside = Row([writer.segment(*column) for column in fitted.segments.items()])
     out = writer.run(fitted.steps, writer.join([x, beside]), fitted.k + len(fitted.segments)).values
     order = range(fitted.k) if fitted.columns is None else fitted.columns
     classes = [(out[1], names[0])] if len(names) == 1 else [(out[j], names[place]) for j, place in enumerate(order)]
-    called = new_names([name + suffix for _, name in classes], spoken, kept)
+    *called, action = new_names([*(name + suffix for _, name in classes), "action"], spoken, kept)
     outputs = [(case((valid, value)), spoken.quote(name)) for (value, _), name in zip(classes, called)]
+    if fitted.rule is not None:
+        outputs.append((_action(writer, fitted.rule, out, valid), spoken.quote(action)))
     query = select(spoken, _table(table, spoken), [spoken.quote(name) for name in kept], outputs)
     return "".join(f"-- {line}\n" for line in [title(fitted), *notes]) + query
+
+
+def _action(writer: SqlOperations, rule: CostTable, p: Sequence[Number], valid: Condition) -> Value:
+    """The name of the cheapest action, NULL where there is no prediction or no amount."""
+    double, costs = node("DataType").build("double"), writer.product(Row(p), rule.numbers.T)
+    for name, places in rule.amounts.items():
+        amount = Value(lambda a: node("Cast", this=a, to=double), (writer.dialect.quote(name),))
+        costs = costs + writer.product(Row(p), places.T) * Row([amount])
+        valid = valid & compare("GTE", amount, 0.0) & compare("LTE", amount, _LARGEST)
+    bound = (writer.least(costs) * (1.0 + TIE)).values[0]
+    tests = [compare("LTE", cost, bound) for cost in costs.values]
+    *names, last = [_literal(writer.dialect, name) for name in rule.to_json()["actions"]]
+    return case((valid, case(*zip(tests, names), default=last)))
+
+
+def _literal(dialect: Dialect, name: Any) -> str:
+    """The name of an action in SQL."""
+    if isinstance(name, str):
+        return dialect.spell(node("Literal", this=check_text(name), is_string=True))
+    return str(int(name)) if name == int(name) else number(name)
 
 
 def _table(table: str, dialect: Dialect) -> str:
@@ -95,9 +121,13 @@ def run(
     columns: Sequence[str] | None = None,
     keep: Sequence[str] = (),
     segments: Segments | None = None,
+    amounts: Segments | None = None,
     **options: Any,
 ) -> FloatArray:
-    """Predictions of the query by DuckDB, of SQLite by SQLite; sqlglot translates what is for another database."""
+    """Predictions of the query by DuckDB, of SQLite by SQLite, and the numbers of its actions.
+
+    sqlglot translates what is for another database.
+    """
     try:
         base, name = _engine(dialect)
         if dialect not in ("ansi", name):
@@ -106,7 +136,8 @@ def run(
     except ImportError as error:
         raise MissingRuntimeError("duckdb and sqlglot are not installed.") from error
     names, spoken = _names(fitted, columns), get_dialect(name)
-    taken = [column.lower() for column in [*names, *fitted.segments]]
+    costs = {} if amounts is None else {column: amounts[column] for column in amounts if column not in names}
+    taken = [column.lower() for column in [*names, *fitted.segments, *costs]]
     if len(set(taken)) < len(taken):
         raise MissingRuntimeError("DuckDB does not tell names apart that differ in capital letters only.")
     with closing(base):
@@ -121,20 +152,27 @@ def run(
             f"{spoken.quote(column)} {'DOUBLE' if levels is None else 'VARCHAR'}"
             for column, levels in fitted.segments.items()
         ]
+        fields += [f"{spoken.quote(column)} DOUBLE" for column in costs]
         others = list({column.lower(): column for column in keep if column.lower() not in taken}.values())
         fields += [f"{spoken.quote(column)} INTEGER" for column in others]
         base.execute(f"CREATE TABLE {home} ({', '.join(fields)})")
         blanks = ["NULL"] * len(others)
-        if segments is None:
+        if segments is None and not costs:
             lines = ",".join(f"({', '.join([*map(number, row), *blanks])})" for row in rows.tolist())
             base.execute(f"INSERT INTO {home} VALUES {lines}")
         else:  # texts are given as they are: nothing of the proof depends on how they are quoted
             line = f"INSERT INTO {home} VALUES ({', '.join(['?'] * (len(fields) - len(others)) + blanks)})"
-            cells = [[*row, *values.values()] for row, values in zip(rows.tolist(), row_by_row(segments))]
+            beside = row_by_row({**(segments or {}), **costs})
+            cells = [[*row, *values.values()] for row, values in zip(rows.tolist(), beside)]
             base.execute("BEGIN")
             base.executemany(line, cells)
-        found = np.array([line[len(keep) :] for line in base.execute(written).fetchall()], dtype=np.float64)
-    return np.hstack([1.0 - found, found]) if len(names) == 1 else found
+        results = [line[len(keep) :] for line in base.execute(written).fetchall()]
+    found = np.array([line[: len(names)] for line in results], dtype=np.float64)
+    found = np.hstack([1.0 - found, found]) if len(names) == 1 else found
+    if fitted.rule is None:
+        return found
+    actions = fitted.rule.to_json()["actions"]
+    return np.column_stack([found, [actions.index(line[len(names)]) for line in results]])
 
 
 def _engine(dialect: str) -> tuple[Any, str]:

@@ -19,11 +19,12 @@ from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.runtime import Map
 from calibrant.simplex import FLOOR
 from calibrant.steps import Trees
+from calibrant.steps.actions import TIE, CostTable
 from calibrant.steps.decisions import decides, holds
 from calibrant.steps.torch_modules import TREE_ROWS, sequence
 from calibrant.typing import FloatArray
 from calibrant.writers.export_options import check_precision
-from calibrant.writers.source import Segments, facts, names_of_all
+from calibrant.writers.source import Segments, amounts_of, facts, names_of_all
 
 #: Largest difference of a probability, in double precision.
 TOLERANCE = 1e-12
@@ -122,6 +123,40 @@ class CalibrationModule(nn.Module):
         return torch.cat([1.0 - torch.clamp(known, max=1.0), torch.clamp(known, max=1.0)], 1)
 
 
+class DecisionModule(nn.Module):
+    """Calibrated probabilities (n, k), and the number of the cheapest action (n,), -1 for what is not a prediction.
+
+    It takes what `calibration` takes, and the amounts (n, m) that the costs name, if there are any.
+    """
+
+    def __init__(self, calibration: CalibrationModule, rule: CostTable) -> None:
+        super().__init__()
+        self.calibration, self.facts, self.single = calibration, calibration.facts, calibration.single
+        self.k, self.n_segments, self.n_amounts = calibration.k, calibration.n_segments, len(rule.amounts)
+        self.tie: float = TIE
+        places = np.array([rule.numbers, *rule.amounts.values()]).transpose(0, 2, 1)
+        self.register_buffer("costs", torch.as_tensor(np.ascontiguousarray(places)))
+
+    costs: Tensor
+
+    def forward(
+        self, x: Tensor, segments: Tensor | None = None, amounts: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Probabilities and numbers of actions."""
+        p = self.calibration(x, segments)
+        q = p.to(self.costs.dtype)
+        expected, valid = q @ self.costs[0], ~torch.isnan(q[:, 0])
+        if self.n_amounts > 0:
+            if amounts is None:
+                raise ValueError("The costs name amounts: pass those of each row.")
+            valid = valid & ((amounts >= 0.0) & torch.isfinite(amounts)).all(1)
+            for number in range(self.n_amounts):
+                expected = expected + amounts[:, number : number + 1].to(q.dtype) * (q @ self.costs[number + 1])
+        cheap = expected <= expected.amin(1, keepdim=True) * (1.0 + self.tie)
+        action = cheap.to(torch.int64).argmax(1)
+        return p, torch.where(valid, action, torch.full_like(action, -1))
+
+
 class CalibratedNetwork(nn.Module):
     """A network and its calibrator as one module: what the network takes goes in, calibrated probabilities come out.
 
@@ -161,8 +196,10 @@ class CalibratedNetwork(nn.Module):
         return self.calibration(given if given.dim() == 2 else given.unsqueeze(1)).to(given.dtype)
 
 
-def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, inside: Any = None) -> CalibrationModule:
-    """The module of a map.
+def write(
+    fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, inside: Any = None
+) -> CalibrationModule | DecisionModule:
+    """The module of a map, with decisions if it has a rule.
 
     In single precision what goes in and comes out is single; a map that decides on which side of a number a value lies
     stays double inside, where a rounded value might get the other answer.
@@ -170,37 +207,46 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
     outside, precision = check_precision(fitted.steps, dtype, inside)
     module = CalibrationModule(fitted, notes).eval()
     module.single = outside == np.float32
-    return module.float() if precision == np.float32 else module
+    module = module.float() if precision == np.float32 else module
+    return module if fitted.rule is None else DecisionModule(module, fitted.rule).eval()
 
 
-def to_bytes(written: CalibrationModule) -> bytes:
+def to_bytes(written: CalibrationModule | DecisionModule) -> bytes:
     """A file for `torch.export.load`, which needs no calibrant; for any number of rows.
 
     Its extra file ``calibrant.json`` holds classes, method, version and parity.
     """
     buffer = io.BytesIO()
     precision = torch.float32 if written.single else torch.float64
-    rows = torch.full((3, len(written.columns)), 1.0 / len(written.columns), dtype=precision)
+    rows = torch.full((3, written.k), 1.0 / written.k, dtype=precision)
     batch = torch.export.Dim("batch", min=1)
-    given: tuple[Tensor, ...] = (rows,)
+    given, named = {"x": rows}, {}
     if written.n_segments:
-        given = (rows, torch.zeros((3, written.n_segments), dtype=torch.float64))
-    program = torch.export.export(written, given, dynamic_shapes=tuple({0: batch} for _ in given))
+        given["segments"] = torch.zeros((3, written.n_segments), dtype=torch.float64)
+    if isinstance(written, DecisionModule) and written.n_amounts:
+        named["amounts"] = torch.zeros((3, written.n_amounts), dtype=torch.float64)
+    shapes = {name: {0: batch} for name in (*given, *named)}
+    program = torch.export.export(written, tuple(given.values()), named, dynamic_shapes=shapes)
     torch.export.save(program, buffer, extra_files={"calibrant.json": json.dumps(written.facts)})
     return buffer.getvalue()
 
 
 def run(
-    written: CalibrationModule,
+    written: CalibrationModule | DecisionModule,
     fitted: Map,
     rows: FloatArray,
     segments: Segments | None = None,
+    amounts: Segments | None = None,
     **options: Any,
 ) -> FloatArray:
-    """Predictions of the module."""
+    """Predictions of the module, and the numbers of its actions."""
     numbers = fitted.numbers(segments, len(rows))
-    given = [torch.as_tensor(rows)]
+    given = {}
     if numbers is not None:
-        given.append(torch.as_tensor(np.where(numbers == MISSING, np.nan, numbers)))
+        given["segments"] = torch.as_tensor(np.where(numbers == MISSING, np.nan, numbers))
+    if amounts is not None and fitted.rule is not None:
+        given["amounts"] = torch.as_tensor(amounts_of(fitted.rule, amounts, len(rows)))
     with torch.no_grad():
-        return np.asarray(written(*given).numpy(), dtype=np.float64)
+        found = written(torch.as_tensor(rows), **given)
+    parts = [found] if fitted.rule is None else found
+    return np.column_stack([np.asarray(part.numpy(), dtype=np.float64) for part in parts])
