@@ -81,13 +81,15 @@ class Exported:
     difference: float | None
     rows: int
     missing: str = ""
+    decides: bool = False
 
     @property
     def proof(self) -> str:
         """The result of the comparison, in words."""
         if self.difference is None:
             return f"Not proven: {self.missing}"
-        return f"Compared with calibrant on {self.rows} rows: largest difference {self.difference:.1e}."
+        actions = ", the same actions" if self.decides else ""
+        return f"Compared with calibrant on {self.rows} rows: largest difference {self.difference:.1e}{actions}."
 
 
 def export(
@@ -154,7 +156,7 @@ def export_with_proof(
     beside = Beside(frame, None if fitted.rule is None else draw_amounts(fitted.rule, len(sample)))
     try:
         difference, options = _proven(module, fitted, sample, beside, options)
-        done = Exported(None, to, difference, len(sample))
+        done = Exported(None, to, difference, len(sample), decides=fitted.rule is not None)
     except MissingRuntimeError as error:
         done = Exported(None, to, None, 0, str(error))
     written = module.write(fitted, [done.proof], **options)
