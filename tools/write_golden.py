@@ -75,6 +75,8 @@ def fitted() -> dict[str, Any]:
     found["chained-3"] = ChainedCalibrator(get("isotonic"), get("ts")).fit(p, y)
     found["adapted-3"] = adapt(found["columns-3"], prior={"owl": 0.2, "cat": 0.5, "ant": 0.3})
     found["adapted-bbse-3"] = adapt(found["ts-3"], unlabelled=p[:60], labelled=(p, y), method="bbse")
+    truth = (np.random.default_rng(0).random(p.shape) < p).astype(int)
+    found["multilabel-3"] = calibrant.MultilabelCalibrator(["owl", "cat", "ant"]).fit(p, truth)
     X, target = make_classification(120, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
     found["classifier-3"] = calibrant.CalibratedClassifier(LogisticRegression(), "ts", cv=2).fit(X, target)
     found["trees-3"] = with_few_trees(get("auto").fit(*sample(1500, 3)[:2]))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from calibrant.calibrators.identity import NoCalibrator as NoCalibrator
     from calibrant.calibrators.lifting import OneVsOneCalibrator as OneVsOneCalibrator
     from calibrant.calibrators.lifting import OneVsRestCalibrator as OneVsRestCalibrator
+    from calibrant.calibrators.multilabel import MultilabelCalibrator as MultilabelCalibrator
     from calibrant.calibrators.registry import CalibratorInfo as CalibratorInfo
     from calibrant.calibrators.registry import calibrator_info as calibrator_info
     from calibrant.calibrators.registry import get_calibrator as get_calibrator
@@ -61,6 +62,7 @@ _HOMES = {
     "DecisionRule": ".decisions.rule",
     "LogisticCalibrator": ".calibrators.scaling.logistic",
     "MasterScale": ".grades.master_scale",
+    "MultilabelCalibrator": ".calibrators.multilabel",
     "NoCalibrator": ".calibrators.identity",
     "OneVsOneCalibrator": ".calibrators.lifting",
     "OneVsRestCalibrator": ".calibrators.lifting",

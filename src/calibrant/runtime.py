@@ -18,7 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs.class_columns import columns_of_classes, order_of_columns
-from calibrant.inputs.predictions import as_matrix, output_dtype, rounding_of, to_log_probabilities, to_numpy
+from calibrant.inputs.predictions import (
+    as_matrix,
+    label_predictions,
+    output_dtype,
+    rounding_of,
+    to_log_probabilities,
+    to_numpy,
+)
 from calibrant.inputs.rows import SHORT
 from calibrant.inputs.segments import SeenLevels, SegmentInputs, read_segments, segment_numbers
 from calibrant.inputs.words import CalibrationWarning
@@ -39,7 +46,7 @@ FORMAT = "calibrant calibrator"
 #: Raised when files change in a way that older versions cannot read.
 VERSION = 2
 #: What a map holds: see docs/format.md.
-_KEYS = {"classes", "input", "scaling", "renormalize", "columns", "names", "method", "segments", "steps"}
+_KEYS = {"classes", "input", "scaling", "renormalize", "columns", "names", "method", "segments", "independent", "steps"}
 
 
 class FileError(ValueError):
@@ -128,6 +135,9 @@ class Map:
         What makes logits of scores, column by column as they are given; a single score stands behind a zero.
     rule : CostTable or None
         The costs of actions, if the map decides; a file holds them beside the map.
+    independent : bool
+        Whether classes are independent labels, of which any number may be true: rows of predictions and results need
+        not sum to one. The first step gets the probabilities that labels are not true, and then that they are true.
 
     Examples
     --------
@@ -147,6 +157,12 @@ class Map:
     names: list[Any] | None = None
     scaling: Scale | None = None
     rule: CostTable | None = None
+    independent: bool = False
+
+    @property
+    def width(self) -> int:
+        """The number of columns that the first step gets."""
+        return 2 * self.k if self.independent else self.k + len(self.segments)
 
     @property
     def k(self) -> int:
@@ -184,6 +200,8 @@ class Map:
             The columns that tell the segment of each row, for a map that has `segments`.
         """
         names: list[Any] | None = None
+        if self.independent:
+            return self._predict_labels(X)
         if isinstance(X, Mapping):
             names, X = list(X), np.column_stack([to_numpy(column) for column in X.values()])
         array, found = as_matrix(X)
@@ -206,6 +224,24 @@ class Map:
         if not _are_probabilities(p):
             raise FileError("This map does not give probabilities: its file was changed.")
         return p
+
+    def _predict_labels(self, X: Any) -> FloatArray:
+        """Calibrated probabilities of independent labels."""
+        off, on, names = label_predictions(X, logits=self.logits)
+        if on.shape[1] != self.k:
+            raise ValueError(
+                f"X has {on.shape[1]} columns; this map was fitted to {self.k} labels, one column per label."
+            )
+        order = self._order(names)
+        off, on = (off, on) if order is None else (off[:, order], on[:, order])
+        out = np.empty_like(on)
+        rows = max(1, BLOCK_ELEMENTS // self.k)
+        for start in range(0, len(on), rows):
+            block = slice(start, start + rows)
+            out[block] = run(self.steps, np.hstack([off[block], on[block]]))
+        if not (out.min() >= 0.0 and out.max() <= 1.0 + _OFF):
+            raise FileError("This map does not give probabilities: its file was changed.")
+        return np.minimum(out, 1.0)
 
     def _order(self, names: list[Any] | None) -> NDArray[np.intp] | None:
         """The column of each class in predictions whose columns have these names."""
@@ -262,6 +298,7 @@ class Map:
             "columns": None if self.columns is None else self.columns.tolist(),
             "method": self.method,
             **({"segments": segments} if segments else {}),
+            **({"independent": True} if self.independent else {}),
             **({} if self.names is None else {"names": self.names}),
             "steps": encode(self.steps),
         }
@@ -275,7 +312,10 @@ class Map:
             if unknown := sorted(set(value) - _KEYS):
                 raise ValueError(f"its map holds {unknown[0]!r:.40}, which this version of calibrant does not know")
             classes, columns = value["classes"], value["columns"]
-            if not isinstance(classes, list) or len(classes) < 2:
+            independent = value.get("independent", False)
+            if independent not in (True, False) or (independent and {"segments", "scaling"} & set(value)):
+                raise ValueError("independent should be true or false, and true only without segments and scaling")
+            if not isinstance(classes, list) or len(classes) < (1 if independent else 2):
                 raise ValueError("classes should be a list of at least two labels")
             if not all(isinstance(label, (str, int, float)) for label in classes) or len(set(classes)) < len(classes):
                 raise ValueError("classes should hold different texts or numbers")
@@ -291,12 +331,12 @@ class Map:
             segments = _read_inputs(value["segments"]) if "segments" in value else {}
             names = _read_names(value["names"], len(classes)) if "names" in value else None
             steps = decode(value["steps"])
-            if check_steps(steps, len(classes) + len(segments)) != len(classes):
+            if check_steps(steps, 2 * len(classes) if independent else len(classes) + len(segments)) != len(classes):
                 raise ValueError("the last step should return one column per class")
             logits, method = value["input"] != "probabilities", str(value["method"])
         except (LookupError, TypeError, ValueError) as error:
             raise FileError(f"This file is damaged: {error!s:.300}.") from None
-        return cls(classes, steps, logits, value["renormalize"], columns, method, segments, names, scaling)
+        return cls(classes, steps, logits, value["renormalize"], columns, method, segments, names, scaling, independent=independent)
 
 
 def _are_probabilities(p: NDArray[Any]) -> bool:

@@ -36,6 +36,7 @@ from calibrant.inputs.class_columns import order_of_columns
 from calibrant.inputs.dense import from_rows, groups_of_rows, labelled_rows, to_rows
 from calibrant.inputs.frames import column_names, select, take_columns
 from calibrant.inputs.groups import check_groups
+from calibrant.inputs.label_matrix import check_not_labels
 from calibrant.inputs.labels import (
     are_positions,
     check_second_class,
@@ -179,6 +180,7 @@ class Calibrator(
     def _check_labelled(self, X: Any, y: Any, sample_weight: Any, groups: Any, blocks: int | None) -> Sample:
         """The sample that `_fit` gets, made of what `fit` was given."""
         array, names = as_matrix(X)
+        check_not_labels(array, y, logits=self.takes_logits)
         if self.input == "logits":
             check_logits(array)
         grouped = groups is not None or blocks is not None
@@ -517,6 +519,6 @@ def steps_of(estimator: BaseEstimator) -> list[Step]:
     return estimator._prediction_steps()
 
 
-def has_steps(calibrator: Calibrator) -> bool:
+def has_steps(calibrator: Any) -> bool:
     """Whether the map of a calibrator is its list of steps, not a method of its own."""
-    return calibrator._runs_by_steps()
+    return bool(calibrator._runs_by_steps())

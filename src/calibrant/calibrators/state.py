@@ -25,6 +25,8 @@ class StateCheck:
     ----------
     state : mapping from str to object
         The fitted attributes.
+    fewest : int, default=2
+        The least number of classes: one where they are independent labels.
 
     Examples
     --------
@@ -35,13 +37,13 @@ class StateCheck:
     ValueError: coef_ has shape (2, 2), expected (2, 3)
     """
 
-    def __init__(self, state: Mapping[str, Any]) -> None:
+    def __init__(self, state: Mapping[str, Any], fewest: int = 2) -> None:
         self._state = state
         self._known: set[str] = set()
         classes = self._get("classes_")
         plain = (str, int, float, np.generic, type(None))
-        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
-            raise ValueError("classes_ should be an array of at least two labels")
+        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < fewest:
+            raise ValueError(f"classes_ should be an array of at least {fewest} labels")
         if not all(isinstance(label, plain) for label in classes) or len(set(classes.tolist())) != len(classes):
             raise ValueError("classes_ should hold different labels: texts, numbers or dates")
         self.k = len(classes)

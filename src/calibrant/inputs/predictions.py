@@ -30,6 +30,7 @@ from calibrant.inputs.rows import (
 )
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning, Words
 from calibrant.simplex import FLOOR, LOG_FLOOR, log_in_place, log_softmax
+from calibrant.text_table import list_names
 from calibrant.typing import AnyFloatArray, FloatArray
 
 
@@ -238,6 +239,52 @@ def to_log_probabilities(
         return np.maximum(x, LOG_FLOOR, out=x)
     x = complete(values, sums=sums, out=values)
     return np.maximum(x, FLOOR, out=x) if log is None else log(x)
+
+
+def label_predictions(
+    X: Any, *, logits: bool = False, words: Words = CALIBRATOR, first_row: int = 0
+) -> tuple[FloatArray, FloatArray, list[Any] | None]:
+    """Probabilities that labels are not, and are, true, each at least `FLOOR`, and the names of the columns.
+
+    A list of arrays (n, 2), one for each label, is what forests of scikit-learn give.
+
+    Examples
+    --------
+    >>> off, on, names = label_predictions([[0.0, 0.25]])
+    >>> off.tolist(), on[:, 1].tolist(), names
+    ([[1.0, 0.75]], [0.25], None)
+    """
+    name = words.predictions
+    if isinstance(X, list) and X and all(getattr(part, "ndim", 0) == 2 for part in X):
+        shapes = sorted({part.shape for part in X})
+        if len(shapes) > 1 or shapes[0][1] != 2:
+            raise ValueError(
+                f"{name} is a list of arrays of the shapes {list_names(shapes, 3)}; of each label (n, 2) is expected, "
+                "the probabilities that it is not and that it is true."
+            )
+        X = np.column_stack([part[:, 1] for part in X])
+    array, names = as_matrix(X, words)
+    if array.ndim == 1:
+        raise ValueError(f"{name} has one dimension; a matrix is expected with one column per label.")
+    values = array.astype(np.float64)
+    least, most = (-np.inf, np.inf) if logits else (0.0, 1.0 + ROUNDING)
+    wrong = ~((values >= least) & (values <= most))
+    if wrong.any():
+        row, column = (int(place) for place in np.argwhere(wrong)[0])
+        where = f"{values[row, column]:.6g} at {_place((first_row + row, column))}"
+        if np.isnan(values[row, column]):
+            raise ValueError(f"Input {name} contains NaN: {where}. Remove or repair such rows.")
+        scaled = np.nanmin(values) >= 0.0 and all(are_percentages(values[:, [j]]) for j in range(values.shape[1]))
+        advice = "These look like percentages: divide them by 100." if scaled else words.logits
+        raise ValueError(f"{name} holds {where}: probabilities lie between 0 and 1. {advice}")
+    if logits:
+        small = np.exp(-np.abs(values))
+        lesser, greater = small / (1.0 + small), 1.0 / (1.0 + small)
+        on, off = np.where(values >= 0.0, greater, lesser), np.where(values >= 0.0, lesser, greater)
+    else:
+        on = np.minimum(values, 1.0)
+        off = 1.0 - on
+    return np.maximum(off, FLOOR), np.maximum(on, FLOOR), names
 
 
 #: Rows that tell whether supposed logits are probabilities; more would cost time and say the same.

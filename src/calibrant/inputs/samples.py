@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from calibrant.inputs.class_columns import pairs
 from calibrant.inputs.groups import check_groups
+from calibrant.inputs.label_matrix import check_not_labels
 from calibrant.inputs.labels import are_positions, check_labels, encode, is_matrix, name_columns, tell_classes
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
 from calibrant.inputs.soft_labels import repeated_rows
@@ -52,6 +53,7 @@ def check_sample(
     together = check_groups(groups, blocks, len(array))
     rows = None
     if is_matrix(y_true):
+        check_not_labels(array, y_true, METRIC)
         k = array.shape[1] if array.ndim == 2 and array.shape[1] > 1 else 2
         rows, y_true, sample_weight = repeated_rows(y_true, len(array), k, sample_weight, classes, METRIC)
         array = array[rows]

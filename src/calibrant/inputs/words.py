@@ -67,6 +67,8 @@ class Words(NamedTuple):
     #: For labels that are none.
     order: str = ""
     weights: str = "sample_weight"
+    #: For labels of which any number may be true.
+    many: str = "use MultilabelCalibrator"
 
 
 CALIBRATOR = Words(
@@ -82,4 +84,5 @@ METRIC = Words(
     logits="Logits go through a softmax first.",
     scores="Scores are no probabilities: a calibrator with input='scores' makes probabilities of them.",
     order=" Labels come first and probabilities second.",
+    many="use multilabel_metrics",
 )

@@ -20,6 +20,7 @@ from calibrant.metrics.evaluation import evaluate
 from calibrant.metrics.frequencies import ClassFrequencies, calibration_in_the_large, positive_gap
 from calibrant.metrics.hypothesis import calibration_test
 from calibrant.metrics.intervals import Estimate, confidence_interval, list_metrics
+from calibrant.metrics.label_metrics import LabelMetrics, multilabel_metrics
 from calibrant.metrics.local_regression import integrated_calibration_index
 from calibrant.metrics.losses import accuracy, brier, confidence_gap, log_loss
 from calibrant.metrics.lp import lp_calibration_error
@@ -51,6 +52,7 @@ __all__ = [
     "CoxCalibration",
     "Decomposition",
     "Estimate",
+    "LabelMetrics",
     "Miscalibration",
     "MurphyDiagram",
     "ReliabilityCurve",
@@ -93,6 +95,7 @@ __all__ = [
     "lp_calibration_error",
     "maximum_calibration_error",
     "miscalibration",
+    "multilabel_metrics",
     "murphy_diagram",
     "positive_gap",
     "post_hoc_improvement",

@@ -59,6 +59,8 @@ TARGETS = {
         "calibrant.writers.sql", (".sql",), "sqlglot", "export", ("dialect", "table", "columns", "keep", "suffix")
     ),
 }
+#: Those that can write maps of independent labels.
+LABEL_TARGETS = ("onnx", "sql")
 
 
 class Beside(NamedTuple):
@@ -149,6 +151,9 @@ def export_with_proof(
     fitted = calibrator if isinstance(calibrator, Map) else calibrator.to_map()
     to = find_target(path, to)
     check_options(to, options)
+    if fitted.independent and to not in LABEL_TARGETS:
+        reason = f"has no form of maps of independent labels: take {' or '.join(LABEL_TARGETS)}."
+        raise OptionError("to", to, reason)
     require(TARGETS[to].needs, extra=TARGETS[to].extra)
     module = import_module(TARGETS[to].module)
     sample = sample_rows(fitted) if rows is None else np.concatenate([sample_rows(fitted), rows])

@@ -144,6 +144,20 @@ class Graph(Nodes, Operations):
             costs = costs + self.product(p, places.T) * self.column(amounts, number)
         return self.op("ArgMax", self.op("Cast", costs <= self.least(costs) * (1.0 + TIE), to=6), axis=1, keepdims=0)
 
+    def prepare_labels(self, x: Tensor, *, logits: bool) -> tuple[Tensor, Tensor]:
+        """The probabilities that independent labels are not, and are, true, and whether the row holds predictions."""
+        least, most = (-np.inf, np.inf) if logits else (0.0, 1.0 + ROUNDING)
+        inside = self.op("Cast", (x >= least) & (x <= most), to=1)  # not so for NaN
+        valid = self.extreme("ReduceMin", inside) > self.const(0.0, np.float32)
+        if logits:
+            small = self.exp(self.numbers(0.0) - self.each("abs", x))
+            lesser, greater = small / (small + 1.0), 1.0 / (small + 1.0)
+            on, off = self.where(x >= 0.0, greater, lesser), self.where(x >= 0.0, lesser, greater)
+        else:
+            on = self.minimum(x, 1.0)
+            off = 1.0 - on
+        return self.maximum(self.join([off, on]), self.floor), valid
+
     def where_valid(self, x: Tensor, valid: Tensor) -> Tensor:
         """The rows `x`, NaN where they were made of rows that are not predictions."""
         return self.where(valid, x, np.nan)
@@ -158,14 +172,17 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
     are not predictions, and an input `amounts` (n, m) in double precision if the costs name any.
     """
     onnx = require("onnx", extra="export")
-    width = fitted.k + len(fitted.segments)
+    width = fitted.width
     s.check_steps(fitted.steps, width)
     outside, precision = check_precision(fitted.steps, dtype, inside)
     graph = Graph(precision, outside)
     x = graph.cast(Tensor(graph, "predictions"), outside, graph.dtype)
     if fitted.scaling is not None:
         x = graph.run([fitted.scaling], x, fitted.k)
-    x, valid = graph.prepare(x, fitted.steps, logits=fitted.logits, renormalize=fitted.renormalize)
+    if fitted.independent:
+        x, valid = graph.prepare_labels(x, logits=fitted.logits)
+    else:
+        x, valid = graph.prepare(x, fitted.steps, logits=fitted.logits, renormalize=fitted.renormalize)
     if fitted.columns is not None:
         x = graph.columns(x, fitted.columns)
     inputs = [onnx.helper.make_tensor_value_info("predictions", code(outside), ["n", fitted.k])]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.segments import LARGEST, plain_number
 from calibrant.runtime import Map
+from calibrant.simplex import log_odds
 from calibrant.steps import Columns, Line, Spline, StepFunction, Steps, Trees
 from calibrant.steps.actions import CostTable
 from calibrant.steps.step import branches_of
@@ -27,6 +28,10 @@ def sample_rows(fitted: Map) -> FloatArray:
     """
     k = fitted.k
     rng = np.random.default_rng(0)
+    if fitted.independent:
+        corners = np.repeat([[0.0], [1.0], [0.5], [5e-324], [1e-40], [1.0 - 1e-9]], k, axis=1)
+        p = np.concatenate([corners, rng.random((_DRAWN, k)), rng.beta(0.2, 0.2, (_DRAWN, k))])
+        return log_odds(p) if fitted.logits else p
     drawn = [rng.dirichlet(np.full(k, share), size=_DRAWN) for share in (0.05, 0.3, 1.0, 10.0)]
     tie = np.zeros((2, k))
     tie[0, :2] = 0.5

@@ -255,7 +255,8 @@ def amounts_of(rule: CostTable, amounts: Segments | None, n: int) -> NDArray[Any
 
 def title(fitted: Map) -> str:
     """One line about a map, made of words of this package only: no name of a user's class can end a comment."""
-    return f"A calibration map of {fitted.input} of {fitted.k} classes, fitted by calibrant."
+    kind = "independent labels" if fitted.independent else "classes"
+    return f"A calibration map of {fitted.input} of {fitted.k} {kind}, fitted by calibrant."
 
 
 LOG_FLOOR_TEXT, FLOOR_TEXT = repr(LOG_FLOOR), repr(FLOOR)

@@ -32,9 +32,11 @@ def _names(fitted: Map, columns: Sequence[str] | None) -> list[str]:
     """The columns of predictions, in their order; by default they are called as in fit, or as the classes are."""
     columns = fitted.column_names if columns is None else columns
     names = check_names(columns, "column")
-    if len(names) != fitted.k and not (len(names) == 1 and fitted.k == 2):
+    if len(names) != fitted.k and not (len(names) == 1 and fitted.k == 2 and not fitted.independent):
         are = "is 1 name" if len(names) == 1 else f"are {len(names)} names"
-        raise OptionError("columns", names, f"{are}; {fitted.k} are needed, one per class.")
+        raise OptionError(
+            "columns", names, f"{are}; {fitted.k} are needed, one per {'label' if fitted.independent else 'class'}."
+        )
     return names
 
 
@@ -60,9 +62,10 @@ def write(
     if fitted.rule is not None:
         check_names(fitted.rule.amounts, "column of amounts", spoken)
     beside = Row([writer.segment(*column) for column in fitted.segments.items()])
-    out = writer.run(fitted.steps, writer.join([x, beside]), fitted.k + len(fitted.segments)).values
+    out = writer.run(fitted.steps, writer.join([x, beside]), fitted.width).values
     order = range(fitted.k) if fitted.columns is None else fitted.columns
-    classes = [(out[1], names[0])] if len(names) == 1 else [(out[j], names[place]) for j, place in enumerate(order)]
+    classes = [(out[j], names[place]) for j, place in enumerate(order)]
+    classes = [(out[1], names[0])] if len(names) < fitted.k else classes
     *called, action = new_names([*(name + suffix for _, name in classes), "action"], spoken, kept)
     outputs = [(case((valid, value)), spoken.quote(name)) for (value, _), name in zip(classes, called)]
     if fitted.rule is not None:
@@ -168,7 +171,7 @@ def run(
             base.executemany(line, cells)
         results = [line[len(keep) :] for line in base.execute(written).fetchall()]
     found = np.array([line[: len(names)] for line in results], dtype=np.float64)
-    found = np.hstack([1.0 - found, found]) if len(names) == 1 else found
+    found = np.hstack([1.0 - found, found]) if len(names) < fitted.k else found
     if fitted.rule is None:
         return found
     actions = fitted.rule.to_json()["actions"]

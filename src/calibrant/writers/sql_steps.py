@@ -7,6 +7,8 @@ their leaf. A row that is not a prediction (a NULL, a negative number, a sum oth
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -233,7 +235,9 @@ class SqlOperations(Operations):
 
     def prepare(self, fitted: Map, given: Sequence[Value]) -> tuple[Row, Condition]:
         """The row that the first step gets, uniform where it is not a prediction, and whether it is one."""
-        if fitted.logits:
+        if fitted.independent:
+            x, valid = self._labels(fitted, given)
+        elif fitted.logits:
             row = Row([0.0, *given] if len(given) == 1 else given)
             if fitted.scaling is not None:
                 row = self.run([fitted.scaling], row, fitted.k)
@@ -241,7 +245,7 @@ class SqlOperations(Operations):
         else:
             x, valid = self._probabilities(fitted, given)
         marked = compare("EQ", case((valid, "1"), default="0"), "1")
-        x = self.where(Row([marked]), x, 1.0 / len(x.values))
+        x = self.where(Row([marked]), x, 0.5 if fitted.independent else 1.0 / len(x.values))
         return (x if fitted.columns is None or len(given) == 1 else self.columns(x, fitted.columns)), marked
 
     def _probabilities(self, fitted: Map, given: Sequence[Value]) -> tuple[Row, Condition]:
@@ -262,6 +266,20 @@ class SqlOperations(Operations):
             valid = _each(self.each("abs", total - 1.0), lambda value: compare("LTE", value, ROUNDING))
         return self.maximum(x / total, self.floor), valid.values[0]
 
+    def _labels(self, fitted: Map, given: Sequence[Value]) -> tuple[Row, Condition]:
+        """The probabilities that independent labels are not, and are, true."""
+        least, most = (-_LARGEST, _LARGEST) if fitted.logits else (0.0, 1.0 + ROUNDING)
+        x = Row([case((compare("GTE", v, least) & compare("LTE", v, most), v)) for v in given])
+        if fitted.logits:
+            far = self.where(x > _FARTHEST, _FARTHEST, self.where(x < -_FARTHEST, -_FARTHEST, x))
+            small = self.exp(0.0 - self.each("abs", far))
+            lesser, greater = small / (small + 1.0), 1.0 / (small + 1.0)
+            on, off = self.where(x >= 0.0, greater, lesser), self.where(x >= 0.0, lesser, greater)
+        else:
+            on = self.where(x > 1.0, 1.0, x)
+            off = 1.0 - on
+        return self.maximum(self.join([off, on]), self.floor), reduce(and_, map(_known, x.values))
+
     def _logits(self, given: Row) -> tuple[Row, Condition]:
         known = _each(given, lambda value: case((compare("LTE", value, _LARGEST), value)))
         top = self.largest(known)
@@ -271,8 +289,13 @@ class SqlOperations(Operations):
         valid = compare("GTE", top.values[0], -_LARGEST)
         for value in known.values:
             if isinstance(value, Value):
-                valid &= Condition(lambda a: node("Not", this=node("Is", this=a, expression=node("Null"))), (value,))
+                valid &= _known(value)
         return _each(self.maximum(logs, LOG_FLOOR), lambda value: call("Exp", value)), valid
+
+
+def _known(value: Any) -> Condition:
+    """Whether a value is not NULL."""
+    return Condition(lambda a: node("Not", this=node("Is", this=a, expression=node("Null"))), (value,))
 
 
 def _array(values: Any) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.lifting import OneVsOneCalibrator, OneVsRestCalibrator
+from calibrant.calibrators.multilabel import MultilabelCalibrator
 from calibrant.calibrators.registry import list_calibrators
 from calibrant.calibrators.scaling.option_calibrator import OptionCalibrator
 from calibrant.deployment.adapted import AdaptedCalibrator
@@ -45,14 +46,17 @@ _RENAMED: dict[str, dict[str, str]] = {
 
 
 #: Calibrators that can be stored and are not methods of the registry.
-_WRAPPERS: tuple[type[Calibrator], ...] = (
+_WRAPPERS: tuple[type[Any], ...] = (
     OneVsRestCalibrator,
     OneVsOneCalibrator,
     AdaptedCalibrator,
     ChainedCalibrator,
     SegmentedCalibrator,
     OptionCalibrator,
+    MultilabelCalibrator,
 )
+#: What a file may hold.
+STORED = (Calibrator, MultilabelCalibrator)
 
 
 class CalibratorFileError(ValueError):
@@ -84,7 +88,7 @@ def encode(value: Any, where: str = "it") -> Any:
     if type(value) is dict:
         pairs = [[encode(key, where), encode(item, f"{where}[{key!r}]")] for key, item in value.items()]
         return {"$": "dict", "items": pairs}
-    if isinstance(value, Calibrator) and _find_class(type(value).__name__) is type(value):
+    if isinstance(value, STORED) and _find_class(type(value).__name__) is type(value):
         return _encode_object(value, where)
     if hasattr(value, "to_numpy"):
         return _encode_array(np.asarray(value.to_numpy()), where)
@@ -113,7 +117,7 @@ def _encode_array(array: np.ndarray[Any, Any], where: str) -> dict[str, Any]:
     return {"$": "array", "dtype": little, "shape": list(array.shape), "data": data}
 
 
-def _encode_object(value: Calibrator, where: str) -> dict[str, Any]:
+def _encode_object(value: Any, where: str) -> dict[str, Any]:
     parameters = value.get_params(deep=False)
     # The audit record and the decision rule stand beside the calibrator, for everyone to read.
     beside = {*parameters, "audit_", "rule_"}
@@ -195,7 +199,7 @@ def _decode_array(value: dict[str, Any]) -> np.ndarray[Any, Any]:
     return array.reshape(shape)
 
 
-def _decode_object(value: dict[str, Any]) -> Calibrator:
+def _decode_object(value: dict[str, Any]) -> Any:
     # Version 0.1.0 wrote module:Class; where a class lives is nothing that a file can know.
     name = _expect(value["class"], str).rpartition(":")[2]
     cls = _find_class(name)
@@ -220,7 +224,7 @@ def _decode_object(value: dict[str, Any]) -> Calibrator:
     return calibrator
 
 
-def _find_class(name: str) -> type[Calibrator] | None:
+def _find_class(name: str) -> Any:
     """The storable calibrator of this name: those of registered methods that can be stored, and the wrappers."""
     for cls in _WRAPPERS:
         if cls.__name__ == name:

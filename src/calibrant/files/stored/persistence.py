@@ -16,12 +16,12 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant import __version__
-from calibrant.calibrators.base import Calibrator, has_steps
+from calibrant.calibrators.base import has_steps
 from calibrant.classifier.estimator import CalibratedClassifier
 from calibrant.decisions.rule import DecisionRule
 from calibrant.files.atomic import write_text
 from calibrant.files.stored.audit import record_fault
-from calibrant.files.stored.encoding import CalibratorFileError, decode, encode
+from calibrant.files.stored.encoding import STORED, CalibratorFileError, decode, encode
 from calibrant.files.stored.shared_arrays import restore, share
 from calibrant.runtime import FORMAT, VERSION, canonical, checksum, read_rule, version_fault
 
@@ -126,7 +126,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         document = _document(data)
         loaded = decode(document["content"])
         for item in loaded if isinstance(loaded, list) else [loaded]:
-            if not isinstance(item, Calibrator):
+            if not isinstance(item, STORED):
                 raise CalibratorFileError("This file is damaged: it holds something other than calibrators.")
             check_is_fitted(item, "classes_")
         if "rule" in document and not isinstance(loaded, list):
@@ -171,7 +171,7 @@ def _storable(calibrator: Any) -> Any:
     if isinstance(calibrator, CalibratedClassifier):
         check_is_fitted(calibrator)
         return list(calibrator.calibrators_)
-    if isinstance(calibrator, Calibrator):
+    if isinstance(calibrator, STORED):
         check_is_fitted(calibrator, "classes_")
         return calibrator
     raise TypeError(

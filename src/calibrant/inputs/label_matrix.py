@@ -1,0 +1,254 @@
+"""The input contract for many labels: independent probabilities (n, L) with what is true of each row.
+
+What is true is a matrix of zeros and ones, dense or sparse, with the columns of the predictions, or a list of labels
+for each row. Columns that have names are matched by name.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs.class_columns import classes_of_names, label_text
+from calibrant.inputs.groups import check_groups
+from calibrant.inputs.labels import in_order, is_matrix
+from calibrant.inputs.predictions import label_predictions, to_numpy
+from calibrant.inputs.rows import LEAST_ROWS, ROUNDING
+from calibrant.inputs.weights import check_sample_weight
+from calibrant.inputs.words import CALIBRATOR, CalibrationWarning, Words
+from calibrant.sample import Sample
+from calibrant.text_table import list_names
+from calibrant.typing import FloatArray, IntArray
+
+#: The share of rows that do not sum to one from which columns are no classes of which one is true.
+_MANY = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class LabelMatrix:
+    """Validated predictions of many labels.
+
+    Attributes
+    ----------
+    off, on : ndarray of shape (n, L)
+        The probabilities that a label is not, and is, true of a row.
+    y : ndarray of shape (n, L)
+        0 or 1.
+    rows : Sample
+        The rows with their counts and groups, and the labels as classes; its `y` is the rarest label of a row, by
+        which folds are dealt.
+
+    Examples
+    --------
+    >>> found = label_matrix([["b"], ["a", "b"], []], [[0.2, 0.8], [0.5, 0.9], [0.0, 0.1]])
+    >>> found.y.tolist(), found.labels
+    ([[0, 1], [1, 1], [0, 0]], ['a', 'b'])
+    """
+
+    off: FloatArray
+    on: FloatArray
+    y: IntArray
+    rows: Sample
+
+    @property
+    def labels(self) -> list[Any]:
+        """The name of each column."""
+        return self.rows.names
+
+    def take(self, rows: Any) -> LabelMatrix:
+        """Some of the rows."""
+        return LabelMatrix(self.off[rows], self.on[rows], self.y[rows], self.rows.take(rows))
+
+    def label(self, j: int) -> Sample:
+        """One label as a sample of two classes."""
+        return self._two(np.s_[:, j], self.rows.counts, self.rows.groups)
+
+    def pooled(self) -> Sample:
+        """All labels as one sample of two classes, in which the cells of a row belong together."""
+        n_labels = self.on.shape[1]
+        counts = None if self.rows.counts is None else np.repeat(self.rows.counts, n_labels)
+        return self._two(np.s_[:, :], counts, np.repeat(self.rows.group_numbers, n_labels))
+
+    def _two(self, part: Any, counts: Any, groups: Any) -> Sample:
+        values = np.column_stack([self.off[part].ravel(), self.on[part].ravel()])
+        return Sample(values, self.y[part].ravel(), counts, groups, np.arange(2))
+
+
+def label_matrix(
+    y: Any,
+    X: Any,
+    sample_weight: Any = None,
+    labels: Any = None,
+    *,
+    groups: Any = None,
+    blocks: int | None = None,
+    logits: bool = False,
+    words: Words = CALIBRATOR,
+) -> LabelMatrix:
+    """Validate predictions of many labels with what is true; `labels` names the columns of the predictions."""
+    off, on, names = label_predictions(X, logits=logits, words=words)
+    n, n_labels = on.shape
+    truth, found = _truth(y, n, n_labels, names, labels, words)
+    together = check_groups(groups, blocks, n)
+    counts = check_sample_weight(sample_weight, n)
+    frequency = truth.sum(axis=0) if counts is None else counts @ truth
+    rarest = np.where(truth == 1, frequency, np.inf).argmin(axis=1)
+    # Labels are numbered by how often they are true, so that folds do not depend on the order of columns.
+    code = np.where(truth.any(axis=1), frequency.argsort(kind="stable").argsort(kind="stable")[rarest], n_labels)
+    data = LabelMatrix(off, on, truth, Sample(on, code, counts, together, _as_classes(found)))
+    if counts is None or counts.all():
+        return data
+    return data.take(np.flatnonzero(counts))
+
+
+def check_not_labels(array: NDArray[Any], y: Any, words: Words = CALIBRATOR, *, logits: bool = False) -> None:
+    """Refuse independent labels where one of several classes is true: rows far from one with zeros and ones.
+
+    Logits of labels cannot be told from those of classes, nor zeros and ones from votes: where rows have none and
+    several ones there is a warning.
+
+    Examples
+    --------
+    >>> check_not_labels(np.array([[0.9, 0.8], [0.1, 0.3]]), [[1, 1], [0, 0]])
+    Traceback (most recent call last):
+        ...
+    ValueError: The rows of X do not sum to 1, and y is a matrix of zeros and ones with none or several ones in a ...
+    """
+    if not is_matrix(y) or array.ndim != 2:
+        return
+    truth = to_numpy(y.toarray() if hasattr(y, "tocsr") else y, words.labels)
+    if truth.dtype.kind not in "fiub" or not np.isin(truth, (0, 1)).all():
+        return
+    ones = truth.sum(axis=1)
+    if logits:
+        if len(ones) >= LEAST_ROWS and (ones == 0).any() and (ones > 1).any():
+            warnings.warn(
+                f"{words.labels} is a matrix of zeros and ones with none or several ones in a row, taken as votes for "
+                f"classes. If these are labels of which any number may be true, {words.many}.",
+                CalibrationWarning,
+                stacklevel=4,
+            )
+        return
+    inside = array.min() >= 0.0 and array.max() <= 1.0 + ROUNDING
+    if inside and (ones != 1).any() and float((np.abs(array.sum(axis=1) - 1.0) > ROUNDING).mean()) > _MANY:
+        raise ValueError(
+            f"The rows of {words.predictions} do not sum to 1, and {words.labels} is a matrix of zeros and ones with "
+            "none or several ones in a row: these are labels of which any number may be true, not classes of which one "
+            f"is. {words.many[0].upper()}{words.many[1:]}."
+        )
+
+
+def _truth(
+    y: Any, n: int, n_labels: int, names: list[Any] | None, labels: Any, words: Words
+) -> tuple[IntArray, list[Any]]:
+    """The matrix of zeros and ones in the order of the predictions' columns, and the names of these."""
+    named = None if labels is None else list(labels)
+    if named is not None and (len(named) != n_labels or len(set(named)) < n_labels):
+        raise ValueError(
+            f"labels names {len(named)} columns ({list_names(named, 5)}); {words.predictions} has {n_labels}, and each "
+            "needs a name of its own."
+        )
+    if y is None:
+        raise ValueError(f"{words.labels} is None: what is true of each row is needed.")
+    sets = None if hasattr(y, "tocsr") or hasattr(y, "columns") else _label_lists(y, n_labels)
+    if sets is not None:
+        return _of_lists(sets, n, n_labels, names, named, words)
+    columns = list(y.columns) if hasattr(y, "columns") else None
+    truth = to_numpy(y.toarray() if hasattr(y, "tocsr") else y, words.labels)
+    if truth.ndim != 2 or len(truth) != n or truth.shape[1] != n_labels:
+        raise ValueError(
+            f"{words.labels} has shape {truth.shape}, expected ({n}, {n_labels}): a row of zeros and ones for each row "
+            f"of {words.predictions}, one column per label, or a list of labels for each row.{words.order}"
+        )
+    numbers = truth if truth.dtype.kind in "fiub" else np.full(truth.shape, np.nan)
+    wrong = ~np.isin(numbers, (0, 1))
+    if wrong.any():
+        row, column = (int(place) for place in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"{words.labels} holds {truth[row, column]!s:.40} at row {row}, column {column}: 1 is expected where a "
+            "label is true of a row, 0 where it is not. Leave out rows of which that is not known."
+        )
+    found = columns if columns is not None else names if names is not None else list(range(n_labels))
+    if columns is not None:
+        over = named if named is not None else names
+        found = columns if over is None else _matched(over, columns, words)
+        truth = truth[:, [columns.index(label) for label in found]]
+    return truth.astype(np.int64), found if named is None else named
+
+
+def _label_lists(y: Any, n_labels: int) -> list[Sequence[Any]] | None:
+    """The labels of each row, if `y` is a list of lists or sets of them and not a matrix."""
+    if getattr(y, "ndim", 1) != 1:
+        return None
+    rows = list(y)
+    if not all(isinstance(row, (list, tuple, set, frozenset, np.ndarray)) for row in rows):
+        return None
+    numeric = all(isinstance(item, (int, float, np.generic)) for row in rows for item in row)
+    wide = all(len(row) == n_labels for row in rows) or any(len(set(row)) < len(row) for row in rows)
+    if numeric and wide and not any(isinstance(row, (set, frozenset)) for row in rows):
+        return None  # a matrix: lists of labels neither name all of them in every row nor one of them twice
+    return [list(row) for row in rows]
+
+
+def _of_lists(
+    sets: list[Sequence[Any]], n: int, n_labels: int, names: list[Any] | None, named: list[Any] | None, words: Words
+) -> tuple[IntArray, list[Any]]:
+    if len(sets) != n:
+        raise ValueError(f"{words.labels} has {len(sets)} lists of labels, {words.predictions} has {n} rows.")
+    seen = in_order({item for row in sets for item in row})
+    if named is not None:
+        found = named
+    elif names is not None:
+        found = (classes_of_names([str(name) for name in names], seen) if seen else None) or names
+    else:
+        found = seen
+    place = {label: j for j, label in enumerate(found)}
+    unknown = [label for label in seen if label not in place]
+    if unknown or len(found) != n_labels:
+        raise ValueError(
+            f"{words.labels} names {len(seen)} labels ({list_names(seen, 5)}), and {words.predictions} has {n_labels} "
+            "columns, of which it is not known which label each stands for. Pass labels=[...] with the label of each "
+            "column, or a data frame whose columns are called like the labels."
+        )
+    truth = np.zeros((n, n_labels), dtype=np.int64)
+    for row, items in enumerate(sets):
+        truth[row, [place[item] for item in items]] = 1
+    return truth, found
+
+
+def _matched(names: list[Any], columns: list[Any], words: Words) -> list[Any]:
+    """The label of each column of the predictions, called `names`, among the columns of what is true."""
+    if names == columns:
+        return columns
+    by_text = {label_text(column): column for column in columns}
+    found = classes_of_names([str(name) for name in names], list(by_text))
+    if found is None or set(found) != set(by_text):
+        raise ValueError(
+            f"The columns of {words.predictions} ({list_names(names, 5)}) and of {words.labels} "
+            f"({list_names(columns, 5)}) have names that do not match: call them alike, as in sports and p_sports, or "
+            "pass arrays whose columns stand in the same order."
+        )
+    return [by_text[text] for text in found]
+
+
+def _as_classes(found: list[Any]) -> NDArray[Any]:
+    array = np.array(found)
+    if array.ndim == 1 and array.tolist() == found:
+        return array
+    array = np.empty(len(found), dtype=object)
+    array[:] = found
+    return array
+
+
+def only_rows(data: LabelMatrix, most: int, seed: int) -> LabelMatrix:
+    """At most so many rows, drawn at random; groups stay whole."""
+    rows = data.rows
+    if rows.n_rows <= most:
+        return data
+    numbered = replace(rows, rows=np.arange(rows.n_rows)).thinned(most, np.random.RandomState(seed))
+    return data.take(numbered.rows)
