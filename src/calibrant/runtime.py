@@ -336,7 +336,18 @@ class Map:
             logits, method = value["input"] != "probabilities", str(value["method"])
         except (LookupError, TypeError, ValueError) as error:
             raise FileError(f"This file is damaged: {error!s:.300}.") from None
-        return cls(classes, steps, logits, value["renormalize"], columns, method, segments, names, scaling, independent=independent)
+        return cls(
+            classes,
+            steps,
+            logits,
+            value["renormalize"],
+            columns,
+            method,
+            segments,
+            names,
+            scaling,
+            independent=independent,
+        )
 
 
 def _are_probabilities(p: NDArray[Any]) -> bool:
