@@ -64,8 +64,8 @@ def write(
     beside = Row([writer.segment(*column) for column in fitted.segments.items()])
     out = writer.run(fitted.steps, writer.join([x, beside]), fitted.width).values
     order = range(fitted.k) if fitted.columns is None else fitted.columns
-    classes = [(out[j], names[place]) for j, place in enumerate(order)]
-    classes = [(out[1], names[0])] if len(names) < fitted.k else classes
+    single = len(names) < fitted.k
+    classes = [(out[1], names[0])] if single else [(out[j], names[place]) for j, place in enumerate(order)]
     *called, action = new_names([*(name + suffix for _, name in classes), "action"], spoken, kept)
     outputs = [(case((valid, value)), spoken.quote(name)) for (value, _), name in zip(classes, called)]
     if fitted.rule is not None:
