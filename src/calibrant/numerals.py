@@ -60,14 +60,16 @@ def percent(value: float, digits: int | None = None) -> str:
     return number(100 * value, digits) + "%"
 
 
-def p_text(p: float) -> str:
-    """A p-value in a sentence.
+def p_text(p: float, draws: int = 0) -> str:
+    """A p-value, as exact as the draws of labels that it comes from allow; 0 is a p-value without draws.
 
     Examples
     --------
-    >>> p_text(0.0012), p_text(0.234), p_text(1e-9)
-    ('p = 0.0012', 'p = 0.23', 'p < 0.001')
+    >>> p_text(0.001), p_text(0.2345), p_text(1e-20), p_text(0.001, 999)
+    ('p = 0.001', 'p = 0.23', 'p < 0.001', 'p ≤ 0.001, as small as 999 draws can tell')
     """
+    if draws and p * (1 + draws) < 1.5:
+        return f"p ≤ {p:.2g}, as small as {draws:,} draws can tell"
     return f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
 
 

@@ -13,6 +13,7 @@ from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.slope import Miscalibration, Part
+from calibrant.numerals import p_text
 from calibrant.report.data import MethodRow, NextStep, SegmentRow, Source, Verdict
 from calibrant.report.enough import Lack, lacking, rarely_seen
 from calibrant.report.verdict_words import (
@@ -20,7 +21,6 @@ from calibrant.report.verdict_words import (
     NOTHING_GAINED,
     Evidence,
     next_steps,
-    p_text,
     steps_in_python,
     verdict,
 )

@@ -38,6 +38,10 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Title of the page. Default: the file's name.")] = None,
+    grades: Annotated[
+        str | None,
+        typer.Option("--grades", help="Grades of two classes to test: how many, or a table of them (column upper)."),
+    ] = None,
     level: options.Level = 0.95,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -55,6 +59,7 @@ def report(
     from calibrant.report.data import Source
     from calibrant.report.page import render
     from calibrant.report.side_by_side import compared
+    from calibrant.workflows.grading import scale_of
     from calibrant.workflows.report_rows import read_for_report
 
     check_truth(table)
@@ -66,6 +71,7 @@ def report(
             get_calibrator(known)
     if title is not None and len(files) > 1:
         raise CommandError("--title names the page of one file; several are called by their names")
+    scale = None if grades is None else scale_of(grades)
     found: list[Report] = []
     classes: tuple[Any, ...] = ()
     for file in files:
@@ -73,6 +79,8 @@ def report(
             reader.beside = classes
             rows = read_for_report(reader, level, progress_over(reader.table, "read"))
         classes = tuple(rows.classes)
+        if scale is not None and len(classes) != 2:
+            raise CommandError(f"--grades is for two classes, and {file} has {len(classes)}; leave it out")
         if rows.whole is not None:
             typer.echo(
                 f"Note: fits, tests and curves use a uniform sample, {rows.data.size} of {rows.whole.size}; metrics "
@@ -104,6 +112,7 @@ def report(
                     level=level,
                     progress=partial(_advance, bar, iter(range(total + 1)), total),
                     whole=rows.whole,
+                    grades=scale,
                 )
             )
     with atomic_output(output, force=force) as stream:

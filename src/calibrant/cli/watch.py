@@ -77,6 +77,9 @@ def watch(
     reference: Annotated[
         str | None, typer.Option("--reference", help="File of predictions from the time of calibration, for drift.")
     ] = None,
+    grades: Annotated[
+        str | None, typer.Option("--grades", help="Table of grades (column upper) by which to compare each batch.")
+    ] = None,
     page: Annotated[
         str | None, typer.Option("--page", help="HTML page to write, with the history as pictures.")
     ] = None,
@@ -101,6 +104,7 @@ def watch(
     """
     from calibrant.files.tables.writers import check_output
     from calibrant.workflows.deploying import watch as add_batches
+    from calibrant.workflows.grading import backtest_batches, given_scale, periods_by_grade
     from calibrant.workflows.loading import load_calibrator
 
     _check_names(batch_id, period, table.date, replace)
@@ -115,11 +119,13 @@ def watch(
     own = ", ".join(getattr(fitted, "segment_columns_", ()))
     if own and table.segments is not None:
         raise CommandError(f"the calibrator has segments by {own}, which are watched already; leave out --segments")
+    scale = None if grades is None else given_scale(grades, fitted)
     rows = {field.name: getattr(table, field.name) for field in fields(options.RowOptions)}
     batches = read_batches(fitted, file, None if period is None else period.value, partly_labelled=True, **vars(table))
+    batches = batches if period is not None else [(batch_id, batches[0][1])]
     done = add_batches(
         fitted,
-        batches if period is not None else [(batch_id, batches[0][1])],
+        batches,
         state,
         alpha=alpha,
         tolerance=tolerance,
@@ -132,12 +138,16 @@ def watch(
         force=force,
         on_wait=lambda message: typer.echo(f"Note: {message}", err=True),
     )
+    graded = {} if scale is None else backtest_batches(fitted, scale, batches)
     for note in done.notes:
         typer.echo(f"Note: {note}", err=True)
     if as_json:
-        print_json(_as_dict(done.monitor, done.repair))
+        by_grade = {name: {key: part.tolist() for key, part in one.to_dict().items()} for name, one in graded.items()}
+        print_json({**_as_dict(done.monitor, done.repair), "grades": by_grade})
     else:
         typer.echo(f"{done.monitor.summary()}\n\n{aligned(done.monitor.batch_table())}")
+        if graded:
+            typer.echo(f"\n{aligned(periods_by_grade(graded))}")
         if done.repair is not None:
             typer.echo(f"{done.repair}{'' if repair is None else f' Calibrator: {repair}'}")
     if done.raised and command:

@@ -6,11 +6,14 @@ Each display draws a table made by `calibrant.metrics`; `from_predictions` and `
 from calibrant.plots.map_displays import CalibrationMapDisplay, CorrectionMatrixDisplay
 from calibrant.plots.panels import BeforeAfterDisplay, ClasswiseReliabilityDisplay
 from calibrant.plots.reliability_displays import ReliabilityDisplay
+from calibrant.plots.validation_displays import GradeDisplay, MurphyDisplay
 
 __all__ = [
     "BeforeAfterDisplay",
     "CalibrationMapDisplay",
     "ClasswiseReliabilityDisplay",
     "CorrectionMatrixDisplay",
+    "GradeDisplay",
+    "MurphyDisplay",
     "ReliabilityDisplay",
 ]

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.grades import GradeBacktest
 from calibrant.metrics.intervals import Estimate
 from calibrant.numerals import number, signed
 from calibrant.plots.style import WHITE_ABOVE, shorten
-from calibrant.plots.svg import AFTER, BEFORE, FAINT, INK, element, figure, line, marker, round_ticks, text
+from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, INK, element, figure, line, marker, round_ticks, text
 from calibrant.typing import AnyFloatArray
 
 #: Classes whose correction matrix is drawn at most: the numbers in so many cells can be read on a page.
@@ -87,6 +88,33 @@ def correction_matrix(matrix: AnyFloatArray, names: Sequence[str]) -> str:
         parts.append(text(middle + 4, label - 6, short, class_="label", transform=turned))
     side = label + k * cell
     return figure(side + 8, side + 6, parts, f"Correction matrix of {k} classes")
+
+
+def grade_rates(found: GradeBacktest) -> str:
+    """The rate of every grade with its interval, on a scale of powers of ten, and the probability that is tested."""
+    full = np.flatnonzero(found.observations > 0)
+    shown = np.concatenate([found.rate[full], found.probability[full]])
+    first = int(np.clip(np.floor(np.log10(shown[shown > 0].min(initial=1.0))), -6, -1))
+    left, top, height, step = 64.0, 12.0, 220.0, max(30.0, min(60.0, 300.0 / len(found.grades)))
+
+    def y(value: float) -> float:
+        return top + height * np.log10(max(value, 10.0**first)) / first
+
+    parts, right = [], left + step * len(found.grades)
+    for power in range(first, 1):
+        parts.append(line(left, y(10.0**power), right, y(10.0**power), stroke=GRID))
+        parts.append(text(left - 8, y(10.0**power) + 4, f"{100 * 10.0**power:g}%", text_anchor="end", class_="tick"))
+    for i, name in enumerate(found.grades):
+        x = left + step * (i + 0.5)
+        parts.append(text(x, top + height + 16, shorten(name, 7), text_anchor="middle", class_="tick"))
+        if i in full:
+            colour = INK if found.light[i] == "green" else BEFORE
+            parts.append(line(x, y(found.low[i]), x, y(found.high[i]), stroke=colour, stroke_width=3, opacity=0.45))
+            promised = y(found.probability[i])
+            parts.append(line(x - step / 3, promised, x + step / 3, promised, stroke=AFTER, stroke_width=3))
+            parts.append(marker(x, y(found.rate[i]), colour, square=found.light[i] != "green", size=4.5))
+    parts.append(text((left + right) / 2, top + height + 36, "grade", text_anchor="middle", class_="axis"))
+    return figure(right + 12, top + height + 44, parts, "Rates of the grades with intervals, and their probabilities")
 
 
 def _colours(values: AnyFloatArray) -> NDArray[np.uint8]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from calibrant import __version__
 from calibrant.calibrators.registry import DEFAULT, calibrator_info
+from calibrant.grades import GradeBacktest, MasterScale
 from calibrant.metrics.frequencies import class_frequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
@@ -73,6 +74,7 @@ def analyse(
     level: float = 0.95,
     progress: Callable[[str], None] = lambda name: None,
     whole: Whole | None = None,
+    grades: MasterScale | int | None = None,
 ) -> Report:
     """Compute everything a report shows.
 
@@ -94,7 +96,11 @@ def analyse(
         Confidence level of all intervals.
     whole : Whole, optional
         Sums over all rows, if these are a sample of them; what they tell is not estimated from the sample.
+    grades : MasterScale or int, optional
+        Grades to test, or how many to make from quantiles of the predictions; for two classes.
     """
+    if grades is not None and data.n_classes != 2:
+        raise ValueError(f"grades are for two classes, and there are {data.n_classes}")
     if not data.n_rows:
         raise ValueError("all weights are zero: no row is left")
     names = tuple(str(label) for label in classes)
@@ -187,7 +193,16 @@ def analyse(
         binary_map=binary_map,
         steps=tuple(steps(judged, recommended, source, segments=off, lack=lack is not None)),
         command=source.command,
+        grades=None if grades is None else backtested(data, grades, level),
     )
+
+
+def backtested(data: Sample, grades: MasterScale | int, level: float) -> GradeBacktest:
+    """The grades of two classes, given or made from quantiles."""
+    given: dict[str, Any] = {"sample_weight": data.counts, "groups": data.groups, "classes": range(2), "level": level}
+    if not isinstance(grades, MasterScale):
+        grades = MasterScale.from_quantiles(data.proba, grades, sample_weight=data.counts)
+    return grades.backtest(data.y, data.proba, **given)
 
 
 def _shown(held_out: Sequence[HeldOut], recommended: str) -> HeldOut | None:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.docs import describe_parameters
 from calibrant.files.tables.writers import atomic_output
+from calibrant.grades import MasterScale
 from calibrant.inputs.samples import check_sample
 from calibrant.optional import require
 from calibrant.report.analysis import analyse
@@ -46,6 +47,8 @@ class CalibrationReport:
         Methods to compare; by default the usual ones for the number of classes.
     method : str, optional
         Method to recommend; by default the default method if it does not lose, unless another is better beyond chance.
+    grades : MasterScale or int, optional
+        Grades of two classes to test, or how many to make from quantiles of the predictions.
 
     Attributes
     ----------
@@ -86,6 +89,7 @@ class CalibrationReport:
         segment_name: str = "segment",
         methods: Sequence[str] | None = None,
         method: str | None = None,
+        grades: MasterScale | int | None = None,
         level: float = 0.95,
     ) -> None:
         _check_order(y_true, y_prob)
@@ -102,6 +106,7 @@ class CalibrationReport:
             methods=methods,
             method=method,
             level=level,
+            grades=grades,
         )
         self.verdict = self.contents.verdict.headline
         self.sentences = self.contents.verdict.sentences

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.grades import GradeBacktest
 from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.null import CalibrationTest
@@ -242,6 +243,7 @@ class Report:
     binary_map: BinaryMap | None
     steps: tuple[NextStep, ...]
     command: str
+    grades: GradeBacktest | None = None
 
     @property
     def condition(self) -> str:
@@ -325,5 +327,8 @@ class Report:
                 }
                 for row in self.segment_rows
             },
+            "grades": None
+            if self.grades is None
+            else {name: column.tolist() for name, column in self.grades.to_dict().items()},
             "next": [step.command for step in self.steps if step.command],
         }

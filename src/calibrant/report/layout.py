@@ -16,7 +16,6 @@ from typing import Any
 
 from calibrant import numerals
 from calibrant.optional import require
-from calibrant.report.verdict_words import p_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: How numbers and classes are written.
@@ -82,7 +81,7 @@ def fill(template: str, sections: Sequence[Section] = (), **values: Any) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters.update(p=p_text, **{name: getattr(numerals, name) for name in FILTERS})
+    environment.filters.update(p=numerals.p_text, **{name: getattr(numerals, name) for name in FILTERS})
     style, *scripts = (
         (TEMPLATES / name).read_text(encoding="utf-8")
         for name in ("style.css", *dict.fromkeys(section.script for section in sections if section.script))

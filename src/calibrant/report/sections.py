@@ -195,6 +195,19 @@ def segments(report: Report) -> Section | None:
     return Section("segments", f"By {report.segment_name}", note)
 
 
+def grades(report: Report) -> Section | None:
+    """Grade by grade."""
+    found = report.grades
+    if found is None:
+        return None
+    off = sum(light in ("yellow", "red") for light in found.light)
+    note = f"{off or 'none'} of {len(found.grades)} {'is' if off == 1 else 'are'} yellow or red"
+    columns = {name: column.tolist() for name, column in found.to_dict().items()}
+    rows = [dict(zip(columns, row)) for row in zip(*columns.values())]
+    values = {"picture": drawn(figures.grade_rates(found)), "rows": rows, "words": found.summary().split("\n")}
+    return Section("grades", "By grade", note, values)
+
+
 SECTIONS: tuple[Callable[[Report], Section | None], ...] = (
     in_words,
     next_steps,
@@ -208,6 +221,7 @@ SECTIONS: tuple[Callable[[Report], Section | None], ...] = (
     binary_map,
     classes,
     segments,
+    grades,
 )
 
 

@@ -20,7 +20,7 @@ from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.slope import Miscalibration
-from calibrant.numerals import class_text, count, excess, number, percent, signed, span
+from calibrant.numerals import class_text, count, excess, number, p_text, percent, signed, span
 from calibrant.report.data import Learning, MethodRow, NextStep, SegmentRow, Source, Verdict, condition
 from calibrant.report.enough import Lack
 from calibrant.sample import Size
@@ -43,19 +43,6 @@ SMALL_ERROR = 0.01
 NO_EVIDENCE = "No evidence of miscalibration"
 MIXED_EVIDENCE = "Perhaps miscalibrated: the evidence is mixed"
 NOTHING_GAINED = "No method is better than the predictions as they are, beyond chance."
-
-
-def p_text(p: float, draws: int = 0) -> str:
-    """A p-value, as exact as the draws of labels that it comes from allow; 0 is a p-value without draws.
-
-    Examples
-    --------
-    >>> p_text(0.001), p_text(0.2345), p_text(1e-20), p_text(0.001, 999)
-    ('p = 0.001', 'p = 0.23', 'p < 0.001', 'p ≤ 0.001, as small as 999 draws can tell')
-    """
-    if draws and p * (1 + draws) < 1.5:
-        return f"p ≤ {p:.2g}, as small as {draws:,} draws can tell"
-    return f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
 
 
 @dataclass(frozen=True)
