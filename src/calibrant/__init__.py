@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from calibrant.inputs.weights import effective_counts as effective_counts
     from calibrant.inputs.words import CalibrationWarning as CalibrationWarning
     from calibrant.report.calibration_report import CalibrationReport as CalibrationReport
+    from calibrant.report.document_formats import ValidationDocument as ValidationDocument
+    from calibrant.report.validation_document import document as document
     from calibrant.writers.exporting import export as export
 
 _HOMES = {
@@ -73,11 +75,13 @@ _HOMES = {
     "SegmentedCalibrator": ".deployment.segments.segmented",
     "TemperatureScalingCalibrator": ".calibrators.scaling.temperature",
     "TopK": ".inputs.top_k",
+    "ValidationDocument": ".report.document_formats",
     "adapt": ".deployment.adaptation",
     "bench": ".",
     "calibrator_info": ".calibrators.registry",
     "calibrators": ".",
     "decisions": ".",
+    "document": ".report.validation_document",
     "effective_counts": ".inputs.weights",
     "export": ".writers.exporting",
     "get_calibrator": ".calibrators.registry",

@@ -94,6 +94,7 @@ def forge(path, change):
         (lambda record: record.update(time="yesterday"), "time"),
         (lambda record: record.update(period=["2025-01-01"]), "period"),
         (lambda record: record["before"].update(log_loss="low"), "losses"),
+        (lambda record: record["after"].update(quality=1.0), "losses"),
         (lambda record: record.update(author="me"), "not a record"),
         (lambda record: record.pop("time"), "not a record"),
     ],

@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "calibrant.cli.export:app",
         "Write a calibrator in another language, with proof that it predicts the same.",
     ),
+    "document": ("calibrant.cli.document:app", "What a validator asks for: one HTML, Markdown or Word file."),
     "evaluate": ("calibrant.cli.evaluate:app", "Metrics of predictions with labels."),
     "methods": ("calibrant.cli.methods:app", "List the calibration methods."),
     "bench": ("calibrant.cli.bench_group:app", "Build prediction sets, run methods on them, study the results."),

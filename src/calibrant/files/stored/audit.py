@@ -162,8 +162,10 @@ def record_fault(record: Any, calibrator: Any, map_sha256: str | None) -> str:
     if not isinstance(record, dict) or set(record) != set(_MADE):
         return "it is not a record of this version of calibrant"
     losses = [record["before"], record["after"]]
-    if not all(isinstance(loss, dict) and all(map(_is_number, loss.values())) for loss in losses):
-        return "its losses are not numbers"
+    if not all(isinstance(loss, dict) and set(loss) == set(METRICS) for loss in losses) or not all(
+        _is_number(value) for loss in losses for value in loss.values()
+    ):
+        return "its losses are not those of calibrant, or no numbers"
     if not isinstance(record["settings"], dict) or not re.fullmatch(r"[\d-]{10}T[\d:]{8}Z", str(record["time"])):
         return "its time or its settings are damaged"
     period = record["period"]
