@@ -12,6 +12,7 @@ import pytest
 import calibrant
 from calibrant import CalibrationReport, MasterScale
 from tests.cli.test_commands import ok, predictions, run
+from tests.needs import needs
 
 SCALE = "grade,upper,probability\nA,0.1,0.05\nB,0.4,0.25\nC,1,0.6\n"
 
@@ -87,3 +88,20 @@ def test_what_is_no_scale_is_refused(folder):
     watch = ["watch", folder / "cal.json", folder / "loans.csv", "-y", "bad", "--state", folder / "s.json", "--grades"]
     assert "give a table with the upper end of each grade" in run(*watch, "7").stderr
     assert not (folder / "s.json").exists()
+
+
+@pytest.mark.export
+def test_exported_queries_have_a_column_of_grades(folder):
+    duckdb = needs("duckdb")
+    ok("fit", folder / "loans.csv", "--label", "bad", "-m", "ts", "-o", folder / "cal.json")
+    export = ["export", folder / "cal.json", "--table", "loans", "--grades", folder / "scale.csv"]
+    told = ok(*export, "-o", folder / "cal.sql", "--dialect", "duckdb")
+    assert "largest difference" in told.stdout
+    base = duckdb.connect()
+    base.execute(f"CREATE TABLE loans AS SELECT * FROM '{folder}/loans.csv'")
+    rows = base.execute((folder / "cal.sql").read_text()).fetchall()
+    scale = MasterScale([0.1, 0.4], ["A", "B", "C"])
+    assert [row[-1] for row in rows] == scale.grade([row[1] for row in rows]).tolist()
+    assert len({row[-1] for row in rows}) == 3
+    refused = run(*export[:2], "--grades", folder / "scale.csv", "-o", folder / "cal.py")
+    assert "--grades is an option of sql, not of python" in refused.stderr

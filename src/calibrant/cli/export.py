@@ -46,6 +46,9 @@ def export(
     suffix: Annotated[
         str | None, typer.Option("--suffix", help="Of sql: end of the calibrated columns' names. Default: _cal.")
     ] = None,
+    grades: Annotated[
+        str | None, typer.Option("--grades", help="Of sql: table of grades (column upper); adds a column grade.")
+    ] = None,
     cost: options.Cost = None,
     positive: options.Positive = None,
     force: options.Force = False,
@@ -59,6 +62,7 @@ def export(
     """
     from calibrant.files.tables.writers import atomic_output, check_output
     from calibrant.workflows.costs_given import rule_of
+    from calibrant.workflows.grading import given_scale
     from calibrant.workflows.loading import load_calibrator
     from calibrant.writers.export_options import OptionError
     from calibrant.writers.exporting import check_options, export_with_proof, file_of, find_target
@@ -72,6 +76,7 @@ def export(
         "columns": options.split_names(columns),
         "keep": options.split_names(keep),
         "suffix": suffix,
+        "grades": grades,
     }
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     flags = {name: f"--{name}" for name in (*given, "to")} | {"dtype": "--float32"}
@@ -80,6 +85,8 @@ def export(
         with asked():
             check_options(to, chosen, flags)
         fitted = load_calibrator(calibrator)
+        if grades is not None:
+            chosen["grades"] = given_scale(grades, fitted)
         if cost is not None:
             fitted.set_rule(rule_of(fitted, cost, positive))
         done = export_with_proof(fitted, to=to, **chosen)

@@ -46,29 +46,25 @@ class GradeBacktest(Tabular):
     Attributes
     ----------
     grades : tuple of str
-        The grades, the best first.
-    probability : ndarray of shape (m,)
+        The grades, the best first; arrays have an entry for each.
+    probability : ndarray
         What is tested: the probability of the grade, or the mean prediction of its rows.
-    observations, expected, observed : ndarray of shape (m,)
+    observations, expected, observed : ndarray
         Observations of each grade, the cases that were expected among them, and those that occurred.
-    rate, low, high : ndarray of shape (m,)
+    rate, low, high : ndarray
         Share of cases, and Clopper and Pearson's interval at `level`.
-    binomial, jeffreys : ndarray of shape (m,)
+    binomial, jeffreys : ndarray
         P-values of the two tests against `alternative`.
     light : tuple of str
         "green", "yellow" or "red" by the binomial p-value; "" for a grade without rows.
-    homogeneity : ndarray of shape (m,)
-        P-value of equal rates in the two halves of each grade.
-    next_grade : ndarray of shape (m,)
-        P-value of equal rates in this grade and the next one that has rows; NaN for the last.
+    homogeneity, next_grade : ndarray
+        P-values of equal rates in the two halves of each grade, and in this grade and the next one that has rows.
     hosmer_lemeshow : CalibrationTest
         The test over all grades at once.
     total : dict
         Binomial and Jeffreys p-value of all rows at their mean probability.
-    label : object
-        The class of the cases.
-    level, lights, alternative, correlation
-        As they were given.
+    label, level, lights, alternative, correlation
+        The class of the cases, and what was asked for.
     """
 
     grades: tuple[str, ...]
@@ -105,10 +101,9 @@ class GradeBacktest(Tabular):
     @property
     def inversions(self) -> list[tuple[str, str]]:
         """Neighbouring grades of which the worse one has fewer cases."""
-        return [(self.grades[a], self.grades[b]) for a, b in self._neighbours() if self.rate[b] < self.rate[a]]
-
-    def _neighbours(self) -> list[tuple[int, int]]:
-        return neighbours(self.observations)
+        return [
+            (self.grades[a], self.grades[b]) for a, b in neighbours(self.observations) if self.rate[b] < self.rate[a]
+        ]
 
     def low_default(self, *, level: float = 0.9, correlation: float = 0.0) -> FloatArray:
         """Most prudent probabilities of the grades from these counts: see `pluto_tasche`."""
@@ -119,12 +114,10 @@ class GradeBacktest(Tabular):
         head = "grade, probability, rows, expected, observed, rate, interval, binomial p, Jeffreys p, light"
         rows = [head.split(", ")]
         for i, grade in enumerate(self.grades):
-            full = self.observations[i] > 0
-            span = f"{percent(self.low[i])} to {percent(self.high[i])}" if full else ""
             counts = (count(value[i]) for value in (self.observations, self.expected, self.observed))
-            tests = (number(value[i]) for value in (self.binomial, self.jeffreys))
-            rows.append([grade, percent(self.probability[i]), *counts, percent(self.rate[i]), span, *tests])
-            rows[-1].append(self.light[i])
+            ends = f"{percent(self.low[i])} to {percent(self.high[i])}" if self.observations[i] > 0 else ""
+            tests = number(self.binomial[i]), number(self.jeffreys[i]), self.light[i]
+            rows.append([grade, percent(self.probability[i]), *counts, percent(self.rate[i]), ends, *tests])
         return rows
 
     def summary(self) -> str:
@@ -136,13 +129,9 @@ class GradeBacktest(Tabular):
             f"(binomial {p_text(self.total['binomial'])})."
         ]
         for light in ("red", "yellow"):
-            found = [i for i, shown in enumerate(self.light) if shown == light]
-            if found:
-                parts = (
-                    f"{self.grades[i]} ({count(self.expected[i])} expected, {count(self.observed[i])} observed)"
-                    for i in found
-                )
-                lines.append(f"{light.capitalize()}: {', '.join(parts)}.")
+            counts = zip(self.grades, self.light, self.expected, self.observed)
+            found = [f"{g} ({count(e)} expected, {count(d)} observed)" for g, shown, e, d in counts if shown == light]
+            lines += [f"{light.capitalize()}: {', '.join(found)}."] * bool(found)
         if seen and not any(light in ("red", "yellow") for light in self.light):
             lines.append("All grades are green: not enough evidence against their probabilities, which proves none.")
         if seen:
@@ -151,16 +140,14 @@ class GradeBacktest(Tabular):
                 f"at most, and some of {seen} with {percent(1 - (1 - self.lights[0]) ** seen, 0)}; red with "
                 f"{percent(self.lights[1])}."
             )
-        if self.inversions:
-            pairs = ", ".join(f"{better} and {worse}" for better, worse in self.inversions)
-            lines.append(f"The worse grade has the lower rate: {pairs}.")
-        alike = [(a, b) for a, b in self._neighbours() if self.next_grade[a] > _DIFFERENT]
-        if alike:
-            pairs = ", ".join(f"{self.grades[a]} and {self.grades[b]}" for a, b in alike)
-            lines.append(f"Not enough evidence that these neighbours differ: {pairs}.")
+        pairs = {"The worse grade has the lower rate": self.inversions}
+        alike = [pair for pair in neighbours(self.observations) if self.next_grade[pair[0]] > _DIFFERENT]
+        pairs["Not enough evidence that these neighbours differ"] = [(self.grades[a], self.grades[b]) for a, b in alike]
+        lines += [
+            f"{words}: {', '.join(' and '.join(pair) for pair in found)}." for words, found in pairs.items() if found
+        ]
         mixed = [grade for grade, p in zip(self.grades, self.homogeneity) if p <= _DIFFERENT]
-        if mixed:
-            lines.append(f"Rates differ inside a grade: {', '.join(mixed)}.")
+        lines += [f"Rates differ inside a grade: {', '.join(mixed)}."] * bool(mixed)
         return "\n".join(lines)
 
 

@@ -76,6 +76,7 @@ class MasterScale(Tabular):
             self.probabilities = given
 
     @classmethod
+    @describe_parameters
     def from_quantiles(
         cls,
         y_prob: ArrayLike,
@@ -95,9 +96,7 @@ class MasterScale(Tabular):
         n_grades : int, default=7
             Number of grades.
         names : sequence of str, default=None
-            Their names, if there are as many as asked for.
-        sample_weight : array-like of shape (n,), default=None
-            How many observations each row counts for.
+            Their names.
         """
         if isinstance(n_grades, bool) or int(n_grades) != n_grades or n_grades < 1:
             raise ValueError(f"n_grades must be a positive whole number, got {n_grades!r}")
@@ -113,13 +112,6 @@ class MasterScale(Tabular):
     @classmethod
     def from_probabilities(cls, probabilities: ArrayLike, names: Sequence[str] | None = None) -> MasterScale:
         """Grades that stand for given probabilities, with boundaries at the geometric means of neighbours.
-
-        Parameters
-        ----------
-        probabilities : array-like of shape (m,)
-            Ascending, between 0 and 1.
-        names : sequence of m str, default=None
-            Names of the grades.
 
         Examples
         --------
@@ -291,13 +283,7 @@ class MasterScale(Tabular):
         return measure_migration(self.names, first[kept], second[kept], data)
 
     def to_sql(self, column: str = "probability") -> str:
-        """The grade as a CASE expression that all databases read; NULL for what is no probability.
-
-        Parameters
-        ----------
-        column : str, default="probability"
-            Column of the probabilities, or an expression, as SQL spells it.
-        """
+        """The grade of a column, or expression, as a CASE that all databases read; NULL for what is no probability."""
         if odd := [name for name in self.names if "'" in name or "\\" in name]:
             raise ValueError(f"the grade {odd[0]!r} is not spelled the same way in all databases: give it another name")
         ends = [*map(repr, self.boundaries.tolist()), "1"]

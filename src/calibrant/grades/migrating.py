@@ -27,18 +27,17 @@ class Migration(Tabular):
     Attributes
     ----------
     grades : tuple of str
-        The grades, the best first.
     counts : ndarray of shape (m, m)
         Observations by grade before (rows) and after (columns).
     stayed, better, worse : float
         Shares that stayed, and that moved to a better or to a worse grade.
     p_value : float
-        Of the hypothesis that moves to better and to worse grades are equally likely, exact; 1 if nobody moved.
+        Of the hypothesis that moves to better and to worse grades are equally likely, exact.
     upper_bandwidth, lower_bandwidth : float
-        How far those who got worse, and those who got better, moved, as a share of what was possible; NaN if none did.
+        How far those who got worse, and better, moved, as a share of what was possible; NaN if none did.
     stability_index : float
-        Population stability index; an empty grade counts as half an observation. It grows with the number of grades
-        and shrinks with the rows: without any change it is about `(m - 1) (1 / n_before + 1 / n_after)`.
+        Population stability index; an empty grade counts as half an observation. Without any change it is about
+        `(m - 1) (1 / n_before + 1 / n_after)`.
     """
 
     grades: tuple[str, ...]
@@ -52,18 +51,15 @@ class Migration(Tabular):
     stability_index: float
 
     def __repr__(self) -> str:
-        moved = 1.0 - self.stayed
-        direction = "no evidence of a direction" if self.p_value > 0.05 else "more than chance makes of it"
-        rest = (
-            "nobody moved."
-            if moved <= 0
-            else (
-                f"{percent(self.better)} moved to a better grade and {percent(self.worse)} to a worse one "
-                f"({p_text(self.p_value)}: {direction})."
-            )
-        )
         total = count(float(self.counts.sum()))
-        return f"{total} observations in two periods: {percent(self.stayed)} stayed in their grade; {rest}"
+        said = f"{total} observations in two periods: {percent(self.stayed)} stayed in their grade"
+        if self.stayed >= 1.0:
+            return f"{said}; nobody moved."
+        direction = "no evidence of a direction" if self.p_value > 0.05 else "more than chance makes of it"
+        return (
+            f"{said}; {percent(self.better)} moved to a better grade and {percent(self.worse)} to a worse one "
+            f"({p_text(self.p_value)}: {direction})."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Columns of the table: the grade before, and one column per grade after."""
@@ -82,22 +78,14 @@ def measure_migration(grades: tuple[str, ...], before: Any, after: Any, data: Sa
         farthest = float((possible * counts)[chosen].sum())
         return float((np.abs(distance) * counts)[chosen].sum()) / farthest if farthest else float("nan")
 
-    moved = np.flatnonzero(before != after)
-    p_value = 1.0
+    moved, p_value = np.flatnonzero(before != after), 1.0
     if len(moved):
-        rest = data.take(moved)
-        coins = rest.with_values(np.full((len(moved), 2), 0.5), logs=False, y=(after > before)[moved].astype(np.intp))
+        up = (after > before)[moved].astype(np.intp)
+        coins = data.take(moved).with_values(np.full((len(moved), 2), 0.5), logs=False, y=up)
         p_value = float(class_frequencies(coins).p_value[1])
-    shares = [np.maximum(counts.sum(axis=axis), 0.5) for axis in (0, 1)]
-    now, then = (share / share.sum() for share in shares)
-    return Migration(
-        grades,
-        counts,
-        float(np.trace(counts) / total),
-        float(counts[distance < 0].sum() / total),
-        float(counts[distance > 0].sum() / total),
-        p_value,
-        bandwidth(distance > 0),
-        bandwidth(distance < 0),
-        float(np.sum((now - then) * np.log(now / then))),
-    )
+    now, then = (np.maximum(counts.sum(axis=axis), 0.5) for axis in (0, 1))
+    now, then = now / now.sum(), then / then.sum()
+    stayed, better, worse = (float(counts[at].sum() / total) for at in (distance == 0, distance < 0, distance > 0))
+    widths = bandwidth(distance > 0), bandwidth(distance < 0)
+    index = float(np.sum((now - then) * np.log(now / then)))
+    return Migration(grades, counts, stayed, better, worse, p_value, widths[0], widths[1], index)

@@ -56,7 +56,11 @@ TARGETS = {
     "onnx": Target("calibrant.writers.onnx_graph", (".onnx",), "onnx", "export", ("dtype", "inside")),
     "torch": Target("calibrant.writers.torch_module", (".pt2",), "torch", "torch", ("dtype", "inside")),
     "sql": Target(
-        "calibrant.writers.sql", (".sql",), "sqlglot", "export", ("dialect", "table", "columns", "keep", "suffix")
+        "calibrant.writers.sql",
+        (".sql",),
+        "sqlglot",
+        "export",
+        ("dialect", "table", "columns", "keep", "suffix", "grades"),
     ),
 }
 #: Those that can write maps of independent labels.
@@ -112,8 +116,8 @@ def export(
         that go in and come out, and `inside`, that of the computation, by default single only if that is exact enough.
         For ``"sql"``: `dialect` (``"ansi"``, ``"duckdb"``, ``"postgres"``, ``"bigquery"``, ``"snowflake"``,
         ``"spark"``, ``"sqlite"``, ``"mysql"`` or ``"mariadb"``), `table`, `columns` (of the predictions, by default
-        named as in `fit` or as the classes), `keep` (further columns to select) and `suffix` (of the calibrated
-        columns' names).
+        named as in `fit` or as the classes), `keep` (further columns to select), `suffix` (of the calibrated
+        columns' names) and `grades` (a `MasterScale`: adds the grade of the second of two classes).
 
     Returns
     -------

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.grades import MasterScale
 from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.steps.actions import TIE, CostTable
@@ -49,8 +50,14 @@ def write(
     columns: Sequence[str] | None = None,
     keep: Sequence[str] = (),
     suffix: str = "_cal",
+    grades: MasterScale | None = None,
 ) -> str:
-    """A query that gives columns `keep` of a table and calibrated `columns`, whose names end with `suffix`."""
+    """A query that gives columns `keep` of a table and calibrated `columns`, whose names end with `suffix`.
+
+    With a scale of grades, the last column is the grade of the second of two classes.
+    """
+    if grades is not None and (fitted.k != 2 or fitted.independent):
+        raise OptionError("grades", None, "is for two classes.")
     spoken = get_dialect(dialect)
     names = check_names(_names(fitted, columns), "column", spoken)
     kept = check_names(keep, "column to keep", spoken)
@@ -66,10 +73,14 @@ def write(
     order = range(fitted.k) if fitted.columns is None else fitted.columns
     single = len(names) < fitted.k
     classes = [(out[1], names[0])] if single else [(out[j], names[place]) for j, place in enumerate(order)]
-    *called, action = new_names([*(name + suffix for _, name in classes), "action"], spoken, kept)
+    *called, action, grade = new_names([*(name + suffix for _, name in classes), "action", "grade"], spoken, kept)
     outputs = [(case((valid, value)), spoken.quote(name)) for (value, _), name in zip(classes, called)]
     if fitted.rule is not None:
         outputs.append((_action(writer, fitted.rule, out, valid), spoken.quote(action)))
+    if grades is not None:
+        ends = [compare("LTE", out[1], end) for end in grades.boundaries.tolist()]
+        *better, worst = [_literal(spoken, name) for name in grades.names]
+        outputs.append((case((valid, case(*zip(ends, better), default=worst))), spoken.quote(grade)))
     query = select(spoken, _table(table, spoken), [spoken.quote(name) for name in kept], outputs)
     return "".join(f"-- {line}\n" for line in [title(fitted), *notes]) + query
 
