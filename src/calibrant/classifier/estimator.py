@@ -23,11 +23,14 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from calibrant.calibrators.multilabel import MultilabelCalibrator
 from calibrant.calibrators.registry import calibrator_info, get_calibrator
 from calibrant.classifier.fold_fitting import fit_calibrator, fit_fold
+from calibrant.classifier.label_pair import LabelPair, fit_label_pairs, label_splits
 from calibrant.classifier.pair import CalibratedPair, log_scores, response_method
 from calibrant.inputs.groups import check_groups
-from calibrant.inputs.labels import check_labels, encode
+from calibrant.inputs.label_matrix import label_matrix
+from calibrant.inputs.labels import check_labels, encode, is_matrix
 from calibrant.inputs.weights import check_sample_weight
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.sample import Sample
@@ -126,8 +129,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, d)
             Anything the classifier takes.
-        y : array-like of shape (n,)
-            Labels.
+        y : array-like of shape (n,), or matrix of shape (n, L)
+            Labels; or zeros and ones, dense or sparse, one column for each of many labels, of which any number may be
+            true: for classifiers such as `OneVsRestClassifier`, `MultiOutputClassifier`, networks and forests.
         sample_weight : array-like of shape (n,), default=None
             Counts, for the classifier if it takes them, and for the calibrator.
         groups : array-like of shape (n,), default=None
@@ -145,6 +149,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 "cv='prefit', which older versions of scikit-learn took for fitted classifiers, is not supported. Use "
                 "CalibratedClassifier(sklearn.frozen.FrozenEstimator(classifier))."
             )
+        if is_matrix(y) or hasattr(y, "tocsr"):
+            return self._fit_labels(X, y, sample_weight, groups, params)
         labels, _ = check_labels(y, num_samples(X))
         X, labels = indexable(X, labels)
         weight = check_sample_weight(sample_weight, len(labels))
@@ -165,23 +171,59 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.estimators_ = [pair.estimator for pair in pairs]
         self.calibrators_ = [pair.calibrators[0] for pair in pairs]
         self._scalings = [pair.scaling for pair in pairs]
+        return self._take_features()
+
+    def _take_features(self) -> CalibratedClassifier:
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(self.estimators_[0], name):
                 setattr(self, name, getattr(self.estimators_[0], name))
         return self
 
+    def _fit_labels(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, params: dict[str, Any]
+    ) -> CalibratedClassifier:
+        """`fit` for a matrix of independent labels."""
+        if not (isinstance(self.method, MultilabelCalibrator) or self.method == "auto"):
+            raise ValueError(
+                f"y is a matrix of labels, which method={self.method!r} cannot calibrate: leave method out, or pass a "
+                "MultilabelCalibrator."
+            )
+        calibrator = MultilabelCalibrator() if isinstance(self.method, str) else self.method
+        (X,) = indexable(X)
+        data = label_matrix(y, np.full(y.shape, 0.5), labels=calibrator.labels, groups=groups)
+        weight = check_sample_weight(sample_weight, num_samples(X))
+        routed = self._route(None if sample_weight is None else data.rows.with_counts(weight).each, groups, params)
+        self.classes_, self._scalings = np.asarray(data.rows.classes), []
+        estimator, calibrator = self._classifier(), clone(calibrator).set_params(input="logits", labels=self.classes_)
+        if isinstance(estimator, FrozenEstimator) and self.ensemble is not True:
+            splits = None
+        elif self.cv is None or isinstance(self.cv, Integral):
+            splits = label_splits(data, 5 if self.cv is None else int(self.cv))
+        else:
+            splits = list(check_cv(self.cv, data.y).split(X, data.y, **routed.splitter.split))
+        self.estimators_, self.calibrators_ = fit_label_pairs(
+            (estimator, calibrator), X, data, weight, splits, routed.estimator.fit, bool(self.ensemble), self.n_jobs
+        )
+        return self._take_features()
+
     @property
-    def calibrated_classifiers_(self) -> list[CalibratedPair]:
+    def calibrated_classifiers_(self) -> list[CalibratedPair] | list[LabelPair]:
         """The fitted classifiers with their calibrators, as scikit-learn lists them."""
         check_is_fitted(self)
+        if self._has_labels:
+            return [LabelPair(one, [calibrator]) for one, calibrator in zip(self.estimators_, self.calibrators_)]
         return [
             self._pair(estimator, calibrator, scaling)
             for estimator, calibrator, scaling in zip(self.estimators_, self.calibrators_, self._scalings)
         ]
 
+    @property
+    def _has_labels(self) -> bool:
+        return isinstance(self.calibrators_[0], MultilabelCalibrator)
+
     def predict_proba(self, X: Any) -> FloatArray:
-        """Calibrated probabilities, one column per class, averaged over the folds.
+        """Calibrated probabilities, one column per class or label, averaged over the folds.
 
         Parameters
         ----------
@@ -203,8 +245,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> AnyArray:
-        """The most probable label of each row after calibration."""
+        """The most probable label of each row after calibration; of independent labels 1 where it is true, else 0."""
         p = self.predict_proba(X)
+        if self._has_labels:
+            return (p >= 0.5).astype(np.int64)
         return self.classes_[p.argmax(axis=1)]
 
     def _classifier(self) -> BaseEstimator:

@@ -83,7 +83,9 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     model: CalibratedClassifier = operator.raw_operator
     double = type(operator.outputs[1].type).__name__.startswith("Double")
     graph = Graph(np.float64, opset=container.target_opset_onnx)
-    pairs = model.calibrated_classifiers_
+    pairs = [pair for pair in model.calibrated_classifiers_ if isinstance(pair, CalibratedPair)]
+    if not pairs:
+        raise NotSupportedError("A classifier of many labels has no ONNX form as a whole: export its calibrators_.")
     scores = [Tensor(graph, _scores(scope, operator, container, pair)) for pair in pairs]
     mean = reduce(add, [_calibrated(graph, *found) for found in zip(pairs, scores)]) / float(len(pairs))
     probabilities = graph.op("Cast", mean, to=_DOUBLE if double else _FLOAT)
