@@ -29,6 +29,7 @@ from calibrant.inputs.predictions import (
 from calibrant.inputs.rows import SHORT
 from calibrant.inputs.segments import SeenLevels, SegmentInputs, read_segments, segment_numbers
 from calibrant.inputs.words import CalibrationWarning
+from calibrant.simplex import FLOOR
 from calibrant.steps import Scale, Steps, check_steps, decode, encode, run, run_from_logs, widest
 from calibrant.steps.actions import CostTable, cheapest
 from calibrant.steps.step import require
@@ -138,6 +139,8 @@ class Map:
     independent : bool
         Whether classes are independent labels, of which any number may be true: rows of predictions and results need
         not sum to one. The first step gets the probabilities that labels are not true, and then that they are true.
+    interval : sequence of Step or None
+        Steps to the lower ends of intervals of all classes, then the upper ends, for exports; a file has none.
 
     Examples
     --------
@@ -158,6 +161,7 @@ class Map:
     scaling: Scale | None = None
     rule: CostTable | None = None
     independent: bool = False
+    interval: Steps | None = None
 
     @property
     def width(self) -> int:
@@ -270,6 +274,14 @@ class Map:
     def predict(self, X: Any, *, segments: Any = None) -> list[Any]:
         """The most probable label of each row after calibration."""
         return [self.classes[j] for j in self.predict_proba(X, segments=segments).argmax(axis=1)]
+
+    def predict_interval(self, X: Any) -> NDArray[Any]:
+        """Intervals of the calibrated probabilities (n, k, 2), of a map that has steps to them."""
+        if self.interval is None:
+            raise ValueError("This map has no intervals.")
+        rows = Map(self.classes, [], self.logits, self.renormalize, self.columns, scaling=self.scaling)
+        ends = run(self.interval, np.maximum(rows.predict_proba(X), FLOOR).astype(np.float64))
+        return ends.reshape(len(ends), 2, self.k).transpose(0, 2, 1)
 
     def decide(self, X: Any, amounts: Mapping[str, Any] | None = None, *, segments: Any = None) -> list[Any]:
         """The cheapest action for each row after calibration, of a map that has a rule.

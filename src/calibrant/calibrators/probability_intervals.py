@@ -29,9 +29,24 @@ from calibrant.random_numbers import generator
 from calibrant.runtime import predict
 from calibrant.sample import Sample
 from calibrant.softmax.delta_method import log_odds_variances
-from calibrant.softmax.rows.row_source import FeatureMap
-from calibrant.steps import Function, Log, Steps, run, run_from_logs
+from calibrant.softmax.rows.row_source import FeatureMap, Features
+from calibrant.steps import (
+    Columns,
+    Exp,
+    Function,
+    Join,
+    Linear,
+    Log,
+    LogOdds,
+    Polynomial,
+    Step,
+    Steps,
+    run,
+    run_from_logs,
+)
 from calibrant.steps.branches import rest
+from calibrant.steps.interval_ends import DeltaEnds
+from calibrant.steps.step import NotSupportedError
 from calibrant.threads import limit
 from calibrant.typing import AnyArray, FloatArray
 
@@ -43,6 +58,8 @@ MOST_COEFFICIENTS = 500
 WAYS = ("auto", "delta", "bootstrap")
 #: Unseen observations that count for less than this in a resample are left out of it.
 _NOTHING = 1e-9
+#: Directions with less than this share of the largest variance are constants that change no probability.
+_NO_VARIANCE = 1e-14
 
 
 class LogitModel(NamedTuple):
@@ -187,6 +204,27 @@ class ProbabilityIntervals:
         distance = stretch * float(ndtri(0.5 + level / 2))
         return lambda x: _delta_ends(self._logit_model(), self.steps(), begin, x, known["covariance"], distance)
 
+    def interval_steps(self: Any, level: float = 0.9) -> list[Step]:
+        """Steps from probabilities to the lower ends of their intervals, then the upper ends, of a logistic map.
+
+        Exports write them. After `fit_intervals` by resampling there are none: that is an error.
+        """
+        check_is_fitted(self, "classes_")
+        level, known = check_level(level), getattr(self, "uncertainty_", {})
+        if "covariance" not in known:
+            raise ValueError(
+                f"This {type(self).__name__} has no intervals of the delta method, which alone can be written in other "
+                "languages: fit_intervals of a logistic method learns them."
+            )
+        model, steps, k = self._logit_model(), self.steps(), len(self.classes_)
+        last = len(steps) - model.after
+        vectors = _vector_steps(model, known["covariance"], k)
+        distance = student_stretch(level, known["units"]) * float(ndtri(0.5 + level / 2))
+        ends = DeltaEnds((vectors, steps[model.before : last]), distance)
+        halves = (np.arange(k), np.arange(k, 2 * k))
+        after = [Join(tuple([Columns(half), *steps[last:]] for half in halves))] if model.after else []
+        return [*steps[: model.before], ends, *after]
+
     def _coefficient_covariance(self, sample: Sample) -> FloatArray | None:
         """Covariance of the coefficients of a logistic map, in the order of its features; `None` if it is not one."""
         return None
@@ -280,6 +318,45 @@ def _delta_ends(
         low, high = p / (p + others * factor), p / (p + others / factor)
     ends = np.minimum(np.nan_to_num(low, nan=0.0), p), np.maximum(np.nan_to_num(high, nan=1.0), p)
     return np.hstack([run(steps[last:], end) for end in ends])
+
+
+def _vector_steps(model: LogitModel, covariance: FloatArray, k: int) -> list[Step]:
+    """Steps that give ``Rᵀ g_l`` of every class l, for a root R of the covariance and gradients g_l of the logits.
+
+    The gradients are affine in what the model takes, in its logarithm or exponential, or in log-odds and their square.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > _NO_VARIANCE * max(values[-1], 0.0)
+    root = vectors[:, kept] * np.sqrt(values[kept])
+    x = np.random.default_rng(0).dirichlet(np.ones(k), size=8 * (k + 2))
+    x = np.log(x) if model.before else x
+    wanted = _moved_logits(model.features(x.copy()), root, k)
+    only = Columns(np.array([0]))
+    powers = [LogOdds(), Join(([only], [only, Polynomial(np.array([0.0, 0.0, 1.0]))]))]
+    candidates: list[list[Step]] = [[], [Exp()] if model.before else [Log()], *([powers] if k == 2 else [])]
+    for before in candidates:
+        seen = np.column_stack([run(before, x.copy()), np.ones(len(x))])
+        found = np.linalg.lstsq(seen, wanted, rcond=None)[0]
+        if np.allclose(seen @ found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max()):
+            matrix = np.asarray(found, dtype=np.float64)
+            return [*before, Linear(matrix[:-1], matrix[-1])]
+    raise NotSupportedError("The features of this map cannot be written as steps.")
+
+
+def _moved_logits(features: Features, root: FloatArray, k: int) -> FloatArray:
+    """``Rᵀ g_l`` of every class l, one class after the other, (n, k r)."""
+    shared, own, r = features.shared, features.own, root.shape[1]
+    if own is not None and len(root) == 1:  # a temperature
+        return np.asarray((own[0].T[:, :, None] * root[0]).reshape(-1, k * r))
+    if shared is not None and len(root) == len(shared):  # two classes, the first of which has no coefficients
+        return np.hstack([np.zeros((shared.shape[1], r)), shared.T @ root])
+    parts = root.reshape(k, -1, r)
+    count = 0 if shared is None else len(shared)
+    out = np.zeros((features.offset.shape[1], k, r))
+    for j in range(k):
+        out[:, j] += 0.0 if shared is None else shared.T @ parts[j, :count]
+        out[:, j] += 0.0 if own is None else own[:, j].T @ parts[j, count:]
+    return out.reshape(-1, k * r)
 
 
 def _quantile_ends(predictions: list[FloatArray], level: float, stretch: float) -> FloatArray:

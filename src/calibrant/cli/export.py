@@ -49,6 +49,10 @@ def export(
     grades: Annotated[
         str | None, typer.Option("--grades", help="Of sql: table of grades (column upper); adds a column grade.")
     ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option("--interval", help="Of sql and onnx: add intervals of this level, as in 0.9 (logistic methods)."),
+    ] = None,
     cost: options.Cost = None,
     positive: options.Positive = None,
     force: options.Force = False,
@@ -77,6 +81,7 @@ def export(
         "keep": options.split_names(keep),
         "suffix": suffix,
         "grades": grades,
+        "interval": interval,
     }
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     flags = {name: f"--{name}" for name in (*given, "to")} | {"dtype": "--float32"}

@@ -18,8 +18,9 @@ import numpy as np
 
 from calibrant.simplex import FLOOR, LOG_FLOOR
 from calibrant.steps.branches import TIE
+from calibrant.steps.interval_ends import FARTHEST, LEAST
 from calibrant.steps.lines import pieces
-from calibrant.steps.step import NotSupportedError, Steps
+from calibrant.steps.step import NotSupportedError, Steps, check_steps
 from calibrant.typing import FloatArray
 
 #: A row of a target: a tensor, the name of one, or a list of expressions.
@@ -220,6 +221,24 @@ def _one_vs_one(m: Operations, step: Any, x: Row, width: int) -> Row:
     return 1.0 / m.maximum(sums - float(width - 2), 1.0)
 
 
+def _delta_ends(m: Operations, step: Any, x: Row, width: int) -> Row:
+    k = check_steps(step.parts[1], width)
+    r = check_steps(step.parts[0], width) // k
+    u, p = (m.run(part, x, width) for part in step.parts)
+    others, top = rests(m, p, k), m.is_top(p, k)
+    small = m.where(top, 0.0, p)
+    vectors = [m.columns(u, range(j * r, (j + 1) * r)) for j in range(k)]
+    every, rest = (reduce(add, [v * m.columns(w, [j]) for j, v in enumerate(vectors)]) for w in (p, small))
+    variances = []
+    for j, vector in enumerate(vectors):
+        left = m.where(m.columns(top, [j]), rest, every - vector * m.columns(p, [j]))
+        moved = vector * m.columns(others, [j]) - left
+        variances.append(m.total(moved * moved))
+    logs = m.each("log", m.maximum(m.join(variances, single=True), LEAST))
+    factor = m.exp(m.minimum(m.exp(logs * 0.5) / others * step.distance, FARTHEST))
+    return m.join([p / (p + others * factor), p / (p + others / factor)])
+
+
 def _points(m: Operations, step: Any, x: Row, width: int) -> Row:
     return m.piecewise(x, *pieces(step))
 
@@ -250,4 +269,5 @@ FORMULAS: dict[str, Callable[[Operations, Any, Row, int], Row]] = {
     "keep-top": _keep_top,
     "one-vs-rest": _one_vs_rest,
     "one-vs-one": _one_vs_one,
+    "delta-ends": _delta_ends,
 }

@@ -53,14 +53,14 @@ TARGETS = {
     "python": Target("calibrant.writers.python_source", (".py",)),
     "js": Target("calibrant.writers.javascript", (".js", ".cjs")),
     "c": Target("calibrant.writers.c_source", (".c",)),
-    "onnx": Target("calibrant.writers.onnx_graph", (".onnx",), "onnx", "export", ("dtype", "inside")),
+    "onnx": Target("calibrant.writers.onnx_graph", (".onnx",), "onnx", "export", ("dtype", "inside", "interval")),
     "torch": Target("calibrant.writers.torch_module", (".pt2",), "torch", "torch", ("dtype", "inside")),
     "sql": Target(
         "calibrant.writers.sql",
         (".sql",),
         "sqlglot",
         "export",
-        ("dialect", "table", "columns", "keep", "suffix", "grades"),
+        ("dialect", "table", "columns", "keep", "suffix", "grades", "interval"),
     ),
 }
 #: Those that can write maps of independent labels.
@@ -117,7 +117,9 @@ def export(
         For ``"sql"``: `dialect` (``"ansi"``, ``"duckdb"``, ``"postgres"``, ``"bigquery"``, ``"snowflake"``,
         ``"spark"``, ``"sqlite"``, ``"mysql"`` or ``"mariadb"``), `table`, `columns` (of the predictions, by default
         named as in `fit` or as the classes), `keep` (further columns to select), `suffix` (of the calibrated
-        columns' names) and `grades` (a `MasterScale`: adds the grade of the second of two classes).
+        columns' names) and `grades` (a `MasterScale`: adds the grade of the second of two classes). For both
+        ``"onnx"`` and ``"sql"``: `interval`, a level such as 0.9, adds intervals of the probabilities, after
+        `fit_intervals` by the delta method.
 
     Returns
     -------
@@ -158,6 +160,8 @@ def export_with_proof(
     if fitted.independent and to not in LABEL_TARGETS:
         reason = f"has no form of maps of independent labels: take {' or '.join(LABEL_TARGETS)}."
         raise OptionError("to", to, reason)
+    if (level := options.pop("interval", None)) is not None:
+        fitted = replace(fitted, interval=calibrator.interval_steps(level))
     require(TARGETS[to].needs, extra=TARGETS[to].extra)
     module = import_module(TARGETS[to].module)
     sample = sample_rows(fitted) if rows is None else np.concatenate([sample_rows(fitted), rows])
@@ -231,11 +235,12 @@ def prove(
     rows = rows.astype(np.float32).astype(np.float64) if single else rows
     beside = {} if segments is None else {"segments": segments}
     found = np.asarray(run(written, fitted, rows, **beside, **({"amounts": amounts} if amounts else {})), np.float64)
-    expected = fitted.predict_proba(rows, **beside)
-    difference = np.abs(found[:, : fitted.k] - expected).max(axis=1)
+    expected = _defined(fitted, rows, beside)
+    width = expected.shape[1]
+    difference = np.abs(found[:, :width] - expected).max(axis=1)
     # Where the map is so steep that the last digit of a prediction matters, no two programs can agree better.
     allowed = tolerance + 4.0 * np.max(
-        [np.abs(fitted.predict_proba(moved, **beside) - expected).max(axis=1) for moved in _moved_by_rounding(rows)],
+        [np.abs(_defined(fitted, moved, beside) - expected).max(axis=1) for moved in _moved_by_rounding(rows)],
         axis=0,
     )
     excess = np.where(difference <= allowed, 0.0, np.where(np.isnan(difference), np.inf, difference))
@@ -243,13 +248,20 @@ def prove(
         worst = int(np.argmax(excess))
         where = "" if segments is None else f" with {row_by_row(segments)[worst]}"
         raise ParityError(
-            f"This export predicts {found[worst, : fitted.k].tolist()} for {rows[worst].tolist()}{where}, the "
+            f"This export predicts {found[worst, :width].tolist()} for {rows[worst].tolist()}{where}, the "
             f"calibrator {expected[worst].tolist()}: they differ by {difference[worst]:.1e}, more than rounding "
             "explains. Nothing was written."
         )
     if fitted.rule is not None:
-        _prove_actions(found[:, fitted.k], fitted.rule, expected, amounts or {}, allowed, single=single)
+        p = expected[:, : fitted.k]
+        _prove_actions(found[:, width], fitted.rule, p, amounts or {}, allowed, single=single)
     return float(difference.max())
+
+
+def _defined(fitted: Map, rows: FloatArray, beside: Mapping[str, Any]) -> FloatArray:
+    """Probabilities, and behind them lower and upper ends if the map has intervals."""
+    p = fitted.predict_proba(rows, **beside)
+    return p if fitted.interval is None else np.hstack([p, *np.moveaxis(fitted.predict_interval(rows), 2, 0)])
 
 
 def _prove_actions(

@@ -168,8 +168,9 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
 
     A map that takes segments has a second input `segments` (n, c), always in double precision: the place of a row's
     level among those in the metadata, -1 for another one, or the number itself, NaN for a missing one. A map with a
-    rule has a second output `action` (n,), the number of the cheapest of the actions in the metadata, -1 for rows that
-    are not predictions, and an input `amounts` (n, m) in double precision if the costs name any.
+    rule has a further output `action` (n,), the number of the cheapest of the actions in the metadata, -1 for rows that
+    are not predictions, and an input `amounts` (n, m) in double precision if the costs name any; one with intervals has
+    the outputs `low` and `high` (n, k).
     """
     onnx = require("onnx", extra="export")
     width = fitted.width
@@ -193,6 +194,11 @@ def write(fitted: Map, notes: Iterable[str] = (), *, dtype: Any = np.float64, in
     p, value = graph.run(fitted.steps, x, width), onnx.helper.make_tensor_value_info
     out = graph.cast(graph.where_valid(p, valid), graph.dtype, outside)
     results = {"probabilities": (out, value("probabilities", code(outside), ["n", fitted.k]))}
+    if fitted.interval is not None:
+        ends = graph.cast(graph.where_valid(graph.run(fitted.interval, x, fitted.k), valid), graph.dtype, outside)
+        for name, first in (("low", 0), ("high", fitted.k)):
+            part = graph.columns(ends, range(first, first + fitted.k))
+            results[name] = (part, value(name, code(outside), ["n", fitted.k]))
     if fitted.rule is not None:
         known, amounts = valid, None
         if fitted.rule.amounts:

@@ -26,6 +26,8 @@ from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability.
 TOLERANCE = 1e-12
+#: What the names of the ends of intervals end with.
+ENDS = ("_low", "_high")
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -73,14 +75,20 @@ def write(
     order = range(fitted.k) if fitted.columns is None else fitted.columns
     single = len(names) < fitted.k
     classes = [(out[1], names[0])] if single else [(out[j], names[place]) for j, place in enumerate(order)]
-    *called, action, grade = new_names([*(name + suffix for _, name in classes), "action", "grade"], spoken, kept)
+    ended = [] if fitted.interval is None else [name + suffix + end for end in ENDS for _, name in classes]
+    wanted = [*(name + suffix for _, name in classes), *ended, "action", "grade"]
+    *called, action, grade = new_names(wanted, spoken, kept)
     outputs = [(case((valid, value)), spoken.quote(name)) for (value, _), name in zip(classes, called)]
+    if fitted.interval is not None:
+        ends = writer.run(fitted.interval, x, fitted.k).values
+        ends = ends[1::2] if single else ends
+        outputs += [(case((valid, value)), spoken.quote(name)) for value, name in zip(ends, called[len(classes) :])]
     if fitted.rule is not None:
         outputs.append((_action(writer, fitted.rule, out, valid), spoken.quote(action)))
     if grades is not None:
-        ends = [compare("LTE", out[1], end) for end in grades.boundaries.tolist()]
+        tests = [compare("LTE", out[1], end) for end in grades.boundaries.tolist()]
         *better, worst = [_literal(spoken, name) for name in grades.names]
-        outputs.append((case((valid, case(*zip(ends, better), default=worst))), spoken.quote(grade)))
+        outputs.append((case((valid, case(*zip(tests, better), default=worst))), spoken.quote(grade)))
     query = select(spoken, _table(table, spoken), [spoken.quote(name) for name in kept], outputs)
     return "".join(f"-- {line}\n" for line in [title(fitted), *notes]) + query
 
@@ -181,12 +189,15 @@ def run(
             base.execute("BEGIN")
             base.executemany(line, cells)
         results = [line[len(keep) :] for line in base.execute(written).fetchall()]
-    found = np.array([line[: len(names)] for line in results], dtype=np.float64)
-    found = np.hstack([1.0 - found, found]) if len(names) < fitted.k else found
+    width = len(names) * (1 if fitted.interval is None else 3)
+    found = np.array([line[:width] for line in results], dtype=np.float64)
+    if len(names) < fitted.k:  # p, low and high of the second class
+        p, *ends = found.T
+        found = np.column_stack([1.0 - p, p, *(([1.0 - ends[1], ends[0], 1.0 - ends[0], ends[1]]) if ends else [])])
     if fitted.rule is None:
         return found
     actions = fitted.rule.to_json()["actions"]
-    return np.column_stack([found, [actions.index(line[len(names)]) for line in results]])
+    return np.column_stack([found, [actions.index(line[width]) for line in results]])
 
 
 def _engine(dialect: str) -> tuple[Any, str]:
