@@ -27,7 +27,7 @@ def document(
     ] = None,
     grades: Annotated[
         str | None,
-        typer.Option("--grades", help="Upper ends of grades of the second of two classes, as in 0.01,0.05,0.2."),
+        typer.Option("--grades", help="Grades of two classes to test: how many, or a table of them (column upper)."),
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Title. Default: the calibrator's file name.")] = None,
     level: options.Level = 0.95,
@@ -41,9 +41,9 @@ def document(
     same files give the same document, byte for byte.
     """
     from calibrant.files.tables.writers import check_output
-    from calibrant.grades import MasterScale
     from calibrant.report.document_formats import document_format
     from calibrant.report.validation_document import document as make_document
+    from calibrant.workflows.grading import scale_of
     from calibrant.workflows.loading import load_calibrator
 
     check_streams(as_json, output, "document")
@@ -52,18 +52,18 @@ def document(
         raise CommandError("FILE and --label belong together: the predictions to validate on, and their labels")
     with asked():
         document_format(output)
-        scale = None if grades is None else MasterScale([float(end) for end in options.split_names(grades) or []])
-    if scale is not None and file is None:
+    if grades is not None and file is None:
         raise CommandError("--grades needs FILE, the rows to be graded")
     fitted = load_calibrator(calibrator)
-    if scale is not None and len(fitted.classes_) > 2:
+    if grades is not None and len(fitted.classes_) > 2:
         raise CommandError(f"--grades is for two classes; this calibrator has {len(fitted.classes_)}")
     words = [Path(word).name for word in (calibrator, *([file] if file else []))]
     options_given: dict[str, Any] = {
         "label": table.label,
+        "probs": ",".join(table.probs) if table.probs else None,
         "segments": table.segments,
         "weight": table.weight,
-        "grades": grades,
+        "grades": grades and Path(grades).name,
     }
     options_given |= {"group-by": table.group_by, "blocks": table.blocks, "title": title, "level": level}
     words += [word for name, value in options_given.items() if value is not None for word in (f"--{name}", str(value))]
@@ -73,7 +73,10 @@ def document(
         rows = read_for(fitted, file, **vars(table))
         own = table.segments is None or isinstance(rows.segments, dict)
         given |= {"y_true": rows.labels, "y_prob": rows.values, "sample_weight": rows.weight, "groups": rows.groups}
-        given |= {"segments": rows.segments if own else {table.segments: rows.segments}, "scale": scale}
+        given |= {
+            "segments": rows.segments if own else {table.segments: rows.segments},
+            "grades": None if grades is None else scale_of(grades),
+        }
     found = make_document(fitted, **given)
     found.save(output, force=force)
     if as_json:

@@ -32,6 +32,7 @@ from calibrant.metrics.validation import validation_table
 from calibrant.metrics.views import single_view
 from calibrant.numerals import class_text, count, number, percent, signed, span
 from calibrant.plots.svg_reliability import reliability
+from calibrant.report.analysis import backtested
 from calibrant.report.comparison import paired_intervals
 from calibrant.report.data import condition
 from calibrant.report.document_formats import ValidationDocument
@@ -75,7 +76,7 @@ def document(
     groups: ArrayLike | None = None,
     blocks: int | None = None,
     segments: Any = None,
-    scale: MasterScale | None = None,
+    grades: MasterScale | int | None = None,
     level: float = 0.95,
     command: Sequence[str] = ("import calibrant", "calibrant.document(calibrator, y_true, y_prob).save(path)"),
 ) -> ValidationDocument:
@@ -96,8 +97,8 @@ def document(
         Title of the document.
     segments : data frame, mapping of columns, or array-like of shape (n,), default=None
         Segments to be judged one by one; for a calibrator with segments, the columns that it needs.
-    scale : MasterScale, default=None
-        Grades of the calibrated probability of the second of two classes, to be backtested.
+    grades : MasterScale or int, default=None
+        Grades of the calibrated probability of the second of two classes, or how many to make, to be backtested.
     command : sequence of str
         Lines that repeat the document, for its section on that.
 
@@ -120,6 +121,8 @@ def document(
     check_calibrator(calibrator)
     if (y_true is None) != (y_prob is None):
         raise ValueError("y_true and y_prob belong together: give the labels and the predictions, or neither")
+    if grades is not None and (y_true is None or len(calibrator.classes_) != 2):
+        raise ValueError("grades are for rows with labels of two classes")
     values = {
         "title": title,
         "alpha": ALPHA,
@@ -145,8 +148,8 @@ def document(
     frame = {} if segments is None else read_segments(segments, len(np.asarray(audit.given(y_prob))))
     parts = {name: np.asarray(column)[after.rows].astype(str) for name, column in frame.items()}
     values["rows"] = _judged(before, after, tuple(calibrator.classes_.tolist()), parts, level)
-    if scale is not None:
-        found = scale.backtest(after.y, after.proba, level=level, **given(after))
+    if grades is not None:
+        found = backtested(after, grades, level)
         values["rows"] |= {"grades": found.table(), "grade_lines": found.summary().splitlines()}
     return ValidationDocument(
         values,
