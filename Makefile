@@ -16,7 +16,7 @@ results: $(VENV)/.demo
 test: $(VENV)/.test check
 	$(BIN)/python -m pytest -n 2 -q -m 'not ($(OPTIONAL) or fuzz)'
 
-# Slow tests, and those that need Chromium, torch or the packages of the extra `peers`, which .ci/run installs.
+# Slow tests, and those that need Chromium, databases, torch or the packages of the extra `peers`, as .ci/run installs.
 test-optional: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 -q -m '($(OPTIONAL)) and not fuzz'
 	CALIBRANT_PROPERTIES=full $(BIN)/python -m pytest -n 2 -q tests/test_properties.py

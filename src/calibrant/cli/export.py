@@ -53,6 +53,13 @@ def export(
         float | None,
         typer.Option("--interval", help="Of sql and onnx: add intervals of this level, as in 0.9 (logistic methods)."),
     ] = None,
+    view: Annotated[str | None, typer.Option("--view", help="Of sql: write a view of this name.")] = None,
+    update: Annotated[
+        str | None,
+        typer.Option(
+            "--update", help="Of sql: fill the calibrated columns of the table, whose rows have these keys, as in id."
+        ),
+    ] = None,
     cost: options.Cost = None,
     positive: options.Positive = None,
     force: options.Force = False,
@@ -82,6 +89,8 @@ def export(
         "suffix": suffix,
         "grades": grades,
         "interval": interval,
+        "view": view,
+        "update": options.split_names(update),
     }
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     flags = {name: f"--{name}" for name in (*given, "to")} | {"dtype": "--float32"}

@@ -7,6 +7,7 @@ definition. The largest difference is stored in the file; above the tolerance th
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant.files.atomic import atomic_stream
+from calibrant.inputs.words import CalibrationWarning
 from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.steps.actions import TIE, CostTable, cheapest
@@ -39,7 +41,8 @@ class Target:
     The module has ``write(fitted, notes, **options)``, the object, and ``run(written, fitted, rows, **options)``, its
     predictions, which raises `MissingRuntimeError` where nothing can run it; of a map that takes segments `run` gets
     those of the rows as ``segments``, a dict of columns. It may have ``taken(fitted, rows, **options)``, rows in the
-    columns that the object reads, and ``to_bytes(written)``, the file.
+    columns that the object reads, ``limits(written, **options)``, what its users should be warned of, and
+    ``to_bytes(written)``, the file.
     """
 
     module: str
@@ -60,7 +63,7 @@ TARGETS = {
         (".sql",),
         "sqlglot",
         "export",
-        ("dialect", "table", "columns", "keep", "suffix", "grades", "interval"),
+        ("dialect", "table", "columns", "keep", "suffix", "grades", "interval", "view", "update"),
     ),
 }
 #: Those that can write maps of independent labels.
@@ -117,9 +120,10 @@ def export(
         For ``"sql"``: `dialect` (``"ansi"``, ``"duckdb"``, ``"postgres"``, ``"bigquery"``, ``"snowflake"``,
         ``"spark"``, ``"sqlite"``, ``"mysql"`` or ``"mariadb"``), `table`, `columns` (of the predictions, by default
         named as in `fit` or as the classes), `keep` (further columns to select), `suffix` (of the calibrated
-        columns' names) and `grades` (a `MasterScale`: adds the grade of the second of two classes). For both
-        ``"onnx"`` and ``"sql"``: `interval`, a level such as 0.9, adds intervals of the probabilities, after
-        `fit_intervals` by the delta method.
+        columns' names), `grades` (a `MasterScale`: adds the grade of the second of two classes), `view` (a name: write
+        a view instead of a query) and `update` (the columns by which a row is known: write a statement that fills the
+        calibrated columns of the table itself). For both ``"onnx"`` and ``"sql"``: `interval`, a level such as 0.9,
+        adds intervals of the probabilities, after `fit_intervals` by the delta method.
 
     Returns
     -------
@@ -173,6 +177,8 @@ def export_with_proof(
     except MissingRuntimeError as error:
         done = Exported(None, to, None, 0, str(error))
     written = module.write(fitted, [done.proof], **options)
+    for limit in module.limits(written, **options) if hasattr(module, "limits") else ():
+        warnings.warn(limit, CalibrationWarning, stacklevel=3)
     done = replace(done, written=written)
     if path is not None:
         with atomic_stream(path) as file:

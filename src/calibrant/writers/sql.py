@@ -20,6 +20,7 @@ from calibrant.typing import FloatArray
 from calibrant.writers.export_options import OptionError
 from calibrant.writers.source import Segments, row_by_row, title
 from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, check_text, get_dialect, new_names
+from calibrant.writers.sql_statements import query_in, row_by_row_of, update_by, view_of
 from calibrant.writers.sql_steps import SqlOperations
 from calibrant.writers.sql_values import Condition, Number, Row, Value, case, compare, node, number, select
 from calibrant.writers.tools import MissingRuntimeError
@@ -53,16 +54,22 @@ def write(
     keep: Sequence[str] = (),
     suffix: str = "_cal",
     grades: MasterScale | None = None,
+    view: str | None = None,
+    update: Sequence[str] = (),
 ) -> str:
     """A query that gives columns `keep` of a table and calibrated `columns`, whose names end with `suffix`.
 
-    With a scale of grades, the last column is the grade of the second of two classes.
+    With a scale of grades, the last column is the grade of the second of two classes. Or a `view` of that name, or a
+    statement that sets these columns of the table itself, where each row is known by its columns `update`.
     """
     if grades is not None and (fitted.k != 2 or fitted.independent):
         raise OptionError("grades", None, "is for two classes.")
     spoken = get_dialect(dialect)
+    if update and (view is not None or keep):
+        other = "view" if view is not None else "keep"
+        raise OptionError("update", list(update), f"changes the table itself: leave {other} out.")
     names = check_names(_names(fitted, columns), "column", spoken)
-    kept = check_names(keep, "column to keep", spoken)
+    kept = check_names(update or keep, "column to keep", spoken)
     writer = SqlOperations(spoken)
     double = node("DataType").build("double")
     given = [Value(lambda a: node("Cast", this=a, to=double), (spoken.quote(name),)) for name in names]
@@ -89,8 +96,28 @@ def write(
         tests = [compare("LTE", out[1], end) for end in grades.boundaries.tolist()]
         *better, worst = [_literal(spoken, name) for name in grades.names]
         outputs.append((case((valid, case(*zip(tests, better), default=worst))), spoken.quote(grade)))
-    query = select(spoken, _table(table, spoken), [spoken.quote(name) for name in kept], outputs)
-    return "".join(f"-- {line}\n" for line in [title(fitted), *notes]) + query
+    head = "".join(f"-- {line}\n" for line in [title(fitted), *notes])
+    home, keys = _table(table, spoken), [spoken.quote(name) for name in kept]
+    if view is not None and spoken.lateral:
+        query = view_of(row_by_row_of(select(spoken, "", [], outputs), home, keys), _table(view, spoken))
+        return head + query
+    query = select(spoken, home, keys, outputs)
+    if view is not None:
+        query = view_of(query, _table(view, spoken))
+    elif update:
+        query = update_by(query, spoken, home, keys, [name for _, name in outputs])
+    return head + query
+
+
+def limits(written: str, *, dialect: str = "ansi", **options: Any) -> list[str]:
+    """What a database will not take of something that was written."""
+    spoken, size = get_dialect(dialect), len(written.encode())
+    if not spoken.longest or size <= spoken.longest:
+        return []
+    return [
+        f"This statement has {size:,} bytes; {dialect} takes at most {spoken.longest:,}. Fit a calibrator with a "
+        "smaller map: auto with max_size=, for example 50_000, or sms."
+    ]
 
 
 def _action(writer: SqlOperations, rule: CostTable, p: Sequence[Number], valid: Condition) -> Value:
@@ -142,6 +169,8 @@ def run(
     table: str = "predictions",
     columns: Sequence[str] | None = None,
     keep: Sequence[str] = (),
+    view: str | None = None,
+    update: Sequence[str] = (),
     segments: Segments | None = None,
     amounts: Segments | None = None,
     **options: Any,
@@ -150,6 +179,9 @@ def run(
 
     sqlglot translates what is for another database.
     """
+    if view is not None and get_dialect(dialect).lateral:  # DuckDB runs the same expressions without LATERAL
+        written = write(fitted, dialect=dialect, table=table, columns=columns, keep=keep, **options)
+    written, keep = query_in(written), update or keep
     try:
         base, name = _engine(dialect)
         if dialect not in ("ansi", name):

@@ -37,6 +37,12 @@ class Dialect:
         Whether GREATEST leaves NULL out: sqlglot would write how it does not.
     parts : int
         How many names the name of a table may have: database, schema and table.
+    update : {"merge", "from", "join"}
+        How rows of a table are set to those of a query.
+    lateral : bool
+        Whether a view calibrates row by row, so that a condition on its rows is asked before.
+    longest : int
+        How many bytes a statement may have; 0 is no limit that a map could reach.
     """
 
     name: str
@@ -48,6 +54,9 @@ class Dialect:
     dots: bool = True
     skips_null: bool = False
     parts: int = 3
+    update: str = "merge"
+    lateral: bool = False
+    longest: int = 0
 
     @cached_property
     def _generator(self) -> Any:
@@ -72,13 +81,15 @@ class Dialect:
 
 DIALECTS = {
     "ansi": Dialect("", "postgres"),
-    "duckdb": Dialect("duckdb", cases=False, arrays=True, skips_null=True),
-    "postgres": Dialect("postgres", fence="OFFSET 0", arrays=True),
-    "bigquery": Dialect("bigquery", cases=False, plain=True, dots=False),
-    "snowflake": Dialect("snowflake"),
+    "duckdb": Dialect("duckdb", cases=False, arrays=True, skips_null=True, update="from"),
+    "postgres": Dialect("postgres", fence="OFFSET 0", arrays=True, update="from", lateral=True),
+    "bigquery": Dialect("bigquery", cases=False, plain=True, dots=False, longest=1_000_000),
+    "snowflake": Dialect("snowflake", longest=1_000_000),
     "spark": Dialect("spark", cases=False),
-    "sqlite": Dialect("sqlite", fence="LIMIT -1 OFFSET 0", cases=False, parts=2),
-    "mysql": Dialect("mysql", fence="LIMIT 9223372036854775807", cases=False, parts=2),
+    "sqlite": Dialect("sqlite", fence="LIMIT -1 OFFSET 0", cases=False, parts=2, update="from"),
+    "mysql": Dialect(
+        "mysql", fence="LIMIT 9223372036854775807", cases=False, parts=2, update="join", longest=16 * 2**20
+    ),
 }
 
 

@@ -149,7 +149,10 @@ def side_by_side(*rows: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def select(dialect: Dialect, source: str, keep: Sequence[str], outputs: Sequence[tuple[Value, str]]) -> str:
-    """A query that gives the columns `keep` of `source` and `outputs`, each with its name (in quotes already)."""
+    """A query that gives the columns `keep` of `source` and `outputs`, each with its name (in quotes already).
+
+    Without a source it is about one row, whose columns stand around it.
+    """
     layers = _Layers([value for value, _ in outputs], dialect)
     kept = [f"k{number}" for number in range(len(keep))]
     tables, before = [], source
@@ -158,7 +161,8 @@ def select(dialect: Dialect, source: str, keep: Sequence[str], outputs: Sequence
         columns += layers.passed_on(layer) + layers.computed(layer)
         end = f"\n  {dialect.fence}" if dialect.fence else ""
         body = ",\n    ".join(columns)
-        tables.append(f"calibrant_{layer} AS (\n  SELECT\n    {body}\n  FROM {before}{end}\n)")
+        home = f"\n  FROM {before}" if before else ""
+        tables.append(f"calibrant_{layer} AS (\n  SELECT\n    {body}{home}{end}\n)")
         before = f"calibrant_{layer}"
     names = [f"{alias} AS {name}" for name, alias in zip(keep, kept)]
     names += [f"{layers.texts[value]} AS {name}" for value, name in outputs]
