@@ -10,7 +10,7 @@ import pyarrow.csv
 import pytest
 
 import calibrant
-from calibrant import CalibrationReport, MasterScale
+from calibrant import CalibrationReport, MasterScale, metrics
 from tests.cli.test_commands import ok, predictions, run
 from tests.needs import needs
 
@@ -105,3 +105,14 @@ def test_exported_queries_have_a_column_of_grades(folder):
     assert len({row[-1] for row in rows}) == 3
     refused = run(*export[:2], "--grades", folder / "scale.csv", "-o", folder / "cal.py")
     assert "--grades is an option of sql, not of python" in refused.stderr
+
+
+def test_evaluate_says_what_validators_name(folder):
+    given = ["evaluate", folder / "loans.csv", "--label", "bad", "--named"]
+    told = ok(*given).stdout
+    assert "class yes is predicted too rarely" in told
+    found = {row["name"]: row for row in json.loads(ok(*given, "--json").stdout)["named"]}
+    table = pa.csv.read_csv(folder / "loans.csv")
+    expected = metrics.spiegelhalter(table["bad"].to_pylist(), table["yes"].to_numpy())
+    assert found["Spiegelhalter z"]["value"] == pytest.approx(expected.statistic)
+    assert found["Spiegelhalter z"]["low"] is None

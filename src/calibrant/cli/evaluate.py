@@ -24,6 +24,9 @@ def evaluate(
     file: options.Input,
     table: options.LabelledOptions,
     ci: Annotated[bool, typer.Option("--ci", help="Add confidence intervals.")] = False,
+    named: Annotated[
+        bool, typer.Option("--named", help="Instead, the tests and measures that validators name, and what they say.")
+    ] = False,
     level: options.Level = 0.95,
     as_json: options.Json = False,
 ) -> None:
@@ -35,10 +38,19 @@ def evaluate(
     uniform sample.
     """
     from calibrant.workflows.evaluating import evaluate as evaluate_table
+    from calibrant.workflows.evaluating import validate
 
     check_truth(table)
     with reading(file, **vars(table)) as reader:
         progress = progress_over(reader.table, "evaluate")
+        if named:
+            table_of = validate(reader, level=level, progress=progress)
+            if as_json:
+                print_json({"file": file, "named": [row._asdict() for row in table_of.rows]})
+            else:
+                rows = [row[:5] for row in table_of.table()]
+                typer.echo(aligned(rows, left=[True, False, False, False, True]))
+            return
         found = evaluate_table(reader, level=level if ci else None, progress=progress)
     if as_json:
         print_json({"file": file, **_as_dict(found), "rows_skipped": reader.skipped.count})

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from calibrant.files.tables.table import TableError
 from calibrant.files.tables.table_rows import HeldRows, RowChunk, RowReader, as_sample, read_all
 from calibrant.inputs.words import CalibrationWarning
-from calibrant.metrics import calibration_test, confidence_interval
+from calibrant.metrics import ValidationTable, calibration_test, confidence_interval, validation_table
 from calibrant.metrics import evaluate as metrics_of
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.null import CalibrationTest
@@ -155,6 +155,14 @@ def evaluate(reader: RowReader, *, level: float | None = None, progress: Any = i
     metrics = {**metrics_in_memory(data, level, from_sample), **whole.metrics}
     metrics = {name: metrics[name] for name in names}
     return replace(whole, metrics=metrics, test=omnibus_test(data), sampled=(tuple(from_sample), data.size))
+
+
+@limited
+def validate(reader: RowReader, *, level: float = 0.95, ordered: bool = False, progress: Any = iter) -> ValidationTable:
+    """All named tests and measures of a table; of a large one those of a uniform sample."""
+    rows, data, _ = read_sample(reader, lambda part, segments: None, progress)
+    kept = {**given(data), "classes": list(rows.classes)}
+    return validation_table(np.array(rows.classes)[data.y], data.proba, level=level, ordered=ordered, **kept)
 
 
 def read_sample(
