@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import beta, binomtest, chi2_contingency
+from scipy.stats import beta, binom, binomtest, chi2_contingency
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
@@ -161,3 +161,18 @@ def test_design_effects_make_tests_no_sharper() -> None:
     assert grouped[1] > plain[1]
     assert rate_interval(0, 10, 0.95)[0] == 0.0
     assert rate_interval(10, 10, 0.95)[1] == 1.0
+
+
+def test_levels_of_the_two_tests_are_those_of_the_documentation() -> None:
+    """Exact sizes at a nominal 5 %, over a part of the probabilities of the page."""
+    found = []
+    for n in (50, 200, 1000):
+        for pd in np.geomspace(3e-4, 0.3, 40):
+            d = np.arange(n + 1)
+            rejected = np.array([rate_tests(float(count), n, pd, "greater") for count in d]) <= 0.05
+            found.append((n * pd, *(binom.pmf(d, n, pd) @ rejected)))
+    expected, exact, jeffreys = np.array(found).T
+    assert exact.max() <= 0.05
+    assert 0.14 < jeffreys.max() < 0.163
+    assert jeffreys[expected > 5].max() < 0.073
+    assert 0.045 < jeffreys.mean() < 0.06

@@ -46,6 +46,8 @@ def test_quantiles_make_grades_of_equal_mass_and_weights_repeat_rows() -> None:
     np.testing.assert_allclose(weighed.boundaries, repeated.boundaries)
     np.testing.assert_allclose(weighed.probabilities, repeated.probabilities)
     assert len(MasterScale.from_quantiles([0.2] * 9, 3)) == 1
+    near = np.nextafter(0.1, 1)
+    assert len(MasterScale.from_quantiles([0.1] * 3 + [near] * 3, 2)) == 2  # the mean of 0.1 may round to more
 
 
 def test_columns_make_the_same_scale(scale: MasterScale) -> None:

@@ -107,7 +107,8 @@ class MasterScale(Tabular):
         edges = equal_mass_edges(values, sum_by(place, each, len(values)), int(n_grades))
         edges = edges[(edges > 0) & (edges < 1)]
         index, m = np.searchsorted(edges, p, side="left"), len(edges) + 1
-        return cls(edges, names, sum_by(index, each * p, m) / sum_by(index, each, m))
+        means = sum_by(index, each * p, m) / sum_by(index, each, m)
+        return cls(edges, names, np.clip(means, [0.0, *edges], [*edges, 1.0]))  # of which rounding may lead out
 
     @classmethod
     def from_probabilities(cls, probabilities: ArrayLike, names: Sequence[str] | None = None) -> MasterScale:
