@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibrant import read_answers
-from calibrant.files.tables.answer_files import is_answers
+from calibrant.files.tables.answer_files import holds_options
 from calibrant.files.tables.table import TableError
 from calibrant.inputs.words import RequestError
 
@@ -70,7 +70,7 @@ NAMED = {"options": ["red", "green", "blue"], "answer": "green"}
 )
 def test_every_form_gives_the_same_question(tmp_path, record):
     path = write(tmp_path, record)
-    assert is_answers(path)
+    assert holds_options(path)
     answers = read_answers(path)
     assert answers.sample.proba == pytest.approx(np.array([[0.2, 0.7, 0.1]]), abs=1e-12)
     assert answers.sample.y.tolist() == [1]
@@ -201,11 +201,11 @@ def test_scores_on_another_scale_are_read_once_they_are_divided(tmp_path):
 def test_other_files_are_not_taken_for_answers(tmp_path):
     for record in ({"p_a": 0.2, "p_b": 0.8, "y": "a"}, {"confidence": 0.3}, {"probability": 0.2, "label": 1}):
         path = write(tmp_path, record)
-        assert not is_answers(path)
+        assert not holds_options(path)
         with pytest.raises(TableError, match="holds no answers of a language model"):
             read_answers(path)
-    assert not is_answers(tmp_path / "nowhere.jsonl")
-    assert not is_answers(write(tmp_path, "a,b", name="table.csv"))
+    assert not holds_options(tmp_path / "nowhere.jsonl")
+    assert not holds_options(write(tmp_path, "a,b", name="table.csv"))
     with pytest.raises(RequestError, match="there is no file"):
         read_answers(tmp_path / "nowhere.jsonl")
     with pytest.raises(TableError, match="has no usable line; the first problem is: field 'answer'"):

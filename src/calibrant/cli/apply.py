@@ -44,6 +44,10 @@ def apply(
 
     check_streams(as_json, output, "calibrated rows")
     check_output(output, force=force)
+    if not table.probs and ".jsonl" in file and _applied_to_answers(
+        calibrator, file, output, suffix=suffix, force=force, skip=table.on_error is options.OnError.skip, json=as_json
+    ):
+        return
     fitted: Any = load_map(calibrator) if interval is None else None
     if fitted is None:  # intervals need more than the map
         from calibrant.confidence import check_level
@@ -76,3 +80,22 @@ def apply(
     elif output != "-":
         typer.echo(f"{output}: {done.rows:,} rows calibrated")
         typer.echo(class_columns(done.columns, done.classes))
+
+
+def _applied_to_answers(
+    calibrator: str, file: str, output: str, *, suffix: str, force: bool, skip: bool, json: bool
+) -> bool:
+    """Whether the file holds questions with options; their probabilities are then written."""
+    from calibrant.files.tables.answer_files import holds_options
+
+    if not holds_options(file):
+        return False
+    from calibrant.workflows.answering import apply_answers
+    from calibrant.workflows.loading import load_calibrator
+
+    rows = apply_answers(load_calibrator(calibrator), file, output, suffix=suffix, force=force, skip=skip)
+    if json:
+        print_json({"output": output, "rows": rows})
+    elif output != "-":
+        typer.echo(f"{output}: {rows:,} answers calibrated")
+    return True

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli import options
+from calibrant.cli.answered import find_answers
 from calibrant.cli.printing import class_columns, print_json
-from calibrant.cli.reading import check_truth, reading
+from calibrant.cli.reading import reading
 from calibrant.cli.reading_progress import progress_over
+from calibrant.numerals import span
 from calibrant.text_table import aligned
 
 if TYPE_CHECKING:
+    from calibrant.inputs.answers import Answers
+    from calibrant.metrics.intervals import Estimate
     from calibrant.workflows.evaluating import Evaluation
 
 app = typer.Typer(rich_markup_mode=None)
@@ -35,12 +39,16 @@ def evaluate(
     Log loss, Brier score, accuracy, AUROC, mean over-confidence (for two classes how much too often the second one is
     predicted), expected and smooth calibration error, and a test of whether the probabilities are calibrated. Files
     of any size are read in chunks; of very large ones, what needs all rows at once (AUROC, the test) is that of a
-    uniform sample.
+    uniform sample. Of answers of a language model it says whether their confidence can be trusted and where to
+    abstain: files of log-probabilities of options, or of `confidence` and `correct`, need no --label.
     """
     from calibrant.workflows.evaluating import evaluate as evaluate_table
     from calibrant.workflows.evaluating import validate
 
-    check_truth(table)
+    table, answers = find_answers(file, table)
+    if answers is not None:
+        _print_answers(file, answers, level, ci=ci, as_json=as_json)
+        return
     with reading(file, **vars(table)) as reader:
         progress = progress_over(reader.table, "evaluate")
         if named:
@@ -60,13 +68,33 @@ def evaluate(
         typer.echo(_table(found, level if ci else None))
 
 
+def _print_answers(file: str, answers: Answers, level: float, *, ci: bool, as_json: bool) -> None:
+    """Metrics of questions with options, before and after, and whether the confidence can be trusted."""
+    from calibrant.workflows.answering import evaluate_answers
+
+    found = evaluate_answers(answers, level)
+    if as_json:
+        both = {"metrics": found.before, "calibrated": found.after}
+        values = {key: {name: _interval(e, ci=ci) for name, e in part.items()} for key, part in both.items()}
+        test = {"p_value": found.test.p_value, "statistic": found.test.statistic}
+        print_json({"file": file, **found.size.to_dict(), **values, "calibration_test": test, **found.trust.to_dict()})
+        return
+    few, most = found.options
+    typer.echo(f"{file}: {found.size}, questions with {few if few == most else f'{few} to {most}'} options")
+    rows = [["", "value", *(["after OptionCalibrator, cross-validated"] if found.after else [])]]
+    for name in found.before:
+        cells = [part[name] for part in (found.before, found.after) if part]
+        rows.append([name, *(f"{_number(e.value)}{f' ({span(e)})' if ci else ''}" for e in cells)])
+    typer.echo("\n".join(["", aligned(rows), "", f"{found.trust.headline}.", *found.trust.sentences]))
+
+
+def _interval(estimate: Estimate, *, ci: bool) -> dict[str, float]:
+    bounds = {"low": estimate.low, "high": estimate.high, "level": estimate.level} if ci else {}
+    return {"value": estimate.value, **bounds}
+
+
 def _as_dict(found: Evaluation) -> dict[str, Any]:
-    metrics = {
-        name: {"value": estimate.value}
-        if math.isnan(estimate.level)
-        else {"value": estimate.value, "low": estimate.low, "high": estimate.high, "level": estimate.level}
-        for name, estimate in found.metrics.items()
-    }
+    metrics = {name: _interval(estimate, ci=not math.isnan(estimate.level)) for name, estimate in found.metrics.items()}
     result: dict[str, Any] = {**found.size.to_dict(), "metrics": metrics, "in_chunks": found.in_chunks}
     names, sampled = found.sampled
     if sampled is not None:

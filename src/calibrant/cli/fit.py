@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from calibrant.cli import options
+from calibrant.cli.answered import find_answers
 from calibrant.cli.mistakes import CommandError, asked
 from calibrant.cli.printing import check_streams, class_columns, print_json
-from calibrant.cli.reading import check_truth, reading
+from calibrant.cli.reading import reading
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -56,7 +57,12 @@ def fit(
     file: options.Input,
     output: options.CalibratorOutput,
     table: FitOptions,
-    method: options.Method = "auto",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method", "-m", help="Calibration method. Default: auto.", autocompletion=options.complete_method
+        ),
+    ] = None,
     parameter: Annotated[
         list[str] | None, typer.Option("--set", help="Parameter of the method, as in name=value; may be repeated.")
     ] = None,
@@ -82,22 +88,39 @@ def fit(
     weights. With --scores the direction and the scale of the numbers are found from the labels. With --cost a decision
     rule is stored with the calibrator, for `calibrant decide` and `calibrant export`.
 
+    Answers of a language model need no --label: of log-probabilities of options all options are calibrated, by
+    temperature, position and length, or with --method the confidence in the answer.
+
     The rows must not be those the model was trained on. `calibrant methods` lists the methods.
     """
     from calibrant.files.tables.writers import check_output
     from calibrant.report.enough import FEWEST_OF_CLASS, FEWEST_ROWS
     from calibrant.workflows import fitting
+    from calibrant.workflows.answering import fit_answers
     from calibrant.workflows.costs_given import rule_of
 
-    check_truth(table)
     check_streams(as_json, output, "calibrator")
     check_output(output, force=force)
+    table, answers = find_answers(file, table)
+    if answers is not None:
+        if cost is not None or intervals:
+            raise CommandError("--cost and --intervals are not for questions with options: leave them out")
+        with asked():
+            made = None if method is None else fitting.make_calibrator(method, parameter or ())[0]
+        fitted = fit_answers(answers, made)
+        fitting.store(fitted, output, force=force)
+        if as_json:
+            print_json({"output": output, "rows": answers.sample.n_rows, "summary": fitted.summary().splitlines()})
+        elif output != "-":
+            typer.echo(f"{output}: fitted to {answers.sample.size}")
+            typer.echo(fitted.summary())
+        return
     columns = options.split_names(table.segments)
     if columns is not None and (not columns or table.label in columns):
         raise CommandError("--segments names columns other than the label, as in --segments region,device")
     with asked():
         calibrator, name = fitting.make_calibrator(
-            method, parameter or (), input=_input(table, direction), renormalize=table.renormalize
+            method or "auto", parameter or (), input=_input(table, direction), renormalize=table.renormalize
         )
     with reading(file, **vars(table)) as reader:
         done = fitting.fit(calibrator, reader, memory, intervals=intervals)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli import options
+from calibrant.cli.answered import find_answers
 from calibrant.cli.mistakes import CommandError, asked
 from calibrant.cli.printing import check_streams, class_columns, print_json
-from calibrant.cli.reading import check_truth, reading
+from calibrant.cli.reading import reading
 from calibrant.cli.reading_progress import progress_over
 from calibrant.numerals import signed
 from calibrant.progress import ProgressBar
@@ -29,7 +31,7 @@ app = typer.Typer(rich_markup_mode=None)
 def report(
     files: options.Inputs,
     output: Annotated[str, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
-    table: options.LabelledOptions,
+    given: options.LabelledOptions,
     methods: Annotated[str | None, typer.Option("--methods", help="Methods to compare, as in ts,sms,isotonic.")] = None,
     method: Annotated[
         str | None,
@@ -50,7 +52,8 @@ def report(
 
     Metrics with intervals before and after cross-validated calibration, reliability diagrams, what calibration can
     improve, methods compared, classes and segments one by one, and the command to run next. Two or more files (models,
-    periods) of the same classes are shown side by side.
+    periods) of the same classes are shown side by side. Answers of a language model need no --label; the page then says
+    whether their confidence can be trusted, below which confidence to abstain, and how many labels that took.
     """
     from calibrant.calibrators.registry import get_calibrator
     from calibrant.files.tables.writers import atomic_output, check_output
@@ -59,10 +62,10 @@ def report(
     from calibrant.report.data import Source
     from calibrant.report.page import render
     from calibrant.report.side_by_side import compared
+    from calibrant.workflows.answering import chosen_answers, judge
     from calibrant.workflows.grading import scale_of
-    from calibrant.workflows.report_rows import read_for_report
+    from calibrant.workflows.report_rows import ReportRows, read_for_report
 
-    check_truth(table)
     check_streams(as_json, output, "page")
     check_output(output, force=force)
     wanted = options.split_names(methods)
@@ -75,9 +78,15 @@ def report(
     found: list[Report] = []
     classes: tuple[Any, ...] = ()
     for file in files:
-        with reading(file, **vars(table)) as reader:
-            reader.beside = classes
-            rows = read_for_report(reader, level, progress_over(reader.table, "read"))
+        table, answers = find_answers(file, given)
+        skipped = 0
+        if answers is not None:
+            rows = ReportRows(chosen_answers(answers), None, None, (), ("wrong", "right"))
+        else:
+            with reading(file, **vars(table)) as reader:
+                reader.beside = classes
+                rows = read_for_report(reader, level, progress_over(reader.table, "read"))
+            skipped = reader.skipped.count
         classes = tuple(rows.classes)
         if scale is not None and len(classes) != 2:
             raise CommandError(f"--grades is for two classes, and {file} has {len(classes)}; leave it out")
@@ -95,7 +104,7 @@ def report(
             )
         check = _words(table, "label", "votes", "classes", "weight", "probs", "group_by", "blocks")
         words = [file, *check, *_words(table, "logits", "renormalize", "decimal")]
-        words += ["--on-error", "skip"] * (reader.skipped.count > 0)
+        words += ["--on-error", "skip"] * (skipped > 0)
         command = shlex.join(["calibrant", "report", *words, *_words(table, "segments"), "-o", output])
         name = title or ("standard input" if file == "-" else Path(file).name)
         total = len(wanted or default_methods(rows.data.n_classes)) + 2
@@ -104,7 +113,7 @@ def report(
                 analyse(
                     rows.data,
                     rows.classes,
-                    Source(name, tuple(words), command, reader.skipped.count, check=tuple(check)),
+                    Source(name, tuple(words), command, skipped, check=tuple(check)),
                     segments=rows.segments,
                     segment_name=table.segments or "",
                     methods=wanted,
@@ -115,6 +124,8 @@ def report(
                     grades=scale,
                 )
             )
+        if answers is not None or table.label != given.label:
+            found[-1] = replace(found[-1], trust=judge(rows.data, level, found[-1].p_value_before))
     with atomic_output(output, force=force) as stream:
         stream.write(render(*found).encode())
     if as_json:
@@ -124,12 +135,15 @@ def report(
         for contents in found:
             typer.echo(f"{f'{contents.source}: ' if len(found) > 1 else ''}{contents.verdict.headline}.")
             typer.echo("\n".join(contents.verdict.sentences))
+            if contents.trust is not None:
+                typer.echo("\n".join(contents.trust.sentences))
             if len(found) > 1:
                 typer.echo()  # what is said of one file must not be read as said of the next
         if len(found) > 1:
             apart = [f"{row.title} ({signed(row.difference.value)})" for row in compared(found) if row.apart]
             typer.echo(f"They differ by more than chance in: {', '.join(apart) or 'nothing'}.")
-        typer.echo(class_columns(rows.columns, rows.classes))
+        if rows.columns:
+            typer.echo(class_columns(rows.columns, rows.classes))
         typer.echo(f"Report: {output}")
 
 

@@ -15,6 +15,7 @@ from calibrant.metrics.null import CalibrationTest
 from calibrant.metrics.slope import Miscalibration
 from calibrant.sample import Size
 from calibrant.typing import AnyFloatArray
+from calibrant.workflows.answering import Trust
 
 #: What is told of each segment, before and after calibration.
 _BY_SEGMENT, _WHEN = ("gap", "off", "log_loss"), ("before", "after")
@@ -53,7 +54,7 @@ class Source:
     command: str = ""
     rows_skipped: int = 0
     in_python: bool = False
-    check: tuple[str, ...] = ()
+    check: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,8 @@ class Report:
     steps: tuple[NextStep, ...]
     command: str
     grades: GradeBacktest | None = None
+    #: Of answers: whether the confidence in them can be trusted.
+    trust: Trust | None = None
 
     @property
     def condition(self) -> str:
@@ -331,4 +334,5 @@ class Report:
             if self.grades is None
             else {name: column.tolist() for name, column in self.grades.to_dict().items()},
             "next": [step.command for step in self.steps if step.command],
+            **({} if self.trust is None else {"trust": self.trust.to_dict()}),
         }

@@ -61,6 +61,13 @@ def _saving(report: Report) -> KeyNumber:
     return KeyNumber(label, value, f"of log loss ({low} to {high})")
 
 
+def trust(report: Report) -> Section | None:
+    """Whether the confidence in answers can be trusted, and where to abstain."""
+    if report.trust is None:
+        return None
+    return Section("trust", "Can the confidence be trusted?", report.trust.headline)
+
+
 def in_words(report: Report) -> Section:
     """The evidence in sentences."""
     return Section("words", "In words", f"{len(report.verdict.sentences)} sentences")
@@ -209,6 +216,7 @@ def grades(report: Report) -> Section | None:
 
 
 SECTIONS: tuple[Callable[[Report], Section | None], ...] = (
+    trust,
     in_words,
     next_steps,
     bands,

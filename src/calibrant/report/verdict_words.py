@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy.special import ndtri
@@ -447,13 +448,15 @@ def next_steps(
     fit = f"calibrant fit {words} --method {shlex.quote(recommended)}{corrected} -o calibrator.json"
     if judged.tone == "good":
         return [NextStep(AS_THEY_ARE, again), NextStep("Calibration does little here; if you want it anyway", fit)]
-    check = shlex.join(source.check) or "--label LABEL"
+    check = " --label LABEL" if source.check is None else f" {shlex.join(source.check)}".rstrip()
+    ending = Path(source.name).suffix or ".csv"
     return [
         NextStep(_learn(segments), fit),
         NextStep(
-            "Apply it to new predictions of the same model", "calibrant apply calibrator.json NEW.csv -o CALIBRATED.csv"
+            "Apply it to new predictions of the same model",
+            f"calibrant apply calibrator.json NEW{ending} -o CALIBRATED{ending}",
         ),
-        NextStep("Check it on rows that were not used here", f"calibrant evaluate CALIBRATED.csv {check} --ci"),
+        NextStep("Check it on rows that were not used here", f"calibrant evaluate CALIBRATED{ending}{check} --ci"),
     ]
 
 

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibrant.files.tables.cells import to_text
 from calibrant.files.tables.records import JsonLinesTable
-from calibrant.files.tables.table import TableError, file_format
+from calibrant.files.tables.table import Table, TableError, file_format
 from calibrant.inputs.answers import WRONG_RIGHT, Answers, check_answer, check_options
 from calibrant.inputs.words import RequestError
 
@@ -47,6 +48,8 @@ _YES_NO = {"true": 1, "yes": 1, "1": 1, "1.0": 1, "false": 0, "no": 0, "0": 0, "
 #: What tells which questions belong together, the widest first.
 _DOCUMENT = ("document_id", "document", "passage_id", "passage", "article", "doc_hash", "doc_id")
 _TOGETHER = (*_DOCUMENT, "question_id", "qid", "question", "prompt")
+#: Fields of log-probabilities, which lines with calibrated probabilities no longer have.
+RAW_FIELDS = frozenset((*_RESPONSES, *_LOGPROBS, *_PROBABILITIES))
 #: Lines among which one that can be understood tells the form of a file.
 _FIRST_LINES = 20
 
@@ -63,7 +66,14 @@ class _Question(NamedTuple):
     unlisted: int = 0
 
 
-def read_answers(path: str | Path, *, labelled: bool = True, skip_errors: bool = False) -> Answers:
+def read_answers(
+    path: str | Path,
+    *,
+    labelled: bool = True,
+    skip_errors: bool = False,
+    weight: str | None = None,
+    group_by: str | None = None,
+) -> Answers:
     """Read the answers of a language model from a JSON Lines file.
 
     The form is found by the names of the fields: samples of lm-evaluation-harness, options with log-probabilities (one
@@ -78,6 +88,10 @@ def read_answers(path: str | Path, *, labelled: bool = True, skip_errors: bool =
         Whether to read which answers are right; new questions have none.
     skip_errors : bool, default=False
         Leave out lines that cannot be used instead of raising an error that names file, line and field.
+    weight : str, default=None
+        Field that says how many observations a line counts for.
+    group_by : str, default=None
+        Field that tells which questions belong together; by default that of a document or a question.
 
     Returns
     -------
@@ -104,40 +118,80 @@ def read_answers(path: str | Path, *, labelled: bool = True, skip_errors: bool =
             f"{', '.join(table.columns)[:200]} are found"
         )
     numbers, questions, groups = [], [], []
+    counts: list[float] | None = None if weight is None else []
     for number, record in table.objects(skip_errors):
         try:
             if _form(record, labelled) is not form:
                 raise ValueError(
                     f"the fields {_FIELDS[form]} are expected, as above; {', '.join(record)[:200]} are found"
                 )
-            questions.append(form(record, labelled))
+            question, group = form(record, labelled), _group(record, number, group_by)
+            if counts is not None:
+                counts.append(_count(record, str(weight)))
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             plain = isinstance(error, ValueError)
             reason = str(error) if plain else f"cannot be understood ({type(error).__name__}: {error})"
             table.leave_out(number, reason, skip_errors)
             continue
         numbers.append(number)
-        groups.append(_group(record, number))
+        questions.append(question)
+        groups.append(group)
     if not questions:
         raise TableError(f"{table.name} has no usable line; the first problem is: {table.skipped[0][1]}")
-    made = _answers(table, form, questions, numbers, groups)
+    made = _answers(table, form, questions, numbers, groups, counts)
     skipped = [f"skipped {len(table.skipped):,} lines, first line {table.skipped[0][0]}"] if table.skipped else []
-    return replace(made, sample=replace(made.sample, rows=np.array(numbers)), notes=(*skipped, *made.notes))
+    counted = np.array(numbers) if counts is None else np.array(numbers)[np.array(counts) > 0]
+    return replace(made, sample=replace(made.sample, rows=counted), notes=(*skipped, *made.notes))
 
 
-def is_answers(path: str | Path, *, labelled: bool = True) -> bool:
-    """Whether a file is JSON Lines with answers of a language model, by the fields of its first lines."""
+def holds_options(path: str | Path) -> bool:
+    """Whether a file is JSON Lines with questions and log-probabilities of their options, by its first lines."""
     if not Path(path).is_file():
         return False
     try:
-        return file_format(Path(path)) == "jsonl" and _form_of(JsonLinesTable(Path(path)), labelled) is not None
+        form = _form_of(JsonLinesTable(Path(path)), labelled=False) if file_format(Path(path)) == "jsonl" else None
+        return form in (_harness, _options)
     except (TableError, RequestError):
         return False
 
 
+def right_options(path: str | Path, *, skip_errors: bool = False) -> dict[int, int] | None:
+    """The number of the right option by the number of the line; `None` if answers are not known."""
+    try:
+        answers = read_answers(path, skip_errors=skip_errors)
+    except TableError:
+        return None
+    return dict(zip(np.asarray(answers.sample.rows).tolist(), answers.sample.y.tolist()))
+
+
+def stated_columns(table: Table) -> tuple[str, str, str | None] | None:
+    """The columns of a stated confidence, of `correct` and of what questions belong to, by their usual names.
+
+    The last is that of the first usual name which some rows share and none lacks; `None` if there is no such.
+    """
+    said, truth = (next((name for name in names if name in table.columns), "") for names in (_CONFIDENCE, _CORRECT))
+    if not said or not truth:
+        return None
+    for name in _TOGETHER:
+        if name in table.columns:
+            cells = [
+                cell for batch in table.batches([name], skip_errors=True) for cell in to_text(batch.data.column(0))
+            ]
+            texts = [cell.as_py() for cell in cells]
+            if all(texts) and len(set(texts)) < len(texts):
+                return said, truth, name
+    return said, truth, None
+
+
 def _answers(
-    table: JsonLinesTable, form: _Form, questions: Sequence[_Question], numbers: Sequence[int], groups: Sequence[str]
+    table: JsonLinesTable,
+    form: _Form,
+    questions: Sequence[_Question],
+    numbers: Sequence[int],
+    groups: Sequence[str],
+    counts: Sequence[float] | None,
 ) -> Answers:
+    beside: dict[str, Any] = {"groups": groups, "sample_weight": counts}
     right = [question.right for question in questions]
     known = None if -1 in right else right
     if form is _stated:
@@ -149,12 +203,12 @@ def _answers(
             )
         p = said / (100.0 if said.max() > 1.0 else 1.0)
         with np.errstate(divide="ignore"):
-            made = Answers.from_lists(np.log(np.column_stack([1.0 - p, p])).tolist(), known, groups=groups)
+            made = Answers.from_lists(np.log(np.column_stack([1.0 - p, p])).tolist(), known, **beside)
         notes = ("confidences are read as percentages",) if said.max() > 1.0 else ()
         return replace(made, sample=replace(made.sample, classes=np.array(WRONG_RIGHT)), stated=True, notes=notes)
     lengths = [[len(text) for text in question.texts] for question in questions]
     values = [question.values for question in questions]
-    made = Answers.from_lists(values, known, lengths=lengths if all(lengths) else None, groups=groups)
+    made = Answers.from_lists(values, known, lengths=lengths if all(lengths) else None, **beside)
     unlisted = sum(question.unlisted > 0 for question in questions)
     note = f"{unlisted:,} of {len(questions):,} questions have options that are not among the tokens listed; they were "
     return replace(made, notes=(f"{note}given the smallest probability listed",) if unlisted else ())
@@ -334,9 +388,16 @@ def _right(record: Mapping[str, Any], names: Sequence[str], texts: Sequence[str]
         raise ValueError(f"field {name!r}: {text[:40]!r} is none of the {k} options") from None
 
 
-def _group(record: Mapping[str, Any], number: int) -> str:
+def _count(record: Mapping[str, Any], name: str) -> float:
+    value = record[_first(record, (name,))]
+    if not (isinstance(value, (int, float)) and 0 <= value < np.inf):
+        raise ValueError(f"field {name!r}: {str(value)[:40]} is no weight; weights are finite and not negative")
+    return float(value)
+
+
+def _group(record: Mapping[str, Any], number: int, group_by: str | None = None) -> str:
     """What a question belongs to, as text; a question that does not say stands alone."""
     inside = record.get("doc")
     known = {**(inside if isinstance(inside, dict) else {}), **record}
-    name = _first(known, _TOGETHER, required=False)
+    name = _first(known, _TOGETHER if group_by is None else (group_by,), required=group_by is not None)
     return json.dumps(known[name], sort_keys=True) if name else f"line {number}"
