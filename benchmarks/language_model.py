@@ -2,8 +2,8 @@
 
 The model is a character model (up to seven characters of context, Witten-Bell smoothing) of the docstrings of NumPy,
 SciPy and pandas. Questions are the beginnings of sentences in scikit-learn's docstrings, options the true end and ends
-of other sentences of the same file, three to six of them; an option's score is the sum of the log-probabilities of its
-characters. Files are documents: calibration and test questions come from different ones.
+of other sentences, three to six of them; the score of an option is by how much the beginning raises its
+log-probability. Files are documents: calibration and test questions come from different ones.
 
 Run: python benchmarks/language_model.py [folder]   (about a minute; writes samples.jsonl and test.jsonl there)
 """
@@ -25,7 +25,7 @@ import numpy as np
 from calibrant import OptionCalibrator, read_answers
 from calibrant.metrics import ece, log_loss
 
-ORDER, TRAINED, QUESTIONS, LABELS, DRAWS = 7, 1_500_000, 3000, (50, 100, 200, 500, 1000), 20
+ORDER, TRAINED, QUESTIONS, LABELS, DRAWS = 7, 1_500_000, 2000, (50, 100, 200, 500, 1000), 20
 
 
 def sentences(package: str) -> dict[str, list[str]]:
@@ -74,27 +74,26 @@ class CharacterModel:
 
 
 def questions(model: CharacterModel, rng: np.random.Generator) -> list[dict[str, object]]:
-    made = []
-    for document, texts in sentences("sklearn").items():
-        middle = [text.rindex(" ", 0, len(text) // 2 + 20) for text in texts]
-        cut = [(text[:at], text[at:]) for text, at in zip(texts, middle)]
-        for i, (before, after) in enumerate(cut):
-            others = [end for j, (_, end) in enumerate(cut) if j != i]
-            if len(others) < 2:
-                continue
-            options = [*rng.choice(others, min(int(rng.integers(2, 6)), len(others)), replace=False), after]
-            options = [str(options[j]) for j in rng.permutation(len(options))]
-            logprobs = [round(model.logprob(before, option), 4) for option in options]
-            made.append(
-                {
-                    "document": document,
-                    "question": before,
-                    "options": options,
-                    "logprobs": logprobs,
-                    "answer": options.index(after),
-                }
-            )
-    return [made[i] for i in rng.permutation(len(made))[: 2 * QUESTIONS]]
+    """Beginnings of sentences, with their end and those of other sentences as options."""
+    known = [(document, text) for document, texts in sentences("sklearn").items() for text in texts]
+    cuts = [text.rindex(" ", 0, len(text) // 2 + 20) for _, text in known]
+    ends = [text[at:] for (_, text), at in zip(known, cuts)]
+    made: list[dict[str, object]] = []
+    for i in rng.permutation(len(known))[: 2 * QUESTIONS]:
+        document, before, after = known[i][0], known[i][1][: cuts[i]], ends[i]
+        options = list(dict.fromkeys([after, *(ends[j] for j in rng.integers(0, len(ends), rng.integers(2, 6)))]))
+        options = [options[j] for j in rng.permutation(len(options))]
+        logprobs = [round(model.logprob(before, option) - model.logprob(" ", option), 4) for option in options]
+        made.append(
+            {
+                "document": document,
+                "question": before,
+                "options": options,
+                "logprobs": logprobs,
+                "answer": options.index(after),
+            }
+        )
+    return made
 
 
 def main() -> None:

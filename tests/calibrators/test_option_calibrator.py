@@ -38,7 +38,7 @@ def same_number(rng, n=300, k=4):
     return x, np.array([rng.choice(k, p=row) for row in np.exp(0.5 * x) / np.exp(0.5 * x).sum(1, keepdims=True)])
 
 
-@pytest.mark.parametrize("position", [True, False])
+@pytest.mark.parametrize("position", [True, False, "auto"])
 def test_equals_the_array_fit_where_all_questions_have_the_same_number_of_options(rng, position):
     x, y = same_number(rng)
     answers = Answers.from_lists(x.tolist(), y)
@@ -58,13 +58,13 @@ def test_without_a_ridge_the_temperature_is_that_of_temperature_scaling(rng):
 def test_two_options_without_a_ridge_are_affine_calibration(rng):
     x, y = same_number(rng, k=2)
     affine = calibrant.BinaryLogisticCalibrator("affine", tol=1e-14).fit(np.exp(x), y)
-    found = OptionCalibrator(strength=0).fit(Answers.from_lists(x, y))
+    found = OptionCalibrator(True, strength=0).fit(Answers.from_lists(x, y))
     assert found.predict_proba(Answers.from_lists(x)) == pytest.approx(affine.predict_proba(np.exp(x)), abs=1e-8)
 
 
 def test_the_optimum_is_that_of_scipy_on_ragged_lists(rng):
     answers = ragged(rng, n=150, position=(0.7, 0.0, -0.4), price=0.05)
-    found = OptionCalibrator(strength=2.0).fit(answers)
+    found = OptionCalibrator(True, True, strength=2.0).fit(answers)
     x, present, lengths, y = answers.sample.values, answers.present, answers.lengths, answers.sample.y
     rows, k = len(y), x.shape[1]
     means = np.array([length[there].mean() for length, there in zip(lengths, present)])
@@ -95,9 +95,22 @@ def test_finds_what_was_put_into_the_data(rng):
     assert -np.log(after[rows, new.sample.y]).mean() < -np.log(new.sample.true_proba).mean() - 0.2
 
 
+@pytest.mark.parametrize("n", [60, 200, 1000])
+def test_a_bias_that_is_not_there_is_rarely_learned(rng, n):
+    """Akaike's criterion lets 16 in 100 pass for one number, fewer for four; a bias that is there is kept."""
+    learned = np.zeros(2)
+    for _ in range(60):
+        found = OptionCalibrator().fit(ragged(rng, n=n))
+        learned += [found.position_.any(), found.length_ != 0.0]
+    assert (learned / 60 <= [0.2, 0.3]).all()
+    kept = OptionCalibrator().fit(ragged(rng, n=1000, position=(1.0,), price=0.05))
+    assert kept.position_.any()
+    assert kept.length_
+
+
 def test_absent_options_get_nothing_and_later_positions_no_bias(rng):
     answers = ragged(rng, n=200, options=(2, 4), position=(1.0,))
-    found = OptionCalibrator(length=False).fit(answers)
+    found = OptionCalibrator(True, False).fit(answers)
     wide = Answers.from_lists([[0.0, 0.0, 0.0, 0.0, 0.0], [0.0, -1.0]])
     p = found.predict_proba(wide)
     assert p.shape == (2, 5)
@@ -165,7 +178,7 @@ def test_storage_is_exact(rng, tmp_path, lengths):
 def test_a_stored_map_and_an_export_take_lengths_beside_probabilities(rng, tmp_path, price):
     """Options that a question does not have get 0, and the result is divided by the sum over its own."""
     answers = ragged(rng, n=100, price=price, position=(0.5,))
-    found = OptionCalibrator(length=price > 0).fit(answers)
+    found = OptionCalibrator(True, price > 0).fit(answers)
     calibrant.save(found, tmp_path / "cal.json")
     k = len(found.position_)
     segments = {"segments": {f"length_{j}": answers.lengths[:, j] for j in range(k)}} if price else {}

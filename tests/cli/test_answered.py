@@ -67,7 +67,7 @@ def test_evaluate_judges_options_before_and_after(samples: Path) -> None:
     assert "300 rows in 150 groups, questions with 2 to 5 options" in said
     assert "Do not take the confidence at face value." in said
     assert ": it is too sure." in said
-    assert "This took 300 rows in 150 groups, each labelled right or wrong." in said
+    assert "This took 300 labels on 150 groups of questions." in said
 
 
 def test_fit_and_apply_calibrate_all_options_and_are_read_again(samples: Path, tmp_path: Path) -> None:
@@ -148,11 +148,11 @@ def test_the_report_says_on_one_page_whether_and_where(samples: Path, tmp_path: 
     page = (tmp_path / "r.html").read_text()
     for said in ("Can the confidence be trusted?", "Do not take the confidence at face value", "Abstain below"):
         assert said in page
-    assert "This took 300 rows in 150 groups, each labelled right or wrong." in done.stdout
+    assert "This took 300 labels on 150 groups of questions." in done.stdout
     assert "abstain below a confidence of" in done.stdout
     assert "Columns" not in done.stdout
     found = json.loads(ok("report", samples, "--methods", "ts", "-o", tmp_path / "r.html", "-f", "--json").stdout)
-    assert [row["right"] for row in found["trust"]["thresholds"]] == [0.8, 0.9, 0.95, 0.99]
+    assert [row["right"] for row in found["trust"]["thresholds"]] == [0.7, 0.8, 0.9, 0.95]
     commands = found["next"]
     assert commands[0].startswith(f"calibrant fit {samples} --method ts")
     assert commands[1] == "calibrant apply calibrator.json NEW.jsonl -o CALIBRATED.jsonl"

@@ -65,7 +65,9 @@ def trust(report: Report) -> Section | None:
     """Whether the confidence in answers can be trusted, and where to abstain."""
     if report.trust is None:
         return None
-    return Section("trust", "Can the confidence be trusted?", report.trust.headline)
+    proven = [sentence for sentence in report.trust.sentences if sentence.startswith("For ")]
+    note = ". ".join([report.trust.headline, *proven[-1:]])
+    return Section("trust", "Can the confidence be trusted?", note)
 
 
 def in_words(report: Report) -> Section:

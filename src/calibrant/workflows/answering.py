@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from calibrant.files.tables.answer_files import RAW_FIELDS, read_answers, right_
 from calibrant.files.tables.records import JsonLinesTable
 from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.answers import Answers
-from calibrant.inputs.words import RequestError
+from calibrant.inputs.words import ClassOrderWarning, RequestError
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.null import CalibrationTest
 from calibrant.numerals import percent
@@ -28,8 +29,8 @@ from calibrant.sample import Sample, Size
 from calibrant.threads import limited
 from calibrant.workflows.evaluating import given, metrics_in_memory, omnibus_test
 
-#: Shares of right answers for which a threshold is looked for.
-TARGETS = (0.8, 0.9, 0.95, 0.99)
+#: Shares of right answers for which a threshold is looked for: the first few that are above the accuracy.
+TARGETS, _TRIED = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99), 4
 #: Metrics of questions with options.
 METRICS = ("log_loss", "brier", "accuracy", "confidence_gap", "ece", "smooth_ece")
 _FOLDS, _ALPHA = 5, 0.05
@@ -78,7 +79,8 @@ class Trust:
     @property
     def sentences(self) -> list[str]:
         """What was found, for people."""
-        labels = f"This took {self.size}, each labelled right or wrong"
+        together = "" if self.size.groups is None else f" on {self.size.groups:,} groups of questions"
+        labels = f"This took {self.size.rows:,} labels{together}"
         if not self.enough:
             return [f"{labels}: label at least {_FEWEST} independent questions, better 200."]
         claimed = percent(self.accuracy.value + self.gap.value)
@@ -88,7 +90,11 @@ class Trust:
             off = "right on average, but not everywhere"
         found = [f"The model claims {claimed} on average, and {right}{f': it is {off}' if off else ''}."]
         found.append(self._told)
-        found += [self.advice(target, chosen) for target, chosen in self.thresholds]
+        unproven = [percent(target, 0) for target, chosen in self.thresholds if math.isinf(chosen.threshold)]
+        proven = [pair for pair in self.thresholds if math.isfinite(pair[1].threshold)]
+        found += [self.advice(target, chosen) for target, chosen in proven]
+        if unproven:
+            found.append(f"No threshold is proven to give {unproven[0]} right answers: ask for less, or label more.")
         return [*found, f"{labels}."]
 
     @property
@@ -103,8 +109,6 @@ class Trust:
     def advice(self, target: float, chosen: ChosenThreshold) -> str:
         """Where to abstain for this share of right answers."""
         asked = f"For {percent(target, 0)} right answers"
-        if math.isinf(chosen.threshold):
-            return f"{asked} no threshold is proven: ask for less, or label more questions."
         if chosen.alarms.value > 1 - 1e-12:
             return f"{asked} there is no need to abstain."
         return (
@@ -149,9 +153,8 @@ def judge(correct: Sample, level: float = 0.95, p_value: float | None = None) ->
     claimed = right + gap.value
     accuracy = Estimate(right, max(claimed - gap.high, 0.0), min(claimed - gap.low, 1.0), level)
     options = {"proven": True, "level": level, "n_resamples": 200, **given(correct)}
-    thresholds = [
-        (target, choose_threshold(correct.y, correct.proba, precision=target, **options)) for target in TARGETS
-    ]
+    asked = [target for target in TARGETS if target > right or target == TARGETS[-1]][:_TRIED]
+    thresholds = [(target, choose_threshold(correct.y, correct.proba, precision=target, **options)) for target in asked]
     p_value = omnibus_test(correct).p_value if p_value is None else p_value
     return Trust(correct.size, accuracy, gap, found["auroc"], p_value, tuple(thresholds))
 
@@ -168,7 +171,9 @@ def fit_answers(answers: Answers, calibrator: Any = None) -> Any:
     chosen = answers.correct
     beside = {} if chosen.groups is None else {"groups": chosen.groups}
     labels = np.asarray(chosen.classes)[chosen.y]
-    return calibrator.set_params(classes=chosen.classes).fit(chosen.proba, labels, chosen.counts, **beside)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClassOrderWarning)  # `apply` writes the confidence alone
+        return calibrator.set_params(classes=chosen.classes).fit(chosen.proba, labels, chosen.counts, **beside)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from calibrant.inputs.answers import Answers
 from calibrant.runtime import Map
 from calibrant.sample import Sample
 from calibrant.simplex import softmax
-from calibrant.sklearn_private import Constraints, Interval
+from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers.damped_newton import Answer, damped_newton
 from calibrant.steps import Columns, Log, Scale, Softmax, Step, Sum
@@ -41,9 +41,10 @@ class OptionCalibrator(Calibrator):
 
     Parameters
     ----------
-    position : bool, default=True
-        Learn a bias for each position: models prefer, for example, the first option.
-    length : bool, default=True
+    position : bool or "auto", default="auto"
+        Learn a bias for each position: models prefer, for example, the first option. "auto" learns it if it gains more
+        than chance would, by Akaike's criterion: one nat for each free number.
+    length : bool or "auto", default="auto"
         Learn what a character more is worth, where lengths are known: the sum of the log-probabilities of an option's
         tokens falls with their number.
     strength : float, default=1.0
@@ -70,15 +71,15 @@ class OptionCalibrator(Calibrator):
 
     _parameter_constraints: ClassVar[Constraints] = {
         **Calibrator._parameter_constraints,
-        "position": ["boolean"],
-        "length": ["boolean"],
+        "position": ["boolean", StrOptions({"auto"})],
+        "length": ["boolean", StrOptions({"auto"})],
         "strength": [Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
         self,
-        position: bool = True,
-        length: bool = True,
+        position: bool | str = "auto",
+        length: bool | str = "auto",
         strength: float = 1.0,
         *,
         input: str = "probabilities",
@@ -127,16 +128,27 @@ class OptionCalibrator(Calibrator):
             lengths = (answers.lengths - mean) * present
             spread = float(np.sqrt(np.square(lengths).sum() / present.sum()))
         scaled = lengths / spread if lengths is not None and spread else np.zeros(present.shape)
-        slope, price, *bias = self._solve(answers, scaled)
+        position, length = self.position is not False, bool(scaled.any())
+        best = self._solve(answers, scaled, position)
+        # Dropped one after the other, the bias of positions first: it has the most numbers.
+        if position and self.position == "auto":
+            without = self._solve(answers, scaled, False)
+            if without[0] - best[0] < present.shape[1] - 1:
+                position, best = False, without
+        if length and self.length == "auto":
+            without = self._solve(answers, np.zeros_like(scaled), position)
+            if without[0] - best[0] < 1.0:
+                scaled, best = np.zeros_like(scaled), without
+        slope, price, *bias = best[1]
         if slope < -1.0:  # the surer the model is, the less often it is right: its log-probabilities are left out
             known = answers.sample.with_values(np.where(present, 0.0, -np.inf))
-            slope, (_, price, *bias) = -1.0, self._solve(Answers(known), scaled)
+            slope, (_, price, *bias) = -1.0, self._solve(Answers(known), scaled, position)[1]
         self.inverse_temperature_ = 1.0 + slope
         self.length_ = price / spread if spread else 0.0
-        self.position_ = np.array(bias) - np.mean(bias)
+        self.position_ = np.array(bias) - np.mean(bias) if position else np.zeros(len(bias))
 
-    def _solve(self, answers: Answers, lengths: FloatArray) -> list[float]:
-        """``α − 1``, the price of one unit of length, and the bias of each position."""
+    def _solve(self, answers: Answers, lengths: FloatArray, position: bool) -> tuple[float, list[float]]:
+        """The loss in nats; ``α − 1``, the price of one unit of length, and the bias of each position."""
         data, present = answers.sample, answers.present
         n, k = present.shape
         own = np.stack([np.where(present, data.x, 0.0).T, lengths.T])
@@ -145,7 +157,7 @@ class OptionCalibrator(Calibrator):
         # The coefficients of a position are its bias and the two factors, which all positions share.
         tied = np.zeros((k, 3, 2 + k))
         tied[:, 1, 0] = tied[:, 2, 1] = 1.0
-        tied[np.arange(k), 0, 2 + np.arange(k)] = float(self.position)
+        tied[np.arange(k), 0, 2 + np.arange(k)] = float(position)
         free = tied.reshape(3 * k, 2 + k)
         strengths = np.array([_TEMPERATURE, _LENGTH, *[_POSITION] * k]) * self.strength / problem.total_weight
 
@@ -159,7 +171,8 @@ class OptionCalibrator(Calibrator):
         end = damped_newton(
             derivatives, np.zeros(2 + k), enough=lambda at: at.decrement <= _ENOUGH * at.objective, moments=moments
         )
-        return list((end.theta + end.step if end.converged else end.theta).tolist())
+        found = end.theta + end.step if end.converged else end.theta
+        return float(end.objective * problem.total_weight), found.tolist()
 
     def predict_proba(self, X: Any, *, axis: int | None = None) -> AnyArray:
         """Calibrated probabilities, one column per position; zero for an option that a question does not have."""
