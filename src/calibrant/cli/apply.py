@@ -44,8 +44,18 @@ def apply(
 
     check_streams(as_json, output, "calibrated rows")
     check_output(output, force=force)
-    if not table.probs and ".jsonl" in file and _applied_to_answers(
-        calibrator, file, output, suffix=suffix, force=force, skip=table.on_error is options.OnError.skip, json=as_json
+    if (
+        not table.probs
+        and ".jsonl" in file
+        and _applied_to_answers(
+            calibrator,
+            file,
+            output,
+            suffix=suffix,
+            force=force,
+            skip=table.on_error is options.OnError.skip,
+            json=as_json,
+        )
     ):
         return
     fitted: Any = load_map(calibrator) if interval is None else None
