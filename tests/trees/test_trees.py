@@ -170,14 +170,22 @@ def test_held_out_logits_do_not_depend_on_held_out_labels():
     assert np.abs(first.held[:, fold == 1] - second.held[:, fold == 1]).max() > 1e-3
 
 
-@pytest.mark.parametrize(("most", "trees"), [(1000, 12), (11, 6), (6, 6), (3, 3), (0, 0)])
-def test_the_layer_is_two_runs_on_all_rows_and_fewer_trees_where_these_are_too_many(most, trees):
+@pytest.mark.parametrize(("most", "trees"), [(1000, 18), (11, 6), (6, 6), (3, 3), (0, 0)])
+def test_the_layer_is_three_runs_on_all_rows_and_fewer_trees_where_these_are_too_many(most, trees):
     x, y = xor_data(1000)
     fold = np.arange(len(y)) % 5
     options = BoostingOptions(depth=2, rounds=6, most_trees=most)
     fitted = cross_fit_trees(x, [np.zeros((2, len(y)))] * 5, labelled(y), fold, options, 0)
     assert len(fitted.layer) == trees
     assert fitted.rounds == min(6, most)
+
+
+def test_runs_on_all_rows_have_half_as_many_rounds_again():
+    x, y = xor_data(1000)
+    options = BoostingOptions(depth=2, rounds=100, rate=0.5)
+    fitted = cross_fit_trees(x, [np.zeros((2, len(y)))] * 5, labelled(y), np.arange(len(y)) % 5, options, 0)
+    assert len(fitted.layer) == 3 * fitted.rounds
+    assert fitted.rounds in {int(np.ceil(1.5 * rounds)) for rounds in range(1, 66)}
 
 
 def test_random_shares_of_the_rows_are_of_the_size_asked_for_and_independent():

@@ -27,6 +27,8 @@ from calibrant.typing import FloatArray, IntArray
 
 #: The share of rows that do not sum to one from which columns are no classes of which one is true.
 _MANY = 0.5
+#: Cells of all observations, each with its numbers, that are held in memory at once.
+_MOST_CELLS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +71,23 @@ class LabelMatrix:
         return self._two(np.s_[:, j], self.rows.counts, self.rows.groups)
 
     def pooled(self) -> Sample:
-        """All labels as one sample of two classes, in which the cells of a row belong together."""
-        n_labels = self.on.shape[1]
-        counts = None if self.rows.counts is None else np.repeat(self.rows.counts, n_labels)
-        return self._two(np.s_[:, :], counts, np.repeat(self.rows.group_numbers, n_labels))
+        """All labels as one sample of two classes, in which the cells of an observation belong together.
+
+        A row that counts for several observations is there several times, the last of them for the rest of a count
+        that is no whole number; of very many observations those of one row belong together as well.
+        """
+        n_labels, counts = self.on.shape[1], self.rows.counts
+        copies = (
+            np.ones(len(self.on), dtype=np.int64) if counts is None else np.ceil(counts).clip(1.0, 1e18).astype(int)
+        )
+        if counts is None or self.rows.groups is not None or copies.sum() * n_labels > _MOST_CELLS:
+            each = None if counts is None else np.repeat(counts, n_labels)
+            return self._two(np.s_[:, :], each, np.repeat(self.rows.group_numbers, n_labels))
+        copies = np.maximum(np.ceil(counts), 1.0).astype(np.int64)
+        rows = np.repeat(np.arange(len(self.on)), copies)
+        share = np.ones(len(rows))
+        share[np.cumsum(copies) - 1] = counts - (copies - 1)
+        return self._two(rows, np.repeat(share, n_labels), np.repeat(np.arange(len(rows)), n_labels))
 
     def _two(self, part: Any, counts: Any, groups: Any) -> Sample:
         values = np.column_stack([self.off[part].ravel(), self.on[part].ravel()])
