@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from calibrant.cli import options
+from calibrant.cli.labels import apply_to_labels
 from calibrant.cli.mistakes import asked
 from calibrant.cli.printing import check_streams, class_columns, print_json
 from calibrant.cli.reading import reading, reading_rules
@@ -65,9 +66,11 @@ def apply(
 
         with asked():
             interval = None if interval is None else check_level(interval)
-        fitted = load_calibrator(calibrator)
+        fitted = load_calibrator(calibrator, labels=True)
         if interval is not None:
             check_intervals(fitted)
+    if getattr(fitted, "independent", False):
+        return apply_to_labels(calibrator, file, output, table, suffix=suffix, force=force, as_json=as_json)
     with reading(file, **vars(table), **reading_rules(fitted, renormalize=renormalize)) as reader:
         done = applying.apply(
             fitted,

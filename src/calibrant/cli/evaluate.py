@@ -9,6 +9,7 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.answered import find_answers
+from calibrant.cli.labels import evaluate_labels
 from calibrant.cli.printing import class_columns, print_json
 from calibrant.cli.reading import reading
 from calibrant.cli.reading_progress import progress_over
@@ -32,6 +33,7 @@ def evaluate(
         bool, typer.Option("--named", help="Instead, the tests and measures that validators name, and what they say.")
     ] = False,
     level: options.Level = 0.95,
+    multilabel: options.Multilabel = False,
     as_json: options.Json = False,
 ) -> None:
     """Metrics of a file of predictions with labels.
@@ -40,11 +42,14 @@ def evaluate(
     predicted), expected and smooth calibration error, and a test of whether the probabilities are calibrated. Files
     of any size are read in chunks; of very large ones, what needs all rows at once (AUROC, the test) is that of a
     uniform sample. Of answers of a language model it says whether their confidence can be trusted and where to
-    abstain: files of log-probabilities of options, or of `confidence` and `correct`, need no --label.
+    abstain: files of log-probabilities of options, or of `confidence` and `correct`, need no --label. With
+    --multilabel columns are labels of which any number may be true: metrics of each, worst first.
     """
     from calibrant.workflows.evaluating import evaluate as evaluate_table
     from calibrant.workflows.evaluating import validate
 
+    if multilabel:
+        return evaluate_labels(file, table, level if ci else None, as_json=as_json)
     table, answers = find_answers(file, table)
     if answers is not None:
         _print_answers(file, answers, level, ci=ci, as_json=as_json)

@@ -98,7 +98,7 @@ def export(
         to = find_target(output, to)
         with asked():
             check_options(to, chosen, flags)
-        fitted = load_calibrator(calibrator)
+        fitted = load_calibrator(calibrator, labels=True)
         if grades is not None:
             chosen["grades"] = given_scale(grades, fitted)
         if cost is not None:

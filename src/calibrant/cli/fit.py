@@ -10,6 +10,7 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.answered import find_answers
+from calibrant.cli.labels import fit_labels
 from calibrant.cli.mistakes import CommandError, asked
 from calibrant.cli.printing import check_streams, class_columns, print_json
 from calibrant.cli.reading import reading
@@ -76,6 +77,7 @@ def fit(
     ] = False,
     cost: options.Cost = None,
     positive: options.Positive = None,
+    multilabel: options.Multilabel = False,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -86,7 +88,8 @@ def fit(
     segment as far as its rows can tell, and `calibrant apply` reads the same columns. With --group-by rows of one group
     stay together wherever a method cross-validates. With --votes a row counts once for each class, with its votes as
     weights. With --scores the direction and the scale of the numbers are found from the labels. With --cost a decision
-    rule is stored with the calibrator, for `calibrant decide` and `calibrant export`.
+    rule is stored with the calibrator, for `calibrant decide` and `calibrant export`. With --multilabel columns are
+    labels of which any number may be true, and each is calibrated with the help of the others.
 
     Answers of a language model need no --label: of log-probabilities of options all options are calibrated, by
     temperature, position and length, or with --method the confidence in the answer.
@@ -101,6 +104,9 @@ def fit(
 
     check_streams(as_json, output, "calibrator")
     check_output(output, force=force)
+    if multilabel:
+        others = {"--method": method, "--set": parameter, "--intervals": intervals, "--cost": cost}
+        return fit_labels(file, output, table, others, force=force, as_json=as_json)
     table, answers = find_answers(file, table)
     if answers is not None:
         if cost is not None or intervals:

@@ -62,6 +62,13 @@ Inputs = Annotated[
     typer.Argument(metavar="FILE", help="One file of predictions, or several to show side by side."),
 ]
 Renormalize = Annotated[bool, typer.Option("--renormalize", help="Rescale rows of rounded probabilities to sum to 1.")]
+Multilabel = Annotated[
+    bool,
+    typer.Option(
+        "--multilabel",
+        help="Any number of labels may be true: a 0/1 column for each, such as art, beside p_art, its probability.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Method = Annotated[str, typer.Option("--method", "-m", help="Calibration method.", autocompletion=complete_method)]

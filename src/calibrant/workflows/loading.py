@@ -6,15 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.multilabel import MultilabelCalibrator
 from calibrant.files.stored.persistence import FoldCalibrators, load
 from calibrant.inputs.words import RequestError
 
 
-def load_calibrator(path: str | Path) -> Any:
-    """A calibrator stored as JSON."""
+def load_calibrator(path: str | Path, *, labels: bool = False) -> Any:
+    """A calibrator stored as JSON; one of independent labels only if `labels` are taken."""
     if not Path(path).exists():
         raise RequestError(f"there is no file {path}")
     loaded = load(path)
+    if isinstance(loaded, MultilabelCalibrator) and not labels:
+        raise RequestError(
+            f"{path} calibrates labels of which any number may be true; this command is for classes of which one is. "
+            "For labels there are `calibrant apply`, `evaluate`, `report` and `export`"
+        )
     if not isinstance(loaded, FoldCalibrators):
         return loaded
     if len(loaded) != 1:
@@ -27,6 +33,8 @@ def load_calibrator(path: str | Path) -> Any:
 
 def check_intervals(calibrator: Any) -> None:
     """Refuse a calibrator that was stored without what intervals need; Venn-Abers of two classes needs nothing."""
+    if isinstance(calibrator, MultilabelCalibrator):
+        raise RequestError("calibrators of many labels have no intervals of single probabilities")
     own = type(calibrator).predict_interval is not Calibrator.predict_interval and len(calibrator.classes_) == 2
     if not own and not hasattr(calibrator, "uncertainty_"):
         raise RequestError(f"this {type(calibrator).__name__} was stored without intervals", "intervals")

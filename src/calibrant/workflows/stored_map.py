@@ -24,7 +24,7 @@ class StoredMap:
     """
 
     def __init__(self, fitted: Map, *, percentages: bool = False) -> None:
-        self._fitted = fitted
+        self._fitted, self.independent = fitted, fitted.independent
         self._column_order = fitted.columns
         self.classes_ = np.asarray(fitted.classes)
         self.takes_scores, self.takes_logits = fitted.scaling is not None, fitted.logits

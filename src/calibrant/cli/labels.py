@@ -1,0 +1,107 @@
+"""`fit`, `apply`, `evaluate` and `report` for files of many labels, of which any number may be true of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from calibrant.cli.mistakes import CommandError
+from calibrant.cli.options import LabelledOptions, OnError, RowOptions
+from calibrant.cli.printing import class_columns, print_json
+
+if TYPE_CHECKING:
+    from calibrant.workflows.label_files import LabelFile
+
+
+def _read(file: str, table: LabelledOptions, others: Mapping[str, Any] | None = None) -> LabelFile:
+    """The rows of a file; options that speak of classes are refused."""
+    from calibrant.files.tables.opening import opened_table
+    from calibrant.workflows.label_files import read_labels
+
+    names = ("label", "votes", "classes", "segments", "renormalize", "blocks", "scores")
+    given = {f"--{name}": getattr(table, name, None) for name in names} | dict(others or {})
+    for option, value in given.items():
+        if value:
+            raise CommandError(f"{option} is not for --multilabel: labels are found by their columns. Leave it out")
+    with opened_table(file, [table.weight, table.group_by]) as (opened, (weight, group_by)):
+        found = read_labels(
+            opened,
+            probs=table.probs,
+            weight=weight,
+            group_by=group_by,
+            decimal=table.decimal,
+            logits=table.logits,
+            skip_errors=table.on_error is OnError.skip,
+        )
+    if found.skipped:
+        typer.echo(f"Skipped {found.skipped:,} rows", err=True)
+    return found
+
+
+def fit_labels(
+    file: str, output: str, table: LabelledOptions, others: Mapping[str, Any], *, force: bool, as_json: bool
+) -> None:
+    """Learn a `MultilabelCalibrator` and store it."""
+    from calibrant.calibrators.multilabel import MultilabelCalibrator
+    from calibrant.inputs.frames import NamedColumns
+    from calibrant.workflows.fitting import store
+
+    rows = _read(file, table, others)
+    calibrator = MultilabelCalibrator(rows.labels, input="logits" if table.logits else "probabilities")
+    calibrator.fit(NamedColumns(rows.columns, rows.values), rows.y, rows.weight, groups=rows.groups)
+    store(calibrator, output, force=force)
+    if as_json:
+        summary = calibrator.summary().splitlines()
+        columns = dict(zip(rows.labels, rows.columns))
+        print_json({"output": output, "rows": len(rows.y), "rows_skipped": rows.skipped, "columns": columns,
+                    "summary": summary})  # fmt: skip
+    elif output != "-":
+        typer.echo(f"{output}: fitted to {calibrator.fitted_to_} and {len(rows.labels)} labels")
+        typer.echo(_columns(rows))
+        typer.echo(calibrator.summary())
+
+
+def evaluate_labels(file: str, table: LabelledOptions, level: float | None, *, as_json: bool) -> None:
+    """Metrics of each label, worst first."""
+    from calibrant.metrics.label_metrics import NAMES, measure
+
+    if table.logits:
+        raise CommandError("--logits: evaluate judges probabilities; give it the output of `calibrant apply`")
+    rows = _read(file, table)
+    found = measure(rows.checked(), level)
+    if as_json:
+        labels = {name: values.tolist() for name, values in found.to_dict().items()}
+        micro = {name: vars(estimate) for name, estimate in found.micro.items()}
+        print_json({"file": file, **found.size.to_dict(), "rows_skipped": rows.skipped, "micro": micro,
+                    "macro": found.macro, "labels": labels})  # fmt: skip
+        return
+    typer.echo(f"{file}: {found.size}, {len(found.labels)} labels")
+    typer.echo(_columns(rows))
+    typer.echo(f"\n{found}")
+    if level is not None:
+        for name in NAMES:
+            typer.echo(f"{name} of all cells: {found.micro[name]} ({100 * level:g}% interval)")
+
+
+def apply_to_labels(
+    calibrator: str, file: str, output: str, table: RowOptions, *, suffix: str, force: bool, as_json: bool
+) -> None:
+    """Replace the probabilities of labels in a file."""
+    from calibrant.files.tables.opening import opened_table
+    from calibrant.runtime import load
+    from calibrant.workflows.label_files import apply_labels
+
+    fitted = load(calibrator)
+    with opened_table(file) as (opened, _):
+        rows = apply_labels(fitted, opened, output, suffix=suffix, decimal=table.decimal, force=force)
+    columns = dict(zip(fitted.column_names, fitted.classes))
+    if as_json:
+        print_json({"output": output, "rows": rows, "rows_skipped": 0, "columns": columns})
+    elif output != "-":
+        typer.echo(f"{output}: {rows:,} rows calibrated")
+
+
+def _columns(rows: LabelFile) -> str:
+    return class_columns(rows.columns, rows.labels if len(rows.labels) > 1 else [f"not {rows.labels[0]}", *rows.labels])
