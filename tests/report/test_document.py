@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 import calibrant
 from calibrant import MasterScale, document, get_calibrator, record_fit
+from calibrant.calibrators.base import Calibrator
 from calibrant.cli import app
 from calibrant.metrics import segment_calibration
 from calibrant.metrics.validation import validation_table
@@ -238,6 +240,17 @@ def test_logits_scores_segments_and_rules():
     text = document(segmented, y, p, segments=region).to_markdown()
     assert "## By region" in text
     assert "a number behind them for each of region" in text
+
+
+def test_every_stored_calibrator_can_be_described():
+    for path in sorted((Path(__file__).parents[1] / "files" / "golden").glob("*/*.json")):
+        if path.name == "expected.json" or not isinstance(loaded := calibrant.load(path), Calibrator):
+            continue  # several calibrators in one file: of folds, or of labels
+        made = document(loaded, title=path.name)
+        text = made.to_markdown()
+        assert "## The map" in text, path
+        assert not re.search(r"\bnan\b|Undefined", text), path
+        ElementTree.fromstring(zipfile.ZipFile(io.BytesIO(made.to_docx())).read("word/document.xml"))
 
 
 HOSTILE = ["<script>alert(1)</script>", "a | b\\", "*_`#[x](y)\n\x00\x1f"]

@@ -6,13 +6,14 @@ two classes whose log-odds are a straight line of the predicted ones is also one
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from calibrant.steps.lines import Spline, StepFunction
 from calibrant.steps.step import Step, Steps, run
+from calibrant.text_table import list_names
 from calibrant.typing import FloatArray
 
 #: Numbers of a list, rows and columns of a matrix, points of a curve, and parts of one-vs-rest that are written out.
@@ -108,33 +109,9 @@ def _shift(step: Any) -> str:
     return f" + {numbers(step.shift)}" if np.any(step.shift) else ""
 
 
-def _columns(step: Any, x: str, width: int) -> str:
-    return f"{x}[{', '.join([*(str(j + 1) for j in step.index[:_LISTED]), *['...'] * (len(step.index) > _LISTED)])}]"
-
-
-def _polynomial(step: Any, x: str, width: int) -> str:
-    powers = ["", f" · {x}", *(f" · {x}^{degree}" for degree in range(2, len(step.coefficients)))]
-    return " + ".join([f"{number(c)}{power}" for c, power in zip(step.coefficients.tolist(), powers) if c]) or "0"
-
-
-def _curves(step: Any, x: str, width: int) -> str:
-    terms = f"{x}^2 / 5", f"max(log(1 − exp({x})), −20)", f"exp({x})"
-    return " + ".join([f"{numbers(u)} · {term}" for u, term in zip(step.coefficients, terms) if np.any(u)]) or "0"
-
-
-def _kernel(step: Any, x: str, width: int) -> str:
-    z = f"(({x} − mean {x}) / {number(step.spread)}, {number(step.weight)} · exp({x}))"
-    return f"exp(−d² / {number(step.bandwidth)}), d being the distances of {z} from {len(step.landmarks)} landmarks"
-
-
-def _trees(step: Any, x: str, width: int) -> str:
-    many = "the sum of {} trees of depth {}, which compare numbers of {} or their differences with thresholds"
-    return f"{many.format(*step.features.shape, x)}; a tree adds {_range(step.values)}"
-
-
-def _levels(step: Any, x: str, width: int) -> str:
-    what = f"a[s] + b[s] · {x} for the level s in the last column of {x}, 0 for any other"
-    return f"{what}; a = {numbers(step.intercept)}, b = {numbers(step.slope)}"
+def _terms(coefficients: FloatArray, factors: Sequence[str]) -> str:
+    """A sum of terms, without those of zeros."""
+    return " + ".join([numbers(c) + factor for c, factor in zip(coefficients, factors) if np.any(c)]) or "0"
 
 
 def _points(step: Any, x: str, width: int) -> str:
@@ -164,12 +141,25 @@ _FORMS: dict[str, Callable[[Any, str, int], str]] = {
     "lead": lambda step, x, width: f"(largest of {x}, its lead before the second largest)",
     "sigmoid": lambda step, x, width: f"(1 / (1 + exp({x})), 1 / (1 + exp(−{x})))",
     "complement": lambda step, x, width: f"(1 − {x}, {x})",
-    "columns": _columns,
-    "polynomial": _polynomial,
-    "curves": _curves,
-    "kernel": _kernel,
-    "trees": _trees,
-    "levels": _levels,
+    "columns": lambda step, x, width: f"{x}[{list_names(step.index + 1, _LISTED, str)}]",
+    "polynomial": lambda step, x, width: _terms(
+        step.coefficients, ["", *(f" · {x}" + f"^{d}" * (d > 1) for d in range(1, len(step.coefficients)))]
+    ),
+    "curves": lambda step, x, width: _terms(
+        step.coefficients, [f" · {x}^2 / 5", f" · max(log(1 − exp({x})), −20)", f" · exp({x})"]
+    ),
+    "kernel": lambda step, x, width: (
+        f"exp(−d² / {number(step.bandwidth)}), d being the distances of (({x} − mean {x}) / {number(step.spread)}, "
+        f"{number(step.weight)} · exp({x})) from {len(step.landmarks)} landmarks"
+    ),
+    "trees": lambda step, x, width: (
+        f"the sum of {len(step.features)} trees of depth {step.features.shape[1]}, which compare numbers of {x} or "
+        f"their differences with thresholds; a tree adds {_range(step.values)}"
+    ),
+    "levels": lambda step, x, width: (
+        f"a[s] + b[s] · {x} for the level s in the last column of {x}, 0 for any other; a = {numbers(step.intercept)}, "
+        f"b = {numbers(step.slope)}"
+    ),
     "step-function": _points,
     "line": _points,
     "spline": _points,
