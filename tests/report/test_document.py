@@ -242,6 +242,7 @@ def test_logits_scores_segments_and_rules():
     assert "a number behind them for each of region" in text
 
 
+@pytest.mark.slow
 def test_every_stored_calibrator_can_be_described():
     for path in sorted((Path(__file__).parents[1] / "files" / "golden").glob("*/*.json")):
         if path.name == "expected.json" or not isinstance(loaded := calibrant.load(path), Calibrator):
@@ -294,6 +295,7 @@ def test_the_page_loads_nothing_and_has_both_pictures(found):
     assert "default-src 'none'" in page
 
 
+@pytest.mark.slow
 def test_the_same_inputs_give_the_same_bytes(tmp_path):
     script = """
 import sys, numpy as np
