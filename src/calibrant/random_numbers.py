@@ -33,12 +33,17 @@ class LabelSampler:
         self._flat = (cumulated + self._rows[:, None]).ravel()
         # Rounding may end a row below one; no draw may fall past the last class of positive probability.
         self._last = self._n_classes - 1 - np.argmax(proba[:, ::-1] > 0, axis=1)
+        # Of two classes: where the second begins.
+        self._first = np.where(self._last > 0, cumulated[:, 0], np.inf)
 
     def draw(
         self, rng: np.random.Generator, rows: AnyIntArray | None = None, uniform: AnyFloatArray | None = None
     ) -> AnyIntArray:
         """A label of each of these rows (by default of every row once), by fresh random numbers or by these."""
+        every = slice(None) if rows is None else rows
         rows = self._rows if rows is None else rows
         uniform = rng.random(len(rows)) if uniform is None else uniform
+        if self._n_classes == 2:  # one comparison instead of a search
+            return (uniform >= self._first[every]).astype(np.intp)
         found = np.searchsorted(self._flat, rows + uniform, side="right") - rows * self._n_classes
         return np.clip(found, 0, self._last[rows])

@@ -375,6 +375,28 @@ def test_open_batches_is_the_library_s_way_to_a_large_file(tmp_path: Path) -> No
     assert one.inverse_temperature_ == pytest.approx(other.inverse_temperature_, rel=1e-9)
 
 
+def test_report_with_costs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 5, 300)
+    file, target = tmp_path / "p.csv", tmp_path / "r.html"
+    pa.csv.write_csv(pa.table({"p_yes": p, "y": np.where(rng.random(300) < p, "yes", "no")}), file)
+    arguments = ("report", file, "-y", "y", "--methods", "ts", "-o", target)
+    found = json.loads(ok(*arguments, "--cost", "fp=1,fn=20", "--log-odds", "--json").stdout)
+    assert found["decisions"]["total"] == 300
+    assert found["decisions"]["ratios"][0]["ratio"] == 0.1
+    page = target.read_text()
+    assert "Choose &#39;no&#39; where the probability of &#39;yes&#39; is below 4.8%" in page
+    assert "log-odds scale" in page
+    # The page names the command that makes it again.
+    assert "--cost fp=1,fn=20 --log-odds" in page
+    wrong = run(*arguments, "--force", "--cost", "fp=1")
+    assert wrong.exit_code == 2
+    assert "fp and fn go together" in wrong.stderr
+    wrong = run(*arguments, "--force", "--cost", "fp=1,fn=amount")
+    assert wrong.exit_code == 2
+    assert "a report needs costs that are numbers" in wrong.stderr
+
+
 def test_report_on_a_large_file_is_about_a_sample_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluating, "MEMORY_CELLS", 900)
     monkeypatch.setattr(evaluating, "SAMPLE_ROWS", 10)

@@ -95,7 +95,7 @@ def test_nothing_is_loaded_from_anywhere(hostile: Report, binary: Report) -> Non
 
 def test_all_sections_are_there(hostile: Report, binary: Report) -> None:
     sections = ["words", "next", "bands", "metrics", "faults", "reliability", "methods", "decomposition"]
-    for report, last in ((hostile, ["confusion", "classes", "segments"]), (binary, ["map", "classes"])):
+    for report, last in ((hostile, ["confusion", "classes", "segments"]), (binary, ["map", "thresholds", "classes"])):
         elements = parsed(render(report)).elements
         ids = [attributes.get("id") for name, attributes in elements if name == "section"]
         assert ids == ["verdict", *sections, *last]

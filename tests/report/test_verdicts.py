@@ -139,6 +139,30 @@ def segment(name: str, gap: float, *, off: bool) -> SegmentRow:
             "fair",
             "The probabilities of yes are too extreme",
         ),
+        # A band that is off beyond chance says it in numbers.
+        (
+            {
+                "p_value": 0.01,
+                "found": faults(frequencies([1, 1], [1, 1]), 0.5, slope=CLEAR),
+                "table": table(off=True),
+            },
+            "fair",
+            "Where it says 60.0%, 40.0% are actually yes: too extreme",
+        ),
+        (
+            {"p_value": 0.01, "found": faults(frequencies([1, 1], [1, 1]), rest=CLEAR), "table": table(off=True)},
+            "fair",
+            "Where it says 60.0%, 40.0% are actually yes",
+        ),
+        (
+            {
+                "p_value": 0.01,
+                "found": faults(frequencies([1, 1], [1, 1]), -1.0, slope=CLEAR),
+                "table": table(off=True),
+            },
+            "fair",
+            "The probabilities of yes point the wrong way",
+        ),
         (
             {"p_value": 0.01, "found": faults(frequencies([1, 1], [1, 1]), 2.0, slope=CLEAR)},
             "fair",
@@ -165,6 +189,7 @@ def segment(name: str, gap: float, *, off: bool) -> SegmentRow:
                 "p_value": 0.01,
                 "found": faults(frequencies([180, 20], [100, 100]), slope=CLEAR),
                 "table": table(score=(0.1,)),
+                "equal": True,
             },
             "fair",
             "Predicts 10.0% for yes, actually 50.0%: 5.0 times too few",
@@ -201,12 +226,12 @@ def test_headlines_of_two_classes(given: dict[str, Any], tone: str, headline: st
         (
             faults(frequencies([1] * 3, [1] * 3), 0.5, slope=CLEAR),
             estimate(0.1, 0.05, 0.15),
-            "The predictions are over-confident by 10.0 percentage points",
+            "Claims 80.0%, right 70.0%: over-confident",
         ),
         (
             faults(frequencies([1] * 3, [1] * 3), 2.0, slope=CLEAR),
             estimate(-0.1, -0.15, -0.05),
-            "The predictions are under-confident by 10.0 percentage points",
+            "Claims 60.0%, right 70.0%: under-confident",
         ),
         # A gap that may be chance, or that points the other way, is not in the headline.
         (faults(frequencies([1] * 3, [1] * 3), 0.5, slope=CLEAR), NONE, "The predictions are too extreme"),
@@ -529,6 +554,20 @@ def test_rare_classes_of_many() -> None:
 
     assert said(5) == "3 of 4 classes have fewer than 10 rows, too few to judge them alone."
     assert said(20) == "2 of 4 classes have fewer than 10 rows, too few to judge them alone."
+
+
+def test_a_band_in_the_headline_of_many_classes() -> None:
+    found = faults(frequencies([1] * 3, [1] * 3), rest=CLEAR)
+    said = verdict(evidence(3, p_value=0.01, found=found, table=table(None, off=True)))
+    assert said.headline == "Where it claims 60.0%, it is right 40.0% of the time"
+
+
+def test_p_values_that_draws_bound_say_so() -> None:
+    said = verdict(evidence(p_value=0.001, draws=999)).sentences
+    assert any("wrong (p ≤ 0.001, as small as 999 draws can tell)." in sentence for sentence in said)
+    assert any("wrong (p = 0.002)." in sentence for sentence in verdict(evidence(p_value=0.002, draws=999)).sentences)
+    assert p_text(1 / 400, 399) == "p ≤ 0.0025, as small as 399 draws can tell"
+    assert p_text(2 / 400, 399) == "p = 0.005"
 
 
 def test_p_values_in_words() -> None:

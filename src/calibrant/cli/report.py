@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -39,6 +40,9 @@ def report(
             "--method", "-m", help="Method to recommend; default: the best.", autocompletion=options.complete_method
         ),
     ] = None,
+    cost: options.Cost = None,
+    positive: options.Positive = None,
+    log_odds: Annotated[bool, typer.Option("--log-odds", help="Show diagrams without bins on log-odds axes.")] = False,
     title: Annotated[str | None, typer.Option("--title", help="Title of the page. Default: the file's name.")] = None,
     grades: Annotated[
         str | None,
@@ -54,15 +58,18 @@ def report(
     improve, methods compared, classes and segments one by one, and the command to run next. Two or more files (models,
     periods) of the same classes are shown side by side. Answers of a language model need no --label; the page then says
     whether their confidence can be trusted, below which confidence to abstain, and how many labels that took.
+    With --cost fp=1,fn=20 it also says how many decisions calibration changes, and what it saves.
     """
     from calibrant.calibrators.registry import get_calibrator
     from calibrant.files.tables.writers import atomic_output, check_output
     from calibrant.report.analysis import analyse
     from calibrant.report.comparison import default_methods
     from calibrant.report.data import Source
+    from calibrant.report.decision_views import check_rule
     from calibrant.report.page import render
     from calibrant.report.side_by_side import compared
     from calibrant.workflows.answering import chosen_answers, judge
+    from calibrant.workflows.costs_given import rule_of
     from calibrant.workflows.grading import scale_of
     from calibrant.workflows.report_rows import ReportRows, read_for_report
 
@@ -102,10 +109,18 @@ def report(
                 f"{list_names(rows.classes, write=str)}: files side by side need the same classes, and a single column "
                 "that of the same class. Make a report of each file"
             )
+        known_classes = SimpleNamespace(classes_=rows.classes, n_features_in_=len(rows.columns))
+        with asked():
+            rule = None if cost is None else rule_of(known_classes, cost, positive)
+            if rule is not None:
+                check_rule(rule, rows.classes)
         check = _words(table, "label", "votes", "classes", "weight", "probs", "group_by", "blocks")
         words = [file, *check, *_words(table, "logits", "renormalize", "decimal")]
         words += ["--on-error", "skip"] * (skipped > 0)
-        command = shlex.join(["calibrant", "report", *words, *_words(table, "segments"), "-o", output])
+        asked_for = (("--cost", cost), ("--positive", positive), ("--grades", grades))
+        more = [word for flag, wish in asked_for if wish for word in (flag, wish)]
+        more += ["--log-odds"] * log_odds
+        command = shlex.join(["calibrant", "report", *words, *_words(table, "segments"), *more, "-o", output])
         name = title or ("standard input" if file == "-" else Path(file).name)
         total = len(wanted or default_methods(rows.data.n_classes)) + 2
         with ProgressBar(total, "report") as bar:
@@ -122,6 +137,8 @@ def report(
                     progress=partial(_advance, bar, iter(range(total + 1)), total),
                     whole=rows.whole,
                     grades=scale,
+                    rule=rule,
+                    log_odds=log_odds,
                 )
             )
         if answers is not None or table.label != given.label:

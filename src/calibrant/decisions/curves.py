@@ -64,12 +64,16 @@ class DecisionCurve(Tabular):
     label: Any
     level: float
 
-    def __repr__(self) -> str:
+    @property
+    def useful(self) -> str:
+        """The thresholds at which acting on the probabilities is better than acting on everybody and on nobody."""
         better = self.threshold[self.net_benefit > np.maximum(self.treat_all, 0.0) + _ROUNDING]
-        where = f"from {percent(better[0])} to {percent(better[-1])}" if len(better) else "at none of them"
+        return f"from {percent(better[0])} to {percent(better[-1])}" if len(better) else "at none of them"
+
+    def __repr__(self) -> str:
         return (
             f"Net benefit of acting on {self.label!r} at {len(self.threshold)} thresholds: higher than acting on "
-            f"everybody and on nobody {where}."
+            f"everybody and on nobody {self.useful}."
         )
 
     def to_dict(self) -> dict[str, Any]:

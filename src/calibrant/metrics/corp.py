@@ -21,7 +21,7 @@ from scipy.special import xlogy
 from calibrant.bins import sum_by
 from calibrant.calibrators.binary.binning import Grouped, group_scores
 from calibrant.calibrators.binary.isotonic import isotonic_steps
-from calibrant.metrics.axis import ScoreAxis, fitting_axis
+from calibrant.metrics.axis import ScoreAxis, fitting_axis, well_inside
 from calibrant.metrics.curve import HISTOGRAM_BINS, ReliabilityCurve, ScoreParts
 from calibrant.metrics.scalars import public
 from calibrant.metrics.tabular import check_level
@@ -83,11 +83,12 @@ def _band(
     # Weights are counts; a broken one is drawn like the next whole number of rows that share it.
     trials = np.ceil(cells.weight - 1e-9)
     share = cells.weight / trials
-    # The band is wanted where the scores are dense as well as across their whole range.
-    n_cells = len(cells.score)
-    dense = np.linspace(0, n_cells - 1, BAND_POINTS // 2)
-    across = np.searchsorted(cells.score, np.linspace(cells.score[0], cells.score[-1], BAND_POINTS // 2))
-    at = np.unique(np.concatenate([dense.astype(np.intp), np.minimum(across, n_cells - 1)]))
+    # The band is wanted where the scores are dense as well as across their whole range, a few rows aside.
+    n_cells, inside = len(cells.score), np.flatnonzero(well_inside(cells.weight))
+    first, last = (int(inside[0]), int(inside[-1])) if len(inside) else (0, n_cells - 1)
+    dense = np.linspace(first, last, BAND_POINTS // 2)
+    across = np.searchsorted(cells.score, np.linspace(cells.score[first], cells.score[last], BAND_POINTS // 2))
+    at = np.unique(np.concatenate([dense.astype(np.intp), np.minimum(across, last)]))
     rng = generator(random_state)
     curves = np.empty((n_resamples, len(at)))
     # How much the rows of a group depend on each other is not known: their residuals keep or change sign together.

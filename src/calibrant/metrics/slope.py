@@ -54,6 +54,8 @@ class Part(NamedTuple):
     gain: float
     p_value: float
     statistic: float
+    #: Draws of labels that the p-value comes from and that it cannot be smaller than; 0 if it can.
+    n_resamples: int = 0
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,8 @@ class SlopeScore:
 
 def _part(gain: float, scores: ScoreResiduals, statistic: Callable[[AnyFloatArray], float], freedom: int) -> Part:
     found = drawn_or_tail(scores, statistic, freedom, name="score", kind="all classes")
-    return Part(gain, found.p_value, found.statistic)
+    floor = found.n_resamples if scores.data.groups is not None else 0
+    return Part(gain, found.p_value, found.statistic, floor)
 
 
 @scalar(lower=-np.inf)
@@ -340,7 +343,8 @@ def _test_rest(saved: AnyFloatArray, linear: Sample, after: Sample, *, fitted_me
     def above(scores: AnyFloatArray) -> float:
         return step.statistic(scores) if scores @ step.direction > 0 else 0.0
 
-    return Part(gain, max(p_value, _part(gain, step.scores, above, 1).p_value), gain / deviation)
+    drawn = _part(gain, step.scores, above, 1)
+    return Part(gain, max(p_value, drawn.p_value), gain / deviation, drawn.n_resamples)
 
 
 def slope_interval(model: LinearRecalibration, fitted: FloatArray, level: float) -> Estimate:

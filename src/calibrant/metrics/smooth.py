@@ -5,10 +5,10 @@ absolute value: `smECE_σ = ∫ |(1/n) Σ_i (hit_i - s_i) K_σ(s_i, t)| dt`. It 
 point `smECE_σ = σ` (Błasiok and Nakkiran 2023). Reflected smoothing multiplies the k-th cosine coefficient by
 `exp(-(πkσ)²/2)`, so each σ costs one cosine transform of a fine grid.
 
-The reliability curve with this bandwidth is `f(t) = t + Σ_i c_i (hit_i - s_i) K_σ(s_i, t) / Σ_i c_i K_σ(s_i, t)`.
-Smoothing the differences instead of the outcomes leaves the curve of calibrated predictions on the diagonal. The
-interval at `t` is that of a weighted mean, with the variance `Σ c_i K_i² (hit_i - f(s_i))² / (Σ c_i K_i)²`; with
-groups, squares of their sums are summed.
+The reliability curve is `f(t) = t + Σ_i c_i (hit_i - s_i) K_σ(s_i, t) / Σ_i c_i K_σ(s_i, t)`, with this bandwidth or
+with that of Silverman's rule if it is larger. Smoothing the differences instead of the outcomes leaves the curve of
+calibrated predictions on the diagonal. The interval at `t` is that of a weighted mean, with the variance
+`Σ c_i K_i² (hit_i - f(s_i))² / (Σ c_i K_i)²`; with groups, squares of their sums are summed.
 """
 
 from __future__ import annotations
@@ -137,7 +137,9 @@ def reflected_kernel(score: AnyFloatArray, at: AnyFloatArray, bandwidth: float) 
 
 @public
 def smooth_curve(data: Sample, *, kind: Kind = "auto", label: Any = None, level: float = 0.95) -> ReliabilityCurve:
-    """Kernel-smoothed reliability curve with intervals; the bandwidth is that of smooth ECE.
+    """Kernel-smoothed reliability curve with intervals, where at least 20 rows carry it.
+
+    The bandwidth is that of smooth ECE, or that of Silverman's rule if it is larger.
 
     Parameters
     ----------
@@ -166,7 +168,10 @@ def smooth_curve(data: Sample, *, kind: Kind = "auto", label: Any = None, level:
     score, hit = (np.asarray(part, dtype=np.float64) for part in shown.view)
     excess = data.each * (hit - score)
     error = smooth_error(Grid(score).sums(excess) / data.total)
-    bandwidth = max(error, NARROWEST_KERNEL)
+    mean = float(data.each @ score) / data.total
+    spread = np.sqrt(float(data.each @ (score - mean) ** 2) / data.total)
+    # Silverman's rule: a kernel much narrower than that draws single rows.
+    bandwidth = max(error, float(1.06 * spread * data.units**-0.2), NARROWEST_KERNEL)
     # Cells a sixteenth of the kernel wide: finer ones change nothing that can be seen.
     grid = Grid(score, int(2 ** np.ceil(np.log2(16 / min(bandwidth, 0.5)))))
     middle = (np.arange(grid.n_cells) + 0.5) / grid.n_cells
@@ -185,7 +190,7 @@ def smooth_curve(data: Sample, *, kind: Kind = "auto", label: Any = None, level:
     else:
         cell = np.minimum((score * grid.n_cells).astype(np.intp), grid.n_cells - 1)
         variance = np.array([data.sum_variance(row[cell] * residual) for row in kernel])
-    spread = np.sqrt(variance) / mass * float(ndtri((1 + level) / 2))
+    half = np.sqrt(variance) / mass * float(ndtri((1 + level) / 2))
     return ReliabilityCurve(
         maker="kernel",
         lower=at,
@@ -194,8 +199,8 @@ def smooth_curve(data: Sample, *, kind: Kind = "auto", label: Any = None, level:
         frequency=np.clip(frequency, 0.0, 1.0),
         weight=rows,
         at=at,
-        low=np.clip(frequency - spread, 0.0, 1.0),
-        high=np.clip(frequency + spread, 0.0, 1.0),
+        low=np.clip(frequency - half, 0.0, 1.0),
+        high=np.clip(frequency + half, 0.0, 1.0),
         level=level,
         error=error,
         histogram=UNIT.histogram(score, data.each, HISTOGRAM_BINS),

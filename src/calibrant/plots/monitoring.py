@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from calibrant.deployment.monitoring.history import Record
+from calibrant.metrics.reliability import wilson_interval
 from calibrant.numerals import power_of_ten
-from calibrant.plots.svg import (
-    AFTER,
-    BEFORE,
-    FAINT,
-    GRID,
-    PAPER,
-    element,
-    figure,
-    line,
-    marker,
-    path,
-    round_ticks,
-    text,
-    turned,
-)
-
-# Small enough for a phone to show the letters.
-WIDTH, HEIGHT, LEFT, TOP = 380.0, 180.0, 56.0, 14.0
+from calibrant.plots.style import shorten
+from calibrant.plots.svg import AFTER, BEFORE, FAINT, LEFT, WIDTH, axes, line, marker, path, plane, round_ticks, text
 
 
 def evidence(records: Sequence[Record], alpha: float) -> str:
@@ -37,19 +22,16 @@ def evidence(records: Sequence[Record], alpha: float) -> str:
     low, high = min(-1.0, *values), max(limit, *values) + 0.5
     ticks = [float(tick) for tick in range(math.ceil(low), math.floor(high) + 1)]
     ticks = ticks[:: max(1, math.ceil(len(ticks) / 6))]
-    parts, at = _axes(
-        float(places[-1]),
-        low,
-        high,
-        [(tick, power_of_ten(int(tick))) for tick in ticks],
-        ("labelled rows", "evidence"),
+    labels = [(tick, power_of_ten(int(tick))) for tick in ticks]
+    parts, at = axes(
+        _counted(float(places[-1])), labels, (0.0, float(places[-1])), (low, high), "labelled rows", "evidence"
     )
     y = at(0.0, limit)[1]
     parts.append(line(LEFT, y, LEFT + WIDTH, y, stroke=BEFORE, stroke_width=1.5, stroke_dasharray="5 4"))
     parts.append(text(LEFT + 6, y - 5, f"alarm at {1.0 / alpha:,.3g}", class_="tick"))
     points = [at(0.0, 0.0), *(at(float(place), value) for place, value in zip(places, values))]
     parts.append(path(points, fill="none", stroke=AFTER, stroke_width=2, stroke_linejoin="round"))
-    return figure(LEFT + WIDTH + 34, TOP + HEIGHT + 44, parts, "Evidence against the calibrator")
+    return plane(parts, "Evidence against the calibrator")
 
 
 def accuracies(records: Sequence[Record]) -> str:
@@ -61,36 +43,40 @@ def accuracies(records: Sequence[Record]) -> str:
     low, high = max(0.0, low - margin), min(1.0, high + margin)
     ticks = [(float(tick), f"{tick:.2f}") for tick in round_ticks(low, high)]
     ends = np.cumsum([max(record.rows, record.labelled) for record in records])
-    parts, at = _axes(float(ends[-1]), low, high, ticks, ("rows", "accuracy"))
+    parts, at = axes(_counted(float(ends[-1])), ticks, (0.0, float(ends[-1])), (low, high), "rows", "accuracy")
     lines = [at(float(end), value) for end, value in zip(ends, expected)]
     parts.append(path([lines[0], *lines], fill="none", stroke=AFTER, stroke_width=2, stroke_linejoin="round"))
     for end, record in zip(ends, records):
         if record.accuracy is not None:
             parts.append(marker(*at(float(end), record.accuracy), BEFORE, square=True, size=3.0))
-    return figure(LEFT + WIDTH + 34, TOP + HEIGHT + 44, parts, "Expected and observed accuracy")
+    return plane(parts, "Expected and observed accuracy")
 
 
-Place = Callable[[float, float], tuple[float, float]]
+def stability(records: Sequence[Record], level: float = 0.95) -> str:
+    """Observed over expected counts of each batch with labels, with intervals; calibrated ones lie around 1."""
+    known = [record for record in records if record.expected_count and record.observed_count is not None]
+    expected, observed, total = (
+        np.array([float(getattr(record, name)) for record in known])
+        for name in ("expected_count", "observed_count", "labelled_observations")
+    )
+    share = np.clip(observed / total, 0.0, 1.0)
+    found = [(part * total / expected).tolist() for part in (share, *wilson_interval(share, total, level))]
+    top = min(1.1 * max([*found[2], 1.2]), 4.0)
+    ticks = [(tick, f"{tick:.2g}") for tick in round_ticks(0.0, top)]
+    step = max(1, -(-len(known) // 5))
+    names = [(place + 0.5, shorten(record.name or str(place + 1), 12)) for place, record in enumerate(known)][::step]
+    parts, at = axes(names, ticks, (0.0, float(len(known))), (0.0, top), "batch", "observed / expected")
+    y = at(0.0, 1.0)[1]
+    parts.append(line(LEFT, y, LEFT + WIDTH, y, stroke=FAINT, stroke_width=1.5, stroke_dasharray="5 4"))
+    for place, (ratio, low, high) in enumerate(zip(*found)):
+        off = low > 1 or high < 1
+        colour = BEFORE if off else AFTER
+        (x, bottom), (_, above) = at(place + 0.5, low), at(place + 0.5, high)
+        parts.append(line(x, bottom, x, above, stroke=colour, stroke_width=2, stroke_opacity=0.5))
+        parts.append(marker(*at(place + 0.5, ratio), colour, square=off, size=3.5))
+    return plane(parts, "Observed over expected counts, batch by batch")
 
 
-def _axes(
-    rows: float, low: float, high: float, ticks: Sequence[tuple[float, str]], names: tuple[str, str]
-) -> tuple[list[str], Place]:
-    """A frame with a grid, and where a number of rows and a value lie in it."""
-
-    def at(row: float, value: float) -> tuple[float, float]:
-        return LEFT + WIDTH * row / max(rows, 1.0), TOP + HEIGHT * (high - value) / (high - low)
-
-    parts = [element("rect", x=LEFT, y=TOP, width=WIDTH, height=HEIGHT, fill=PAPER, stroke=FAINT, stroke_width=1)]
-    for value, label in ticks:
-        y = at(0.0, value)[1]
-        parts += [
-            line(LEFT, y, LEFT + WIDTH, y, stroke=GRID),
-            text(LEFT - 6, y + 4, label, text_anchor="end", class_="tick"),
-        ]
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        x = LEFT + WIDTH * share
-        parts.append(text(x, TOP + HEIGHT + 16, f"{rows * share:,.0f}", text_anchor="middle", class_="tick"))
-    parts.append(text(LEFT + WIDTH / 2, TOP + HEIGHT + 34, names[0], text_anchor="middle", class_="axis"))
-    parts.append(turned(16, TOP + HEIGHT / 2, names[1]))
-    return parts, at
+def _counted(rows: float) -> list[tuple[float, str]]:
+    """Ticks of an axis of rows."""
+    return [(rows * share, f"{rows * share:,.0f}") for share in (0.0, 0.25, 0.5, 0.75, 1.0)]

@@ -7,11 +7,28 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.decisions.curves import DecisionCurve
 from calibrant.grades import GradeBacktest
 from calibrant.metrics.intervals import Estimate
-from calibrant.numerals import number, signed
+from calibrant.metrics.murphy import MurphyDiagram
+from calibrant.numerals import number, percent, signed
 from calibrant.plots.style import WHITE_ABOVE, shorten
-from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, INK, element, figure, line, marker, round_ticks, text
+from calibrant.plots.svg import (
+    AFTER,
+    BEFORE,
+    FAINT,
+    GRID,
+    INK,
+    axes,
+    element,
+    figure,
+    line,
+    marker,
+    path,
+    plane,
+    round_ticks,
+    text,
+)
 from calibrant.typing import AnyFloatArray
 
 #: Classes whose correction matrix is drawn at most: the numbers in so many cells can be read on a page.
@@ -123,3 +140,45 @@ def _colours(values: AnyFloatArray) -> NDArray[np.uint8]:
     blue, orange = np.array([0, 114, 178.0]), np.array([213, 94, 0.0])
     target = np.where(values[..., None] >= 0, blue, orange)
     return np.rint(255 + strength * (target - 255)).astype(np.uint8)
+
+
+def net_benefit(before: DecisionCurve, after: DecisionCurve | None) -> str:
+    """Net benefit over thresholds, of the predictions before and after, and of acting on everybody and on nobody."""
+    lines = [(before.net_benefit, BEFORE, "")] + ([] if after is None else [(after.net_benefit, AFTER, "")])
+    highest = max(float(values.max()) for values, *_ in lines)
+    high = 1.1 * max(highest, float(before.treat_all[0]), 1e-6)
+    lines = [(before.treat_all, FAINT, "5 4"), (0.0 * before.threshold, INK, "2 3"), *lines]
+    shown = before if after is None else after
+    band = [] if np.isnan(shown.low).any() else [(shown.low, shown.high, BEFORE if after is None else AFTER)]
+    drawn = _over_thresholds(before.threshold, lines, band, (-0.25 * high, high), "net benefit")
+    return plane(drawn, "Net benefit of acting from a threshold on")
+
+
+def murphy(diagram: MurphyDiagram, *, fitted: bool) -> str:
+    """Murphy diagram, lower is better: after against before calibration if a method was `fitted`, else before alone."""
+    lines = [(diagram.other, BEFORE, ""), (diagram.score, AFTER, "")] if fitted else [(diagram.score, BEFORE, "")]
+    high = 1.1 * max(float(values.max()) for values, *_ in lines) or 1.0
+    return plane(_over_thresholds(diagram.threshold, lines, [], (0.0, high), "mean score"), "Murphy diagram")
+
+
+def _over_thresholds(
+    at: AnyFloatArray,
+    lines: Sequence[tuple[AnyFloatArray, str, str]],
+    bands: Sequence[tuple[AnyFloatArray, AnyFloatArray, str]],
+    ends: tuple[float, float],
+    name: str,
+) -> list[str]:
+    """Lines (values, colour, dashes) and bands over thresholds; what is outside of the frame is left out."""
+    first, last = float(at[0]), float(at[-1])
+    x_ticks = [(tick, percent(tick, None if tick < 0.01 else 0)) for tick in round_ticks(first, last)]
+    y_ticks = [(tick, f"{tick:.3g}") for tick in round_ticks(*ends)]
+    parts, place = axes(x_ticks, y_ticks, (first, last), ends, "threshold", name)
+    for low, high, colour in bands:
+        edge = [place(float(x), float(y)) for x, y in [*zip(at, high), *zip(at[::-1], low[::-1])]]
+        parts.append(path(edge, closed=True, fill=colour, fill_opacity=0.14))
+    for values, colour, dashes in lines:
+        inside = [place(float(x), float(y)) for x, y in zip(at, values) if ends[0] <= y <= ends[1]]
+        if len(inside) > 1:
+            look = {"stroke": colour, "stroke_width": 2, "stroke_dasharray": dashes or "none"}
+            parts.append(path(inside, closed=False, fill="none", stroke_linejoin="round", **look))
+    return parts

@@ -11,7 +11,7 @@ Coordinates are those of the drawing (y downwards). All text goes through `text`
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 # Colours are variables of the page, which has a light and a dark set of them.
@@ -21,6 +21,11 @@ INK = "var(--ink)"
 FAINT = "var(--faint)"
 GRID = "var(--grid)"
 PAPER = "var(--paper)"
+#: A wide drawing with two axes, small enough for a phone to show the letters.
+WIDTH, HEIGHT, LEFT, TOP = 380.0, 180.0, 56.0, 14.0
+
+Ticks = Sequence[tuple[float, str]]
+Place = Callable[[float, float], tuple[float, float]]
 
 
 def element(name: str, content: str = "", /, **attributes: object) -> str:
@@ -104,3 +109,35 @@ def figure(width: float, height: float, content: Sequence[str], title: str) -> s
         style=f"max-width:{_short(1.2 * width)}px",
         xmlns="http://www.w3.org/2000/svg",
     )
+
+
+def axes(
+    x_ticks: Ticks, y_ticks: Ticks, x_range: tuple[float, float], y_range: tuple[float, float], x_name: str, y_name: str
+) -> tuple[list[str], Place]:
+    """A wide frame with a grid, and where two values lie in it; values outside lie at its edge."""
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        across, down = (
+            (min(max(value, low), high) - low) / max(high - low, 1e-12)
+            for value, (low, high) in ((x, x_range), (y, y_range))
+        )
+        return LEFT + WIDTH * across, TOP + HEIGHT * (1 - down)
+
+    parts = [element("rect", x=LEFT, y=TOP, width=WIDTH, height=HEIGHT, fill=PAPER, stroke=FAINT, stroke_width=1)]
+    for value, label in y_ticks:
+        y = at(x_range[0], value)[1]
+        parts += [
+            line(LEFT, y, LEFT + WIDTH, y, stroke=GRID),
+            text(LEFT - 6, y + 4, label, text_anchor="end", class_="tick"),
+        ]
+    for value, label in x_ticks:
+        x = at(value, y_range[0])[0]
+        parts.append(text(x, TOP + HEIGHT + 16, label, text_anchor="middle", class_="tick"))
+    parts.append(text(LEFT + WIDTH / 2, TOP + HEIGHT + 34, x_name, text_anchor="middle", class_="axis"))
+    parts.append(turned(16, TOP + HEIGHT / 2, y_name))
+    return parts, at
+
+
+def plane(parts: Sequence[str], title: str) -> str:
+    """The drawing of what `axes` began."""
+    return figure(LEFT + WIDTH + 34, TOP + HEIGHT + 44, parts, title)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from calibrant.metrics.axis import UNIT, ScoreAxis, round_axis
+from calibrant.metrics.axis import UNIT, ScoreAxis
 from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.plots.style import shorten, tick_text
 from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, PAPER, element, figure, line, marker, path, text, turned
@@ -58,25 +56,33 @@ class Square:
             kept.append((float(across[-1]), float(down[-1])))
         return kept
 
+    def _pieces(self, x: AnyFloatArray, *others: AnyFloatArray) -> list[tuple[AnyFloatArray, ...]]:
+        """The parts of a curve between breaks (NaN) and what lies outside of the axis."""
+        place = self.axis.place(x)
+        inside = np.flatnonzero((place > -1e-9) & (place < 1 + 1e-9))
+        pieces = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1)
+        return [(x[piece], *(part[piece] for part in others)) for piece in pieces if len(piece)]
+
     def draw(self, drawn: Trace, colour: str, *, square: bool, size: float = 3.5) -> list[str]:
-        """Band, line and points of a trace."""
+        """Band, line and points of a trace, as far as they lie inside."""
         parts = []
-        if len(drawn.band_x) > 1:
-            upper, lower = self.points(drawn.band_x, drawn.high), self.points(drawn.band_x, drawn.low)
+        for x, low, high in self._pieces(drawn.band_x, drawn.low, drawn.high):
+            upper, lower = self.points(x, high), self.points(x, low)
             shade = {"fill": colour, "fill_opacity": 0.16} if drawn.around else {"fill": FAINT, "fill_opacity": 0.25}
-            parts.append(path(upper + lower[::-1], closed=True, **shade))
-        elif len(drawn.band_x) == 1:
-            (top,), (bottom,) = (self.points(drawn.band_x, edge) for edge in (drawn.high, drawn.low))
-            parts.append(line(*top, *bottom, stroke=colour))
-        found = self.points(drawn.x, drawn.y)
-        if len(found) > 1:
-            parts.append(path(found, fill="none", stroke=colour, stroke_width=2, stroke_linejoin="round"))
-        elif found and not len(drawn.point_x):
-            parts.append(marker(*found[0], colour, square=square, size=size))
+            if len(x) > 1:
+                parts.append(path(upper + lower[::-1], closed=True, **shade))
+            else:
+                parts.append(line(*upper[0], *lower[0], stroke=colour))
+        for x, y in self._pieces(drawn.x, drawn.y):
+            found = self.points(x, y)
+            if len(found) > 1:
+                parts.append(path(found, fill="none", stroke=colour, stroke_width=2, stroke_linejoin="round"))
+            elif found and not len(drawn.point_x):
+                parts.append(marker(*found[0], colour, square=square, size=size))
         for i in range(len(drawn.point_x)):
-            ((x, y),) = self.points(drawn.point_x[i : i + 1], drawn.point_y[i : i + 1])
+            (centre,) = self.points(drawn.point_x[i : i + 1], drawn.point_y[i : i + 1])
             faint = {} if drawn.solid[i] else {"fill_opacity": 0.35}
-            parts.append(marker(x, y, colour, square=square, size=size, **faint))
+            parts.append(marker(*centre, colour, square=square, size=size, **faint))
         return parts
 
     def histogram(self, weights: AnyFloatArray, colour: str, base: float) -> list[str]:
@@ -111,19 +117,9 @@ def _sideways(words: str, middle: float) -> str:
     return turned(14, middle, words)
 
 
-def banded(before: ReliabilityCurve, after: ReliabilityCurve | None, title: str) -> str:
+def banded(before: ReliabilityCurve, after: ReliabilityCurve | None, axis: ScoreAxis, title: str) -> str:
     """Expected against observed in bands, each with the interval of its frequency; larger points have more rows."""
     drawn = [(before, BEFORE, True)] + ([] if after is None else [(after, AFTER, False)])
-    low, high = (
-        edge(
-            [
-                edge([edge(part) for part in (curve.score, curve.low if edge is min else curve.high)])
-                for curve, *_ in drawn
-            ]
-        )
-        for edge in (min, max)
-    )
-    axis = round_axis(float(low), float(high))
     frame = Square(SIDE, LEFT, TOP, axis)
     parts = frame.frame()
     for curve, colour, square in drawn[::-1]:
@@ -150,8 +146,8 @@ def panel(
 ) -> str:
     """Small reliability diagram with a name, before and after in one."""
     first = trace(before)
-    frame = Square(130.0, 46.0, 22.0, axis or first.axis, ticks=3)
-    parts = [text(46, 14, shorten(name, 16), class_="label"), *frame.frame()]
+    frame = Square(130.0, 46.0, 22.0, axis or first.axis, ticks=5)
+    parts = [text(46, 14, shorten(name, 24), class_="label"), *frame.frame()]
     drawn = [(first, BEFORE, True)] + ([] if after is None else [(trace(after), AFTER, False)])
     for curve, colour, square in drawn:
         parts += frame.draw(curve, colour, square=square, size=2.4)
@@ -160,11 +156,16 @@ def panel(
     return figure(46 + 130 + 16, 22 + 130 + 20, parts, f"Reliability: {name}. {notes}")
 
 
-def binary_curve(before: Sequence[float] | AnyFloatArray, after: Sequence[float] | AnyFloatArray) -> str:
-    """Where the recommended method sends the probability of the second class."""
+def binary_curve(
+    before: AnyFloatArray, after: AnyFloatArray, band: tuple[AnyFloatArray, AnyFloatArray] | None = None
+) -> str:
+    """Where the recommended method sends the probability of the second class, with the band of its intervals."""
     frame = Square(SIDE, LEFT, TOP)
-    points = frame.points(np.asarray(before), np.asarray(after))
-    parts = [*frame.frame(), path(points, fill="none", stroke=AFTER, stroke_width=2.5)]
+    parts = frame.frame()
+    if band is not None:
+        low, high = (frame.points(before, edge) for edge in band)
+        parts.append(path(high + low[::-1], closed=True, fill=AFTER, fill_opacity=0.16))
+    parts.append(path(frame.points(before, after), fill="none", stroke=AFTER, stroke_width=2.5))
     parts += frame.abscissa(TOP + SIDE + 16)
     parts.append(text(LEFT + SIDE / 2, TOP + SIDE + 36, "predicted", text_anchor="middle", class_="axis"))
     parts.append(_sideways("calibrated", TOP + SIDE / 2))

@@ -63,9 +63,11 @@ def trace(curve: ReliabilityCurve) -> Trace:
         # The first and the last step jump to 0 and to 1 wherever a single row does.
         inside = np.repeat(well_inside(curve.weight), 2)
         x, y = (x[inside], y[inside]) if inside.any() else (x, y)
-        x = np.clip(x, curve.axis.low, curve.axis.high)
-        here = (at >= x[0]) & (at <= x[-1])
-        at, low, high = at[here], low[here], high[here]
+        x = np.clip(x, *((at[0], at[-1]) if len(at) else (curve.axis.low, curve.axis.high)))
+    if curve.maker == "kernel" and len(x) > 2:
+        # Between rows that are far apart there is no curve: NaN breaks the line.
+        gap = np.flatnonzero(np.diff(x) > 1.5 * np.diff(x).min()) + 1
+        x, y, at, low, high = (np.insert(part, gap, np.nan) for part in (x, y, at, low, high))
     return Trace(x, y, at, low, high, _note(curve), axis=curve.axis, around=curve.around == "curve")
 
 

@@ -14,25 +14,30 @@ from typing import Any
 import numpy as np
 
 from calibrant import __version__
+from calibrant.bins import sum_by
 from calibrant.calibrators.registry import DEFAULT, calibrator_info
+from calibrant.decisions.rule import DecisionRule
 from calibrant.grades import GradeBacktest, MasterScale
 from calibrant.metrics.frequencies import class_frequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.slope import Miscalibration, separate
-from calibrant.metrics.views import single_view
+from calibrant.metrics.views import class_view, single_view
 from calibrant.numerals import class_text
 from calibrant.report.comparison import (
+    MANY_UNITS,
     HeldOut,
     choose,
     compare,
     cross_validate,
     default_methods,
     n_folds,
+    normal_interval,
     paired_intervals,
 )
 from calibrant.report.correction import corrections
 from calibrant.report.data import MetricRow, Parts, Report, SegmentRow, Source
+from calibrant.report.decision_views import check_rule, decisions, thresholds
 from calibrant.report.enough import lacking, rarely_seen
 from calibrant.report.learning import learning
 from calibrant.report.reliability_views import bands, class_rows, judged_pair, views
@@ -57,6 +62,9 @@ METRICS = {
     "confidence_gap": ("Confidence minus accuracy", "near 0"),
     "ece": ("Expected calibration error", "lower"),
 }
+#: Classes from which on it is told how often the class is among the first few, and how many these are.
+MANY_CLASSES = 10
+TOP = 5
 #: Segments shown, the largest first.
 MOST_SEGMENTS = 40
 
@@ -75,6 +83,8 @@ def analyse(
     progress: Callable[[str], None] = lambda name: None,
     whole: Whole | None = None,
     grades: MasterScale | int | None = None,
+    rule: DecisionRule | None = None,
+    log_odds: bool = False,
 ) -> Report:
     """Compute everything a report shows.
 
@@ -98,12 +108,17 @@ def analyse(
         Sums over all rows, if these are a sample of them; what they tell is not estimated from the sample.
     grades : MasterScale or int, optional
         Grades to test, or how many to make from quantiles of the predictions; for two classes.
+    rule : DecisionRule, optional
+        What actions cost, for decisions before and after; its classes are those of `classes`.
+    log_odds : bool, default=False
+        Axes of diagrams without bins in log-odds.
     """
     if grades is not None and data.n_classes != 2:
         raise ValueError(f"grades are for two classes, and there are {data.n_classes}")
     if not data.n_rows:
         raise ValueError("all weights are zero: no row is left")
     names = tuple(str(label) for label in classes)
+    numbered = None if rule is None else check_rule(rule, classes)
     method = calibrator_info(method).name if method else None
     wanted = [calibrator_info(name).name for name in methods or default_methods(data.n_classes)]
     compared = list(dict.fromkeys([*wanted, *([method] if method else [])]))
@@ -123,16 +138,17 @@ def analyse(
     metrics = {row.name: row for row in _metric_rows(data, after, names, (found, left), level, whole)}
     if lack is not None:
         del metrics["calibration_slope"]  # its interval would be a hundred wide
-    p_before, p_after = (omnibus_test(part).p_value for part in (data, after))
+    # What is left after calibration is told less finely: it is no part of the verdict.
+    test_before, test_after = omnibus_test(data), omnibus_test(after, 40_000_000)
     rows = compare(data, held_out, failed, recommended, level)
     gain = next((row for row in rows if row.name == shown and chosen is not None), None)
     segment_rows, left_out = _segment_rows(data, after, segments, level, whole)
     off = segment_name if any(row.off_after for row in segment_rows) else ""
-    was = views(data, level)
+    was = views(data, level, log_odds=log_odds)
     now = views(after, level, beside=was)
+    banded = bands(data, None if chosen is None else after, level)
     impossible, gap = ruled_out(data), _gap(data, level)
     if whole is not None:
-        was = replace(was, bins=whole.bins)
         gap, impossible = whole.metrics["positive_gap" if len(names) == 2 else "confidence_gap"], whole.ruled_out
     # Of the rows that methods are compared on: what they gain is a share of it.
     total = next(row for row in rows if row.name == "none").log_loss
@@ -140,10 +156,10 @@ def analyse(
         names,
         data.size if whole is None else whole.size,
         found,
-        was.bins,
+        banded.before,
         metrics["accuracy"].before,
         gap,
-        p_before,
+        test_before.p_value,
         total,
         gain,
         recommended,
@@ -151,13 +167,17 @@ def analyse(
         segment_rows,
         lack,
         rarely_seen(data),
+        test_before.n_resamples,
+        bool(np.ptp(single_view(data, "auto").score) == 0),
     )
     judged = verdict(evidence)
     progress("rows needed")
     learned = None if chosen is None or lack is not None else learning(data, chosen, level)
     if learned is not None and (said := worth_of_rows(learned, total, sampled=whole is not None)):
         judged = replace(judged, sentences=(*judged.sentences, said))
-    correction, binary_map = (None, None) if chosen is None else corrections(data, shown)
+    correction, binary_map = (None, None) if chosen is None else corrections(data, shown, level)
+    later = None if chosen is None else after
+    curves = thresholds(data, later, banded.axis, level) if len(names) == 2 and lack is None else None
     steps = steps_in_python if source.in_python else next_steps
     held = [entry.name for entry in held_out]
     return Report(
@@ -174,8 +194,8 @@ def analyse(
         shown=shown,
         enough=lack is None,
         choice=why_chosen(recommended, method, held, lack=lack is not None, gains=evidence.saved.low > 0),
-        p_value_before=p_before,
-        p_value_after=p_after,
+        test_before=test_before,
+        test_after=test_after,
         verdict=judged,
         metrics=tuple(metrics.values()),
         faults=found,
@@ -184,13 +204,16 @@ def analyse(
         learning=learned,
         reliability_before=was,
         reliability_after=now,
-        bands=bands(data, None if chosen is None else after, level),
+        bands=banded,
         class_rows=tuple(class_rows((data, found.frequencies), (after, left.frequencies), names, level)),
         segment_name=segment_name,
         segment_rows=tuple(segment_rows),
         segments_left_out=left_out,
         correction=correction,
         binary_map=binary_map,
+        thresholds=curves,
+        rule=rule,
+        decisions=None if numbered is None or chosen is None else decisions(data, after, numbered, level),
         steps=tuple(steps(judged, recommended, source, segments=off, lack=lack is not None)),
         command=source.command,
         grades=None if grades is None else backtested(data, grades, level),
@@ -242,7 +265,46 @@ def _metric_rows(
         title = f"Predicted minus observed share of {class_text(names[1])}"
         gap = _gap(before, level) if whole is None else whole.metrics["positive_gap"]
         rows.insert(3, MetricRow("positive_gap", title, "near 0", gap, _gap(after, level)))
+        rows += _ranking_rows(before, after, level)
+    if before.n_classes >= MANY_CLASSES:
+        right = [((data.proba > data.true_proba[:, None]).sum(axis=1) < TOP).astype(float) for data in (before, after)]
+        shares = paired_intervals(np.column_stack(right), before, level)
+        rows.insert(3, MetricRow("top_5_accuracy", "Top-5 accuracy", "higher", *shares))
     return rows
+
+
+def _ranking_rows(before: Sample, after: Sample, level: float) -> list[MetricRow]:
+    """Area under the ROC curve and Gini; none if there is only one class."""
+    if before.units >= MANY_UNITS:
+        areas = [_area(data, level) for data in (before, after)]
+    else:
+        areas = [metrics_in_memory(data, level, ("auroc",))["auroc"] for data in (before, after)]
+    ginis = [Estimate(2 * e.value - 1, 2 * e.low - 1, 2 * e.high - 1, level) for e in areas]
+    if np.isnan(areas[0].value):
+        return []
+    return [
+        MetricRow("auroc", "Area under the ROC curve (AUC)", "higher", *areas),
+        MetricRow("gini", "Gini, 2 AUC − 1", "higher", *ginis),
+    ]
+
+
+def _area(data: Sample, level: float) -> Estimate:
+    """Area under the ROC curve with DeLong's interval: for each row, how many of the other class are on its right side.
+
+    With the area `A`, a row of the class adds `(V - A) / P` for the share `V` of other rows that are below, and
+    another row `(W - A) / N` for the share `W` of the class that is above; half of those that are equal count.
+    """
+    view, each = class_view(data, 1), data.each
+    _, run = np.unique(view.score, return_inverse=True)
+    inside = [sum_by(run, each * part, int(run.max()) + 1) for part in (view.hit, 1.0 - view.hit)]
+    positive, negative = (float(part.sum()) for part in inside)
+    if positive <= 0 or negative <= 0:
+        return Estimate(float("nan"), float("nan"), float("nan"), level)
+    below = (np.cumsum(inside[1]) - inside[1] / 2) / negative
+    above = 1.0 - (np.cumsum(inside[0]) - inside[0] / 2) / positive
+    area = float(inside[0] @ below) / positive
+    influence = np.where(view.hit > 0, (below[run] - area) / positive, (above[run] - area) / negative)
+    return normal_interval(area, influence * data.total, data, level)
 
 
 def counted_row(names: Sequence[str], found: Sequence[Miscalibration], level: float) -> MetricRow:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.decisions.rule import DecisionRule
 from calibrant.docs import describe_parameters
 from calibrant.files.tables.writers import atomic_output
 from calibrant.grades import MasterScale
@@ -49,6 +50,11 @@ class CalibrationReport:
         Method to recommend; by default the default method if it does not lose, unless another is better beyond chance.
     grades : MasterScale or int, optional
         Grades of two classes to test, or how many to make from quantiles of the predictions.
+    costs : DecisionRule, or costs that it takes, optional
+        What actions cost, such as ``DecisionRule(false_positive=1, false_negative=20)``: the report then says how many
+        decisions calibration changes and what it saves.
+    log_odds : bool, default=False
+        Show diagrams without bins on log-odds axes, which give small probabilities room.
 
     Attributes
     ----------
@@ -59,7 +65,7 @@ class CalibrationReport:
     recommended : str
         Name of the method to calibrate with; "none" if the predictions are best left as they are.
     tables : dict of str to pandas.DataFrame
-        "metrics", "methods", "classes", "reliability", "parts" and, with segments, "segments".
+        "metrics", "methods", "classes", "bands", "reliability", "parts" and, with segments, "segments".
 
     Examples
     --------
@@ -70,7 +76,7 @@ class CalibrationReport:
     >>> y = (rng.random(800) < 1 / (1 + np.exp(-z))).astype(int)
     >>> report = CalibrationReport(y, 1 / (1 + np.exp(-3 * z)), methods=["ts"])
     >>> report.verdict
-    'The probabilities of class 1 are too extreme'
+    'Where it says 98.6%, 87.5% are actually class 1: too extreme'
     >>> bool(report.tables["metrics"].loc["log_loss", "after"] < report.tables["metrics"].loc["log_loss", "before"])
     True
     """
@@ -90,11 +96,14 @@ class CalibrationReport:
         methods: Sequence[str] | None = None,
         method: str | None = None,
         grades: MasterScale | int | None = None,
+        costs: Any = None,
+        log_odds: bool = False,
         level: float = 0.95,
     ) -> None:
         _check_order(y_true, y_prob)
         data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
         parts = None if segments is None else _segments(segments, len(cast(Any, y_prob)), data)
+        rule = costs if costs is None or isinstance(costs, DecisionRule) else DecisionRule(costs, classes=data.names)
         known = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks, "classes": classes}
         given = tuple(name for name, value in known.items() if value is not None)
         self.contents: Report = analyse(
@@ -107,6 +116,8 @@ class CalibrationReport:
             method=method,
             level=level,
             grades=grades,
+            rule=rule,
+            log_odds=log_odds,
         )
         self.verdict = self.contents.verdict.headline
         self.sentences = self.contents.verdict.sentences
@@ -132,6 +143,7 @@ class CalibrationReport:
             for loss in ("brier", "log_loss")
             for when, curve in found["reliability"].items()
         ]
+        made["bands"] = self.contents.bands.before.to_pandas().assign(p_value=self.contents.bands.p_values)
         return {**made, "parts": frame(parts), "reliability": self.contents.reliability_before.corp.to_pandas()}
 
     def to_html(self, *others: CalibrationReport) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtri
 
 from calibrant.calibrators.registry import DEFAULT, calibrator_info, get_calibrator, list_calibrators
 from calibrant.metrics.intervals import Estimate, interval
@@ -23,8 +24,10 @@ from calibrant.report.data import MethodRow
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray
 
+#: Independent observations from which on means are normal enough for intervals without resampling.
+MANY_UNITS = 20_000
 #: Folds by the number of predictions (rows × classes): with very many, half of them teach a calibrator enough.
-FOLDS = ((250_000, 5), (600_000, 3), (float("inf"), 2))
+FOLDS = ((150_000, 5), (600_000, 3), (float("inf"), 2))
 
 
 @dataclass(frozen=True)
@@ -81,16 +84,23 @@ def _few(data: Sample, rows: int = 40) -> Sample:
 
 
 def paired_intervals(rows: AnyFloatArray, data: Sample, level: float) -> list[Estimate]:
-    """Means of the columns of `rows` with bootstrap intervals, all from the same resamples."""
-    n_rows = len(rows)
-    n_resamples = int(np.clip(10_000_000 // n_rows, 200, 1000))
+    """Means of the columns of `rows` with bootstrap intervals from the same resamples, with many units normal ones."""
+    values = np.average(rows, axis=0, weights=data.counts)
+    if data.units >= MANY_UNITS:
+        return [normal_interval(float(value), column - value, data, level) for value, column in zip(values, rows.T)]
+    n_resamples = int(np.clip(10_000_000 // len(rows), 200, 1000))
     rng = generator(0)
     replicates = np.empty((n_resamples, rows.shape[1]))
     for number in range(n_resamples):
         drawn = data.resampled_counts(rng)
         replicates[number] = drawn @ rows / drawn.sum()
-    values = np.average(rows, axis=0, weights=data.counts)
     return [interval(float(value), replicates[:, j], level=level) for j, value in enumerate(values)]
+
+
+def normal_interval(value: float, influence: AnyFloatArray, data: Sample, level: float) -> Estimate:
+    """The normal interval of a value, from what one observation of each row adds to it, times their number."""
+    half = float(ndtri((1 + level) / 2) * np.sqrt(data.sum_variance(influence)) / data.total)
+    return Estimate(value, value - half, value + half, level)
 
 
 def choose(before: Sample, held_out: Sequence[HeldOut], level: float, wanted: str | None = None) -> str:

@@ -8,6 +8,7 @@ and an entry counts as proven if both halves give it the same sign and more than
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,26 +26,42 @@ from calibrant.typing import AnyFloatArray
 MATRIX_CLASSES = 120
 #: Smaller corrections move log-odds by hundredths, which is not worth a line.
 LEAST = 0.01
+#: Refits for the band of a map, and rows up to which they are made.
+REFITS = 40
+MOST_REFITTED = 10_000
 
 
-def corrections(data: Sample, method: str) -> tuple[Correction | None, BinaryMap | None]:
+def corrections(data: Sample, method: str, level: float = 0.95) -> tuple[Correction | None, BinaryMap | None]:
     """The correction matrix of many classes, or the map of two; nothing where it cannot be fitted."""
     try:
-        return _corrections(data, method)
+        return _corrections(data, method, level)
     except (ValueError, RuntimeError):
         return None, None
 
 
-def _corrections(data: Sample, method: str) -> tuple[Correction | None, BinaryMap | None]:
+def _corrections(data: Sample, method: str, level: float) -> tuple[Correction | None, BinaryMap | None]:
     if data.n_classes == 2:
-        curve = calibration_map(_fitted(method, data), n_points=101)
-        return None, BinaryMap(curve.before[:, 1], curve.after[:, 1])
+        fitted = _fitted(method, data)
+        curve = calibration_map(fitted, n_points=101)
+        return None, _with_band(BinaryMap(curve.before[:, 1], curve.after[:, 1]), fitted, data, level)
     if data.n_classes > MATRIX_CLASSES:
         return None, None
     fitted = _structured(data)
     half = data.folds(2, generator(0))
     first, second = (_matrix(_structured(data.take(half == number))) for number in (0, 1))
     return Correction(1 / float(fitted.inverse_temperature_), _matrix(fitted), agreed(first, second)), None
+
+
+def _with_band(curve: BinaryMap, fitted: Any, data: Sample, level: float) -> BinaryMap:
+    """The map with intervals: by the delta method, or by refits to resamples of not too many rows."""
+    for by in ("delta", "bootstrap") if data.n_rows <= MOST_REFITTED else ("delta",):
+        try:
+            fitted.fit_intervals(data.proba, data.y, data.counts, groups=data.groups, by=by, n_resamples=REFITS)
+        except (ValueError, RuntimeError, AttributeError):
+            continue
+        ends = fitted.predict_interval(np.column_stack([1 - curve.before, curve.before]), level=level)
+        return replace(curve, low=ends[:, 1, 0], high=ends[:, 1, 1], by=by)
+    return curve
 
 
 def agreed(first: AnyFloatArray, second: AnyFloatArray) -> NDArray[np.bool_]:

@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.decisions.curves import DecisionCurve
+from calibrant.decisions.rule import DecisionRule
+from calibrant.decisions.value import DecisionComparison
 from calibrant.grades import GradeBacktest
+from calibrant.metrics.axis import ScoreAxis, round_axis
 from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.murphy import MurphyDiagram
 from calibrant.metrics.null import CalibrationTest
 from calibrant.metrics.slope import Miscalibration
 from calibrant.sample import Size
@@ -115,12 +120,11 @@ class Parts:
 
 @dataclass(frozen=True)
 class Views:
-    """The reliability of the same predictions in four ways."""
+    """The reliability of the same predictions without bins, in three ways."""
 
     corp: ReliabilityCurve
     kernel: ReliabilityCurve
     belt: ReliabilityCurve
-    bins: ReliabilityCurve
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,13 @@ class Bands:
     after: ReliabilityCurve | None
     p_values: AnyFloatArray
     test: CalibrationTest
+
+    @property
+    def axis(self) -> ScoreAxis:
+        """From the smallest to the largest end of an interval or mean of a band."""
+        curves = [curve for curve in (self.before, self.after) if curve is not None]
+        ends = np.concatenate([part for curve in curves for part in (curve.score, curve.low, curve.high)])
+        return round_axis(float(ends.min()), float(ends.max()))
 
 
 @dataclass(frozen=True)
@@ -157,6 +168,8 @@ class ClassRow:
     after: Count
     curve_before: ReliabilityCurve
     curve_after: ReliabilityCurve
+    #: Whether the class is one of the worst, and off beyond chance in how often or how surely it is predicted.
+    differs: bool = False
 
 
 @dataclass(frozen=True)
@@ -196,6 +209,40 @@ class BinaryMap:
 
     before: AnyFloatArray
     after: AnyFloatArray
+    #: Ends of the intervals of `after` at the level of the report, and how they were found, if they were.
+    low: AnyFloatArray | None = None
+    high: AnyFloatArray | None = None
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Decision curves before and after calibration, and the scores of after against before (else: of before)."""
+
+    before: DecisionCurve
+    after: DecisionCurve | None
+    murphy: MurphyDiagram
+
+
+@dataclass(frozen=True)
+class RatioRow:
+    """What decisions cost where a missed case costs as much as `ratio` false alarms, which cost 1 each."""
+
+    ratio: float
+    threshold: float
+    found: DecisionComparison
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decisions at given costs, before against after calibration.
+
+    `ratios` are for two classes and two actions, `chosen` is the place of the given costs among them.
+    """
+
+    found: DecisionComparison
+    ratios: tuple[RatioRow, ...]
+    chosen: int
 
 
 @dataclass(frozen=True)
@@ -225,8 +272,8 @@ class Report:
     shown: str
     enough: bool
     choice: str
-    p_value_before: float
-    p_value_after: float
+    test_before: CalibrationTest
+    test_after: CalibrationTest
     verdict: Verdict
     metrics: tuple[MetricRow, ...]
     faults: Miscalibration
@@ -242,6 +289,10 @@ class Report:
     segments_left_out: int
     correction: Correction | None
     binary_map: BinaryMap | None
+    #: Of the second of two classes; the rule that was given, and what it costs.
+    thresholds: Thresholds | None
+    rule: DecisionRule | None
+    decisions: Decisions | None
     steps: tuple[NextStep, ...]
     command: str
     grades: GradeBacktest | None = None
@@ -252,6 +303,11 @@ class Report:
     def condition(self) -> str:
         """What p-values and intervals rest on."""
         return condition(self.size)
+
+    @property
+    def p_value_before(self) -> float:
+        """Of the test of calibration."""
+        return self.test_before.p_value
 
     @property
     def claimed(self) -> float:
@@ -285,7 +341,8 @@ class Report:
             "classes": list(self.classes),
             "verdict": {"tone": self.verdict.tone, "headline": self.verdict.headline},
             "sentences": list(self.verdict.sentences),
-            "p_value": {"before": self.p_value_before, "after": self.p_value_after},
+            "p_value": {"before": self.test_before.p_value, "after": self.test_after.p_value},
+            "draws": self.test_before.n_resamples,
             "recommended": self.recommended,
             "shown": self.shown,
             "condition": self.condition,
@@ -333,6 +390,15 @@ class Report:
             "grades": None
             if self.grades is None
             else {name: column.tolist() for name, column in self.grades.to_dict().items()},
+            "decisions": None
+            if self.decisions is None
+            else {
+                **chosen(self.decisions.found, "before", "after", "saved", "changed", "total"),
+                "ratios": [
+                    {"ratio": row.ratio, **chosen(row.found, "before", "after", "saved", "changed")}
+                    for row in self.decisions.ratios
+                ],
+            },
             "next": [step.command for step in self.steps if step.command],
             **({} if self.trust is None else {"trust": self.trust.to_dict()}),
         }

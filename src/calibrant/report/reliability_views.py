@@ -1,4 +1,4 @@
-"""How reliable predictions are, in four ways, and class by class."""
+"""How reliable predictions are: in bands, without bins, and class by class."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from calibrant.metrics import (
     hosmer_lemeshow,
     reliability_table,
     smooth_curve,
+    spiegelhalter,
 )
+from calibrant.metrics.axis import fitting_axis
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.views import single_view
 from calibrant.report.data import Bands, ClassRow, Count, Views
+from calibrant.report.verdict_words import ALPHA
 from calibrant.sample import Sample
 from calibrant.workflows.evaluating import given
 
@@ -30,14 +33,18 @@ MOST_BANDS = 10
 FEWEST_IN_BAND = 20
 
 
-def views(data: Sample, level: float, beside: Views | None = None) -> Views:
-    """The four diagrams of the second of two classes, or of the predicted class, on the axis of those beside them."""
+def views(data: Sample, level: float, beside: Views | None = None, *, log_odds: bool = False) -> Views:
+    """The diagrams of the second of two classes, or of the predicted class, on the axis of those beside them."""
     told = {**given(data), "level": level}
+    axis = None if beside is None else beside.corp.axis
+    if log_odds and axis is None:
+        score, hit = single_view(data, "auto")
+        order = np.argsort(score)
+        axis = fitting_axis(score[order], hit[order], data.each[order], log_odds=True)
     return Views(
-        corp_curve(data.y, data.proba, axis=None if beside is None else beside.corp.axis, **told),
+        corp_curve(data.y, data.proba, axis=axis, **told),
         smooth_curve(data.y, data.proba, **told),
         calibration_belt(data.y, data.proba, **told),
-        reliability_table(data.y, data.proba, **told),
     )
 
 
@@ -65,6 +72,12 @@ def worst_classes(curves: dict[Any, ReliabilityCurve]) -> list[Any]:
     return sorted(curves, key=lambda label: -curves[label].error)[:PANELS]
 
 
+def _differs(data: Sample, column: int, p_value: float) -> bool:
+    """Whether a class is off beyond chance for so many classes: how often it is predicted, or how surely."""
+    surely = spiegelhalter(data.y, data.proba, label=column, **given(data)).p_value
+    return min(p_value, surely) < ALPHA / (2 * data.n_classes)
+
+
 def class_rows(
     before: tuple[Sample, ClassFrequencies],
     after: tuple[Sample, ClassFrequencies],
@@ -76,11 +89,11 @@ def class_rows(
         classwise_corp_curves(data.y, data.proba, n_resamples=0, level=level, **given(data))
         for data, _ in (before, after)
     )
-    if len(names) > 2:
-        first = before[0]
-        for label in worst_classes(was):
-            was[label] = corp_curve(first.y, first.proba, label=label, level=level, **given(first))
-
+    worst = worst_classes(was) if len(names) > 2 else []
+    first = before[0]
+    for label in worst:
+        was[label] = corp_curve(first.y, first.proba, label=label, level=level, **given(first))
+    off = {column for column in worst if _differs(before[0], column, float(before[1].p_value[column]))}
     observed, total = before[1].observed, before[1].total
 
     def counted(frequencies: ClassFrequencies, column: int) -> Count:
@@ -100,6 +113,7 @@ def class_rows(
             counted(after[1], column),
             was[column],
             now[column],
+            column in off,
         )
         for column, name in enumerate(names)
     ]

@@ -6,11 +6,13 @@ into `SECTIONS` and a template of its name into `templates/sections`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from calibrant.calibrators.registry import DEFAULT
+from calibrant.metrics.murphy import MurphyDiagram
 from calibrant.numerals import class_text, count, number, percent
 from calibrant.plots import report_figures as figures
 from calibrant.plots.svg_reliability import banded, binary_curve, panel, reliability
@@ -19,8 +21,9 @@ from calibrant.report.layout import KeyNumber, Opening, Section, drawn
 from calibrant.report.reliability_views import PANELS
 from calibrant.report.verdict_words import ALPHA
 
-#: Single corrections that are listed.
+#: Single corrections that are listed, and classes of the table that does not fold.
 LISTED = 8
+WORST = 12
 
 
 def opening(report: Report) -> Opening:
@@ -42,7 +45,7 @@ def opening(report: Report) -> Opening:
         "Calibrated predictions lie on the dashed line."
     )
     title = f"Expected against observed in bands: {what if two else 'the predicted class'}"
-    picture = drawn(banded(report.bands.before, report.bands.after, title))
+    picture = drawn(banded(report.bands.before, report.bands.after, report.bands.axis, title))
     return Opening(report.verdict.tone, report.verdict.headline, numbers, picture, caption)
 
 
@@ -72,7 +75,7 @@ def trust(report: Report) -> Section | None:
 
 def in_words(report: Report) -> Section:
     """The evidence in sentences."""
-    return Section("words", "In words", f"{len(report.verdict.sentences)} sentences")
+    return Section("words", "In words", "what was found, and how certain it is")
 
 
 def next_steps(report: Report) -> Section:
@@ -80,11 +83,15 @@ def next_steps(report: Report) -> Section:
     return Section("next", "What to do next", report.steps[0].text)
 
 
+def _how_many(some: int, every: int) -> str:
+    return f"{some or 'none'} of {every} {'are' if some > 1 else 'is'}"
+
+
 def bands(report: Report) -> Section:
     """The bands as a table."""
     table, p_values = report.bands.before, report.bands.p_values
     off = int(np.sum(p_values < ALPHA / len(table)))
-    note = f"{off or 'none'} of {len(table)} {'is' if off == 1 else 'are'} off beyond chance"
+    note = f"{_how_many(off, len(table))} off beyond chance"
     title = "By score band" if len(report.classes) == 2 else "By band of confidence"
     return Section("bands", title, note, {"alpha": ALPHA, "off": off})
 
@@ -177,22 +184,118 @@ def binary_map(report: Report) -> Section | None:
     if curve is None:
         return None
     places = [int(np.argmin(np.abs(curve.before - at))) for at in (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)]
-    mapped = [(float(curve.before[place]), float(curve.after[place])) for place in places]
+    mapped = [
+        (
+            float(curve.before[place]),
+            float(curve.after[place]),
+            None if curve.low is None or curve.high is None else (float(curve.low[place]), float(curve.high[place])),
+        )
+        for place in places
+    ]
     half = mapped[4]
     note = f"{percent(half[0], 0)} becomes {percent(half[1])}"
-    values = {"map": drawn(binary_curve(curve.before, curve.after)), "mapped": mapped}
+    band = None if curve.low is None or curve.high is None else (curve.low, curve.high)
+    values = {"map": drawn(binary_curve(curve.before, curve.after, band)), "mapped": mapped, "by": curve.by}
     return Section("map", "What the probabilities should have been", note, values)
 
 
+def thresholds(report: Report) -> Section | None:
+    """Net benefit and Murphy diagram."""
+    found = report.thresholds
+    if found is None:
+        return None
+    fitted = found.after is not None
+    values = {
+        "benefit": drawn(figures.net_benefit(found.before, found.after)),
+        "murphy": drawn(figures.murphy(found.murphy, fitted=fitted)),
+        "dominance": dominance(found.murphy) if fitted else "",
+    }
+    useful = (found.after or found.before).useful
+    note = f"acting on {class_text(report.classes[1])} beats acting on all and on none {useful}"
+    return Section("thresholds", "At any threshold", note, values)
+
+
+def dominance(found: MurphyDiagram) -> str:
+    """Whether calibrated predictions are at least as good for everybody, whatever the costs.
+
+    Examples
+    --------
+    >>> from calibrant.metrics import murphy_diagram
+    >>> print(dominance(murphy_diagram([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], [0.4, 0.4, 0.6, 0.6], thresholds=[0.5])))
+    On these rows calibrated predictions are nowhere worse; no difference is beyond chance.
+    """
+    said = {
+        "first": "calibrated predictions are nowhere worse",
+        "second": "calibrated predictions are nowhere better",
+        "equal": "calibration changes no score",
+        "neither": f"calibrated predictions are worse at {percent(found.worse, 0)} of all thresholds",
+    }[found.dominance]
+    sure = [(word, found.threshold[part]) for word, part in (("better", found.high < 0), ("worse", found.low > 0))]
+    parts = [f"{word} between {percent(at[0])} and {percent(at[-1])}" for word, at in sure if len(at)]
+    beyond = f"beyond chance they are {' and '.join(parts)}" if parts else "no difference is beyond chance"
+    return f"On these rows {said}{'' if found.dominance == 'equal' else f'; {beyond}'}."
+
+
+def decisions(report: Report) -> Section | None:
+    """What calibration changes at the costs that were given."""
+    if report.rule is None:
+        return None
+    title, rule = "Decisions", report.rule.describe()
+    if report.decisions is None:
+        words = "no method could be fitted" if report.enough else "too little data to tell"
+        return Section("decisions", title, words, {"rule": rule, "found": None, "ratios": []})
+    found, chosen = report.decisions.found, report.decisions.chosen
+    share = percent(found.changed / found.total)
+    ratios = [
+        {"ratio": f"{row.ratio:.3g}", "text": f"Act from a probability of {percent(row.threshold)}. {row.found}"}
+        for row in report.decisions.ratios
+    ]
+    rows = [{**said, "row": row} for said, row in zip(ratios, report.decisions.ratios)]
+    # In a page, data end at the first "</".
+    data = drawn(json.dumps(ratios, ensure_ascii=False).replace("<", "\\u003c"))
+    values = {"rule": rule, "found": str(found), "chosen": chosen, "ratios": rows, "data": data}
+    saved = found.saved
+    proven = "saves" if saved.low > 0 else "costs" if saved.high < 0 else ""
+    effect = f"calibration {proven} {abs(saved.value):.3g} per decision" if proven else "no saving beyond chance"
+    note = f"{share} change, {effect}" if found.changed else "none changes"
+    return Section("decisions", title, note, values, "decisions.js" if ratios else "")
+
+
 def classes(report: Report) -> Section:
-    """Class by class."""
-    two, later = len(report.classes) == 2, report.shown != "none"
-    worst = sorted(report.class_rows, key=lambda row: -row.curve_before.error)[:PANELS]
-    panels = [drawn(panel(row.name, row.curve_before, row.curve_after if later else None)) for row in worst]
-    off = sum(row.before.p_value < ALPHA / len(report.classes) for row in report.class_rows)
-    note = f"{off or 'none'} of {len(report.classes)} {'is' if off == 1 else 'are'} predicted too often or too rarely"
-    values = {"classes": [] if two else panels, "panels": PANELS, "alpha": ALPHA}
+    """Class by class, those first that are off beyond chance, of these the worst; and panels of those that differ."""
+    k, later = len(report.classes), report.shown != "none"
+    alpha = ALPHA / k
+    rows = sorted(report.class_rows, key=lambda row: (row.before.p_value >= alpha, -row.curve_before.error))
+    rows = list(report.class_rows) if k == 2 else rows
+    panels = [
+        drawn(panel(f"{row.name}, {count(row.observed)} rows", row.curve_before, row.curve_after if later else None))
+        for row in rows
+        if row.differs
+    ]
+    off = sum(row.before.p_value < alpha for row in rows)
+    note = f"{_how_many(off, k)} predicted too often or too rarely"
+    said = differing_classes(len(panels), min(k, PANELS), k)
+    values = {"first": rows[:WORST], "others": rows[WORST:], "panels": panels, "shown": said, "alpha": ALPHA}
     return Section("classes", "Class by class", note, values)
+
+
+def differing_classes(differ: int, judged: int, k: int) -> str:
+    """Which classes have a diagram of their own.
+
+    Examples
+    --------
+    >>> differing_classes(3, 12, 100)
+    'Shown are 3 of the 12 classes with the largest miscalibration: those that are off beyond chance for 100 classes.'
+    """
+    of = "all classes" if judged == k else f"the {judged} classes with the largest miscalibration"
+    if not differ:
+        return f"No diagrams: of {of} none is off beyond chance for {k} classes."
+    if differ == judged == k:
+        return "All classes are off beyond chance."
+    of = f"{judged} classes" if judged == k else of
+    return (
+        f"Shown are {differ} of {'the ' if judged == k else ''}{of}: those that are off beyond chance for {k} classes."
+    )
 
 
 def segments(report: Report) -> Section | None:
@@ -200,7 +303,7 @@ def segments(report: Report) -> Section | None:
     if not report.segment_rows:
         return None
     off = sum(row.off_before for row in report.segment_rows)
-    note = f"{off or 'none'} of {len(report.segment_rows)} {'is' if off == 1 else 'are'} off beyond chance"
+    note = f"{_how_many(off, len(report.segment_rows))} off beyond chance"
     return Section("segments", f"By {report.segment_name}", note)
 
 
@@ -229,6 +332,8 @@ SECTIONS: tuple[Callable[[Report], Section | None], ...] = (
     decomposition,
     confusion,
     binary_map,
+    thresholds,
+    decisions,
     classes,
     segments,
     grades,

@@ -59,7 +59,7 @@ class Evidence:
     found : Miscalibration
         What is lost to wrong means, a wrong slope and the rest.
     table : ReliabilityCurve
-        Of the second of two classes, or of the predicted class.
+        Bands of the second of two classes, or of the predicted class.
     accuracy, gap : Estimate
         Accuracy, and predicted minus observed: the mean probability of the second class, or the mean confidence.
     p_value : float
@@ -78,6 +78,10 @@ class Evidence:
         What keeps the gain from being told.
     rare : str
         A sentence on classes with few rows.
+    draws : int
+        Draws of labels that the p-value comes from; 0 for none.
+    equal : bool
+        Whether the predictions are all equal.
     """
 
     names: tuple[str, ...]
@@ -94,6 +98,8 @@ class Evidence:
     segments: Sequence[SegmentRow] = ()
     lack: Lack | None = None
     rare: str = ""
+    draws: int = 0
+    equal: bool = False
 
     @property
     def saved(self) -> Estimate:
@@ -108,7 +114,7 @@ def verdict(evidence: Evidence) -> Verdict:
     found, names, saved, p_value = evidence.found, evidence.names, evidence.saved, evidence.p_value
     kind = found.largest
     # Predictions that are all equal have no slope, though one could be fitted.
-    equal = len(evidence.table.score) == 1
+    equal = evidence.equal
     if (evidence.lack is not None and kind == "rest") or equal:
         kind = "means" if found.means.gain >= found.slope.gain or equal else "slope"
     binary = len(names) == 2
@@ -121,16 +127,16 @@ def verdict(evidence: Evidence) -> Verdict:
     if evidence.lack is not None and evidence.lack.of in ("rows", "groups"):
         wrong = p_value < ALPHA
         result = "finds the probabilities wrong" if wrong else "finds nothing wrong"
-        sentences += [f"{rests} {result} ({p_text(p_value)}).", *after]
+        sentences += [f"{rests} {result} ({p_text(p_value, evidence.draws)}).", *after]
         what = f"there are too few {evidence.lack.of} to tell how"
         headline = f"The probabilities are wrong, but {what}" if wrong else f"Too few {evidence.lack.of} to tell"
         return Verdict("fair", headline, tuple(sentences))
     evident = p_value < ALPHA or (saved.low > 0 and found.parts[kind].p_value < ALPHA)
     if not evident and saved.low > 0:
-        sentences += [*after, f"{rests}, however, finds nothing wrong ({p_text(p_value)})."]
+        sentences += [*after, f"{rests}, however, finds nothing wrong ({p_text(p_value, evidence.draws)})."]
         return Verdict("fair", MIXED_EVIDENCE, tuple(sentences))
     if not evident:
-        sentences += [f"{rests} finds nothing wrong ({p_text(p_value)}).", *_hidden(evidence), *after]
+        sentences += [f"{rests} finds nothing wrong ({p_text(p_value, evidence.draws)}).", *_hidden(evidence), *after]
         if off:
             are = "is" if len(off) == 1 else "are"
             headline = f"{NO_EVIDENCE} overall, but {_of(len(off), len(evidence.segments))} {are} off"
@@ -149,8 +155,8 @@ def verdict(evidence: Evidence) -> Verdict:
     if kind == "rest":
         sentences += _ranges(evidence.table, names)
     result = "finds the probabilities wrong" if p_value < ALPHA else "alone does not prove it"
-    sentences += [f"{rests} {result} ({p_text(p_value)}).", *after]
-    headline = _of_two(kind, names[1], found) if binary else _of_many(kind, names, found, evidence.gap)
+    sentences += [f"{rests} {result} ({p_text(p_value, evidence.draws)}).", *after]
+    headline = _of_two(kind, evidence) if binary else _of_many(kind, evidence)
     if kind == "rest" and evidence.ruled_out[1] > saved.value / 2:
         headline = "The predictions rule out classes that occur"
     bad = saved.low > 0 and saved.value >= BAD * evidence.log_loss
@@ -219,16 +225,19 @@ def _ruled_out(rows: int, cost: float, log_loss: float) -> str:
     )
 
 
-def _of_two(kind: str, positive: str, found: Miscalibration) -> str:
-    what = class_text(positive)
+def _of_two(kind: str, evidence: Evidence) -> str:
+    found, what = evidence.found, class_text(evidence.names[1])
     if kind == "means":
         return f"Predicts {_shares(found.frequencies, 1, what)}: {excess(float(found.frequencies.ratio[1]))}"
-    if kind == "slope":
-        return f"The probabilities of {what} {_extreme(found.fitted_slope.value)}"
-    return f"The probabilities of {what} are wrong in some ranges"
+    where, slope = _worst_band(evidence.table), found.fitted_slope.value
+    if where is None or (kind == "slope" and slope <= 0):
+        return f"The probabilities of {what} {_extreme(slope) if kind == 'slope' else 'are wrong in some ranges'}"
+    how = f": {_extreme(slope).removeprefix('are ')}" if kind == "slope" else ""
+    return f"Where it says {percent(where[0])}, {percent(where[1])} are actually {what}{how}"
 
 
-def _of_many(kind: str, names: Sequence[str], found: Miscalibration, gap: Estimate) -> str:
+def _of_many(kind: str, evidence: Evidence) -> str:
+    found, names, gap = evidence.found, evidence.names, evidence.gap
     if kind == "means":
         off = _off(found.frequencies)
         if not off:
@@ -239,9 +248,25 @@ def _of_many(kind: str, names: Sequence[str], found: Miscalibration, gap: Estima
     if kind == "slope":
         if (gap.low > 0 and slope < 1) or (gap.high < 0 and slope > 1):
             how = "over-confident" if gap.value > 0 else "under-confident"
-            return f"The predictions are {how} by {number(100 * abs(gap.value), 1)} percentage points"
+            right = evidence.accuracy.value
+            return f"Claims {percent(right + gap.value)}, right {percent(right)}: {how}"
         return f"The predictions {_extreme(slope)}"
-    return "The predictions are wrong for some classes or in some ranges"
+    where = _worst_band(evidence.table)
+    if where is None:
+        return "The predictions are wrong for some classes or in some ranges"
+    return f"Where it claims {percent(where[0])}, it is right {percent(where[1])} of the time"
+
+
+def _worst_band(table: ReliabilityCurve) -> tuple[float, float, float, float] | None:
+    """What the band predicts and observes that contributes most to the error, and its ends; None if all is chance."""
+    off = (table.score < table.low) | (table.score > table.high)
+    if not off.any():
+        return None
+    worst = int(np.argmax(np.where(off, table.weight * np.abs(table.frequency - table.score), 0.0)))
+    score, frequency, low, high = (
+        float(part[worst]) for part in (table.score, table.frequency, table.lower, table.upper)
+    )
+    return score, frequency, low, high
 
 
 def _shares(frequencies: ClassFrequencies, column: int, what: str) -> str:
@@ -329,18 +354,17 @@ def _slope(slope: Estimate, *, beyond: bool) -> str:
 
 
 def _ranges(table: ReliabilityCurve, names: Sequence[str]) -> list[str]:
-    """The bin that contributes most to the calibration error, if it is off beyond chance."""
-    off = (table.score < table.low) | (table.score > table.high)
-    if not off.any():
+    """The band that contributes most to the calibration error, if it is off beyond chance."""
+    where = _worst_band(table)
+    if where is None:
         return []
-    worst = int(np.argmax(np.where(off, table.weight * np.abs(table.frequency - table.score), 0.0)))
-    claimed = "confidence" if table.label is None else "probability"
-    frequency = percent(float(table.frequency[worst]))
-    right = f"they are right {frequency} of the time"
-    truth = right if table.label is None else f"{frequency} are actually {class_text(names[1])}"
+    score, frequency, low, high = where
+    two = len(names) == 2
+    happened = percent(frequency)
+    truth = f"{happened} are actually {class_text(names[1])}" if two else f"they are right {happened} of the time"
     return [
-        f"The largest error is where the predictions give a {claimed} between {number(float(table.lower[worst]), 2)} "
-        f"and {number(float(table.upper[worst]), 2)}: {percent(float(table.score[worst]))} on average, but {truth}."
+        f"The largest error is where the predictions give a {'probability' if two else 'confidence'} between "
+        f"{number(low, 2)} and {number(high, 2)}: {percent(score)} on average, but {truth}."
     ]
 
 

@@ -27,7 +27,9 @@ def render(monitor: CalibrationMonitor, title: str, repair: Repair | None = None
         The repair to speak of.
     """
     records, evidence = monitor.history_.records, monitor.evidence_
+    counted = [record for record in records if record.expected_count and record.observed_count is not None]
     pictures = {
+        "stability": drawn(figures.stability(records)) if len(counted) > 1 else "",
         "accuracy": drawn(figures.accuracies(records)) if records else "",
         "evidence": drawn(figures.evidence(records, monitor.alpha)) if monitor.rows_ else "",
     }

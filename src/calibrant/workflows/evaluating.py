@@ -108,9 +108,9 @@ def running_names(n_classes: int) -> list[str]:
     return [name for name in metric_names(n_classes) if name != "auroc"]
 
 
-def omnibus_test(data: Sample) -> CalibrationTest:
-    """The score test of calibration, with as many draws of labels as the size allows."""
-    draws = int(np.clip(200_000_000 // max(data.proba.size, 1), 199, 999))
+def omnibus_test(data: Sample, cells: int = 200_000_000) -> CalibrationTest:
+    """The score test of calibration, with as many draws of labels as `cells`, rows × classes × draws, allow."""
+    draws = int(np.clip(cells // max(data.proba.size, 1), 199, 999))
     return calibration_test(data.y, data.proba, "omnibus", n_resamples=draws, **given(data))
 
 

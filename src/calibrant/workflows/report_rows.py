@@ -1,6 +1,6 @@
 """The rows of a table for a report: all of them, or a sample beside sums over all of them.
 
-Means, counts and bins are sums over rows, so they need no sample however large the table is. What is fitted to the
+Means and counts are sums over rows, so they need no sample however large the table is. What is fitted to the
 rows, resampled or drawn as a curve without bins is left to the sample.
 """
 
@@ -12,16 +12,14 @@ from typing import Any
 import numpy as np
 
 from calibrant.files.tables.table_rows import RowReader
-from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
-from calibrant.metrics.reliability import reliability_table
 from calibrant.metrics.running import RunningMetrics
 from calibrant.sample import Sample, Size
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
-from calibrant.workflows.evaluating import Taken, from_sums, given, read_sample, split_segments, take_in
+from calibrant.workflows.evaluating import Taken, from_sums, read_sample, split_segments, take_in
 
 #: Metrics that a report shows of the predictions as they are and that are sums.
 SUMS = ("log_loss", "brier", "accuracy", "positive_gap", "confidence_gap", "ece")
@@ -46,8 +44,6 @@ class Whole:
         `SUMS`.
     frequencies : ClassFrequencies
         Expected and observed count of every class.
-    bins : ReliabilityCurve
-        Of the second of two classes, or of the predicted class.
     ruled_out : pair of int and float
         Rows whose class had probability zero, and what they add to log loss.
     segments : dict of str to SegmentSums
@@ -57,7 +53,6 @@ class Whole:
     size: Size
     metrics: dict[str, Estimate]
     frequencies: ClassFrequencies
-    bins: ReliabilityCurve
     ruled_out: tuple[int, float]
     segments: dict[str, SegmentSums]
 
@@ -74,8 +69,8 @@ class WholeRows:
     def __init__(self, level: float) -> None:
         self._level = level
         self._taken: dict[str | None, Taken] = {}
-        names = ("calibration_in_the_large", "reliability_table")
-        self._tables = RunningMetrics(names, options={name: {"level": level} for name in names})
+        name = "calibration_in_the_large"
+        self._tables = RunningMetrics([name], options={name: {"level": level}})
         self._ruled_out, self._cost, self._total = 0, 0.0, 0.0
 
     @limited
@@ -103,18 +98,16 @@ class WholeRows:
             for name, taken in self._taken.items()
         }
         whole, tables = found.pop(None), self._tables.result()
-        frequencies, bins = tables["calibration_in_the_large"], tables["reliability_table"]
+        frequencies = tables["calibration_in_the_large"]
         if sample.groups is not None:
             kept = class_frequencies(sample, self._level)
             with np.errstate(invalid="ignore"):
                 low, high = (frequencies.ratio * end / kept.ratio for end in (kept.low, kept.high))
             frequencies = replace(frequencies, low=low, high=high, p_value=kept.p_value)
-            bins = reliability_table(sample.y, sample.proba, level=self._level, **given(sample))
         return Whole(
             whole.size,
             whole.metrics,
             frequencies,
-            bins,
             (self._ruled_out, self._cost / self._total),
             found,
         )
