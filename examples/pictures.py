@@ -27,7 +27,9 @@ from calibrant.plots import (
     CalibrationMapDisplay,
     ClasswiseReliabilityDisplay,
     CorrectionMatrixDisplay,
+    DecisionCurveDisplay,
     ReliabilityDisplay,
+    RiskCoverageDisplay,
 )
 
 
@@ -54,6 +56,18 @@ def spam() -> BeforeAfterDisplay:
     return display
 
 
+def decisions() -> dict[str, Any]:
+    """The spam filter's net benefit, and the share of errors of what it answers, as predicted and calibrated."""
+    data = load_embedded("spam7", "LR")
+    p, y = np.vstack([data.probas_cal, data.probas_test]), np.concatenate([data.labels_cal, data.labels_test])
+    both = {"as predicted": p[1000:], "calibrated": AutoCalibrator().fit(p[:1000], y[:1000]).predict_proba(p[1000:])}
+    curve = risk = None
+    for name, q in both.items():
+        curve = DecisionCurveDisplay.from_predictions(y[1000:], q, name=name, ax=curve and curve.ax_)
+        risk = RiskCoverageDisplay.from_predictions(y[1000:], q, name=name, ax=risk and risk.ax_)
+    return {"decision-curve": curve, "risk-coverage": risk}
+
+
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "pictures")
     folder.mkdir(parents=True, exist_ok=True)
@@ -72,6 +86,7 @@ def main() -> None:
     pictures["map-of-two-classes"] = CalibrationMapDisplay.from_estimator(binary)
     p_cal, y_cal, p_test, y_test = predictions(load_wine, RandomForestClassifier(30, max_depth=2, random_state=0), 0.3)
     three = SMSCalibrator(input_smoothing="auto").fit(p_cal, y_cal)
+    pictures |= decisions()
     pictures["map-of-three-classes"] = CalibrationMapDisplay.from_estimator(three)
 
     for name, display in {**pictures, "spam": spam()}.items():

@@ -157,3 +157,15 @@ def test_wrong_predictions_amounts_and_classes_are_named():
         DecisionRule([[1, 0], [0, 1]]).threshold  # noqa: B018
     with pytest.raises(ValueError, match="would differ from row to row"):
         rule.threshold  # noqa: B018
+
+
+def test_abstention_is_said_in_words_and_done_so():
+    rule = DecisionRule.abstention(0.2, ["a", "b", "c"])
+    assert str(rule) == "Choose the most probable class where its probability is at least 80.0%, 'abstain' below."
+    p = np.random.default_rng(0).dirichlet(np.full(3, 0.4), 500)
+    expected = np.where(p.max(axis=1) >= 0.8, np.array(["a", "b", "c"])[p.argmax(axis=1)], "abstain")
+    assert rule.decide(p).tolist() == expected.tolist()
+    # Where asking is dearer than guessing it is never done, and other costs are not this rule.
+    assert str(DecisionRule.abstention(0.7, ["a", "b", "c"])) == "Choose the action with the lowest expected cost."
+    other = DecisionRule([[0, 1, 2], [1, 0, 1], [1, 1, 0], [0.2] * 3], actions=[*"abc", "ask"], classes=[*"abc"])
+    assert str(other) == "Choose the action with the lowest expected cost."

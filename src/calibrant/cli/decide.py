@@ -79,8 +79,10 @@ def decide(
 
 
 def _words(output: str, done: Applied, rule: Any, fitted: Any) -> list[str]:
-    shares = [f"{name} {count:,} ({count / done.rows:.1%})" for name, count in done.actions.items() if count]
-    shown = shares if len(shares) <= 12 else [*shares[:11], f"{len(shares) - 11} further actions"]
+    # Of many classes the actions that are none are what people look for, then the most frequent ones.
+    ranked = sorted(done.actions.items(), key=lambda item: (item[0] in rule.classes, -item[1]))
+    shares = [f"{name} {count:,} ({count / done.rows:.1%})" for name, count in ranked if count]
+    shown = shares if len(shares) <= 8 else [*shares[:6], f"{len(shares) - 6} further actions"]
     lines = [
         f"{output}: {done.rows:,} rows decided: {', '.join(shown)}",
         rule.describe(),

@@ -291,6 +291,11 @@ class DecisionRule:
 
     def describe(self) -> str:
         """What the rule does, in a sentence."""
+        if (cost := self._abstains()) is not None:
+            return (
+                f"Choose the most probable class where its probability is at least {percent(1.0 - cost)}, "
+                f"{self.actions[-1]!r} below."
+            )
         if self.amounts or self._parsed.numbers.shape[1] != 2:
             needed = f", given {list_names(self.amounts)} of each row" if self.amounts else ""
             return f"Choose the action with the lowest expected cost{needed}."
@@ -306,6 +311,13 @@ class DecisionRule:
         )
         unused = [action for action in self.actions if action not in {one.action for one in ranges}]
         return text + (f" Never the cheapest: {list_names(unused)}." if unused else "")
+
+    def _abstains(self) -> float | None:
+        """The cost of the last action of many classes, if a wrong class costs 1 and no answer always the same."""
+        (n, k), numbers = self._parsed.numbers.shape, self._parsed.numbers
+        answers = n == k + 1 > 3 and not self.amounts and self.actions[:k] == self.classes
+        alike = answers and np.array_equal(numbers[:k], 1.0 - np.eye(k)) and np.ptp(numbers[k]) == 0.0
+        return float(numbers[k, 0]) if alike and numbers[k, 0] < 1.0 - 1.0 / k else None
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as plain values, which `DecisionRule(**values)` takes."""

@@ -3,6 +3,7 @@
 Each display draws a table made by `calibrant.metrics`; `from_predictions` and `from_estimator` make the table too.
 """
 
+from calibrant.plots.decision_displays import DecisionCurveDisplay, RiskCoverageDisplay
 from calibrant.plots.map_displays import CalibrationMapDisplay, CorrectionMatrixDisplay
 from calibrant.plots.panels import BeforeAfterDisplay, ClasswiseReliabilityDisplay
 from calibrant.plots.reliability_displays import ReliabilityDisplay
@@ -13,7 +14,9 @@ __all__ = [
     "CalibrationMapDisplay",
     "ClasswiseReliabilityDisplay",
     "CorrectionMatrixDisplay",
+    "DecisionCurveDisplay",
     "GradeDisplay",
     "MurphyDisplay",
     "ReliabilityDisplay",
+    "RiskCoverageDisplay",
 ]
