@@ -122,6 +122,7 @@ def call(name: str, found: Any, data: dict[str, Any], weight: Any) -> Any:
     probe = made(data["y_prob"].shape[1])["y_prob"]
     if owner in OF_LABELS:
         on = (np.arange(data["y_prob"].shape[1]) == np.asarray(data["y"])[:, None]).astype(int)
+        on[:, 0] |= data["segments"] == "north"  # of two labels one is not the opposite of the other
         data = {**data, "y": on, "y_true": on}
     if method == "fit":
         return fitted(found, data, weight).predict_proba(probe)
