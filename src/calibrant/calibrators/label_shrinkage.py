@@ -190,8 +190,10 @@ def _pool(members: FloatArray, each: FloatArray) -> FloatArray:
         mixed = w @ members
         gradient = members @ (each / mixed) + _FOR_EACH / w
         value = float(each @ np.log(mixed)) + _FOR_EACH * float(np.log(w).sum())
-        return -value, -w * (gradient - float(w @ gradient))
+        return -value / total, -w * (gradient - float(w @ gradient)) / total
 
-    u = minimize(loss, np.zeros(len(members)), jac=True, method="BFGS", options={"gtol": 1e-6 * len(each)}).x
+    total = float(each.sum())
+    # As exact as rounding allows: rows with counts and the same rows repeated get the same weights.
+    u = minimize(loss, np.zeros(len(members)), jac=True, method="BFGS", options={"gtol": 1e-12}).x
     w = np.exp(u - u.max())
     return np.asarray(w / w.sum())
