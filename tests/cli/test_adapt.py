@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -78,3 +79,15 @@ def test_mistakes_are_explained(files, arguments, message):
     assert result.exit_code == 2
     assert message in result.stderr
     assert not (folder / "new.json").exists()
+
+
+def test_a_single_share_is_that_of_the_second_of_two_classes(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    table = pd.DataFrame({"p_yes": p, "y": np.where(rng.random(200) < p, "yes", "no")})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    ok("fit", tmp_path / "t.csv", "--label", "y", "-m", "ts", "-o", tmp_path / "c.json")
+    for name, given in (("one", "0.02"), ("both", "no=0.98,yes=0.02")):
+        ok("adapt", tmp_path / "c.json", "--prior", given, "-o", tmp_path / f"{name}.json")
+    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "both.json").read_bytes()
+    assert "shares are given as label=share" in run("adapt", tmp_path / "c.json", "--prior", "x", "-o", "-").stderr

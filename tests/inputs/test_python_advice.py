@@ -1,4 +1,4 @@
-"""Every advice in an input error of Python, found in the source, leads to the right result on the data that caused it."""
+"""Every advice in an input error of Python, found in the source, leads to the right result on the same data."""
 
 from __future__ import annotations
 
@@ -253,13 +253,13 @@ def test_following_the_advice_gives_the_right_result(advice: str) -> None:
 def test_a_path_is_read_in_batches_as_advised(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     path = str(written(tmp_path / "t.csv"))
-    with pytest.raises(TypeError, match="pass calibrant.open_batches"):
+    with pytest.raises(TypeError, match=r"pass calibrant\.open_batches"):
         batches(path)
     assert batches(calibrant.open_batches(path, label="y")) == pytest.approx(RIGHT)
 
 
 def test_logits_go_through_a_softmax_as_metrics_advise() -> None:
-    with pytest.raises(ValueError, match="Logits go through a softmax first"):
+    with pytest.raises(ValueError, match="Logits go through a softmax"):
         metrics.log_loss(Y, Z)
     assert metrics.log_loss(Y, softmax(Z, axis=1)) == metrics.log_loss(Y, P)
     with pytest.raises(ValueError, match="a calibrator with input='scores' makes probabilities"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +21,7 @@ def adapt(
     output: options.CalibratorOutput,
     table: options.RowOptions,
     prior: Annotated[
-        str | None, typer.Option("--prior", help="Share of each class now, as in fraud=0.002,ok=0.998.")
+        str | None, typer.Option("--prior", help="Share of each class now, as in fraud=0.002,ok=0.998; of two: 0.002.")
     ] = None,
     unlabelled: Annotated[
         str | None, typer.Option("--from", help="File of predictions without labels, to estimate the shares from.")
@@ -82,12 +83,15 @@ def adapt(
         typer.echo(f"Calibrator: {output}")
 
 
-def _shares(text: str | None, fitted: Any) -> dict[Any, float] | None:
+def _shares(text: str | None, fitted: Any) -> dict[Any, float] | float | None:
     """Shares by label, from ``label=share`` pairs."""
     if text is None:
         return None
     labels = {str(label): label for label in fitted.classes_.tolist()}
     shares = {}
+    if len(labels) == 2 and "=" not in text:  # the share of the second class, as in Python
+        with contextlib.suppress(ValueError):
+            return float(text)
     for pair in options.split_names(text) or []:
         name, sign, number = pair.rpartition("=")
         if labels.get(name, name) in shares:

@@ -99,8 +99,10 @@ class Trust:
 
     @property
     def _told(self) -> str:
+        if not self.accuracy.value:
+            return "No answer is right: no threshold helps."
         if math.isnan(self.ranking.value):
-            return "All answers are right, or all are wrong: whether the confidence tells them apart is not known."
+            return "All answers are right: whether the confidence would tell a wrong one is not known."
         pairs = f"{percent(self.ranking.value)} ({_span(self.ranking)}) of pairs of a right and a wrong answer"
         if self.ranking.low <= 0.5:
             return f"It is not proven that the confidence tells them apart: the right one has the higher in {pairs}."
@@ -148,12 +150,13 @@ def judge(correct: Sample, level: float = 0.95, p_value: float | None = None) ->
     'Do not take the confidence at face value'
     """
     found = metrics_in_memory(correct, level, ["positive_gap", "auroc"])
-    right = correct.class_counts[1] / correct.total
-    gap = found["positive_gap"]
-    claimed = right + gap.value
-    accuracy = Estimate(right, max(claimed - gap.high, 0.0), min(claimed - gap.low, 1.0), level)
+    gap, right = found["positive_gap"], correct.class_counts[1] / correct.total
+    # Of predictions that call all answers wrong, the gap is minus the share of right ones.
+    none = correct.with_values(np.tile([1.0, 0.0], (correct.n_rows, 1)), logs=False)
+    share = metrics_in_memory(none, level, ["positive_gap"])["positive_gap"]
+    accuracy = Estimate(right, -share.high, -share.low, level)
     options = {"proven": True, "level": level, "n_resamples": 200, **given(correct)}
-    asked = [target for target in TARGETS if target > right or target == TARGETS[-1]][:_TRIED]
+    asked = [target for target in TARGETS if target > right or target == TARGETS[-1]][: _TRIED if right else 0]
     thresholds = [(target, choose_threshold(correct.y, correct.proba, precision=target, **options)) for target in asked]
     p_value = omnibus_test(correct).p_value if p_value is None else p_value
     return Trust(correct.size, accuracy, gap, found["auroc"], p_value, tuple(thresholds))
