@@ -4,12 +4,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OPTIONAL := peer or torch or export or browser or program or sklearn_suite or slow
 
-.PHONY: demo results test test-optional test-nightly test-lowest check docs dist clean
+.PHONY: demo benchmark results test test-optional test-nightly test-lowest check docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m calibrant.demo
 
-# The run of the demonstration as tables, figures and a leaderboard in docs/results.md, with date and version.
+# Every native method with 100, 300 and 1000 calibration rows, and a page with tables, figures and a leaderboard.
+benchmark: $(VENV)/.demo
+	$(BIN)/python -m calibrant bench run --embedded --methods all --draw 100,300,1000 --repeats 1 --out results/embedded
+	$(BIN)/python -m calibrant bench report results/embedded --out results/embedded/report
+
+# The same run as docs/results.md and docs/leaderboard.html, with date and version.
 results: $(VENV)/.demo
 	$(BIN)/python benchmarks/results.py
 

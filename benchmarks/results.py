@@ -2,7 +2,8 @@
 
 python benchmarks/results.py [--out results/site]
 
-The run is that of `make demo`, all native methods with 100, 300 and 1000 drawn rows; one that was stopped goes on. What
+The run is that of `make benchmark`, all native methods with 100, 300 and 1000 drawn rows; one that was stopped goes on.
+What
 docs/results.md says of it stands between two marks and is written anew, with the date and the version.
 """
 
@@ -10,17 +11,22 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import io
 import shutil
 from pathlib import Path
 
 from PIL import Image
 
-from calibrant import __version__, demo
+from calibrant import __version__
+from calibrant.bench.building.embedded import embedded_predictions
+from calibrant.bench.runs.drawn_rows import Draw
+from calibrant.bench.runs.method_spec import native_methods
+from calibrant.bench.runs.run_plan import Options
+from calibrant.bench.runs.runner import run_benchmark
 from calibrant.bench.study.results import read_results
 from calibrant.bench.study.run_summary import findings
 from calibrant.bench.study.study_report import make_report
 
+SIZES = (100, 300, 1000)
 DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- benchmarks/results.py writes from here -->", "<!-- to here -->"
 #: Figures of the report that the page shows, and what they say.
@@ -32,7 +38,7 @@ FIGURES = {
 
 
 def main(out: Path) -> None:
-    demo.main(out, stream=io.StringIO())
+    run_benchmark(embedded_predictions(), native_methods(), out, options=Options(draw=Draw(SIZES, repeats=1)))
     report = make_report(out, out / "report", title="Calibration leaderboard: the embedded suite", pictures=False)
     shutil.copyfile(report.page, DOCS / "leaderboard.html")
     for name in FIGURES:
@@ -52,7 +58,7 @@ def section(out: Path) -> str:
     lines = [
         f"{datetime.date.today():%d %B %Y}, version {__version__}: {count['method'] - 1} methods, "
         f"{count['dataset']} datasets, {count['model']} models, {len(results.drop_duplicates(['dataset', 'model']))} "
-        f"experiments, {', '.join(map(str, demo.SIZES[:-1]))} and {demo.SIZES[-1]} calibration rows from each.",
+        f"experiments, {', '.join(map(str, SIZES[:-1]))} and {SIZES[-1]} calibration rows from each.",
         '<a href="leaderboard.html">The leaderboard</a> has every number: sort, filter, search, download.',
         "",
         findings(results),

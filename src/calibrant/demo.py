@@ -1,67 +1,188 @@
-"""`python -m calibrant.demo`: all methods of this package on the predictions that come with it.
+"""`make demo`: what calibration does to a spam filter, and what six methods do to sixteen real datasets.
 
-Real predictions of four models on sixteen real datasets, no network. Calibration rows are drawn from thousands, methods
-are tested on the others, and a table for two classes and one for more show what each gains with so many rows.
+Real predictions come with the package, no network is needed, and all is computed while you wait. A page with the
+picture before and after is written, and its path printed. `make benchmark` runs every method.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import shlex
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
-from typing import TextIO
+from typing import Any, TextIO
 
-SIZES = (100, 300, 1000)
-"""Numbers of calibration rows that are drawn from every experiment."""
+import numpy as np
+from joblib import Parallel, delayed
+
+from calibrant import AutoCalibrator, __version__, get_calibrator
+from calibrant.bench.building.embedded import embedded_predictions, load_embedded
+from calibrant.metrics import reliability_table
+from calibrant.plots.svg_reliability import reliability
+from calibrant.report import page
+from calibrant.text_table import aligned
+from calibrant.typing import AnyFloatArray, IntArray
+
+#: The methods that are compared, with the names that people know, ours last. They are scikit-learn's three, beta
+#: calibration and structured matrix scaling; tests compare each with the package it is known from.
+METHODS = {
+    "none": "not calibrated",
+    "platt": "sigmoid (Platt)",
+    "isotonic": "isotonic",
+    "ts-unsmoothed": "temperature scaling",
+    "beta": "beta",
+    "sms": "matrix scaling (SMS)",
+    "auto": "calibrant",
+}
+#: Calibration rows that are drawn from each experiment; all others are test rows.
+DRAWN = 300
+#: What a certain and wrong prediction costs at most: scikit-learn bounds log loss in the same way.
+LEAST = 1e-15
+WIDTH = 79
+#: Ranges of predicted probability that the words about the filter count mails in.
+RANGES = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
+
+
+@dataclass(frozen=True)
+class SpamFilter:
+    """A spam filter on mails that neither it nor its calibrator has seen: labels, and probabilities of spam."""
+
+    y: IntArray
+    before: AnyFloatArray
+    after: AnyFloatArray
+    calibrated_on: int
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Rows, log losses, and mails per 1000 that are spam in each range of predicted probability."""
+        both = {"before": self.before, "after": self.after}
+        return {
+            "calibrated_on": self.calibrated_on,
+            "tested_on": len(self.y),
+            "loss": {name: round(log_loss(np.column_stack([1 - p, p]), self.y), 4) for name, p in both.items()},
+            "ranges": [
+                {"from": low, "to": high, **{name: self._spam(p, low, high) for name, p in both.items()}}
+                for low, high in RANGES
+            ],
+        }
+
+    def _spam(self, p: AnyFloatArray, low: float, high: float) -> dict[str, int]:
+        """How many mails were given a probability between the two, and how many of 1000 of these are spam."""
+        chosen = (p >= low) & ((p < high) | (high == 1.0))
+        return {"mails": int(chosen.sum()), "spam": round(1000 * float(self.y[chosen].mean())) if chosen.any() else 0}
+
+
+def log_loss(p: AnyFloatArray, y: IntArray) -> float:
+    """Mean log loss in which nothing costs more than a probability of 1e-15."""
+    return float(-np.log(np.maximum(p[np.arange(len(y)), y], LEAST)).mean())
+
+
+def spam() -> SpamFilter:
+    """The filter of the pictures, calibrated on 1000 mails and tested on the others."""
+    p, y = _pooled(load_embedded("spam7", "LR"))
+    after = AutoCalibrator().fit(p[:1000], y[:1000]).predict_proba(p[1000:])
+    return SpamFilter(y[1000:], p[1000:, 1], after[:, 1], 1000)
+
+
+def _pooled(data: Any) -> tuple[AnyFloatArray, IntArray]:
+    return np.vstack([data.probas_cal, data.probas_test]), np.concatenate([data.labels_cal, data.labels_test])
+
+
+def drawn(n: int) -> tuple[IntArray, IntArray]:
+    """The calibration rows and the test rows of an experiment of `n` rows."""
+    rows = np.random.default_rng(0).permutation(n)
+    return rows[:DRAWN], rows[DRAWN:]
+
+
+def losses(dataset: str, model: str) -> dict[str, Any]:
+    """Test log losses of all methods on one embedded experiment."""
+    p, y = _pooled(load_embedded(dataset, model))
+    cal, test = drawn(len(y))
+    classes = np.arange(p.shape[1])
+    fitted = {name: get_calibrator(name, classes=classes).fit(p[cal], y[cal]) for name in METHODS if name != "none"}
+    found = {name: log_loss(c.predict_proba(p[test]), y[test]) for name, c in fitted.items()}
+    return {"dataset": dataset, "model": model, "classes": len(classes), "none": log_loss(p[test], y[test]), **found}
+
+
+def compare(jobs: int | None = None) -> list[dict[str, Any]]:
+    """`losses` of every embedded experiment."""
+    chosen = [(e.dataset, e.model) for e in embedded_predictions().experiments()]
+    return Parallel(n_jobs=jobs or -1)(delayed(losses)(*names) for names in chosen)
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """A line for each method: mean log losses, and experiments in which it changes the loss by more than 1 %."""
+    kinds = [[r for r in rows if r["classes"] == 2], [r for r in rows if r["classes"] > 2]]
+    lines = [["mean test log loss", "2 classes", "3 and more", "better", "worse"]]
+    for name, words in METHODS.items():
+        means = [f"{np.mean([r[name] for r in part]):.3f}" for part in kinds]
+        ratios = np.array([r[name] / r["none"] for r in rows])
+        counts = ["", ""] if name == "none" else [str((ratios < 0.99).sum()), str((ratios > 1.01).sum())]
+        lines.append([words, *means, *counts])
+    return lines
+
+
+def sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the table comes to: the change of mean log loss by our default, and by the best of the others."""
+    mean = {name: float(np.mean([r[name] for r in rows])) for name in METHODS}
+    change = {name: 100 * (value / mean["none"] - 1) for name, value in mean.items()}
+    other = min((name for name in METHODS if name not in ("none", "auto")), key=change.__getitem__)
+    verb = {name: "raises" if change[name] > 0 else "lowers" for name in ("auto", other)}
+    place = "the best of the others" if change["auto"] < change[other] else "better here"
+    return (
+        f"With {DRAWN} labelled rows, calibrant {verb['auto']} log loss by {abs(change['auto']):.0f} %; "
+        f"{METHODS[other]}, {place}, {verb[other]} it by {abs(change[other]):.0f} %."
+    )
+
+
+def spam_words(figures: Mapping[str, Any]) -> str:
+    """The spam filter's probabilities in counts of mails."""
+    lines = [["of 1000 mails that get", "not calibrated", "calibrated"]]
+    for part in figures["ranges"]:
+        spans = f"{100 * part['from']:.0f} to {100 * part['to']:.0f} %"
+        lines.append([spans, *(f"{part[name]['spam']} are spam" for name in ("before", "after"))])
+    return aligned(lines, gap=4)
 
 
 def main(out: Path | None = None, jobs: int | None = None, stream: TextIO = sys.stdout) -> Path:
-    """Run the demonstration and write its tables to `stream`; returns the result folder."""
-    from calibrant.bench.building.embedded import embedded_predictions
-    from calibrant.bench.runs.drawn_rows import Draw
-    from calibrant.bench.runs.method_spec import native_methods
-    from calibrant.bench.runs.run_plan import Options
-    from calibrant.bench.runs.runner import run_benchmark
-    from calibrant.bench.runs.store import ResultFolder
-    from calibrant.bench.study.run_summary import WIDTH, describe, findings
-
-    source, methods = embedded_predictions(), native_methods()
-    experiments = source.experiments()
-    datasets, models = ({getattr(e, field) for e in experiments} for field in ("dataset", "model"))
-    about = (
-        f"{len(methods)} methods on the predictions of {len(models)} models ({', '.join(sorted(models))}) on "
-        f"{len(datasets)} real datasets. From each of these {len(experiments)} experiments "
-        f"{', '.join(map(str, SIZES[:-1]))} and {SIZES[-1]} rows are drawn to calibrate, and the thousands of others "
-        "test. This takes a few minutes."
-    )
-    stream.write(fill(about, WIDTH) + "\n")
-    stream.flush()
+    """Run the demonstration, write its words to `stream` and its page into the folder `out`; returns the page."""
     start = time.perf_counter()
-    folder = out or Path("results", time.strftime("demo-%Y%m%d-%H%M%S"))
-    run_benchmark(source, methods, folder, options=Options(draw=Draw(SIZES, repeats=1)), n_jobs=jobs)
-    seconds = time.perf_counter() - start
-    rows = list(ResultFolder(folder).rows().values())
-    command = [_from_here(sys.executable), "-m", "calibrant", "bench", "report", str(folder)]
-    stream.write(
-        f"{describe(rows)}\n{len(rows)} fits in {seconds:.0f} s. Results: {folder / 'results.parquet'}\n\n"
-        f"{findings(rows)}\nFor tables, figures and a leaderboard page, run:\n"
-        f"{shlex.join(command)} \\\n  --out {shlex.quote(str(folder / 'report'))}\n"
+    filtered = spam()
+    figures = filtered.figures
+    about = (
+        f"A spam filter on {figures['tested_on']} mails, and the same after calibration on "
+        f"{figures['calibrated_on']} others:"
     )
-    return folder
-
-
-def _from_here(path: str) -> str:
-    """A path as seen from the working folder if it lies inside, so that commands stay short; links are kept."""
-    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
+    stream.write(f"{fill(about, WIDTH)}\n\n{spam_words(figures)}\n\n")
+    stream.flush()
+    rows = compare(jobs)
+    datasets, models = ({row[key] for row in rows} for key in ("dataset", "model"))
+    what = (
+        f"{len(models)} models on {len(datasets)} real datasets; {DRAWN} rows of each calibrate, the thousands of "
+        f"others test. Better and worse: in how many of the {len(rows)} cases log loss changes by more than 1 %."
+    )
+    lines, result = table(rows), sentence(rows)
+    folder = out or Path("results", "demo")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "index.html"
+    curves = {name: reliability_table(filtered.y, getattr(filtered, name), label=1) for name in ("before", "after")}
+    drawings = {name: [reliability(curve, name, after=name == "after")] for name, curve in curves.items()}
+    shown = {"about": about, "what": what, "sentence": result, "lines": lines, "version": __version__}
+    path.write_text(page.fill("demo.html.j2", figures=page.as_markup(drawings), spam=figures, **shown), "utf-8")
+    stream.write(
+        f"{fill(what, WIDTH)}\n\n{aligned(lines, gap=4)}\n\n{fill(result, WIDTH)}\n\n"
+        f"The picture: {path.resolve().as_uri()}\nEvery method, all sizes (minutes): make benchmark\n"
+        f"{time.perf_counter() - start:.0f} s\n"
+    )
+    return path
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m calibrant.demo", description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, help="result folder; by default a new one in ./results")
+    parser.add_argument("--out", type=Path, help="folder of the page; by default ./results/demo")
     parser.add_argument("--jobs", type=int, help="processes; by default one for each core")
     arguments = parser.parse_args()
     main(arguments.out, arguments.jobs)
