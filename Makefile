@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OPTIONAL := peer or torch or export or browser or program or sklearn_suite or slow
 
-.PHONY: demo benchmark results test test-optional test-nightly test-lowest check docs dist clean
+.PHONY: demo benchmark results test test-optional test-nightly test-lowest check coverage docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m calibrant.demo
@@ -35,6 +35,13 @@ test-nightly: $(VENV)/.test
 # temporary one); Python 3.11 or 3.12, which these versions were made for.
 test-lowest:
 	$(PYTHON) tools/test_lowest.py $(if $(LOWEST),--venv $(LOWEST))
+
+# The lines that the tests reach, in htmlcov/; compiled functions are not traced.
+coverage: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet coverage
+	$(BIN)/python -m coverage run -m pytest -q -m 'not ($(OPTIONAL) or fuzz)'
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage html -q
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -73,4 +80,4 @@ $(VENV)/.dist: $(BIN)/python
 	touch $@
 
 clean:
-	rm -rf $(VENV) dist docs/_build docs/generated docs/gallery .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) dist htmlcov docs/_build docs/generated docs/gallery .mypy_cache .ruff_cache .pytest_cache

@@ -27,9 +27,13 @@ def _folder(variable: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def predictions_folder() -> Path:
-    """HDF5 files of real predictions; tests that use it are marked `predictions`."""
-    return _folder("CALIBRANT_PREDICTIONS")
+def predictions_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """HDF5 files of real predictions, or small ones in their place; tests that use it are marked `predictions`."""
+    if os.environ.get("CALIBRANT_PREDICTIONS"):
+        return _folder("CALIBRANT_PREDICTIONS")
+    from tests.stand_in import write_stand_in  # needs the extra `bench`, as these tests do
+
+    return write_stand_in(tmp_path_factory.mktemp("predictions"))
 
 
 @pytest.fixture(scope="session")
