@@ -1,4 +1,4 @@
-"""CalibratedClassifier with one calibrator per fold (`ensemble=True`) against one for all folds (`ensemble=False`).
+"""How `CalibratedClassifier` uses its folds: `ensemble="auto"`, `True` and `False`, and the classifier alone.
 
     python benchmarks/classifier_folds.py [--splits 3] [--datasets wine digits ...]
 
@@ -51,6 +51,7 @@ CLASSIFIERS = {
     "network": MLPClassifier((50,), max_iter=300, random_state=0),
     "SVM": SVC(),  # no probabilities of its own
 }
+KINDS = {'"auto"': "auto", "True": True, "False": False}
 OUT = timing.OUT / "classifier_folds.jsonl"
 
 
@@ -66,7 +67,7 @@ def model(name: str) -> Any:
 
 
 def one(dataset: str, name: str, split: int) -> dict[str, Any]:
-    """Test log losses and seconds of a classifier alone and in both kinds of `CalibratedClassifier`."""
+    """Test log losses and seconds of a classifier alone and in each kind of `CalibratedClassifier`."""
     table = load_dataset(dataset, max_rows=5000)
     X, X_test, y, y_test = train_test_split(
         table.features,
@@ -78,8 +79,7 @@ def one(dataset: str, name: str, split: int) -> dict[str, Any]:
     found: dict[str, Any] = {"dataset": dataset, "classifier": name, "split": split, "k": len(table.classes)}
     candidates = {
         "alone": model(name),
-        "per fold": CalibratedClassifier(model(name), ensemble=True),
-        "all folds": CalibratedClassifier(model(name), ensemble=False),
+        **{kind: CalibratedClassifier(model(name), ensemble=value) for kind, value in KINDS.items()},
     }
     for kind, candidate in candidates.items():
         start = time.perf_counter()
@@ -94,34 +94,38 @@ def one(dataset: str, name: str, split: int) -> dict[str, Any]:
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
-    """Mean log losses by classifier, and how often each is the better one or worse than the classifier alone."""
-    results = pd.DataFrame(rows)
+    """Mean log losses by classifier, and how often each kind is the best one or worse than the classifier alone."""
+    results, kinds = pd.DataFrame(rows), list(KINDS)
     # One number for each pair of dataset and classifier: splits of one table are not independent.
     means = results.groupby(["dataset", "classifier"], as_index=False).mean(numeric_only=True)
+    named = [f"`{kind}`" for kind in kinds]
     lines = [
-        "| classifier | alone | `ensemble=True` | `ensemble=False` | better with `False` | "
-        "worse than alone by 1 %: `True` | `False` |",
-        "|---|---|---|---|---|---|---|",
+        f"| classifier | alone | {' | '.join(named)} | best: {' / '.join(named)} | "
+        f"1 % worse than alone: {' / '.join(named)} |",
+        "|---|" + "---|" * (len(kinds) + 3),
     ]
     for name, part in [*((n, means[means.classifier == n]) for n in CLASSIFIERS), ("all", means)]:
         own = part[part.alone.notna()]
-        harm = [f"{(own[kind] > 1.01 * own.alone).sum()} of {len(own)}" for kind in ("per fold", "all folds")]
-        values = " | ".join(f"{part[kind].mean():.4f}" for kind in ("per fold", "all folds"))
+        values = " | ".join(f"{part[kind].mean():.4f}" for kind in kinds)
         alone = f"{own.alone.mean():.4f}" if len(own) and (name != "all") else "–"
-        better = f"{(part['all folds'] < part['per fold']).sum()} of {len(part)}"
-        lines.append(f"| {name} | {alone} | {values} | {better} | {harm[0]} | {harm[1]} |")
-    apart = means["all folds"] - means["per fold"]
-    by_dataset = apart.groupby(means.dataset).mean()
-    spent = {kind: results[f"{kind}, {what}"].median() for kind in ("per fold", "all folds") for what in ["fit"]}
-    predicting = {kind: results[f"{kind}, predict"].median() for kind in ("per fold", "all folds")}
+        best = part[kinds].idxmin(axis=1)
+        wins = " / ".join(str((best == kind).sum()) for kind in kinds)
+        harm = " / ".join(str((own[kind] > 1.01 * own.alone).sum()) for kind in kinds)
+        lines.append(f"| {name} | {alone} | {values} | {wins} of {len(part)} | {harm} of {len(own)} |")
+    seconds = [
+        " and ".join(f"{results[f'{kind}, {what}'].median():.3f}" for kind in kinds) for what in ("fit", "predict")
+    ]
+    apart = []
+    for other in kinds[1:]:
+        by_dataset = (means[kinds[0]] - means[other]).groupby(means.dataset).mean()
+        lower = f"lower on {(by_dataset < 0).sum()} of {len(by_dataset)} datasets"
+        apart.append(f"{by_dataset.mean():+.4f} against `{other}` ({lower})")
     return "\n".join(
         [
             *lines,
             "",
-            f"Difference of mean log loss, `False` minus `True`: {apart.mean():+.4f}, median {apart.median():+.4f}; "
-            f"lower with `False` on {(by_dataset < 0).sum()} of {len(by_dataset)} datasets. Median seconds of a fit: "
-            f"{spent['per fold']:.2f} and {spent['all folds']:.2f}; of a prediction: {predicting['per fold']:.3f} and "
-            f"{predicting['all folds']:.3f}.",
+            f"Mean log loss of `{kinds[0]}`: {' and '.join(apart)}. Median seconds of a fit: {seconds[0]}; of a "
+            f"prediction: {seconds[1]}.",
         ]
     )
 

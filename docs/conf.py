@@ -86,7 +86,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 # Pages without neighbours need no navigation beside them.
-html_sidebars = {page: [] for page in ("index", "choosing", "results", "gallery/index")}
+html_sidebars = {page: [] for page in ("index", "gallery/index")}
 # Light or dark as the reader's system is.
 html_context = {"default_mode": "auto"}
 html_math_renderer = "mathml"

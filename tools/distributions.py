@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -58,7 +59,7 @@ else:
     raise AssertionError("the runtime holds more than it should")
 print("calibrant-runtime gives the same numbers, bit for bit")
 """
-TABLE = "p_no,p_yes,truth\n" + "".join(
+TABLE = "p_no,p_yes,y\n" + "".join(
     f"{1 - i / 99:.3f},{i / 99:.3f},{'yes' if 37 * i % 97 < i else 'no'}\n" for i in range(100)
 )
 
@@ -115,10 +116,20 @@ def try_package(package: Path, venv: Path, work: Path) -> None:
     assert alone.returncode == 1, alone
     assert "[cli]" in alone.stderr, alone
     run(sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet", f"{package}[cli]")
-    (work / "p.csv").write_text(TABLE)
-    run(programs / "calibrant", "fit", "p.csv", "--label", "truth", "-m", "ts", "-o", "table.json", cwd=work)
-    run(programs / "calibrant", "apply", "table.json", "p.csv", "-o", "calibrated.parquet", cwd=work)
-    run(programs / "calibrant", "report", "p.csv", "--label", "truth", "-o", "report.html", cwd=work)
+    for name in ("preds.csv", "new.csv"):
+        (work / name).write_text(TABLE)
+    for command in readme_commands():
+        run(programs / command[0], *command[1:], cwd=work)
+
+
+def readme_commands() -> list[list[str]]:
+    """What README.md tells people to type after it has told them what to install."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "pip install 'calibrant[cli]'" in text
+    lines = [shlex.split(line, comments=True) for line in text.splitlines() if line.startswith("calibrant ")]
+    commands = [line for line in lines if line[1:2] and line[1] in ("report", "fit", "apply")]
+    assert len(commands) == 3, lines
+    return commands
 
 
 def try_runtime(package: Path, venv: Path, work: Path) -> None:

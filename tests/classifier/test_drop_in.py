@@ -129,6 +129,7 @@ def test_prefit_is_explained():
 def test_folds_too_small_for_a_calibrator():
     X, y = data(30)
     with pytest.raises(ValueError, match=r"LeaveOneOut.*ensemble=False"):
-        CalibratedClassifier(GaussianNB(), "ts", cv=LeaveOneOut()).fit(X, y)
+        CalibratedClassifier(GaussianNB(), "ts", cv=LeaveOneOut(), ensemble=True).fit(X, y)
+    cv = GroupKFold(30).split(X, y, np.arange(30))
     with pytest.raises(ValueError, match=r"Requesting 30-fold cross-validation.*fold 0 has 1 row"):
-        CalibratedClassifier(GaussianNB(), "ts", cv=GroupKFold(30).split(X, y, np.arange(30))).fit(X, y)
+        CalibratedClassifier(GaussianNB(), "ts", cv=cv, ensemble=True).fit(X, y)

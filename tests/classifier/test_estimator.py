@@ -76,7 +76,7 @@ def test_conformance_of_other_forms(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize("ensemble", ["auto", True, False])
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -120,13 +120,34 @@ def test_calibration_mends_naive_bayes():
 
 def test_ensemble_is_the_mean_of_calibrated_folds():
     X, y = data()
-    model = CalibratedClassifier(GaussianNB(), "ts", cv=4).fit(X, y)
+    model = CalibratedClassifier(GaussianNB(), "ts", cv=4, ensemble=True).fit(X, y)
     expected = np.zeros((200, 3))
     for train, test in StratifiedKFold(4).split(X, y):
         fitted = GaussianNB().fit(X[train], y[train])
         ts = get_calibrator("ts").fit(fitted.predict_proba(X[test]), y[test])
         expected += ts.predict_proba(fitted.predict_proba(X)) / 4
     assert_allclose(model.predict_proba(X), expected, atol=1e-6)
+
+
+class Loud(LinearSVC):
+    """Decision values far beyond what logits are."""
+
+    def decision_function(self, X):
+        return 1e3 * super().decision_function(X)
+
+
+def test_by_default_one_calibrator_of_all_folds_serves_the_classifier_of_each():
+    X, y = data()
+    model = CalibratedClassifier(GaussianNB(), "ts", cv=4).fit(X, y)
+    ts = get_calibrator("ts").fit(cross_val_predict(GaussianNB(), X, y, cv=4, method="predict_proba"), y)
+    fitted = [GaussianNB().fit(X[train], y[train]) for train, _ in StratifiedKFold(4).split(X, y)]
+    expected = np.mean([ts.predict_proba(one.predict_proba(X)) for one in fitted], axis=0)
+    assert_allclose(model.predict_proba(X), expected, atol=1e-6)
+    assert len({id(calibrator) for calibrator in model.calibrators_}) == 1
+    # Decision values that are too large for logits are scaled alike in all folds.
+    scaled = CalibratedClassifier(Loud(), "ts", cv=4).fit(X, y).calibrated_classifiers_
+    assert scaled[0].scaling is not None
+    assert all(pair.scaling is scaled[0].scaling for pair in scaled)
 
 
 def test_single_calibrator_sees_all_folds():
@@ -188,7 +209,7 @@ def test_frozen_estimator_with_an_absent_class():
         model.fit(X[:3], [0, 1, 7])
 
 
-@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize("ensemble", ["auto", True, False])
 def test_a_fold_that_misses_a_class(ensemble):
     X, y = data()
     y = np.where(np.arange(200) == 5, 3, y)  # a single row of a fourth class
@@ -224,7 +245,7 @@ def test_leave_one_out():
 
 
 @pytest.mark.parametrize("method", ["sms", "auto-fast", "dirichlet-cv"])
-@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize("ensemble", ["auto", True, False])
 def test_weights_equal_repetition(ensemble, method):
     X, y = data(120)
     w = np.random.default_rng(0).integers(0, 3, size=120)

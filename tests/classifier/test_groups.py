@@ -62,7 +62,7 @@ def test_a_single_group_is_explained():
         CalibratedClassifier(LogisticRegression(), "ts").fit(X, y, groups=np.zeros(len(y)))
 
 
-@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize("ensemble", ["auto", True, False])
 @pytest.mark.parametrize("frozen", [True, False])
 def test_the_calibrator_gets_the_groups(ensemble, frozen, monkeypatch):
     X, y, groups = patients()

@@ -270,7 +270,7 @@ def test_a_segmented_calibrator_keeps_its_segments(tmp_path):
         adapt(get_calibrator("ts").fit(p, y), prior=prior).predict_proba(p, segments=frame)
 
 
-@pytest.mark.parametrize("ensemble", [True, False])
+@pytest.mark.parametrize("ensemble", ["auto", True, False])
 def test_a_classifier_is_adapted_as_a_whole(ensemble):
     rng = np.random.default_rng(0)
     y = np.array(["no", "yes"])[(rng.random(4000) < 0.5).astype(int)]

@@ -67,9 +67,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         An integer makes stratified folds, `None` five, which keep the groups together that `fit` is given. Not used for
         a frozen estimator, unless ``ensemble=True``.
     ensemble : bool or "auto", default="auto"
-        `True` keeps one classifier and one calibrator per fold and averages their probabilities. `False` fits one
-        calibrator to the predictions of all folds, and the classifier to all rows. ``"auto"`` is `False` for a frozen
-        estimator, else `True`.
+        ``"auto"`` fits one calibrator to the predictions of all folds and averages the calibrated probabilities of
+        the classifiers of the folds, which gives the lowest loss (see the guide). `True` fits a calibrator of its own
+        to each fold, as scikit-learn does; `False` keeps a single classifier, fitted to all rows. A frozen estimator
+        is calibrated on all rows, unless `True`.
     n_jobs : int, default=None
         Folds fitted at the same time.
 
@@ -79,7 +80,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimators_ : list
         The fitted classifiers.
     calibrators_ : list
-        Their calibrators, which take log-probabilities.
+        Their calibrators, which take log-probabilities; all the same one, unless ``ensemble=True``.
     calibrated_classifiers_ : list of CalibratedPair
         The two together, each with `estimator`, `calibrators`, `classes` and `predict_proba`.
     n_features_in_, feature_names_in_
@@ -326,12 +327,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> list[CalibratedPair]:
         codes = encode(labels, self.classes_)
         splitter, splits = self._splits(X, labels, groups, routed.splitter.split)
-        if self.ensemble:
+        if self.ensemble is True:
             _check_calibration_parts(splitter, splits)
         tests = self._calibration_rows(codes, splits)
         folds = Parallel(n_jobs=self.n_jobs)(
             delayed(fit_fold)(
-                self._pair(clone(self._classifier()), clone(calibrator) if self.ensemble else None),
+                self._pair(clone(self._classifier()), clone(calibrator) if self.ensemble is True else None),
                 (X, labels, codes, weight, groups),
                 train,
                 test,
@@ -339,19 +340,25 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
             for (train, _), test in zip(splits, tests)
         )
-        if self.ensemble:
-            return [pair for pair, _ in folds]
+        pairs = [pair for pair, _ in folds]
+        if self.ensemble is True:
+            return pairs
         rows = np.concatenate(tests)
         counts = np.bincount(rows, minlength=len(labels))
         # Repeated splits predict a row several times; it is still one observation.
         share = None if weight is None and counts.max() == 1 else (1.0 if weight is None else weight[rows])
         share = None if share is None else share / counts[rows]
-        everything = check_method_params(X, routed.estimator.fit)
-        pair = self._pair(clone(self._classifier()).fit(X, labels, **everything), calibrator)
+        if not self.ensemble:
+            everything = check_method_params(X, routed.estimator.fit)
+            pairs = [self._pair(clone(self._classifier()).fit(X, labels, **everything), None)]
         scores = np.concatenate([scores for _, scores in folds])
         together = None if groups is None else groups[rows]
-        fit_calibrator(pair, Sample(scores, codes[rows], share, together, logs=True))
-        return [pair]
+        first = pairs[0]
+        first.calibrators = [calibrator]
+        fit_calibrator(first, Sample(scores, codes[rows], share, together, logs=True))
+        for pair in pairs[1:]:
+            pair.calibrators, pair.scaling = first.calibrators, first.scaling
+        return pairs
 
     def _calibration_rows(self, codes: IntArray, splits: Sequence[tuple[IntArray, IntArray]]) -> list[IntArray]:
         """The rows of each fold whose label its training part has; the others no prediction can stand for."""

@@ -1,12 +1,6 @@
-"""The table of a run, against numbers worked out by hand, and the demonstration that prints it."""
+"""The table of a run, against numbers worked out by hand."""
 
 from __future__ import annotations
-
-import io
-import shlex
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -47,28 +41,3 @@ def test_what_did_not_finish_is_counted_and_its_dataset_not_ranked() -> None:
     # x: not all finished; y: b -0.1, none 0, a +0.1
     assert table["rank"].to_dict() == {"a": 3.0, "b": 1.0, "none": 2.0}
     assert "unfinished" in render(summarise(frame)[0])
-
-
-def test_demonstration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from calibrant import demo
-    from calibrant.bench.runs import method_spec
-
-    monkeypatch.setattr(method_spec, "native_methods", lambda: [method_spec.make_spec(n) for n in ("none", "ts")])
-    said = io.StringIO()
-    folder = demo.main(tmp_path, stream=said)
-    table = pd.read_parquet(folder / "results.parquet")
-    # 16 datasets, 4 models, 3 sizes, 2 methods
-    assert len(table) == 384
-    assert set(table["draw"]) == set(demo.SIZES)
-    assert (table["status"] == "ok").all()
-    text = said.getvalue()
-    assert max(map(len, text[: text.index("fits in")].splitlines())) < 80
-    command = shlex.split(text[text.index("run:\n") + 5 :].replace("\\\n", ""))
-    assert Path(command[0]).absolute() == Path(sys.executable)
-    assert command[1:-1] == ["-m", "calibrant", "bench", "report", str(tmp_path), "--out"]
-    assert subprocess.run([*command[:5], "--help"], capture_output=True, text=True, check=True).stdout
-    assert "Three and more classes: diamonds, gss_occupation" in text
-    assert "Two classes: arrests, crash_deaths" in text
-    assert text.count("\nts ") == 2
-    assert "With two classes ts lowers the mean log loss by" in text
-    assert "With three and more classes ts lowers the mean log loss by" in text
