@@ -67,6 +67,9 @@ class Predictions(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Any:
         return X
 
+    def predict(self, X: Any) -> Any:
+        return X.argmax(axis=1)
+
 
 def table(name: str) -> tuple[Any, Any]:
     if name == "credit default":
@@ -125,10 +128,10 @@ def of_predictions(dataset: str, model: str, p: Any, y: Any) -> dict[str, Any]:
     cal, test = demo.drawn(len(y))
     identity = FrozenEstimator(Predictions(p.shape[1]).fit(p, y))
     found = {"none": p[test]}
-    # scikit-learn knows the classes by the labels: one that the drawn rows lack would have no column.
     for method in SKLEARN:
         fitted = CalibratedClassifierCV(identity, method=method).fit(p[cal], y[cal])
-        found[method] = fitted.predict_proba(p[test])
+        found[method] = np.zeros_like(p[test])
+        found[method][:, fitted.classes_] = fitted.predict_proba(p[test])  # a class that the drawn rows lack has none
     found["sms"] = get_calibrator("sms").fit(p[cal], y[cal]).predict_proba(p[test])
     classes = np.arange(p.shape[1])
     found["calibrant"] = AutoCalibrator(classes=classes).fit(p[cal], y[cal]).predict_proba(p[test])

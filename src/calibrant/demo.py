@@ -101,10 +101,18 @@ def losses(dataset: str, model: str) -> dict[str, Any]:
     """Test log losses of all methods on one embedded experiment."""
     p, y = _pooled(load_embedded(dataset, model))
     cal, test = drawn(len(y))
-    classes = np.arange(p.shape[1])
-    fitted = {name: get_calibrator(name, classes=classes).fit(p[cal], y[cal]) for name in METHODS if name != "none"}
-    found = {name: log_loss(c.predict_proba(p[test]), y[test]) for name, c in fitted.items()}
-    return {"dataset": dataset, "model": model, "classes": len(classes), "none": log_loss(p[test], y[test]), **found}
+    found: dict[str, Any] = {
+        "dataset": dataset,
+        "model": model,
+        "classes": p.shape[1],
+        "none": log_loss(p[test], y[test]),
+    }
+    for name in [name for name in METHODS if name != "none"]:
+        # As in scikit-learn, which adds this to probabilities before it takes their logarithms.
+        given = (p + 1e-12) if name == "ts-unsmoothed" else p
+        fitted = get_calibrator(name, classes=np.arange(p.shape[1])).fit(given[cal], y[cal])
+        found[name] = log_loss(fitted.predict_proba(given[test]), y[test])
+    return found
 
 
 def compare(jobs: int | None = None) -> list[dict[str, Any]]:
