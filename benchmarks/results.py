@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import shutil
 from pathlib import Path
 
 from PIL import Image
@@ -26,6 +25,8 @@ from calibrant.bench.study.results import read_results
 from calibrant.bench.study.run_summary import findings
 from calibrant.bench.study.study_report import make_report
 
+#: What leads from the leaderboard, a page of its own, to the site.
+BACK = '<p><a href="index.html">calibrant</a> › <a href="results.html">Results</a></p>'
 SIZES = (100, 300, 1000)
 DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- benchmarks/results.py writes from here -->", "<!-- to here -->"
@@ -40,7 +41,8 @@ FIGURES = {
 def main(out: Path) -> None:
     run_benchmark(embedded_predictions(), native_methods(), out, options=Options(draw=Draw(SIZES, repeats=1)))
     report = make_report(out, out / "report", title="Calibration leaderboard: the embedded suite", pictures=False)
-    shutil.copyfile(report.page, DOCS / "leaderboard.html")
+    leaderboard = report.page.read_text(encoding="utf-8")
+    (DOCS / "leaderboard.html").write_text(leaderboard.replace("<header>", f"<header>\n{BACK}", 1), encoding="utf-8")
     for name in FIGURES:
         # A palette makes a third of the size; this method keeps the colours of thin lines, too.
         with Image.open(out / "report" / "figures" / f"{name}.png") as drawn:

@@ -31,3 +31,7 @@ ax.semilogx(grid, [log_loss(y, scaled(value)) for value in grid])
 ax.axvline(ts.inverse_temperature_, color="0.4", linestyle=":", label=f"found: {ts.inverse_temperature_:.3f}")
 ax.set(xlabel="inverse temperature", ylabel="log loss", title="Naive Bayes on digits")
 _ = ax.legend()
+
+# %%
+# **What to see.** The minimum is at 0.06: the log-probabilities of naive Bayes should be sixteen times smaller.
+# The loss there is a fraction of what it is at 1, the predictions as they are.

@@ -6,11 +6,18 @@ Where structured matrix scaling sends the predictions of a model that says how h
 the triangle of probabilities.
 """
 
+import numpy as np
+
 from calibrant import SMSCalibrator
 from calibrant.bench import load_embedded
 from calibrant.plots import CalibrationMapDisplay
 
 data = load_embedded("happiness", "LR")
-p, y = data.probas_cal, data.labels_cal
+answers = np.array(["not too happy", "pretty happy", "very happy"])
+p, y = data.probas_cal, answers[data.labels_cal]
 
 _ = CalibrationMapDisplay.from_estimator(SMSCalibrator().fit(p, y))
+
+# %%
+# **What to see.** Each arrow starts at a prediction and ends at what it becomes. All point away from the corners
+# and to the right: the model was too sure of *not too happy*, and most people are *pretty happy*.

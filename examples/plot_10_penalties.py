@@ -27,3 +27,8 @@ for ax, (name, correction) in zip(axes, corrections.items()):
     display.im_.set_clim(-largest, largest)
     ax.set(title=f"{name}: {np.mean(np.abs(correction.matrix) < 1e-8):.0%} zeros")
 _ = figure.colorbar(display.im_, ax=axes, label="matrix minus identity")
+
+# %%
+# **What to see.** With 1000 rows and nine classes most corrections are noise. Lasso and MCP keep about one in
+# ten, on the diagonal and where two neighbouring kinds are confused; MCP does not shrink those that it keeps. The
+# ridge keeps all, small.

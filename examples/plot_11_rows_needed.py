@@ -28,3 +28,8 @@ for name, style in {"ts": "o-", "ms": "^:", "sms": "s--", "auto-fast": "D-"}.ite
 ax.axhline(log_loss(y, p), color="0.4", linestyle=":", label="as it is")
 ax.set(xlabel="calibration rows", ylabel="test log loss", title="Logistic regression, four classes", ylim=(0.63, 0.8))
 _ = ax.legend()
+
+# %%
+# **What to see.** Matrix scaling without a penalty needs a thousand rows before it helps. Temperature scaling and
+# structured matrix scaling need two or three hundred. The default is below the dotted line, that of no
+# calibration, with 30 rows already.

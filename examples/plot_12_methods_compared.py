@@ -27,3 +27,8 @@ reach = [[g.value - g.low for g in gains.values()], [g.high - g.value for g in g
 ax.errorbar(middle, list(gains), xerr=reach, fmt="o", capsize=3)
 ax.axvline(0, color="0.6", linestyle=":")
 _ = ax.set(xlabel="gain in log loss", title="A forest, nine occupations, 1000 calibration rows")
+
+# %%
+# **What to see.** All intervals to the right of zero are gains that are no chance. Methods that see exact zeros
+# of the forest as certain (`ts`, `svs`, `sms`) gain least; mixing the input or counting votes gains four times as
+# much. The intervals of the best overlap: they are not told apart by these rows.

@@ -28,3 +28,8 @@ for name in members:
 ax.set(xlabel="weight", title="Members of the blend")
 ax.invert_yaxis()
 _ = ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=len(members), frameon=False)
+
+# %%
+# **What to see.** With 50 rows a third of the weight stays with the predictions as they are. From 200 rows on
+# boosted trees on top of matrix scaling have most of it, because they predict better out of fold, and the summary
+# above says what was gained.

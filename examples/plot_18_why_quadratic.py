@@ -31,3 +31,7 @@ for kind, look in {"linear": {"lw": 6, "alpha": 0.4}, "affine": {"ls": "--"}, "q
     right.plot(grid, np.log(q[:, 1]) - np.log(q[:, 0]), label=kind, **look)
 right.set(xlabel="log-odds", ylabel="calibrated log-odds", title="Three maps")
 _ = right.legend()
+
+# %%
+# **What to see.** Left: mail is narrow, spam wide. Right: where both are likely the maps agree; at the ends the
+# quadratic one bends towards what the different widths imply, below -2 most of all.

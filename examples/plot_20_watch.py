@@ -31,3 +31,8 @@ ax.axhline(4.605, color="0.4", linestyle="--", label="alarm")
 ax.axvline(1200, color="0.4", linestyle=":", label="another model")
 ax.set(xlabel="rows seen", ylabel="log of the evidence", title="A calibrator in use")
 _ = ax.legend()
+
+# %%
+# **What to see.** For 1200 rows the evidence drifts slightly down, as it does while all is well. After the change
+# it rises, and crosses the line 600 rows later. The printed sentence says what is wrong, since when, and by how
+# much, which is what a repair needs.

@@ -29,3 +29,8 @@ for (name, calibrator), marker in zip(calibrators.items(), "os^D"):
 ax.set(xlabel="decisions changed, %", ylabel="gain in log loss", title="A forest, nine occupations")
 ax.set_ylim(bottom=0)
 _ = ax.legend()
+
+# %%
+# **What to see.** Structured matrix scaling changes two thirds of the decisions and gains little here. The
+# default gains most and changes one in seven; with `monotone=True` it changes none and gains as much. Try it when
+# somebody has to sign off every changed decision.

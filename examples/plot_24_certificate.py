@@ -25,3 +25,7 @@ ax.loglog(tolerances, [max(fit.objective_ - best, 1e-16) for fit in fits], "s--"
 ax.set(xlabel="tolerance asked for", ylabel="distance to the optimum", title="Structured matrix scaling by FISTA")
 ax.invert_xaxis()
 _ = ax.legend()
+
+# %%
+# **What to see.** The bound (solid) is always above the truth (dashed) and close to it: at a tolerance of 1e-6
+# the fit is within a millionth of the optimum, and you can know that without knowing the optimum.

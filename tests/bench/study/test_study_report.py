@@ -66,7 +66,7 @@ def test_every_benchmark_has_its_own_folder(tmp_path, make_results):
     own = pd.read_csv(tmp_path / "b" / "tables" / "ranks_logloss.csv")
     assert set(own["method"]) == {"none", "ts", "svs", "sms"}
     assert set(pd.read_csv(tmp_path / "my_set" / "tables" / "absolute.csv")["method"]) == {"ts", "beta"}
-    assert "ranked only where they were run, which is not on my/set: svs, sms" in report.notes
+    assert "svs, sms: no results on my/set, so ranked on the others only" in report.notes
     together = pd.read_csv(tmp_path / "tables" / "ranks_logloss.csv")
     assert set(together["method"]) == {"none", "ts"}
 
@@ -85,7 +85,7 @@ def test_binary_and_multiclass_are_ranked_apart(tmp_path, make_results):
     ):
         assert pd.read_csv(tmp_path / folder / "tables" / "friedman.csv")["n_datasets"].tolist() == [n, n]
         assert set(pd.read_csv(tmp_path / folder / "tables" / "ranks_brier.csv")["method"]) == names
-    assert "ranked only where they were run, which is not on b, multiclass: quadratic" in report.notes
+    assert "quadratic: no results on b, multiclass, so ranked on the others only" in report.notes
 
 
 @pytest.mark.usefixtures("no_figures")

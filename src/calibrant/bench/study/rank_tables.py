@@ -63,7 +63,7 @@ def rank_groups(results: pd.DataFrame, ranking: Ranking) -> tuple[list[StudyTabl
         rows: list[tuple[object, ...]] = []
         if traits[trait].nunique() < 2:
             if len(ranks) and not (binary and trait == "n_classes"):
-                notes.append(f"no ranks by number of {words}: all datasets have the same")
+                notes.append(f"no table of ranks by number of {words}, because all datasets have equally many")
         else:
             group = equal_mass_groups(traits[trait].to_numpy(float), count)
             # Fewer groups until each has two datasets: with one there is nothing to average.

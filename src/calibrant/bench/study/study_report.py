@@ -97,7 +97,7 @@ def make_report(
     tables, notes = _write(together, directory, alpha=alpha, unranked=left_out, seed=seed)
     for place in dict.fromkeys(" and ".join(missing[name]) for name in apart):
         names = [name for name in apart if " and ".join(missing[name]) == place]
-        notes.append(f"ranked only where they were run, which is not on {place}: {', '.join(names)}")
+        notes.append(f"{', '.join(names)}: no results on {place}, so ranked on the others only")
     # Of several parts the page shows each; figures of everything together, in the folder, would add half to its size.
     shown = {"Figures": directory / "figures"} if len(parts) == 1 else {}
     tests = _test_sentences(tables)

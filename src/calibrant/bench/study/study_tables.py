@@ -218,7 +218,7 @@ def _gaps(results: pd.DataFrame, losses: pd.DataFrame) -> list[str]:
         parts = [f"{number} {status}" for status, number in counts.items()] + ([f"{absent} not run"] if absent else [])
         told.setdefault(", ".join(parts), []).append(str(method))
     gaps = "; ".join(f"{', '.join(names)} ({what})" for what, names in told.items())
-    return [f"not on all {len(losses)} experiments: {gaps}"] if told else []
+    return [f"methods without a result on some of the {len(losses)} experiments: {gaps}"] if told else []
 
 
 def _infinities(losses: dict[str, pd.DataFrame]) -> list[str]:
