@@ -2,7 +2,7 @@
 Every class by itself
 =====================
 
-A forest grades diamonds. Over all classes it looks fair; single grades are predicted too timidly.
+A forest grades diamonds. Over all classes it looks fair; but one grade gets probabilities that are too low.
 """
 
 import numpy as np
@@ -17,5 +17,5 @@ p, y = data.probas_cal, cuts[data.labels_cal]
 _ = ClasswiseReliabilityDisplay.from_predictions(y, p)
 
 # %%
-# **What to see.** Each panel is one cut against the rest. *Fair*, the rarest, is predicted too timidly: where the
+# **What to see.** Each panel is one cut against the rest. *Fair*, the rarest, gets probabilities that are too low: where the
 # forest says 30 %, most diamonds are *Fair*. The other four stay close to their bands.

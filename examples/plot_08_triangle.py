@@ -19,5 +19,6 @@ p, y = data.probas_cal, answers[data.labels_cal]
 _ = CalibrationMapDisplay.from_estimator(SMSCalibrator().fit(p, y))
 
 # %%
-# **What to see.** Each arrow starts at a prediction and ends at what it becomes. All point away from the corners
-# and to the right: the model was too sure of *not too happy*, and most people are *pretty happy*.
+# **What to see.** Each arrow starts at a prediction and ends at what it becomes. On the left all point to the
+# right: the model was too sure of *not too happy*, and most people are *pretty happy*. Near the right edge arrows
+# are short: predictions there were nearly right.

@@ -24,6 +24,6 @@ p, y = data.probas_cal, kinds[data.labels_cal]
 _ = CorrectionMatrixDisplay.from_estimator(SMSCalibrator().fit(p, y))
 
 # %%
-# **What to see.** Read a row from left to right: the score of *tropical storm* gains 0.8 times the evidence for
-# *tropical storm* itself, so the model was too timid there, and *extratropical* loses 0.4. Off the diagonal,
-# evidence for a *hurricane* speaks against a *tropical depression* more than the model knew.
+# **What to see.** Read a row from left to right. The score of *tropical storm* gains 0.8 times the evidence for
+# *tropical storm* itself: the model gave it too little. *Extratropical* loses 0.4: it gave that too much. Off the
+# diagonal, evidence for a *hurricane* lowers the score of *tropical depression* more than the model knew.

@@ -18,8 +18,10 @@ from typing import Any, TextIO
 import numpy as np
 from joblib import Parallel, delayed
 
-from calibrant import AutoCalibrator, __version__, get_calibrator
+from calibrant import __version__
 from calibrant.bench.building.embedded import embedded_predictions, load_embedded
+from calibrant.calibrators.auto.calibrator import AutoCalibrator
+from calibrant.calibrators.registry import get_calibrator
 from calibrant.metrics import reliability_table
 from calibrant.plots.svg_reliability import reliability
 from calibrant.report import page
