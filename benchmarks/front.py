@@ -182,14 +182,14 @@ def loss_table(results: dict[str, Any]) -> str:
 
 
 def count_words(results: dict[str, Any]) -> str:
-    """In how many of the lines calibrant is ahead of each method, and where it is not."""
-    found = [c["loss"] for c in cases(results)]
-    ahead = {m: sum(round(c["calibrant"], 3) < round(c[m], 3) for c in found) for m in METHODS if m != "calibrant"}
-    behind = {m: sum(round(c["calibrant"], 3) > round(c[m], 3) for c in found) for m in METHODS if m != "calibrant"}
-    told = ", ".join(f"{METHODS[m]} in {ahead[m]} (worse in {behind[m]})" for m in ahead if m != "none")
+    """In how many of the lines calibrant is the best, and in how many below each method."""
+    found = [{m: round(v, 3) for m, v in c["loss"].items()} for c in cases(results)]
+    best = sum(c["calibrant"] == min(c.values()) for c in found)
+    below = {m: sum(c["calibrant"] < c[m] for c in found) for m in ("none", *SKLEARN, "sms")}
+    *most, last = (f"below {METHODS[m]} in {below[m]}" for m in (*SKLEARN, "sms"))
     return (
-        f"Of these {len(found)} lines calibrant has a lower loss than the uncalibrated model in {ahead['none']} "
-        f"(a higher one in {behind['none']}), than {told}."
+        f"Of these {len(found)} lines calibrant has the lowest loss in {best}, equal ones included. "
+        f"It is {', '.join(most)} and {last}, and below the model as it is in {below['none']}."
     )
 
 

@@ -17,5 +17,5 @@ p, y = data.probas_cal, cuts[data.labels_cal]
 _ = ClasswiseReliabilityDisplay.from_predictions(y, p)
 
 # %%
-# **What to see.** Each panel is one cut against the rest. *Fair*, the rarest, gets probabilities that are too low: where the
-# forest says 30 %, most diamonds are *Fair*. The other four stay close to their bands.
+# **What to see.** Each panel is one cut against the rest. *Fair*, the rarest, gets probabilities that are too
+# low: where the forest says 30 %, most diamonds are *Fair*. The other four stay close to their bands.

@@ -80,6 +80,21 @@ def test_the_results_page_says_when_it_was_made():
     assert (ROOT / "docs" / "leaderboard.html").stat().st_size < 1_500_000
 
 
+def test_every_page_stands_in_the_navigation_of_one_task():
+    pages = {
+        page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md") if page.stem != "guide"
+    }
+    blocks = {name: re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL) for name, text in pages.items()}
+    listed = [
+        entry.strip("> ").rpartition("<")[2]
+        for found in blocks.values()
+        for block in found
+        for entry in block.splitlines()
+        if entry and not entry.startswith(":")
+    ]
+    assert sorted(entry for entry in listed if "/" not in entry) == sorted(set(pages) - {"index"})
+
+
 @pytest.mark.parametrize(
     "word",
     ["CalibratedClassifierCV", "SVC(probability=True)", "scale_pos_weight", "LightGBM booster", "TabPFN", "AutoGluon",

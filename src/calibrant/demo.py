@@ -24,7 +24,8 @@ from calibrant.calibrators.auto.calibrator import AutoCalibrator
 from calibrant.calibrators.registry import get_calibrator
 from calibrant.metrics import reliability_table
 from calibrant.plots.svg_reliability import reliability
-from calibrant.report import page
+from calibrant.report.layout import drawn as as_markup
+from calibrant.report.layout import fill as fill_page
 from calibrant.text_table import aligned
 from calibrant.typing import AnyFloatArray, IntArray
 
@@ -179,9 +180,9 @@ def main(out: Path | None = None, jobs: int | None = None, stream: TextIO = sys.
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "index.html"
     curves = {name: reliability_table(filtered.y, getattr(filtered, name), label=1) for name in ("before", "after")}
-    drawings = {name: [reliability(curve, name, after=name == "after")] for name, curve in curves.items()}
-    shown = {"about": about, "what": what, "sentence": result, "lines": lines, "version": __version__}
-    path.write_text(page.fill("demo.html.j2", figures=page.as_markup(drawings), spam=figures, **shown), "utf-8")
+    drawings = {name: as_markup(reliability(curve, name, after=name == "after")) for name, curve in curves.items()}
+    shown: dict[str, Any] = {"about": about, "what": what, "sentence": result, "lines": lines, "version": __version__}
+    path.write_text(fill_page("demo.html.j2", figures=drawings, spam=figures, **shown), "utf-8")
     stream.write(
         f"{fill(what, WIDTH)}\n\n{aligned(lines, gap=4)}\n\n{fill(result, WIDTH)}\n\n"
         f"The picture: {path.resolve().as_uri()}\nEvery method, all sizes (minutes): make benchmark\n"

@@ -191,7 +191,10 @@ ODD = {
         "two datasets",
     ),
     "all ties": (lambda r: r.assign(logloss=0.5, brier=0.2), "all methods tie"),
-    "same rows": (lambda r: r.assign(n_cal=500), "by number of calibration rows, because all datasets have equally many"),
+    "same rows": (
+        lambda r: r.assign(n_cal=500),
+        "by number of calibration rows, because all datasets have equally many",
+    ),
     "same classes": (lambda r: r.assign(n_classes=7), "by number of classes, because all datasets have equally many"),
     "binary": (lambda r: r.assign(n_classes=2), None),
     "zero losses": (lambda r: r.assign(logloss=0.0, brier=0.0), "all methods tie"),
