@@ -1,6 +1,7 @@
 """The figures of the first pages: what people use now against calibrant, on data that everyone has.
 
     python benchmarks/front.py [--splits 5]      # measure, write docs/results.json and the tables made from it
+    python benchmarks/front.py --ours            # measure calibrant anew and keep what the others had
     python benchmarks/front.py --pages           # only write the tables anew
 
 Two comparisons. Classifiers: naive Bayes and forests on four tables, half of the rows for training with five folds,
@@ -94,16 +95,19 @@ def sms_of_folds(classifier: Any, X: Any, y: Any, X_test: Any) -> Any:
     return np.mean(found, axis=0)
 
 
-def of_classifier(dataset: str, name: str, splits: int) -> dict[str, Any]:
+def of_classifier(dataset: str, name: str, splits: int, ours: bool = False) -> dict[str, Any]:
     """Test log losses of one classifier on one table, and how often it was right where it was 90 % sure."""
     X, y = table(dataset)
-    classifier, losses, sure = CLASSIFIERS[name], {m: [] for m in METHODS}, {m: [] for m in METHODS}
+    classifier, shown = CLASSIFIERS[name], ["calibrant"] if ours else list(METHODS)
+    losses, sure = {m: [] for m in shown}, {m: [] for m in METHODS}
     for split in range(splits):
         X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=split)
-        p = {"none": clone(classifier).fit(X_train, y_train).predict_proba(X_test)}
-        for method in SKLEARN:
+        p = {}
+        if not ours:
+            p["none"] = clone(classifier).fit(X_train, y_train).predict_proba(X_test)
+            p["sms"] = sms_of_folds(classifier, X_train, y_train, X_test)
+        for method in () if ours else SKLEARN:
             p[method] = CalibratedClassifierCV(classifier, method=method).fit(X_train, y_train).predict_proba(X_test)
-        p["sms"] = sms_of_folds(classifier, X_train, y_train, X_test)
         p["calibrant"] = CalibratedClassifier(classifier).fit(X_train, y_train).predict_proba(X_test)
         for method, predicted in p.items():
             losses[method].append(demo.log_loss(predicted, y_test))
@@ -121,42 +125,55 @@ def of_classifier(dataset: str, name: str, splits: int) -> dict[str, Any]:
     }
 
 
-def of_predictions(dataset: str, model: str, p: Any, y: Any) -> dict[str, Any]:
+def of_predictions(dataset: str, model: str, p: Any, y: Any, ours: bool = False) -> dict[str, Any]:
     """Test log losses of the methods on 300 rows drawn from one experiment."""
     from probmetrics.calibrators import get_calibrator
 
     cal, test = demo.drawn(len(y))
     identity = FrozenEstimator(Predictions(p.shape[1]).fit(p, y))
-    found = {"none": p[test]}
-    for method in SKLEARN:
+    found = {} if ours else {"none": p[test]}
+    for method in () if ours else SKLEARN:
         fitted = CalibratedClassifierCV(identity, method=method).fit(p[cal], y[cal])
         found[method] = np.zeros_like(p[test])
         found[method][:, fitted.classes_] = fitted.predict_proba(p[test])  # a class that the drawn rows lack has none
-    found["sms"] = get_calibrator("sms").fit(p[cal], y[cal]).predict_proba(p[test])
+    if not ours:
+        found["sms"] = get_calibrator("sms").fit(p[cal], y[cal]).predict_proba(p[test])
     classes = np.arange(p.shape[1])
     found["calibrant"] = AutoCalibrator(classes=classes).fit(p[cal], y[cal]).predict_proba(p[test])
-    losses = {m: round(demo.log_loss(found[m], y[test]), 4) for m in METHODS}
+    losses = {m: round(demo.log_loss(found[m], y[test]), 4) for m in METHODS if m in found}
     return {"dataset": dataset, "model": model, "classes": p.shape[1], "loss": losses}
 
 
-def embedded() -> list[dict[str, Any]]:
+def embedded(ours: bool = False) -> list[dict[str, Any]]:
     source, rows = embedded_predictions(), []
     for experiment in source.experiments():
         data = source.load(experiment)
         p, y = np.vstack([data.probas_cal, data.probas_test]), np.concatenate([data.labels_cal, data.labels_test])
-        rows.append(of_predictions(experiment.dataset, experiment.model, p, y))
+        rows.append(of_predictions(experiment.dataset, experiment.model, p, y, ours))
     return rows
 
 
-def measure(splits: int) -> dict[str, Any]:
+def renew(results: dict[str, Any]) -> dict[str, Any]:
+    """The stored results with those of calibrant measured anew."""
+    new = measure(results["splits"], ours=True)
+    for kind in ("classifiers", "embedded"):
+        for before, now in zip(results[kind], new[kind]):
+            now["loss"] = {**before["loss"], **now["loss"]}
+            if kind == "classifiers":
+                now["splits"] = {**before["splits"], **now["splits"]}
+                now["sure"] = {**before["sure"], "calibrant": now["sure"]["calibrant"]}
+    return {**new, "versions": {**results["versions"], "calibrant": __version__}}
+
+
+def measure(splits: int, ours: bool = False) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {
             "made": f"{datetime.date.today():%d %B %Y}",
             "versions": {"calibrant": __version__, **{name: version(name) for name in ("scikit-learn", "probmetrics")}},
             "splits": splits,
-            "classifiers": [of_classifier(d, c, splits) for d in DATASETS for c in CLASSIFIERS],
-            "embedded": embedded(),
+            "classifiers": [of_classifier(d, c, splits, ours) for d in DATASETS for c in CLASSIFIERS],
+            "embedded": embedded(ours),
             "spam": demo.spam().figures,
         }
 
@@ -245,10 +262,10 @@ def filled(text: str, results: dict[str, Any]) -> str:
     return text
 
 
-def main(splits: int, pages_only: bool) -> None:
-    if not pages_only:
-        FILE.write_text(json.dumps(measure(splits), indent=1) + "\n", encoding="utf-8")
-    results = json.loads(FILE.read_text(encoding="utf-8"))
+def main(splits: int, ours: bool, pages_only: bool) -> None:
+    results = json.loads(FILE.read_text(encoding="utf-8")) if ours or pages_only else measure(splits)
+    results = renew(results) if ours else results
+    FILE.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     for page in PAGES:
         page.write_text(filled(page.read_text(encoding="utf-8"), results), encoding="utf-8")
 
@@ -257,5 +274,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--pages", action="store_true", help="only write the pages, from the stored figures")
+    parser.add_argument("--ours", action="store_true", help="measure calibrant anew, keep the others")
     arguments = parser.parse_args()
-    main(arguments.splits, arguments.pages)
+    main(arguments.splits, arguments.ours, arguments.pages)
