@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -101,6 +102,33 @@ def apply_to_labels(
         print_json({"output": output, "rows": rows, "rows_skipped": 0, "columns": columns})
     elif output != "-":
         typer.echo(f"{output}: {rows:,} rows calibrated")
+
+
+def report_labels(
+    file: str,
+    output: str,
+    table: LabelledOptions,
+    others: Mapping[str, Any],
+    title: str | None,
+    level: float,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """One HTML page, worst labels first."""
+    from calibrant.files.tables.writers import atomic_output
+    from calibrant.report.label_page import render_labels
+
+    if table.logits:
+        raise CommandError("--logits: report judges probabilities; give it the output of `calibrant apply`")
+    rows = _read(file, table, others)
+    page = render_labels(rows.checked(), title or Path(file).name, level)
+    with atomic_output(output, force=force) as stream:
+        stream.write(page.encode())
+    if as_json:
+        print_json({"output": output, "rows": len(rows.y), "rows_skipped": rows.skipped, "labels": rows.labels})
+    elif output != "-":
+        typer.echo(f"{output}: report on {len(rows.y):,} rows and {len(rows.labels)} labels")
 
 
 def _columns(rows: LabelFile) -> str:

@@ -14,6 +14,7 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.answered import find_answers
+from calibrant.cli.labels import report_labels
 from calibrant.cli.mistakes import CommandError, asked
 from calibrant.cli.printing import check_streams, class_columns, print_json
 from calibrant.cli.reading import reading
@@ -49,6 +50,7 @@ def report(
         typer.Option("--grades", help="Grades of two classes to test: how many, or a table of them (column upper)."),
     ] = None,
     level: options.Level = 0.95,
+    multilabel: options.Multilabel = False,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -59,6 +61,7 @@ def report(
     periods) of the same classes are shown side by side. Answers of a language model need no --label; the page then says
     whether their confidence can be trusted, below which confidence to abstain, and how many labels that took.
     With --cost fp=1,fn=20 it also says how many decisions calibration changes, and what it saves.
+    With --multilabel columns are labels of which any number may be true, shown one by one, worst first.
     """
     from calibrant.calibrators.registry import get_calibrator
     from calibrant.files.tables.writers import atomic_output, check_output
@@ -75,6 +78,10 @@ def report(
 
     check_streams(as_json, output, "page")
     check_output(output, force=force)
+    if multilabel:
+        others = {"--methods": methods, "--method": method, "--grades": grades, "--cost": cost}
+        others["a second file"] = len(files) > 1
+        return report_labels(files[0], output, given, others, title, level, force=force, as_json=as_json)
     wanted = options.split_names(methods)
     with asked():
         for known in [*(wanted or []), *([method] if method else [])]:

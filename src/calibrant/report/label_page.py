@@ -1,0 +1,129 @@
+"""The report on many labels as one HTML page: what calibration would save, and every label, worst first."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+from scipy.special import ndtri
+
+from calibrant import __version__
+from calibrant.calibrators.multilabel import MultilabelCalibrator
+from calibrant.inputs.label_matrix import LabelMatrix, label_matrix
+from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.label_metrics import LabelMetrics, measure
+from calibrant.metrics.losses import row_losses
+from calibrant.metrics.reliability import reliability_table
+from calibrant.numerals import percent
+from calibrant.plots.svg_reliability import banded, panel
+from calibrant.report.layout import KeyNumber, Opening, Section, drawn, fill
+
+#: Labels in the table, and those with a diagram; folds of the comparison.
+_LISTED, _DRAWN, _FOLDS = 200, 9, 5
+
+
+def render_labels(data: LabelMatrix, source: str, level: float = 0.95) -> str:
+    """The page as text.
+
+    Parameters
+    ----------
+    data : LabelMatrix
+        Predictions that the model was not trained on, with what is true.
+    source : str
+        Where they come from.
+    level : float, default=0.95
+        Confidence level of the intervals.
+    """
+    after = cross_calibrated(data)
+    before, then = measure(data, level), measure(after, level)
+    gain = saving(data, after, level)
+    section = Section("labels", "Label by label, worst first", before.verdict, _values(data, after, before, then))
+    return fill(
+        "labels.html.j2",
+        [section],
+        opening=_opening(data, after, before, gain),
+        parts=[section],
+        prefix="",
+        source=source,
+        size=before.size,
+        before=before,
+        level=level,
+        version=__version__,
+        created=datetime.now().strftime("%Y-%m-%d %H:%M"),
+    )
+
+
+def cross_calibrated(data: LabelMatrix) -> LabelMatrix:
+    """The same rows with probabilities of calibrators that were fitted to other rows."""
+    folds, out = data.rows.folds(min(_FOLDS, data.rows.n_groups), 0), np.empty(data.on.shape)
+    if data.rows.n_groups < 2:
+        return data
+    for fold in np.unique(folds):
+        test = folds == fold
+        part = data.take(~test)
+        fitted = MultilabelCalibrator().fit(part.on, part.y, part.rows.counts, groups=part.rows.groups)
+        out[test] = fitted.predict_proba(data.on[test])
+    return label_matrix(data.y, out, data.rows.counts, data.rows.classes, groups=data.rows.groups)
+
+
+def saving(data: LabelMatrix, after: LabelMatrix, level: float) -> Estimate:
+    """By how much the log loss of a cell falls, with a normal interval in which a row, or a group, is one unit."""
+    losses = [row_losses(part.pooled(), "log_loss").reshape(data.on.shape).mean(axis=1) for part in (data, after)]
+    fall, rows = losses[0] - losses[1], data.rows
+    mean = float(rows.each @ fall) / rows.total
+    wide = float(ndtri(0.5 + level / 2.0) * np.sqrt(rows.sum_variance(fall - mean)) / rows.total)
+    return Estimate(mean, mean - wide, mean + wide, level)
+
+
+def _opening(data: LabelMatrix, after: LabelMatrix, before: LabelMetrics, gain: Estimate) -> Opening:
+    rows, loss = data.rows.total, before.micro["log_loss"].value
+    helps, off = gain.low > 0.0, bool(before.miscounted)
+    headline = {
+        True: "Calibrate these labels: their probabilities are not right, and calibration helps",
+        False: "Some labels are predicted too often or too rarely; calibration is not shown to help"
+        if off
+        else "Nothing is shown to be wrong with these labels",
+    }[helps]
+    parts = [percent(part / loss, 1) for part in (gain.value, gain.low, gain.high)] if loss > 0 else ["0%"] * 3
+    words = f"of log loss ({parts[1]} to {parts[2]})" if helps else "of log loss, beyond chance"
+    numbers = (
+        KeyNumber("predicted", f"{before.expected.sum() / rows:.2f}", "labels of a row on average"),
+        KeyNumber("actually", f"{before.observed.sum() / rows:.2f}", "labels of a row are true"),
+        KeyNumber("calibration saves", parts[0] if helps else "nothing", words),
+    )
+    curves = []
+    for part in (data, after):
+        cells = part.pooled()
+        curves.append(
+            reliability_table(cells.y, cells.proba, sample_weight=cells.counts, groups=cells.groups, level=gain.level)
+        )
+    picture = drawn(banded(curves[0], curves[1], "Expected against observed: all labels together"))
+    caption = (
+        "All labels together, in bins of their probability: how many are expected and how many are true, before "
+        "(squares) and after calibration by maps fitted to other rows. Calibrated predictions lie on the dashed line."
+    )
+    return Opening("bad" if helps and off else "fair" if helps or off else "good", headline, numbers, picture, caption)
+
+
+def _values(data: LabelMatrix, after: LabelMatrix, before: LabelMetrics, then: LabelMetrics) -> dict[str, object]:
+    """What the section shows: a row for each label, and diagrams of the worst."""
+    bound = 0.05 / len(before.labels)
+    rows = [
+        {
+            "name": str(before.labels[j]),
+            "observed": float(before.observed[j]),
+            "expected": [float(part.expected[j]) for part in (before, then)],
+            "off": [bool(part.p_value[j] < bound) for part in (before, then)],
+            "log_loss": [float(part.log_loss[j]) for part in (before, then)],
+            "ece": [float(part.ece[j]) for part in (before, then)],
+        }
+        for j in before.order[:_LISTED]
+    ]
+    panels = []
+    for j in before.order[:_DRAWN]:
+        one, other = (
+            reliability_table(part.label(j).y, part.label(j).proba, sample_weight=data.rows.counts)
+            for part in (data, after)
+        )
+        panels.append(drawn(panel(str(before.labels[j]), one, other)))
+    return {"rows": rows, "panels": panels, "more": len(before.labels) - len(rows)}

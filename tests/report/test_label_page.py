@@ -1,0 +1,64 @@
+"""The page on many labels: what it says, when, and in which order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from typer.testing import CliRunner
+
+from calibrant.cli import app
+from calibrant.inputs.label_matrix import label_matrix
+from calibrant.metrics import log_loss
+from calibrant.report.label_page import cross_calibrated, render_labels, saving
+
+
+def drawn(power: float, n: int = 400) -> Any:
+    rng = np.random.default_rng(0)
+    p = rng.random((n, 3))
+    return label_matrix((rng.random((n, 3)) < p ** [1, power, power]).astype(int), p, labels=["<a>", "b", "c"])
+
+
+def test_the_headline_says_whether_labels_are_wrong_and_calibration_helps() -> None:
+    bad = render_labels(drawn(3.0), "labels.csv")
+    assert "Calibrate these labels: their probabilities are not right, and calibration helps" in bad
+    assert "2 of 3 labels are predicted too often or too rarely" in bad
+    assert "Nothing is shown to be wrong with these labels" in render_labels(drawn(1.0), "labels.csv")
+    assert "Nothing is shown to be wrong" in render_labels(drawn(1.0, 6), "labels.csv")
+
+
+def test_names_are_escaped_and_the_worst_label_comes_first() -> None:
+    page = render_labels(drawn(3.0), "<script>")
+    assert "<script>" not in page
+    assert "<td><a></td>" not in page
+    assert max(page.index("<td>b</td>"), page.index("<td>c</td>")) < page.index("<td>&lt;a&gt;</td>")
+
+
+def test_the_saving_is_the_fall_of_the_mean_log_loss() -> None:
+    data = drawn(3.0)
+    after = cross_calibrated(data)
+    found = saving(data, after, 0.9)
+    losses = [log_loss(part.y.ravel(), part.on.ravel()) for part in (data, after)]
+    assert np.isclose(found.value, losses[0] - losses[1])
+    assert found.low < found.value < found.high
+
+
+def test_rows_of_one_group_are_not_calibrated() -> None:
+    data = drawn(3.0, 20)
+    single = label_matrix(data.y, data.on, groups=np.zeros(20))
+    assert cross_calibrated(single) is single
+
+
+def test_the_command_writes_the_page(tmp_path: Path) -> None:
+    data = drawn(3.0)
+    frame = pd.DataFrame(np.hstack([data.y, data.on]), columns=["a", "b", "c", "p_a", "p_b", "p_c"])
+    frame.to_csv(tmp_path / "labels.csv", index=False)
+    words = ["report", str(tmp_path / "labels.csv"), "--multilabel", "-o", str(tmp_path / "page.html")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "report on 400 rows and 3 labels" in done.output
+    assert "Label by label, worst first" in (tmp_path / "page.html").read_text()
+    refused = CliRunner().invoke(app, [*words, "--force", "--methods", "ts"])
+    assert "--methods is not for --multilabel" in refused.output
