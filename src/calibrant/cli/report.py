@@ -80,7 +80,7 @@ def report(
     check_output(output, force=force)
     if multilabel:
         others = {"--methods": methods, "--method": method, "--grades": grades, "--cost": cost}
-        others["a second file"] = len(files) > 1
+        others["a second file"] = files[1] if len(files) > 1 else None
         return report_labels(files[0], output, given, others, title, level, force=force, as_json=as_json)
     wanted = options.split_names(methods)
     with asked():

@@ -10,6 +10,7 @@ from scipy.special import ndtri
 from calibrant import __version__
 from calibrant.calibrators.multilabel import MultilabelCalibrator
 from calibrant.inputs.label_matrix import LabelMatrix, label_matrix
+from calibrant.metrics.axis import UNIT
 from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.label_metrics import LabelMetrics, measure
 from calibrant.metrics.losses import row_losses
@@ -97,7 +98,7 @@ def _opening(data: LabelMatrix, after: LabelMatrix, before: LabelMetrics, gain: 
         curves.append(
             reliability_table(cells.y, cells.proba, sample_weight=cells.counts, groups=cells.groups, level=gain.level)
         )
-    picture = drawn(banded(curves[0], curves[1], "Expected against observed: all labels together"))
+    picture = drawn(banded(curves[0], curves[1], UNIT, "Expected against observed: all labels together"))
     caption = (
         "All labels together, in bins of their probability: how many are expected and how many are true, before "
         "(squares) and after calibration by maps fitted to other rows. Calibrated predictions lie on the dashed line."
