@@ -242,6 +242,19 @@ def test_logits_scores_segments_and_rules():
     assert "a number behind them for each of region" in text
 
 
+def test_whether_the_map_keeps_the_ranking_is_said():
+    p, y = rare(300)
+    falling = get_calibrator("hist-uniform").fit([0.05, 0.15, 0.45, 0.55], ["no", "yes", "no", "yes"])
+    for fitted, said in (
+        (get_calibrator("affine").fit(p, y), "The map is increasing: it keeps the ranking of the model ("),
+        (get_calibrator("isotonic").fit(p, y), "The map never falls: it may make predictions equal"),
+        (falling, "The map is not increasing: between 19.8% and 60.5%"),
+    ):
+        found = sentences(document(fitted))
+        assert any(line.startswith(said) for line in found), found
+        assert any("do not all keep their ranking" in line for line in found) == (fitted is falling)
+
+
 @pytest.mark.slow
 def test_every_stored_calibrator_can_be_described():
     for path in sorted((Path(__file__).parents[1] / "files" / "golden").glob("*/*.json")):
@@ -313,6 +326,11 @@ for name in sys.argv[1:]:
         subprocess.run([sys.executable, "-c", script, *names], check=True, env={**os.environ, "PYTHONHASHSEED": seed})
     for ending in (".html", ".md", ".docx"):
         assert (tmp_path / f"a{ending}").read_bytes() == (tmp_path / f"b{ending}").read_bytes()
+
+
+def test_a_document_made_twice_is_the_same(fitted):
+    for make in ("to_html", "to_markdown", "to_docx"):
+        assert getattr(document(fitted), make)() == getattr(document(fitted), make)()
 
 
 def test_formats_are_told_by_names(found, tmp_path):

@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 import sklearn
 from numpy.typing import ArrayLike
+from scipy.special import expit
 
 from calibrant import __version__
 from calibrant.calibrators.base import has_steps
@@ -207,12 +208,16 @@ def _mathematics(calibrator: Any) -> dict[str, Any]:
     k, labels = len(calibrator.classes_), [class_text(label) for label in calibrator.classes_.tolist()]
     if not has_steps(calibrator):
         return {"formula": []}
-    found, shown = calibrator.to_map(), []
+    found, shown, order = calibrator.to_map(), [], {}
     scaling = "" if found.scaling is None else formula([found.scaling], k)[0].removeprefix("q = ").replace("p", "s")
     if k == 2 and not found.segments:
         said = np.array(SHOWN)
         now = mapped(calibrator, np.column_stack([1 - said, said]))[:, 1]
         shown = [[f"p of {labels[1]}", *map(percent, SHOWN)], ["q", *(percent(float(q)) for q in now)]]
+        grid = expit(np.linspace(-9.0, 9.0, 721))
+        change = np.diff(mapped(calibrator, np.column_stack([1 - grid, grid]))[:, 1])
+        down = np.flatnonzero(change < -1e-12)
+        order = {"rises": bool(change.min() > 0), "down": [grid[down[0]], grid[down[-1] + 1]] if len(down) else []}
     return {
         "formula": formula(found.steps, k + len(found.segments)),
         "line": log_odds_line(found.steps) if k == 2 else "",
@@ -221,6 +226,7 @@ def _mathematics(calibrator: Any) -> dict[str, Any]:
         "segment_columns": list(found.segments),
         "places": list_names((f"q[{j}] of {label}" for j, label in enumerate(labels, 1)), LISTED, str),
         "shown": shown,
+        "order": order,
     }
 
 
