@@ -48,9 +48,8 @@ def main() -> None:
             if lacking(data, tuple(map(str, range(k)))) is None:
                 (found,) = paired_intervals(gain[:, None], data, 0.95)
                 covered.append(found.low <= expected <= found.high)
-        print(
-            f"{k} classes, mean log-odds {shift}, {n} rows in groups of {size}: {np.mean(covered):.3f} of {len(covered)}"
-        )
+        case = f"{k} classes, mean log-odds {shift}, {n} rows in groups of {size}"
+        print(f"{case}: {np.mean(covered):.3f} of {len(covered)}")
 
 
 if __name__ == "__main__":
