@@ -20,14 +20,17 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from calibrant import AutoCalibrator, LogisticCalibrator, SMSCalibrator
+from calibrant import AutoCalibrator, LogisticCalibrator, MasterScale, SMSCalibrator
 from calibrant.bench import load_embedded
+from calibrant.metrics import murphy_diagram
 from calibrant.plots import (
     BeforeAfterDisplay,
     CalibrationMapDisplay,
     ClasswiseReliabilityDisplay,
     CorrectionMatrixDisplay,
     DecisionCurveDisplay,
+    GradeDisplay,
+    MurphyDisplay,
     ReliabilityDisplay,
     RiskCoverageDisplay,
 )
@@ -88,6 +91,12 @@ def main() -> None:
     three = SMSCalibrator(input_smoothing="auto").fit(p_cal, y_cal)
     pictures |= decisions()
     pictures["map-of-three-classes"] = CalibrationMapDisplay.from_estimator(three)
+
+    mails = load_embedded("spam7", "LR")
+    scale = MasterScale([0.2, 0.3, 0.5, 0.8], names="ABCDE")
+    pictures["grades"] = GradeDisplay(scale.backtest(mails.labels_test, mails.probas_test)).plot(log=False)
+    after = AutoCalibrator().fit(mails.probas_cal, mails.labels_cal).predict_proba(mails.probas_test)
+    pictures["murphy"] = MurphyDisplay(murphy_diagram(mails.labels_test, after, mails.probas_test)).plot()
 
     for name, display in {**pictures, "spam": spam()}.items():
         # The first page scales its picture down.

@@ -135,7 +135,10 @@ def test_lights_and_words() -> None:
     light, words, table = told(5, 20)
     assert light == ("green", "green")
     assert words.startswith("2 grades with 2,000 observations: 25 cases expected, 25 observed (binomial p = 0.")
-    assert "All grades are green: not enough evidence against their probabilities, which proves none." in words
+    assert (
+        "All grades are green: not enough evidence of more cases than expected, which does not prove them right."
+        in words
+    )
     assert "yellow or red with probability 5.0% at most, and some of 2 with 10%; red with 1.0%." in words
     assert table[1][:6] == ["A", "0.50%", "1,000", "5", "5", "0.50%"]
     light, words, _ = told(10, 40)
@@ -144,6 +147,8 @@ def test_lights_and_words() -> None:
     assert told(10, 40, correlation=0.12)[0] == ("green", "green")
     assert told(0, 0)[0] == ("green", "green")
     assert told(0, 0, alternative="less")[0] == ("red", "red")
+    assert "Lights look for fewer cases than expected." in told(0, 0, alternative="less")[1]
+    assert "Lights look for more or fewer cases than expected." in told(0, 0, alternative="two-sided")[1]
 
 
 def test_an_empty_grade_says_nothing() -> None:

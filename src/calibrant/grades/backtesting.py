@@ -35,6 +35,7 @@ from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 Alternative = Literal["greater", "less", "two-sided"]
 #: P-values up to which a light is yellow, and red.
 LIGHTS = (0.05, 0.01)
+_ASKED = {"greater": "more", "less": "fewer", "two-sided": "more or fewer"}
 #: P-value from which two rates may be the same.
 _DIFFERENT = 0.05
 
@@ -123,6 +124,7 @@ class GradeBacktest(Tabular):
     def summary(self) -> str:
         """The findings in sentences."""
         seen = int(np.sum(self.observations > 0))
+        asked = f"{_ASKED[self.alternative]} cases than expected"
         lines = [
             f"{seen} grade{'' if seen == 1 else 's'} with {count(float(self.observations.sum()))} observations: "
             f"{count(float(self.expected.sum()))} cases expected, {count(float(self.observed.sum()))} observed "
@@ -133,12 +135,12 @@ class GradeBacktest(Tabular):
             found = [f"{g} ({count(e)} expected, {count(d)} observed)" for g, shown, e, d in counts if shown == light]
             lines += [f"{light.capitalize()}: {', '.join(found)}."] * bool(found)
         if seen and not any(light in ("red", "yellow") for light in self.light):
-            lines.append("All grades are green: not enough evidence against their probabilities, which proves none.")
+            lines.append(f"All grades are green: not enough evidence of {asked}, which does not prove them right.")
         if seen:
             lines.append(
-                f"If the probabilities are right, a grade is yellow or red with probability {percent(self.lights[0])} "
-                f"at most, and some of {seen} with {percent(1 - (1 - self.lights[0]) ** seen, 0)}; red with "
-                f"{percent(self.lights[1])}."
+                f"Lights look for {asked}. If the probabilities are right, a grade is yellow or red with probability "
+                f"{percent(self.lights[0])} at most, and some of {seen} with "
+                f"{percent(1 - (1 - self.lights[0]) ** seen, 0)}; red with {percent(self.lights[1])}."
             )
         pairs = {"The worse grade has the lower rate": self.inversions}
         alike = [pair for pair in neighbours(self.observations) if self.next_grade[pair[0]] > _DIFFERENT]
