@@ -68,7 +68,8 @@ def p_text(p: float, draws: int = 0) -> str:
     >>> p_text(0.001), p_text(0.2345), p_text(1e-20), p_text(0.001, 999)
     ('p = 0.001', 'p = 0.23', 'p < 0.001', 'p ≤ 0.001, as small as 999 draws can tell')
     """
-    if draws and p * (1 + draws) < 1.5:
+    # A smaller one is of a tail beyond the draws.
+    if draws and 0.5 < p * (1 + draws) < 1.5:
         return f"p ≤ {p:.2g}, as small as {draws:,} draws can tell"
     return f"p = {p:.2g}" if p >= 0.001 else "p < 0.001"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calibrant import DecisionRule
 from calibrant.plots import report_figures as figures
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.data import Correction, Report
@@ -176,6 +177,7 @@ def test_readable_in_a_browser(width: int, hostile: Report, binary: Report, hund
             for scheme in ("light", "dark"):
                 session.prefer(scheme)
                 session.open(file)
+                session.run("document.querySelectorAll('details').forEach(e => e.open = true)")
                 found = session.run(PROBE)
                 assert found.pop("width") == width
                 assert found.pop("page") <= width
@@ -183,6 +185,36 @@ def test_readable_in_a_browser(width: int, hostile: Report, binary: Report, hund
                 found["console"] = session.console()
                 wrong.update({(name, scheme, kind): items for kind, items in found.items() if items})
     assert wrong == {}
+
+
+@pytest.mark.browser
+def test_pages_open_short_on_a_phone_and_the_slider_shows_what_python_computed(
+    hundred: Report, hostile: Report, tmp_path: Path
+) -> None:
+    rule = DecisionRule(false_positive=1, false_negative=20, classes=["no", "yes"])
+    costed = analyse(sharpened(600, 2, 2.0), ["no", "yes"], Source("binary.csv"), methods=["ts"], rule=rule)
+    assert costed.decisions is not None
+    with browser(390, 844) as session:
+        for name, report in (("hundred", hundred), ("hostile", hostile), ("costed", costed)):
+            file = tmp_path / f"{name}.html"
+            file.write_text(render(report), encoding="utf-8")
+            session.open(file)
+            assert session.run("return document.documentElement.scrollHeight") <= 8 * 844
+        session.run("document.querySelectorAll('details').forEach(e => e.open = true)")
+        for place, row in enumerate(costed.decisions.ratios):
+            shown = session.run(
+                "const s = document.querySelector('input.ratio'); s.value = arguments[0];"
+                "s.dispatchEvent(new Event('input'));"
+                "return [document.querySelector('.ratio-value').textContent,"
+                " document.querySelector('.ratio-text').textContent]",
+                place,
+            )
+            assert float(shown[0]) == pytest.approx(row.ratio)
+            assert shown[1].endswith(str(row.found))
+        found = session.run(PROBE)
+        kinds = ("wide", "cut", "small", "out", "overlap", "faint", "unnamed")
+        assert {kind: found[kind] for kind in kinds if found[kind]} == {}
+        assert session.console() == []
 
 
 @pytest.mark.browser

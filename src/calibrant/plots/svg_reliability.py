@@ -147,7 +147,7 @@ def panel(
     """Small reliability diagram with a name, before and after in one."""
     first = trace(before)
     frame = Square(130.0, 46.0, 22.0, axis or first.axis, ticks=5)
-    parts = [text(46, 14, shorten(name, 24), class_="label"), *frame.frame()]
+    parts = [text(12, 14, shorten(name, 24), class_="label"), *frame.frame()]
     drawn = [(first, BEFORE, True)] + ([] if after is None else [(trace(after), AFTER, False)])
     for curve, colour, square in drawn:
         parts += frame.draw(curve, colour, square=square, size=2.4)

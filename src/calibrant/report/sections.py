@@ -247,7 +247,7 @@ def decisions(report: Report) -> Section | None:
     found, chosen = report.decisions.found, report.decisions.chosen
     share = percent(found.changed / found.total)
     ratios = [
-        {"ratio": f"{row.ratio:.3g}", "text": f"Act from a probability of {percent(row.threshold)}. {row.found}"}
+        {"ratio": f"{row.ratio:.4g}", "text": f"Act from a probability of {percent(row.threshold)}. {row.found}"}
         for row in report.decisions.ratios
     ]
     rows = [{**said, "row": row} for said, row in zip(ratios, report.decisions.ratios)]
