@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -28,12 +28,12 @@ def sample(k: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def compare(model, X, tolerance):
+def compare(model, X, tolerance, **options):
     skl2onnx, onnxruntime = needs("skl2onnx"), needs("onnxruntime")
     register_with_skl2onnx()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        converted = skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})
+        converted = skl2onnx.to_onnx(model, X[:1], options={"zipmap": False}, **options)
     session = onnxruntime.InferenceSession(converted.SerializeToString(), providers=["CPUExecutionProvider"])
     assert [output.name for output in session.get_outputs()] == ["label", "probabilities"]
     label, p = session.run(None, {"X": X})
@@ -62,6 +62,44 @@ def compare(model, X, tolerance):
 def test_classifiers_and_methods(classifier, method, k):
     X, y = sample(k)
     compare(CalibratedClassifier(classifier, method=method, cv=2).fit(X, y), X, 2e-6)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("method", ["ts", "sms", "sigmoid"])
+def test_boosters(method, k):
+    needs("onnxmltools")
+    X, y = sample(k)
+    for classifier in (
+        needs("lightgbm").LGBMClassifier(n_estimators=5, verbose=-1),
+        needs("xgboost").XGBClassifier(n_estimators=5),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = CalibratedClassifier(classifier, method=method, cv=2).fit(X, y)
+            compare(model, X, 2e-6, target_opset={"": 18, "ai.onnx.ml": 3})
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_histogram_boosting_and_missing_values(k):
+    X, y = sample(k)
+    X[::7, 0] = np.nan
+    compare(CalibratedClassifier(HistGradientBoostingClassifier(max_iter=5), method="ts", cv=2).fit(X, y), X, 2e-6)
+
+
+def test_forests_of_two_classes_whose_probabilities_round_below_zero():
+    X, y = sample(2)
+    compare(CalibratedClassifier(RandomForestClassifier(20, random_state=0), method="ts", cv=3).fit(X, y), X, 2e-6)
+
+
+def test_a_forest_in_single_precision_is_not_put_under_a_map_that_decides():
+    skl2onnx = needs("skl2onnx")
+    register_with_skl2onnx()
+    X, y = sample(3)
+    forest = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0))
+    model = CalibratedClassifier(forest, method="isotonic", cv=2).fit(X, y)
+    with pytest.raises(ValueError, match="IsotonicCalibrator asks on which side of a number a probability lies"):
+        skl2onnx.to_onnx(model, X[:1])
+    compare(CalibratedClassifier(forest, method="sms", cv=2).fit(X[:, :4], y), X, 1e-2)  # the scaler rounds
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

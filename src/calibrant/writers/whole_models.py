@@ -1,16 +1,19 @@
 """Whole models as one ONNX graph: a converter of `CalibratedClassifier` for skl2onnx.
 
-skl2onnx writes the classifier, this module the calibrators and the average over folds, in double precision. What a
-graph predicts is therefore as exact as skl2onnx's version of the classifier.
+skl2onnx writes the classifier (onnxmltools one of LightGBM or XGBoost), this module the calibrators and the average
+over folds, in double precision. What a graph predicts is therefore as exact as their version of the classifier.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
+from importlib import import_module
 from operator import add
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
@@ -18,16 +21,25 @@ from calibrant.classifier import CalibratedClassifier
 from calibrant.classifier.pair import CalibratedPair, response_method
 from calibrant.inputs.labels import encode
 from calibrant.optional import require
+from calibrant.steps.decisions import decides
 from calibrant.steps.step import NotSupportedError
 from calibrant.writers.onnx_graph import Graph
 from calibrant.writers.onnx_nodes import Tensor
 
 _ALIAS = "CalibrantCalibratedClassifier"
 _FLOAT, _DOUBLE = 1, 11
+#: Boosters: their class, and where onnxmltools converts it. It gives probabilities, never decision values.
+_BOOSTERS = {
+    "LGBMClassifier": ("lightgbm", "onnxmltools.convert.lightgbm.operator_converters.LightGbm", "convert_lightgbm"),
+    "XGBClassifier": ("xgboost", "onnxmltools.convert.xgboost.operator_converters.XGBoost", "convert_xgboost"),
+}
 
 
 def register_with_skl2onnx() -> None:
     """Teach skl2onnx to convert `CalibratedClassifier`, alone and in pipelines: call it once before converting.
+
+    Where onnxmltools is installed, classifiers of LightGBM and XGBoost are registered as well; their models need
+    ``target_opset={"": 18, "ai.onnx.ml": 3}``.
 
     Examples
     --------
@@ -48,12 +60,32 @@ def register_with_skl2onnx() -> None:
         _convert,
         options={"zipmap": [True, False, "columns"], "output_class_labels": [False, True], "nocl": [True, False]},
     )
+    for name, (package, module, converter) in _BOOSTERS.items():
+        try:
+            found, convert = getattr(import_module(package), name), getattr(import_module(module), converter)
+        except ImportError:  # nothing to register
+            continue
+        skl2onnx.update_registered_converter(
+            found,
+            f"Calibrant{name}",
+            shapes.calculate_linear_classifier_output_shapes,
+            convert,
+            options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
+        )
 
 
 def _scores(scope: Any, operator: Any, container: Any, pair: CalibratedPair) -> str:
     """The name of what skl2onnx's version of a classifier will give: probabilities or decision values."""
     parsing = require("skl2onnx._parse", extra="export")
     classifier = pair.estimator.estimator if isinstance(pair.estimator, FrozenEstimator) else pair.estimator
+    if isinstance(_last(classifier), (RandomForestClassifier, ExtraTreesClassifier)) and decides(
+        pair.calibrators[0].to_map().steps
+    ):
+        raise NotSupportedError(
+            f"skl2onnx adds up the trees of {type(_last(classifier)).__name__} in single precision, and "
+            f"{type(pair.calibrators[0]).__name__} asks on which side of a number a probability lies: some rows would "
+            "be off by 0.1 or more. Calibrate with a smooth method, such as sms, or export the calibrator alone."
+        )
     _set_options(scope, container, classifier, raw_scores=_decides(pair))
     found = parsing.parse_sklearn(scope, classifier, operator.inputs)
     for variable in found:  # skl2onnx takes them for outputs of the whole model
@@ -61,10 +93,28 @@ def _scores(scope: Any, operator: Any, container: Any, pair: CalibratedPair) -> 
     return str(found[1].full_name)
 
 
-def _set_options(scope: Any, container: Any, classifier: Any, *, raw_scores: bool) -> None:
-    """Ask skl2onnx for arrays, and for decision values if the calibrator was fitted to these."""
+def _last(classifier: Any) -> Any:
+    """The classifier at the end of a pipeline."""
     while isinstance(classifier, Pipeline):
         classifier = classifier.steps[-1][1]
+    return classifier
+
+
+def _whole_numbers(add_node: Callable[..., Any]) -> Callable[..., Any]:
+    """`add_node` that takes lists of truth values, which skl2onnx writes for histogram-based gradient boosting."""
+
+    def add_whole(op_type: Any, inputs: Any, outputs: Any, **attributes: Any) -> Any:
+        for name, value in attributes.items():
+            if isinstance(value, list) and any(isinstance(item, (bool, np.bool_)) for item in value):
+                attributes[name] = [int(item) for item in value]
+        return add_node(op_type, inputs, outputs, **attributes)
+
+    return add_whole
+
+
+def _set_options(scope: Any, container: Any, classifier: Any, *, raw_scores: bool) -> None:
+    """Ask skl2onnx for arrays, and for decision values if the calibrator was fitted to these."""
+    classifier = _last(classifier)
     known = scope.registered_models
     alias = known["aliases"].get(type(classifier))
     allowed = known["conv"][alias].get_allowed_options() if alias in known["conv"] else None
@@ -83,6 +133,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     model: CalibratedClassifier = operator.raw_operator
     double = type(operator.outputs[1].type).__name__.startswith("Double")
     graph = Graph(np.float64, opset=container.target_opset_onnx)
+    container.add_node = _whole_numbers(container.add_node)
     pairs = [pair for pair in model.calibrated_classifiers_ if isinstance(pair, CalibratedPair)]
     if not pairs:
         raise NotSupportedError("A classifier of many labels has no ONNX form as a whole: export its calibrators_.")
@@ -106,6 +157,10 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 
 def _decides(pair: CalibratedPair) -> bool:
+    """Whether decision values are needed; those of boosters are logits, whose softmax their converter gives."""
+    inner = pair.estimator.estimator if isinstance(pair.estimator, FrozenEstimator) else pair.estimator
+    if type(_last(inner)).__name__ in _BOOSTERS and pair.scaling is None:
+        return False
     return response_method(pair.estimator, decisions=pair.decisions) == "decision_function"
 
 
@@ -114,15 +169,17 @@ def _calibrated(graph: Graph, pair: CalibratedPair, scores: Tensor) -> Tensor:
     calibrator, classes = pair.calibrators[0], pair.classes
     known = np.asarray(getattr(pair.estimator, "classes_", classes))
     x = graph.op("Cast", scores, to=_DOUBLE)
-    decides = _decides(pair)
-    if decides:
+    logits = _decides(pair)
+    if not logits:  # in single precision, one minus a sum may be a hair below zero
+        x = graph.maximum(x, 0.0)
+    if logits:
         if len(known) == 2:  # two classes have one decision value, the log-odds
             x = graph.op("Gather", x, graph.index([-1]), axis=1)
             x = graph.join([x * 0.0, x])
         if pair.scaling is not None:
             x = graph.run([pair.scaling], x, len(classes))
     fitted = calibrator.to_map()
-    x, valid = graph.prepare(x, fitted.steps, logits=decides)
+    x, valid = graph.prepare(x, fitted.steps, logits=logits)
     if len(known) < len(classes):
         x = _spread(graph, x, encode(known, classes), len(classes))
         x = graph.maximum(x, graph.floor)
