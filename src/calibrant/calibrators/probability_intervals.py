@@ -45,7 +45,7 @@ from calibrant.steps import (
     run_from_logs,
 )
 from calibrant.steps.branches import rest
-from calibrant.steps.interval_ends import DeltaEnds
+from calibrant.steps.interval_ends import FARTHEST, DeltaEnds
 from calibrant.steps.step import NotSupportedError
 from calibrant.threads import limit
 from calibrant.typing import AnyArray, FloatArray
@@ -312,11 +312,11 @@ def _delta_ends(
     features = model.features(x)
     p = run(steps[model.before : last], x.copy())
     others = rest(p)
-    # Rows that are almost separable leave the coefficients open, up to factors that are infinite.
+    # Rows that are almost separable leave the coefficients open, up to variances that are infinite or unknown.
     with np.errstate(over="ignore", invalid="ignore"):
-        factor = np.exp(distance * np.sqrt(log_odds_variances(features, p, others, covariance)))
-        low, high = p / (p + others * factor), p / (p + others / factor)
-    ends = np.minimum(np.nan_to_num(low, nan=0.0), p), np.maximum(np.nan_to_num(high, nan=1.0), p)
+        spread = distance * np.sqrt(log_odds_variances(features, p, others, covariance))
+    factor = np.exp(np.fmin(spread, FARTHEST, out=spread), out=spread)
+    ends = np.minimum(p / (p + others * factor), p), np.maximum(p / (p + others / factor), p)
     return np.hstack([run(steps[last:], end) for end in ends])
 
 

@@ -134,13 +134,13 @@ def log_odds_variances(features: Features, p: FloatArray, others: FloatArray, co
         variance = np.einsum("dn,dn->n", shared, covariance @ shared)
         return np.repeat(np.maximum(variance, 0.0)[:, None], k, axis=1)
     if own is None and shared is not None:
-        of_logits = _shared_covariance(shared, covariance, k)
-        return _against_rest(
-            np.einsum("jjn->nj", of_logits),
-            lambda weights, rows: np.einsum("jln,ln->nj", of_logits[:, :, rows], weights.T.astype(np.float32)),
-            p,
-            others,
-        )
+        of_pairs, place = _shared_covariance(shared, covariance, k)
+
+        def of_shared(weights: FloatArray, rows: IntArray | slice) -> AnyArray:
+            some, small = of_pairs[:, rows], weights.T.astype(np.float32)
+            return np.stack([np.einsum("ln,ln->n", some[place[j]], small) for j in range(k)], axis=1)
+
+        return _against_rest(of_pairs[np.diag(place)].T, of_shared, p, others)
     parts = [] if shared is None else [np.broadcast_to(line[:, None], p.shape) for line in shared]
     parts += [] if own is None else [line.T for line in own]
     by_part = np.ascontiguousarray(covariance.reshape(k, len(parts), k, len(parts)).transpose(1, 0, 3, 2))
@@ -158,19 +158,23 @@ def log_odds_variances(features: Features, p: FloatArray, others: FloatArray, co
     return _against_rest(diagonal, times, p, others)
 
 
-def _shared_covariance(shared: FloatArray, covariance: FloatArray, k: int) -> AnyArray:
-    """Covariance (k, k, n) of logits that weigh the same features: a product of their pairs with the coefficients'.
+def _shared_covariance(shared: FloatArray, covariance: FloatArray, k: int) -> tuple[AnyArray, IntArray]:
+    """Covariance (pairs, n) of logits that weigh the same features, and the place of each pair of classes (k, k).
 
-    Single precision is enough for a standard error, and twice as fast.
+    It is a product of pairs of features with the coefficients' covariance. Single precision is enough for a standard
+    error, and twice as fast.
     """
-    d, n = shared.shape
+    d = len(shared)
     first, second = np.triu_indices(d)
-    blocks = covariance.reshape(k, d, k, d).transpose(0, 2, 1, 3)
+    one, other = np.triu_indices(k)
+    blocks = covariance.reshape(k, d, k, d).transpose(0, 2, 1, 3)[one, other]
     twice = np.where(first == second, 0.5, 1.0)
-    weights = (blocks[:, :, first, second] + blocks[:, :, second, first]) * twice
+    weights = (blocks[:, first, second] + blocks[:, second, first]) * twice
     small = shared.astype(np.float32)
     pairs = np.concatenate([small[i] * small[i:] for i in range(d)])
-    return (weights.reshape(k * k, -1).astype(np.float32) @ pairs).reshape(k, k, n)
+    place = np.zeros((k, k), dtype=np.int64)
+    place[one, other] = place[other, one] = np.arange(len(one))
+    return weights.astype(np.float32) @ pairs, place
 
 
 def _against_rest(
