@@ -212,3 +212,16 @@ def test_a_corrected_calibrator_says_that_it_has_no_intervals():
     adapted = calibrant.adapt(get_calibrator("ts").fit(p, y), prior=[0.9, 0.1])
     with pytest.raises(ValueError, match="of a calibrator without corrections"):
         adapted.fit_intervals(p, y)
+
+
+@pytest.mark.parametrize("by", ["delta", "bootstrap"])
+def test_scores_have_the_intervals_of_the_logits_that_they_become(by):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=300)
+    y = (rng.random(300) < 1 / (1 + np.exp(-z))).astype(int)
+    scores = 600 - 40 * z
+    options = {"by": by, "n_resamples": 20}
+    scored = get_calibrator("affine", input="scores").fit(scores, y).fit_intervals(scores, y, **options)
+    logits = scored.score_factor_ * scores + scored.score_shift_
+    plain = get_calibrator("affine", input="logits").fit(logits, y).fit_intervals(logits, y, **options)
+    np.testing.assert_allclose(scored.predict_interval(scores), plain.predict_interval(logits), rtol=1e-9)
