@@ -81,6 +81,10 @@ def test_options_of_classes_and_commands_of_classes_are_refused(table: Path) -> 
     assert "--label is not for --multilabel" in out
     run("fit", table, "--multilabel", "-o", table.with_suffix(".json"))
     out = run("watch", table.with_suffix(".json"), table, "--state", table.parent / "state.json", code=2)
+    skipping = run(
+        "apply", table.with_suffix(".json"), table, "-o", table.parent / "x.csv", "--on-error", "skip", code=2
+    )
+    assert "--on-error skip are not for calibrators of labels" in skipping
     assert "any number may be true; this command is for classes" in " ".join(out.split())
 
 

@@ -94,6 +94,11 @@ def apply_to_labels(
     from calibrant.runtime import load
     from calibrant.workflows.label_files import apply_labels
 
+    if table.probs or table.on_error is OnError.skip:
+        raise CommandError(
+            "--probs and --on-error skip are not for calibrators of labels: columns are called as in fit, and every row "
+            "is written"
+        )
     fitted = load(calibrator)
     with opened_table(file) as (opened, _):
         rows = apply_labels(fitted, opened, output, suffix=suffix, decimal=table.decimal, force=force)
