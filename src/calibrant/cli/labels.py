@@ -96,8 +96,8 @@ def apply_to_labels(
 
     if table.probs or table.on_error is OnError.skip:
         raise CommandError(
-            "--probs and --on-error skip are not for calibrators of labels: columns are called as in fit, and every row "
-            "is written"
+            "--probs and --on-error skip are not for calibrators of labels: columns are called as in fit, and every "
+            "row is written"
         )
     fitted = load(calibrator)
     with opened_table(file) as (opened, _):
