@@ -6,6 +6,7 @@
 `run` fits each method to predictions of 2, 3, 10 and 100 classes, writes it for every target, predicts other rows with
 what was written (corner cases included, by the proof of each export) and appends the largest difference of a
 probability from the NumPy definition to ``benchmarks/out/parity.csv``; a second call goes on where the first stopped.
+A target whose program or package is not installed is left out and named at the end.
 `show` prints a Markdown table with the largest of all numbers of classes, and puts it into docs/export.md.
 """
 
@@ -41,6 +42,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Any]]] = {
     "JavaScript": ("js", {}),
     "C": ("c", {}),
     "SQL (DuckDB)": ("sql", {"dialect": "duckdb"}),
+    "SQL (SQLite)": ("sql", {"dialect": "sqlite"}),
     "ONNX": ("onnx", {}),
     "torch": ("torch", {}),
     "ONNX, float32": ("onnx", {"dtype": "float32"}),
@@ -69,13 +71,14 @@ def difference(fitted: Map, column: str, rows: Any) -> float:
     to, options = COLUMNS[column]
     done = export_with_proof(fitted, to=to, rows=rows, **options)
     if done.difference is None:
-        raise RuntimeError(f"{column}: {done.missing}")
+        raise ImportError(done.missing)
     return done.difference
 
 
 def run(methods: list[str]) -> None:
     OUT.mkdir(exist_ok=True)
     done = {(row["method"], row["k"], row["target"]) for row in read()}
+    missing: dict[str, str] = {}
     for k in SETS:
         p, y, rows = load(k)
         for info in list_calibrators():
@@ -86,10 +89,18 @@ def run(methods: list[str]) -> None:
                 warnings.simplefilter("ignore")
                 fitted = get_calibrator(info.name).fit(p, y).to_map()
             for column in left:
-                value = difference(fitted, column, rows)
+                if column in missing:
+                    continue
+                try:
+                    value = difference(fitted, column, rows)
+                except ImportError as error:
+                    missing[column] = str(error)
+                    continue
                 with FILE.open("a", newline="") as file:
                     csv.writer(file).writerow([info.name, k, column, repr(value)])
                 print(f"{info.name}, {k} classes, {column}: {value:.1e}", flush=True)
+    for column, reason in missing.items():
+        print(f"left out: {column}, {reason}")
 
 
 def read() -> list[dict[str, str]]:
@@ -107,14 +118,14 @@ def table() -> str:
     worst: dict[tuple[str, str], float] = {}
     classes: dict[str, set[int]] = {}
     for (method, k), cells in cells_of.items():
-        if set(cells) == set(COLUMNS):  # what was not measured for every target is not shown
-            classes.setdefault(method, set()).add(k)
-            for column, value in cells.items():
-                worst[method, column] = max(worst.get((method, column), 0.0), value)
+        classes.setdefault(method, set()).add(k)
+        for column, value in cells.items():
+            worst[method, column] = max(worst.get((method, column), 0.0), value)
     lines = [f"| method | classes | {' | '.join(COLUMNS)} |", "|---|---|" + "---|" * len(COLUMNS)]
     for info in list_calibrators():
         if info.name in classes:
-            numbers = [f"{worst[info.name, column]:.0e}" for column in COLUMNS]
+            found = [worst.get((info.name, column)) for column in COLUMNS]
+            numbers = ["–" if value is None else f"{value:.0e}" for value in found]
             sizes = ", ".join(map(str, sorted(classes[info.name])))
             lines.append(f"| `{info.name}` | {sizes} | {' | '.join(numbers)} |")
     return "\n".join(lines) + "\n"
