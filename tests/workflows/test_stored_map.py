@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ import calibrant
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.table_rows import Layout, RowReader
 from calibrant.workflows.applying import apply
-from calibrant.workflows.stored_map import load_map
+from calibrant.workflows.stored_map import load_map, serving_cost
 
 P = np.random.default_rng(0).dirichlet(np.ones(3), 300)
 Y = np.array(["a", "b", "c"])[(P.cumsum(axis=1) > np.random.default_rng(1).random((300, 1))).argmax(axis=1)]
@@ -60,6 +61,15 @@ def test_damaged_files_and_files_of_folds_are_left_to_the_loader_that_can_say_wh
     path.write_text(json.dumps(document))
     assert load_map(path) is None
     assert load_map(tmp_path / "none.json") is None
+
+
+def test_the_cost_of_a_row_is_said_unless_a_row_needs_more_than_predictions(stored):
+    fitted, path, _ = stored
+    said = serving_cost(path)
+    if hasattr(fitted, "segment_columns_"):
+        assert said == ""
+    else:
+        assert re.fullmatch(r"\d+ kB; one row takes about \d+ µs with calibrant.runtime", said)
 
 
 def test_percentages_are_remembered(tmp_path):

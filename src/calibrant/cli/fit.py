@@ -101,6 +101,7 @@ def fit(
     from calibrant.workflows import fitting
     from calibrant.workflows.answering import fit_answers
     from calibrant.workflows.costs_given import rule_of
+    from calibrant.workflows.stored_map import serving_cost
 
     check_streams(as_json, output, "calibrator")
     check_output(output, force=force)
@@ -155,6 +156,8 @@ def fit(
             )
         typer.echo(class_columns(done.columns, done.classes))
         typer.echo(done.calibrator.summary())
+        if cost_of_row := serving_cost(output):
+            typer.echo(f"Size: {cost_of_row}")
         if cost is not None:
             typer.echo(done.calibrator.rule_.describe())
         counts = done.calibrator.class_counts_
