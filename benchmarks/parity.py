@@ -7,7 +7,7 @@
 what was written (corner cases included, by the proof of each export) and appends the largest difference of a
 probability from the NumPy definition to ``benchmarks/out/parity.csv``; a second call goes on where the first stopped.
 A target whose program or package is not installed is left out and named at the end.
-`show` prints a Markdown table with the largest of all numbers of classes, and puts it into docs/export.md.
+`show` prints a Markdown table with the largest of all numbers of classes, and puts it into docs/export-exact.md.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CALIBRATION_ROWS = 2000
 #: Rows to predict, beside those of the proof: fewer of many classes, which slow targets take long for.
 TEST_ROWS = {2: 500, 3: 500, 10: 500, 100: 100}
 FILE = OUT / "parity.csv"
-DOCS = Path(__file__).parents[1] / "docs" / "export.md"
+DOCS = Path(__file__).parents[1] / "docs" / "export-exact.md"
 START, END = "<!-- parity: benchmarks/parity.py -->\n", "<!-- end of parity -->\n"
 
 

@@ -30,6 +30,7 @@ BACK = '<p><a href="index.html">calibrant</a> › <a href="results.html">Results
 SIZES = (100, 300, 1000)
 DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- benchmarks/results.py writes from here -->", "<!-- to here -->"
+TITLES = ("All methods", "By number of rows", "Rows needed")
 #: Figures of the report that the page shows, and what they say.
 FIGURES = {
     "relative_logloss": "Relative change of test log loss of all methods, one dot per dataset, the best median first",
@@ -65,11 +66,14 @@ def section(out: Path) -> str:
         "",
         findings(results),
     ]
+    # Tabs keep the page short.
+    lines.append("::::{tab-set}")
     for kind, title in (("binary", "Two classes"), ("multiclass", "Three and more classes")):
         (table,) = out.glob(f"report/*-{kind}/tables/change_by_draw_logloss.md")
-        lines += [f"### {title}", "", table.read_text(encoding="utf-8").strip(), ""]
-    lines += ["### Pictures", ""]
-    lines += [f"![{words}](images/results-{name}.png)\n" for name, words in FIGURES.items()]
+        lines += [f":::{{tab-item}} {title}", table.read_text(encoding="utf-8").strip(), ":::", ""]
+    for title, (name, words) in zip(TITLES, FIGURES.items()):
+        lines += [f":::{{tab-item}} {title}", f"![{words}](images/results-{name}.png)", ":::", ""]
+    lines.append("::::")
     return "\n".join(lines).rstrip()
 
 

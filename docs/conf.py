@@ -27,7 +27,7 @@ extensions = [
     "made_pages",
     "see_also",
 ]
-exclude_patterns = ["_build", "_ext", "_templates", "guide.md"]
+exclude_patterns = ["_build", "_ext", "_templates"]
 templates_path = ["_templates"]
 # A name in single backticks is code, and a link where Sphinx knows it.
 default_role = "py:obj"
