@@ -2,7 +2,7 @@
 
 Each classifier is calibrated by both packages with the same methods on the same rows, converted, and run by ONNX
 Runtime in single precision. Prints the largest difference of a probability from `predict_proba` and puts a table into
-docs/export-models.md. Usage: python benchmarks/whole_models.py
+docs/whole-models.md. Usage: python benchmarks/whole_models.py
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CLASSIFIERS = {
 }
 METHODS = ("sigmoid", "isotonic", "temperature")
 SETS = {2: load_breast_cancer, 3: load_wine}
-DOCS = Path(__file__).parents[1] / "docs" / "export-models.md"
+DOCS = Path(__file__).parents[1] / "docs" / "whole-models.md"
 START, END = "<!-- whole models: benchmarks/whole_models.py -->\n", "<!-- end of whole models -->\n"
 
 

@@ -81,9 +81,7 @@ def test_the_results_page_says_when_it_was_made():
 
 
 def test_every_page_stands_in_the_navigation_of_one_task():
-    pages = {
-        page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")
-    }
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")}
     blocks = {name: re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL) for name, text in pages.items()}
     listed = [
         entry.strip("> ").rpartition("<")[2]

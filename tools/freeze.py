@@ -24,7 +24,10 @@ from calibrant.steps import Step
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "frozen.md"
 MODULES = (
     "calibrant",
-    *(f"calibrant.{name}" for name in ("calibrators", "metrics", "decisions", "deployment", "plots", "runtime", "bench")),
+    *(
+        f"calibrant.{name}"
+        for name in ("calibrators", "metrics", "decisions", "deployment", "plots", "runtime", "bench")
+    ),
 )
 HEAD = """# What is frozen
 
