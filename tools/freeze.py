@@ -56,7 +56,7 @@ def file_format() -> list[str]:
         f"| states of a monitor | `calibrant monitor`, versions 1 to {stored.VERSION} are read |",
         f"| steps of a map | {', '.join(f'`{kind}`' for kind in kinds)} |",
         "",
-        "[The format field by field](format.md). Files of earlier versions are kept in `tests/files` and read by the tests.",
+        "[The format field by field](format.md). Tests read files of earlier versions, kept in `tests/files`.",
     ]
 
 
