@@ -82,7 +82,7 @@ def murphy_levels(case: Case, seeds: range) -> list[Level]:
         found = murphy_diagram(y, p, sharper(p), thresholds=AT, n_resamples=150, random_state=run, **kept)
         worst = 1 if case.k == 2 else int(np.argmin(calibration_in_the_large(y, p, **kept).p_value))
         level = 1 - ALPHA / (1 if case.k == 2 else case.k)
-        ratio = expected_observed_ratio(y, p, label=worst, level=level, **kept)
+        ratio = expected_observed_ratio(y, p, pos_label=worst, level=level, **kept)
         return [bool(np.any((truth < found.low) | (truth > found.high))), not ratio.low <= 1.0 <= ratio.high]
 
     return shares("validation ", case, seeds, ALPHA, fails, ["Murphy band misses", "worst E:O interval misses"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from calibrant.calibrators import registry
 from tests.needs import needs
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +28,16 @@ def sections():
                 yield pytest.param(page, section, id=f"{page.name}: {title}", marks=marks)
 
 
+@pytest.fixture
+def methods_as_they_were():
+    """Snippets may register methods, of which later tests should not know."""
+    before = dict(registry._REGISTRY)
+    yield
+    registry._REGISTRY.clear()
+    registry._REGISTRY.update(before)
+
+
+@pytest.mark.usefixtures("methods_as_they_were")
 @pytest.mark.parametrize(("page", "section"), list(sections()))
 def test_snippets(page, section):
     for package in OPTIONAL:

@@ -19,7 +19,7 @@ y_prob : array-like of shape (n, k), (n, 1) or (n,)
 kind : {"auto", "binary", "top-label", "class-wise"}
     Which scores are judged: the second class's of two, the predicted class's, or every class's against the rest
     (the mean over classes). "auto" is binary for two classes and top-label for more.
-label : label
+pos_label : label
     The class to judge against the rest; by default all classes are judged at once.
 n_bins : int
     Number of bins; empty ones are left out.

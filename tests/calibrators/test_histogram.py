@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from calibrant import get_calibrator
 from calibrant.calibrators.binary.bbq import BBQCalibrator
 from calibrant.calibrators.binary.binning import HistogramCalibrator
 from calibrant.calibrators.binary.scaling_binning import ScalingBinningCalibrator
@@ -137,3 +138,13 @@ def test_scaling_binning_of_more_classes_beside_uncertainty_calibration():
     expected /= expected.sum(axis=1, keepdims=True)  # the peer's rows do not sum to one
     ours = ScalingBinningCalibrator().fit(p, y).predict_proba(p)
     assert np.mean(np.abs(ours - expected) > 2e-3) < 0.005
+
+
+@pytest.mark.parametrize("method", ["hist-uniform", "bbq"])
+@pytest.mark.parametrize("side", [np.array([1.0, 2.0]), "middle", None])
+def test_the_side_of_the_bins_in_a_file_is_checked(method, side):
+    fitted = get_calibrator(method).fit(np.linspace(0.05, 0.95, 40), np.arange(40) % 3 == 0)
+    fitted.check_state()
+    fitted.closed_ = side
+    with pytest.raises(ValueError, match="closed_ should be one of left, right"):
+        fitted.check_state()

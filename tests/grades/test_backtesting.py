@@ -117,7 +117,7 @@ def test_one_class_of_many() -> None:
     p = rng.dirichlet([0.3, 2, 4], 900)
     y = np.array(["x", "y", "z"])[(p.cumsum(axis=1) < rng.random((900, 1))).sum(axis=1)]
     scale = MasterScale([0.05, 0.2])
-    found, pair = scale.backtest(y, p, label="x"), scale.backtest(y == "x", p[:, 0])
+    found, pair = scale.backtest(y, p, pos_label="x"), scale.backtest(y == "x", p[:, 0])
     np.testing.assert_allclose(found.binomial, pair.binomial)
     assert found.label == "x"
 

@@ -165,11 +165,11 @@ def test_reliability_table_of_classes(multiclass: Data) -> None:
     names = np.array(["w", "x", "y", "z"])
     tables = classwise_reliability_tables(names[y], p)
     assert list(tables) == names.tolist()
-    one = reliability_table(names[y], p, label="y")
+    one = reliability_table(names[y], p, pos_label="y")
     np.testing.assert_array_equal(one.frequency, tables["y"].frequency)
     assert one.error == pytest.approx(expected_calibration_error((y == 2).astype(int), p[:, 2]), abs=1e-14)
     with pytest.raises(ValueError, match="labelled 'v'"):
-        reliability_table(names[y], p, label="v")
+        reliability_table(names[y], p, pos_label="v")
     with pytest.raises(ValueError, match="classwise_reliability_tables"):
         reliability_table(y, p, kind="class-wise")
 

@@ -64,7 +64,7 @@ def test_p_values_are_uniform_on_calibrated_data() -> None:
 def test_positive_gap_of_any_class() -> None:
     p, y = sharpened(100, 3, 1.5)
     for label in range(3):
-        assert positive_gap(y, p, positive=label) == pytest.approx(p[:, label].mean() - np.mean(y == label))
-    assert positive_gap(y, p) == positive_gap(y, p, positive=2)
-    with pytest.raises(ValueError, match="positive='x' is none of the classes"):
-        positive_gap(y, p, positive="x")
+        assert positive_gap(y, p, pos_label=label) == pytest.approx(p[:, label].mean() - np.mean(y == label))
+    assert positive_gap(y, p) == positive_gap(y, p, pos_label=2)
+    with pytest.raises(ValueError, match="pos_label='x' is none of the classes"):
+        positive_gap(y, p, pos_label="x")

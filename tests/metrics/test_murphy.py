@@ -49,7 +49,7 @@ def test_twice_the_area_is_the_brier_score(data: tuple) -> None:
     many, labels = rng.dirichlet([1, 1, 2], 100), rng.integers(0, 3, 100)
     found = murphy_diagram(labels, many, thresholds=at, n_resamples=2).score.mean()
     assert 2 * found == pytest.approx(brier(labels, many), abs=1e-5)  # predictions between thresholds
-    one = murphy_diagram(labels, many, label=2, n_resamples=20)
+    one = murphy_diagram(labels, many, pos_label=2, n_resamples=20)
     np.testing.assert_allclose(one.score, by_hand(labels == 2, many[:, 2], one.threshold), atol=1e-14)
 
 

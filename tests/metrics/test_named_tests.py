@@ -97,10 +97,10 @@ def test_hosmer_lemeshow_of_many_classes_is_fagerlands(digits: Data) -> None:
 def test_a_label_makes_it_one_class_against_the_rest(digits: Data) -> None:
     y, p = digits
     for test in (hosmer_lemeshow, spiegelhalter, split_likelihood_ratio):
-        assert test(y, p, label=3).statistic == pytest.approx(test(y == 3, p[:, 3]).statistic, rel=1e-9)
-    assert cox_calibration(y, p, label=3).slope.value == pytest.approx(calibration_slope(y == 3, p[:, 3]), rel=1e-6)
+        assert test(y, p, pos_label=3).statistic == pytest.approx(test(y == 3, p[:, 3]).statistic, rel=1e-9)
+    assert cox_calibration(y, p, pos_label=3).slope.value == pytest.approx(calibration_slope(y == 3, p[:, 3]), rel=1e-6)
     with pytest.raises(ValueError, match="no class is labelled 'x'"):
-        spiegelhalter(y, p, label="x")
+        spiegelhalter(y, p, pos_label="x")
 
 
 def test_impossible_events_are_rejected() -> None:
@@ -178,7 +178,7 @@ def test_the_intercept_of_a_class_that_never_occurs_is_infinite() -> None:
 def test_expected_to_observed_is_that_of_the_frequencies(digits: Data) -> None:
     y, p = digits
     table = calibration_in_the_large(y, p)
-    found = expected_observed_ratio(y, p, label=4)
+    found = expected_observed_ratio(y, p, pos_label=4)
     assert (found.value, found.low, found.high) == (table.ratio[4], table.low[4], table.high[4])
     assert found.value == pytest.approx(p[:, 4].sum() / np.sum(y == 4))
     assert expected_observed_ratio(y, p).value == table.ratio[9]

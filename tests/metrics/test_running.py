@@ -23,12 +23,12 @@ WITH_CALIBRATOR = {"lp_calibration_error", "calibration_loss", "refinement_loss"
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "log_loss": [{"floor": 1e-3}],
     "brier": [{"scale_by_half": False}],
-    "positive_gap": [{"positive": 0}],
+    "positive_gap": [{"pos_label": 0}],
     "ece": [{"kind": "class-wise", "n_bins": 7}, {"debias": True}],
     "rms_calibration_error": [{"kind": "class-wise", "debias": True}],
     "maximum_calibration_error": [{"kind": "class-wise"}],
     "smooth_ece": [{"kind": "class-wise"}],
-    "reliability_table": [{"n_bins": 6, "level": 0.8}, {"label": 1}],
+    "reliability_table": [{"n_bins": 6, "level": 0.8}, {"pos_label": 1}],
 }
 
 

@@ -95,7 +95,7 @@ def test_many_classes_name_the_one_that_is_off() -> None:
     assert found["E:O"].says == found["Cox intercept"].says == "class c is predicted too often"
     exact = metrics.calibration_in_the_large(y, moved)
     assert found["E:O"].p_value == min(1.0, 4 * exact.p_value[2])
-    wide = metrics.expected_observed_ratio(y, moved, label="c", level=1 - 0.05 / 4)
+    wide = metrics.expected_observed_ratio(y, moved, pos_label="c", level=1 - 0.05 / 4)
     assert (found["E:O"].low, found["E:O"].high) == (wide.low, wide.high)
     assert found["RPS"].value == metrics.ranked_probability_score(y, moved)
     assert len(found.to_dict()["name"]) == len(found.rows) == len(found.table()) - 1

@@ -141,7 +141,7 @@ def test_scikit_learn_conventions(three: Data) -> None:
 def test_options_and_one_class(three: Data) -> None:
     y, p = three
     display = ReliabilityDisplay.from_predictions(
-        y, p, label="bee", n_bins=9, histogram=False, band=False, legend=False
+        y, p, pos_label="bee", n_bins=9, histogram=False, band=False, legend=False
     )
     assert display.histogram_ax_ is None
     assert display.band_ is None

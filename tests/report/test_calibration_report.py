@@ -25,7 +25,7 @@ def test_tables_hold_the_numbers(report: CalibrationReport) -> None:
     needs("pandas")
     p, y = sharpened(500, 3, 2.0)
     tables = report.tables
-    assert set(tables) == {"metrics", "methods", "classes", "parts", "segments", "reliability"}
+    assert set(tables) == {"metrics", "methods", "classes", "parts", "segments", "reliability", "bands"}
     assert tables["metrics"].loc["log_loss", "before"] == pytest.approx(log_loss(y, p))
     assert tables["classes"].index.tolist() == ["ant", "bee", "cat"]
     assert tables["classes"]["observed"].tolist() == np.bincount(y).tolist()

@@ -108,6 +108,13 @@ class StateCheck:
         """Names that predictions do not depend on; they may be missing and may hold anything."""
         self._known.update(names)
 
+    def choice(self, name: str, *known: str) -> None:
+        """One of some words; it may be missing."""
+        self._known.add(name)
+        value = self._state.get(name, known[0])
+        if not isinstance(value, str) or value not in known:
+            raise ValueError(f"{name} should be one of {', '.join(known)}")
+
     def require(self, condition: object, what: str) -> None:
         """Anything else that has to hold."""
         if not condition:

@@ -191,7 +191,7 @@ class MasterScale(Tabular):
         y_true: ArrayLike,
         y_prob: ArrayLike,
         *,
-        label: Any = None,
+        pos_label: Any = None,
         against: str | None = None,
         alternative: Alternative = "greater",
         lights: tuple[float, float] = LIGHTS,
@@ -210,7 +210,7 @@ class MasterScale(Tabular):
 
         Parameters
         ----------
-        label : label, optional
+        pos_label : label, optional
             The class of the cases; by default the second of two. With more classes it must be named.
         against : {"grades", "predictions"}, default=None
             Test the probabilities of the scale, or the mean prediction of each grade's rows; by default those of the
@@ -236,9 +236,9 @@ class MasterScale(Tabular):
         if against == "grades" and self.probabilities is None:
             raise ValueError("this scale has no probabilities to test: give them, or against='predictions'")
         data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
-        if label is None and data.n_classes > 2:
-            raise ValueError(f"label is needed for {data.n_classes} classes: which one are the grades about?")
-        pair = one_against_rest(data, data.names[1] if label is None else label)
+        if pos_label is None and data.n_classes > 2:
+            raise ValueError(f"pos_label is needed for {data.n_classes} classes: which one are the grades about?")
+        pair = one_against_rest(data, data.names[1] if pos_label is None else pos_label)
         return run_backtest(
             pair,
             self.index(np.asarray(pair.proba[:, 1], dtype=np.float64)),

@@ -107,7 +107,9 @@ def _fit(x: AnyFloatArray, hit: AnyFloatArray, each: AnyFloatArray, most: int) -
 
 
 @public
-def calibration_belt(data: Sample, *, kind: Kind = "auto", label: Any = None, level: float = 0.95) -> ReliabilityCurve:
+def calibration_belt(
+    data: Sample, *, kind: Kind = "auto", pos_label: Any = None, level: float = 0.95
+) -> ReliabilityCurve:
     """Calibration belt: where the whole curve of a polynomial recalibration lies with this confidence.
 
     The belt and its p-value hold if rows are independent, or groups if `groups` or `blocks` are given.
@@ -117,7 +119,7 @@ def calibration_belt(data: Sample, *, kind: Kind = "auto", label: Any = None, le
     kind : {"auto", "binary", "top-label"}, default="auto"
         Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
         top-label for more.
-    label : object, optional
+    pos_label : object, optional
         Judge this class against the rest instead.
     level : float, default=0.95
         Confidence level of the belt as a whole.
@@ -139,7 +141,7 @@ def calibration_belt(data: Sample, *, kind: Kind = "auto", label: Any = None, le
     (1, True, True)
     """
     check_level(level)
-    shown = shown_view(data, kind, label)
+    shown = shown_view(data, kind, pos_label)
     score, hit = (np.asarray(part, dtype=np.float64) for part in shown.view)
     each, log_odds = data.each, logit(np.clip(score, FLOOR, 1 - FLOOR))
     # The middle and the width of the range keep powers well scaled.

@@ -152,7 +152,7 @@ def corp_curve(
     data: Sample,
     *,
     kind: Kind = "auto",
-    label: Any = None,
+    pos_label: Any = None,
     level: float = 0.95,
     band: Band = "consistency",
     n_resamples: int = 200,
@@ -166,7 +166,7 @@ def corp_curve(
     kind : {"auto", "binary", "top-label"}, default="auto"
         Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
         top-label for more. For every class at once see `classwise_corp_curves`.
-    label : object, optional
+    pos_label : object, optional
         Judge this class against the rest instead.
     band : {"consistency", "confidence"}, default="consistency"
         Where the curve of calibrated predictions would lie, or how far this curve can be trusted.
@@ -196,7 +196,7 @@ def corp_curve(
     >>> [round(part, 3) for part in curve.parts["brier"]]
     [0.185, 0.06, 0.125, 0.25]
     """
-    return _curve(data, shown_view(data, kind, label), level, band, n_resamples, random_state, axis)
+    return _curve(data, shown_view(data, kind, pos_label), level, band, n_resamples, random_state, axis)
 
 
 @public

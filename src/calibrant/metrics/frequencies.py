@@ -139,12 +139,12 @@ def calibration_in_the_large(data: Sample, *, level: float = 0.95) -> Callable[[
 
 
 @scalar(lower=-1.0, upper=1.0, of_sums=True)
-def positive_gap(data: Sample, *, positive: Any = None) -> Statistic:
+def positive_gap(data: Sample, *, pos_label: Any = None) -> Statistic:
     """Mean predicted probability of one class minus its frequency: positive if it is predicted too often.
 
     Parameters
     ----------
-    positive : label, optional
+    pos_label : label, optional
         The class in question; by default that of the last column, the second of two.
 
     Examples
@@ -154,7 +154,7 @@ def positive_gap(data: Sample, *, positive: Any = None) -> Statistic:
     0.25
     """
     labels = data.names
-    if positive is not None and positive not in labels:
-        raise ValueError(f"positive={positive!r} is none of the classes {labels}")
-    column = len(labels) - 1 if positive is None else labels.index(positive)
+    if pos_label is not None and pos_label not in labels:
+        raise ValueError(f"pos_label={pos_label!r} is none of the classes {labels}")
+    column = len(labels) - 1 if pos_label is None else labels.index(pos_label)
     return summed_mean(data.proba[:, column] - (data.y == column))

@@ -133,7 +133,7 @@ def murphy_diagram(
     other: ArrayLike | None = None,
     *,
     thresholds: ArrayLike | None = None,
-    label: Any = None,
+    pos_label: Any = None,
     level: float = 0.95,
     n_resamples: int = 500,
     random_state: int | None = 0,
@@ -182,12 +182,12 @@ they are better between 20.0% and 79.0%.
     at = np.unique(np.asarray(THRESHOLDS if thresholds is None else thresholds, dtype=np.float64))
     if at.ndim != 1 or not len(at) or not np.all((at > 0) & (at < 1)):
         raise ValueError("thresholds must lie between 0 and 1")
-    views = _views(data, label), _views(second, label)
+    views = _views(data, pos_label), _views(second, pos_label)
     score, beside = (_scores(part, at, data.each) for part in views)
     proba, difference, half = np.asarray(second.proba), score - beside, np.full(len(at), np.nan)
 
     def prepare(sample: Sample) -> Callable[[AnyFloatArray], FloatArray]:
-        pair = _views(sample, label), _views(sample.with_values(proba[sample.rows], logs=False), label)
+        pair = _views(sample, pos_label), _views(sample.with_values(proba[sample.rows], logs=False), pos_label)
         return lambda counts: _scores(pair[0], at, counts) - _scores(pair[1], at, counts)
 
     if not too_few(data.units):

@@ -115,7 +115,7 @@ def hosmer_lemeshow(
     n_bins: int = 10,
     strategy: Literal["uniform", "quantile"] = "quantile",
     e_test: bool = False,
-    label: Any = None,
+    pos_label: Any = None,
     random_state: int | None = 0,
 ) -> CalibrationTest:
     """Hosmer-Lemeshow test: observed against expected counts in groups of similar predictions.
@@ -152,7 +152,7 @@ def hosmer_lemeshow(
     >>> hosmer_lemeshow(y, p).p_value > 0.05, hosmer_lemeshow(y, p**2).p_value
     (True, 0.0025)
     """
-    data = one_against_rest(data, label)
+    data = one_against_rest(data, pos_label)
     if e_test:
         maps = [_GroupFrequencies(n_bins, strategy, prior) for prior in _PRIORS]
         return _e_test(data, maps, 1, random_state, "hosmer_lemeshow e-test")
@@ -227,7 +227,7 @@ def _log_evidence(half: Sample, gain: FloatArray) -> float:
 
 @public
 def split_likelihood_ratio(
-    data: Sample, *, method: Any = None, n_splits: int = 5, label: Any = None, random_state: int | None = 0
+    data: Sample, *, method: Any = None, n_splits: int = 5, pos_label: Any = None, random_state: int | None = 0
 ) -> CalibrationTest:
     """Split likelihood-ratio test: how much more probable the labels are after a map fitted to other rows.
 
@@ -256,12 +256,12 @@ def split_likelihood_ratio(
     """
     if n_splits < 1:
         raise ValueError(f"n_splits must be positive, got {n_splits}")
-    data = one_against_rest(data, label)
+    data = one_against_rest(data, pos_label)
     return _e_test(data, [resolve_calibrator(method)], n_splits, random_state, "split_likelihood_ratio")
 
 
 @public
-def spiegelhalter(data: Sample, *, label: Any = None) -> CalibrationTest:
+def spiegelhalter(data: Sample, *, pos_label: Any = None) -> CalibrationTest:
     """Spiegelhalter's z-test: whether the Brier score is what the predictions promise.
 
     For two classes `z = Σ (y - p)(1 - 2p) / √(Σ (1 - 2p)² p (1 - p))` (Spiegelhalter 1986); for more the same with the
@@ -281,7 +281,7 @@ def spiegelhalter(data: Sample, *, label: Any = None) -> CalibrationTest:
     >>> abs(spiegelhalter(y, p).statistic) < 2, spiegelhalter(y, np.round(p)).p_value < 1e-9
     (True, True)
     """
-    data = one_against_rest(data, label)
+    data = one_against_rest(data, pos_label)
     # The Brier score of a row is Σ_j p_j² - 2 p_y + 1: a score of the slope of -2 p instead of log p.
     residuals = ScoreResiduals(data, -2.0 * np.asarray(data.proba, dtype=np.float64))
     variance = float(residuals.covariance()[-1, -1])
@@ -324,7 +324,7 @@ class CoxCalibration:
 
 
 @public
-def cox_calibration(data: Sample, *, level: float = 0.95, label: Any = None) -> CoxCalibration:
+def cox_calibration(data: Sample, *, level: float = 0.95, pos_label: Any = None) -> CoxCalibration:
     """Cox's intercept and slope of recalibration, with intervals and the joint test.
 
     `logit P(y = 1) = a + b logit p` (Cox 1958; Miller, Hui and Tierney 1991): `a` is estimated at `b = 1`, calibration
@@ -346,7 +346,7 @@ def cox_calibration(data: Sample, *, level: float = 0.95, label: Any = None) -> 
     >>> round(found.slope.value, 1), found.test.p_value < 0.01
     (0.5, True)
     """
-    data = one_against_rest(data, label)
+    data = one_against_rest(data, pos_label)
     frequencies = class_frequencies(data, level)
     columns = [1] if data.n_classes == 2 else range(data.n_classes)
     model = LinearRecalibration(data)
@@ -384,7 +384,7 @@ def _shift(data: Sample, frequencies: ClassFrequencies, column: int) -> Estimate
 
 
 @public
-def expected_observed_ratio(data: Sample, *, level: float = 0.95, label: Any = None) -> Estimate:
+def expected_observed_ratio(data: Sample, *, level: float = 0.95, pos_label: Any = None) -> Estimate:
     """Expected-to-observed ratio (E:O) with its interval: how many cases were predicted for each that occurred.
 
     `Σ p / Σ y`; above 1 a class is predicted too often. The interval is Wilson's of the observed share, with the
@@ -393,7 +393,7 @@ def expected_observed_ratio(data: Sample, *, level: float = 0.95, label: Any = N
 
     Parameters
     ----------
-    label : label, optional
+    pos_label : label, optional
         The class in question; by default that of the last column, the second of two.
 
     Examples
@@ -403,5 +403,5 @@ def expected_observed_ratio(data: Sample, *, level: float = 0.95, label: Any = N
     4 [1.79, 9.283]
     """
     table = class_frequencies(data, level)
-    column = data.n_classes - 1 if label is None else column_of(data, label)
+    column = data.n_classes - 1 if pos_label is None else column_of(data, pos_label)
     return Estimate(float(table.ratio[column]), float(table.low[column]), float(table.high[column]), level)

@@ -154,7 +154,7 @@ def reliability_table(
     data: Sample,
     *,
     kind: Kind = "auto",
-    label: Any = None,
+    pos_label: Any = None,
     n_bins: int = 15,
     strategy: Strategy = "uniform",
     level: float = 0.95,
@@ -166,7 +166,7 @@ def reliability_table(
     kind : {"auto", "binary", "top-label"}, default="auto"
         Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
         top-label for more. For every class at once see `classwise_reliability_tables`.
-    label : object, optional
+    pos_label : object, optional
         Judge this class against the rest instead.
 
     Examples
@@ -176,7 +176,7 @@ def reliability_table(
     >>> table.score.round(2).tolist(), table.frequency.tolist()
     ([0.15, 0.8], [0.0, 1.0])
     """
-    shown = shown_view(data, kind, label)
+    shown = shown_view(data, kind, pos_label)
     return _prepare_table(data, shown.view, TableOptions(n_bins, strategy, level, shown.kind, shown.label))
 
 

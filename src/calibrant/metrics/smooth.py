@@ -136,7 +136,7 @@ def reflected_kernel(score: AnyFloatArray, at: AnyFloatArray, bandwidth: float) 
 
 
 @public
-def smooth_curve(data: Sample, *, kind: Kind = "auto", label: Any = None, level: float = 0.95) -> ReliabilityCurve:
+def smooth_curve(data: Sample, *, kind: Kind = "auto", pos_label: Any = None, level: float = 0.95) -> ReliabilityCurve:
     """Kernel-smoothed reliability curve with intervals, where at least 20 rows carry it.
 
     The bandwidth is that of smooth ECE, or that of Silverman's rule if it is larger.
@@ -146,7 +146,7 @@ def smooth_curve(data: Sample, *, kind: Kind = "auto", label: Any = None, level:
     kind : {"auto", "binary", "top-label"}, default="auto"
         Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
         top-label for more.
-    label : object, optional
+    pos_label : object, optional
         Judge this class against the rest instead.
 
     References
@@ -164,7 +164,7 @@ def smooth_curve(data: Sample, *, kind: Kind = "auto", label: Any = None, level:
     True
     """
     check_level(level)
-    shown = shown_view(data, kind, label)
+    shown = shown_view(data, kind, pos_label)
     score, hit = (np.asarray(part, dtype=np.float64) for part in shown.view)
     excess = data.each * (hit - score)
     error = smooth_error(Grid(score).sums(excess) / data.total)

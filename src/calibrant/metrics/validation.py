@@ -174,7 +174,7 @@ def validation_table(
     column, tried = (1, 1) if tried == 2 else (int(np.argmin(frequencies.p_value)), tried)
     label, wider = data.names[column], 1.0 - alpha / tried
     cox = cox_calibration(y_true, y_prob, level=level, **given)
-    one = cox if tried == 1 else cox_calibration(y_true, y_prob, label=label, level=wider, **given)
+    one = cox if tried == 1 else cox_calibration(y_true, y_prob, pos_label=label, level=wider, **given)
     z, drawn = spiegelhalter(y_true, y_prob, **given), {"random_state": random_state, **given}
     tests = [
         hosmer_lemeshow(y_true, y_prob, **given),
@@ -192,7 +192,7 @@ def validation_table(
         rows.append(ValidationRow(name, test.statistic, np.nan, np.nan, test.p_value, said, misleads))
     often = f"class {label} is predicted too often", f"class {label} is predicted too rarely"
     unknown = f"the mean of class {label} may be right"
-    ratio = expected_observed_ratio(y_true, y_prob, label=label, level=wider, **given)
+    ratio = expected_observed_ratio(y_true, y_prob, pos_label=label, level=wider, **given)
     p_value = min(1.0, tried * float(frequencies.p_value[column]))
     slopes = "too close to the average", "too extreme", "the slope may be right"
     shown: list[tuple[str, Estimate, float, Says, str]] = [

@@ -107,7 +107,7 @@ class ClasswiseReliabilityDisplay:
         tables: dict[Any, Any] = CLASSWISE[which](y_true, y_prob, **quick)
         worst = sorted(tables, key=lambda label: -tables[label].error)[:max_classes]
         kept = {
-            label: CURVES[which](y_true, y_prob, label=label, **given) if which == "corp" else table
+            label: CURVES[which](y_true, y_prob, pos_label=label, **given) if which == "corp" else table
             for label, table in tables.items()
             if label in set(worst)
         }

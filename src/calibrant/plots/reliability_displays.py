@@ -165,7 +165,7 @@ class ReliabilityDisplay:
         *,
         curve: Curve = "auto",
         kind: Kind = "auto",
-        label: Any = None,
+        pos_label: Any = None,
         n_bins: int | None = None,
         strategy: Strategy | None = None,
         level: float = 0.95,
@@ -186,7 +186,7 @@ class ReliabilityDisplay:
             "corp", or "bins" if `n_bins` or `strategy` is given.
         kind : {"auto", "binary", "top-label"}, default="auto"
             The second class of two, or the predicted class; "auto" is binary for two classes.
-        label : object, optional
+        pos_label : object, optional
             Judge this class against the rest.
         n_bins : int, optional
             Number of bins; 15 if bins are wanted and nothing is said.
@@ -199,7 +199,7 @@ class ReliabilityDisplay:
         """
         which, bins = chosen_curve(curve, {"n_bins": n_bins, "strategy": strategy})
         rows = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks, "classes": classes}
-        table = CURVES[which](y_true, y_prob, kind=kind, label=label, level=level, **rows, **bins)
+        table = CURVES[which](y_true, y_prob, kind=kind, pos_label=pos_label, level=level, **rows, **bins)
         return cls(table, name=name).plot(ax=ax, **options)
 
     @classmethod

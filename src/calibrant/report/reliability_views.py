@@ -74,7 +74,7 @@ def worst_classes(curves: dict[Any, ReliabilityCurve]) -> list[Any]:
 
 def _differs(data: Sample, column: int, p_value: float) -> bool:
     """Whether a class is off beyond chance for so many classes: how often it is predicted, or how surely."""
-    surely = spiegelhalter(data.y, data.proba, label=column, **given(data)).p_value
+    surely = spiegelhalter(data.y, data.proba, pos_label=column, **given(data)).p_value
     return min(p_value, surely) < ALPHA / (2 * data.n_classes)
 
 
@@ -92,7 +92,7 @@ def class_rows(
     worst = worst_classes(was) if len(names) > 2 else []
     first = before[0]
     for label in worst:
-        was[label] = corp_curve(first.y, first.proba, label=label, level=level, **given(first))
+        was[label] = corp_curve(first.y, first.proba, pos_label=label, level=level, **given(first))
     off = {column for column in worst if _differs(before[0], column, float(before[1].p_value[column]))}
     observed, total = before[1].observed, before[1].total
 

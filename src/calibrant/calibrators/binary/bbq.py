@@ -126,7 +126,8 @@ class BBQCalibrator(BinaryMethod):
     def _check_binary_state(self, state: StateCheck) -> None:
         edges = state.array("edges_", None, increasing=True)
         state.array("values_", len(edges) + 1, low=0.0, high=1.0)
-        state.information("n_bins_", "weights_", "closed_")
+        state.information("n_bins_", "weights_")
+        state.choice("closed_", "left", "right")
 
     def _binary_steps(self) -> list[Step]:
         return binned(self.edges_, self.values_, self.closed_)

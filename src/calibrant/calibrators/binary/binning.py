@@ -163,7 +163,7 @@ class HistogramCalibrator(BinaryMethod):
         edges = state.array("edges_", None, low=0.0, high=1.0, increasing=True)
         state.require(len(edges) >= 2, "edges_ should be at least two")
         state.array("values_", len(edges) - 1, low=0.0, high=1.0)
-        state.information("closed_")
+        state.choice("closed_", "left", "right")
 
     def _binary_steps(self) -> list[Step]:
         return binned(self.edges_[1:-1], self.values_, self.closed_)

@@ -147,7 +147,7 @@ def measure(kind: str, column: int, data: Sample) -> tuple[float, Estimate]:
     if kind == "slope":
         return 1.0, separate(data, data, LEVEL).fitted_slope
     given: dict[str, Any] = {"sample_weight": data.counts, "groups": data.groups, "classes": range(data.n_classes)}
-    share = reliability_table(data.y, data.proba, label=column, n_bins=1, level=LEVEL, **given)
+    share = reliability_table(data.y, data.proba, pos_label=column, n_bins=1, level=LEVEL, **given)
     return float(share.score[0]), Estimate(float(share.frequency[0]), float(share.low[0]), float(share.high[0]), LEVEL)
 
 
