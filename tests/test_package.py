@@ -22,11 +22,15 @@ import distributions  # noqa: E402
 
 def test_there_is_one_version_number() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert project["project"]["dynamic"] == ["version"]
+    assert "version" in project["project"]["dynamic"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/calibrant/__init__.py"
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     assert cited is not None
     assert cited[1] == re.sub(r"\.dev\d+$", "", calibrant.__version__)
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.split(r"^## ", changes, flags=re.MULTILINE)[1]
+    assert newest.split()[0] == cited[1]
+    assert len(newest.splitlines()) <= 120, "a changelog is what a user wants to read"
 
 
 def test_the_runtime_asks_for_what_the_package_asks_for() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.lazy import attach
 
-__version__ = "0.2.0.dev0"
+__version__ = "1.0.0rc1"
 
 if TYPE_CHECKING:
     from calibrant.calibrators.auto.calibrator import AutoCalibrator as AutoCalibrator
