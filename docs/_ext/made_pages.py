@@ -17,6 +17,7 @@ MODULES = {
     "calibrant.calibrators": "Estimators of single methods ([which does what](../methods.md)).",
     "calibrant.metrics": "Measures of probabilistic predictions ([how to use them](../metrics.md)).",
     "calibrant.plots": "Displays ([with pictures](../plots.md)).",
+    "calibrant.decisions": "Actions from costs, thresholds, net benefit ([how](../decisions.md)).",
     "calibrant.deployment": "New class frequencies, monitoring, repair ([how](../deployment.md)).",
     "calibrant.runtime": "Stored calibrators with NumPy alone ([the file format](../format.md)).",
     "calibrant.steps": "What a fitted map is made of ([the file format](../format.md)).",

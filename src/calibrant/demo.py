@@ -179,7 +179,7 @@ def main(out: Path | None = None, jobs: int | None = None, stream: TextIO = sys.
     folder = out or Path("results", "demo")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "index.html"
-    curves = {name: reliability_table(filtered.y, getattr(filtered, name), label=1) for name in ("before", "after")}
+    curves = {name: reliability_table(filtered.y, getattr(filtered, name), pos_label=1) for name in ("before", "after")}
     drawings = {name: as_markup(reliability(curve, name, after=name == "after")) for name, curve in curves.items()}
     shown: dict[str, Any] = {"about": about, "what": what, "sentence": result, "lines": lines, "version": __version__}
     path.write_text(fill_page("demo.html.j2", figures=drawings, spam=figures, **shown), "utf-8")
