@@ -14,6 +14,7 @@ PICTURES = "https://raw.githubusercontent.com/calibrant/calibrant/main/"
 
 def absolute(text: str) -> str:
     """The text with whole addresses in place of paths inside the repository."""
+    text = re.sub(r'(<img src=")(?!https?:)', rf"\g<1>{PICTURES}", text)
     text = re.sub(r"(!\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>{PICTURES}", text)
     return re.sub(r"((?<!!)\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>{REPOSITORY}", text)
 
