@@ -456,9 +456,13 @@ def load(path: str | os.PathLike[str]) -> Map:
         if not matches:
             raise FileError("This file is damaged: its map does not match its checksum.")
         if isinstance(found, list):
-            raise FileError(
-                f"This file holds the {len(found)} calibrators of a CalibratedClassifier, one for each of its folds."
-            )
+            found = [item for item in found if type(item) is not int]  # a number: the same as an earlier fold
+            if len(found) != 1:
+                raise FileError(
+                    f"This file holds the {len(found)} different calibrators of a CalibratedClassifier, each for the "
+                    "classifier of one fold. Fit it with ensemble='auto' or ensemble=False for a single calibrator."
+                )
+            found = found[0]
         fitted = Map.from_json(found)
         return replace(fitted, rule=read_rule(document, fitted.classes))
     except FileError as error:

@@ -162,7 +162,7 @@ def test_calibrators_of_a_classifier(path):
 def test_apply_explains_a_stored_classifier(path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 2)), rng.integers(3, size=90)
-    calibrant.save(calibrant.CalibratedClassifier(GaussianNB(), "ts", cv=3).fit(X, y), path)
+    calibrant.save(calibrant.CalibratedClassifier(GaussianNB(), "ts", cv=3, ensemble=True).fit(X, y), path)
     with pytest.raises(RequestError, match=r"calibrator\.json holds the 3 calibrators of a CalibratedClassifier"):
         load_calibrator(path)
     frozen = FrozenEstimator(GaussianNB().fit(X, y))

@@ -91,3 +91,30 @@ def test_network(calibrator):
     expected = calibrator.predict_proba(torch.softmax(logits, 1).numpy())
     for module in (scope["module"], scope["program"].module()):
         np.testing.assert_allclose(module(x).detach().numpy(), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_catboost_and_its_calibrator_in_one_graph(tmp_path, monkeypatch, k):
+    catboost, onnxruntime = needs("catboost"), needs("onnxruntime")
+    needs("onnx")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(k)
+    X = rng.normal(size=(600, 4)).astype(np.float32)
+    y = np.array(["cat", "dog", "owl"])[(X[:, :k] + rng.normal(size=(600, k))).argmax(axis=1)]
+    classifier = catboost.CatBoostClassifier(
+        iterations=10, depth=3, verbose=0, thread_count=1, allow_writing_files=False
+    )
+    classifier.fit(X[:300], y[:300])
+    calibrator = calibrant.get_calibrator("sms").fit(classifier.predict_proba(X[300:]), y[300:])
+    text = (PAGE.parent / "whole-models.md").read_text(encoding="utf-8").split("## CatBoost")[1]
+    (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    exec(block, {"classifier": classifier, "calibrator": calibrator})
+    session = onnxruntime.InferenceSession("whole.onnx", providers=["CPUExecutionProvider"])
+    assert [output.name for output in session.get_outputs()] == ["probabilities"]
+    (p,) = session.run(None, {"features": X})
+    np.testing.assert_allclose(p, calibrator.predict_proba(classifier.predict_proba(X)), rtol=0, atol=2e-6)
+    raw = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+    columns = np.array([[row[label] for label in classifier.classes_] for row in raw.run(None, {"features": X})[1]])
+    calibrant.export(calibrator, "cal.onnx", dtype="float32")
+    second = onnxruntime.InferenceSession("cal.onnx", providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(second.run(None, {"predictions": columns.astype(np.float32)})[0], p, rtol=0, atol=1e-6)

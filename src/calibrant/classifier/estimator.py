@@ -27,12 +27,13 @@ from calibrant.calibrators.multilabel import MultilabelCalibrator
 from calibrant.calibrators.registry import calibrator_info, get_calibrator
 from calibrant.classifier.fold_fitting import fit_calibrator, fit_fold
 from calibrant.classifier.label_pair import LabelPair, fit_label_pairs, label_splits
-from calibrant.classifier.pair import CalibratedPair, log_scores, response_method
+from calibrant.classifier.pair import CalibratedPair, common_map, log_scores, response_method
 from calibrant.inputs.groups import check_groups
 from calibrant.inputs.label_matrix import label_matrix
 from calibrant.inputs.labels import check_labels, encode, is_matrix
 from calibrant.inputs.weights import check_sample_weight
 from calibrant.inputs.words import CalibrationWarning
+from calibrant.runtime import Map
 from calibrant.sample import Sample
 from calibrant.sklearn_private import (
     Constraints,
@@ -251,6 +252,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self._has_labels:
             return (p >= 0.5).astype(np.int64)
         return self.classes_[p.argmax(axis=1)]
+
+    def to_map(self) -> Map:
+        """The one map of all folds, for `export`: of a classifier's log-probabilities, else of its decision values.
+
+        `predict_proba` is the mean of what it gives for each of `estimators_`. With ``ensemble=True`` there is none.
+        """
+        return common_map(self.calibrated_classifiers_)
 
     def _classifier(self) -> BaseEstimator:
         if self.estimator is not None:

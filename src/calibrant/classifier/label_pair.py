@@ -11,6 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from calibrant.calibrators.multilabel import MultilabelCalibrator
 from calibrant.inputs.label_matrix import LabelMatrix
+from calibrant.runtime import Map
 from calibrant.simplex import log_odds
 from calibrant.sklearn_private import check_method_params, safe_split
 from calibrant.typing import FloatArray, IntArray
@@ -35,6 +36,10 @@ class LabelPair:
         """Calibrated probabilities, one column per label."""
         calibrator = self.calibrators[0]
         return calibrator.predict_proba(label_log_odds(self.estimator, X, len(calibrator.classes_)))
+
+    def to_map(self) -> Map:
+        """The map from log-odds to calibrated probabilities."""
+        return self.calibrators[0].to_map()
 
 
 def label_log_odds(estimator: BaseEstimator, X: Any, n_labels: int) -> FloatArray:

@@ -6,7 +6,8 @@ classifier has the score ``-inf``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.base import BaseEstimator
 
 from calibrant.calibrators.score_scaling import find_scale
 from calibrant.inputs.labels import encode
+from calibrant.runtime import Map, canonical
 from calibrant.sample import Sample
 from calibrant.simplex import softmax
 from calibrant.steps import Scale
@@ -131,3 +133,21 @@ class CalibratedPair:
         out = np.zeros((len(p), len(self.classes)))
         out[:, calibrator.classes_] = p
         return out
+
+    def to_map(self) -> Map:
+        """The map from the scores of the classifier, as `log_scores` gives them, to calibrated probabilities."""
+        fitted: Map = self.calibrators[0].to_map()
+        return fitted if self.scaling is None else replace(fitted, scaling=self.scaling)
+
+
+def common_map(pairs: Sequence[Any]) -> Map:
+    """The map that all pairs of a classifier have; pairs with maps of their own are refused."""
+    maps = [pair.to_map() for pair in pairs]
+    if len({canonical(fitted.to_json()) for fitted in maps}) > 1:
+        raise ValueError(
+            f"This CalibratedClassifier has {len(maps)} calibrators, one for each fold, which are no single map: each "
+            "takes the scores of its own classifier. Fit it with ensemble='auto' or False for one calibrator, export "
+            "the calibrators_ one by one, or write classifiers and calibrators as one ONNX graph: see "
+            "calibrant.writers.whole_models."
+        )
+    return maps[0]

@@ -23,10 +23,16 @@ def load_calibrator(path: str | Path, *, labels: bool = False) -> Any:
         )
     if not isinstance(loaded, FoldCalibrators):
         return loaded
-    if len(loaded) != 1:
+    if any(item is not loaded[0] for item in loaded):
         raise RequestError(
             f"{path} holds the {len(loaded)} calibrators of a CalibratedClassifier, one for each fold of its "
-            "classifiers: use it in Python, or fit a single calibrator to held-out predictions"
+            "classifiers: use it in Python, fit it with ensemble='auto' or ensemble=False for a single calibrator, or "
+            "fit a calibrator to held-out predictions"
+        )
+    if loaded.scaled:
+        raise RequestError(
+            f"{path} holds the calibrator of a CalibratedClassifier whose decision values are scaled first, which this "
+            "command cannot do: use calibrant.runtime.load, or calibrant.export of the classifier itself"
         )
     return loaded[0]
 

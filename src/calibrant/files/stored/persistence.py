@@ -35,7 +35,7 @@ def save(calibrator: Any, path: str | os.PathLike[str]) -> None:
     ----------
     calibrator : fitted calibrator or CalibratedClassifier
         Any calibrator of this package that is made of numbers. Of a fitted `CalibratedClassifier` its calibrators
-        are stored, not its classifiers.
+        are stored, not its classifiers; one that several folds share is stored once.
     path : str or path-like
         A regular file, which is replaced if it exists; anything else is refused.
 
@@ -63,13 +63,15 @@ def stored_text(calibrator: Any) -> str:
             item.check_state()
     except ValueError as error:
         raise CalibratorFileError(f"This {type(calibrator).__name__} cannot be stored: {error}.") from error
-    maps, version = None, 1
+    maps = None
     if all(has_steps(item) for item in folds):
-        maps = [item.to_map().to_json() for item in folds]
+        parts = calibrator.calibrated_classifiers_ if isinstance(fitted, list) else folds
+        maps = [part.to_map().to_json() for part in parts]
         maps = maps if isinstance(fitted, list) else maps[0]
-        version = VERSION if share(content, maps) else 1
+    shared = isinstance(fitted, list) and _share_folds(content, maps)
+    shared = (maps is not None and share(content, maps)) or shared
     text = canonical(content)
-    head = {"format": FORMAT, "version": version, "calibrant": __version__, "sha256": checksum(text)}
+    head = {"format": FORMAT, "version": VERSION if shared else 1, "calibrant": __version__, "sha256": checksum(text)}
     text = json.dumps(head)[:-1] + ', "content": ' + text
     if maps is not None:
         stored = canonical(maps)
@@ -125,6 +127,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         document = _document(data)
         loaded = decode(document["content"])
+        if isinstance(loaded, list):
+            loaded = FoldCalibrators(loaded[item] if type(item) is int else item for item in loaded)
+            loaded.scaled = any("scaling" in item for item in document.get("map", ()) if isinstance(item, dict))
         for item in loaded if isinstance(loaded, list) else [loaded]:
             if not isinstance(item, STORED):
                 raise CalibratorFileError("This file is damaged: it holds something other than calibrators.")
@@ -143,11 +148,16 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise CalibratorFileError(f"{name}: {error}") from None
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
         raise CalibratorFileError(f"{name}: This file is damaged ({type(error).__name__}: {error!s:.200}).") from None
-    return FoldCalibrators(loaded) if isinstance(loaded, list) else loaded
+    return loaded
 
 
 class FoldCalibrators(list[Any]):
     """The calibrators of a stored `CalibratedClassifier`, one for each fold; its classifiers are not in the file.
+
+    Attributes
+    ----------
+    scaled : bool
+        Whether the classifier scales its decision values before it calibrates them; the calibrators alone do not.
 
     Examples
     --------
@@ -157,8 +167,10 @@ class FoldCalibrators(list[Any]):
     AttributeError: These are the calibrators of a CalibratedClassifier, one for each of its 0 folds. Each takes ...
     """
 
+    scaled = False
+
     def __getattr__(self, name: str) -> Any:
-        if name not in ("predict_proba", "predict", "predict_log_proba", "classes_"):
+        if name not in ("predict_proba", "predict", "predict_log_proba", "classes_", "to_map"):
             raise AttributeError(f"FoldCalibrators has no attribute {name!r}")
         raise AttributeError(
             f"These are the calibrators of a CalibratedClassifier, one for each of its {len(self)} folds. Each takes "
@@ -178,6 +190,18 @@ def _storable(calibrator: Any) -> Any:
         f"save stores calibrators and fitted CalibratedClassifiers, not {type(calibrator).__module__}."
         f"{type(calibrator).__qualname__}."
     )
+
+
+def _share_folds(content: list[Any], maps: list[Any] | None) -> bool:
+    """Replace each calibrator that an earlier fold has, too, by the number of that fold; whether any was."""
+    first: dict[str, int] = {}
+    for i, item in enumerate(content):
+        j = first.setdefault(canonical([item, None if maps is None else maps[i]]), i)
+        if j < i:
+            content[i] = j
+            if maps is not None:
+                maps[i] = j
+    return len(first) < len(content)
 
 
 def _document(data: bytes) -> dict[str, Any]:
