@@ -414,7 +414,7 @@ def test_bad_numbers_are_named(make, value, renormalize):
         (np.array([[0.5, 0.5], [0.5, {}], [1, 0]], dtype=object), TypeError, "{} at row 1, column 1, of type dict"),
         (np.full((3, 2), 0.5).astype(object), TypeError, r"objects.*row 0, column 0.*astype\(float\)"),
         (np.full((3, 2), decimal.Decimal("0.5")), TypeError, "Decimal.* at row 0, column 0"),
-        (pd.DataFrame({"a": ["x"] * 3, "b": [1.0] * 3}), TypeError, "'x' at row 0, column 0"),
+        (pd.DataFrame({"a": ["x"] * 3, "b": [1.0] * 3}), TypeError, "'x' in row 0 of the column 'a'"),
         (pd.DataFrame({"a": [0.5, None, 1], "b": [0.5, 1, 0]}, dtype="Float64"), ValueError, "row 1, column 0"),
         (pl.DataFrame({"a": [0.5, None, 1], "b": [0.5, 1, 0]}), ValueError, "row 1, column 0"),
         (np.ma.masked_array(np.eye(3), mask=np.eye(3)[::-1]), ValueError, "masked value at row 0, column 2"),

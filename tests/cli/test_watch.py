@@ -44,7 +44,7 @@ def test_batches_states_alarm_page_and_repair(folder):
     assert "Alarm, raised after 2,000 labelled rows" in second.stdout or "Alarm, raised after 1,500" in second.stdout
     page = (folder / "watch.html").read_text()
     assert "Alarm: the calibrated probabilities are no longer right" in page
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 3  # evidence, stability, expected accuracy
     assert "<script" not in page
     ok("apply", folder / "new.json", folder / "bad.parquet", "-o", folder / "out.parquet")
     cal = calibrant.load(folder / "cal.json")

@@ -36,7 +36,7 @@ class KeptRule:
         --------
         >>> from calibrant import DecisionRule, get_calibrator
         >>> calibrator = get_calibrator("ts").fit([0.1, 0.6, 0.9, 0.8], [0, 0, 1, 1])
-        >>> calibrator.set_rule(DecisionRule(false_positive=1, false_negative=20)).decide([0.001, 0.3])
+        >>> calibrator.set_rule(DecisionRule(false_positive=1, false_negative=4)).decide([0.001, 0.3])
         array([0, 1])
         """
         check_is_fitted(self, "classes_")

@@ -76,7 +76,7 @@ class CalibrationReport:
     >>> y = (rng.random(800) < 1 / (1 + np.exp(-z))).astype(int)
     >>> report = CalibrationReport(y, 1 / (1 + np.exp(-3 * z)), methods=["ts"])
     >>> report.verdict
-    'Where it says 98.6%, 87.5% are actually class 1: too extreme'
+    'Where it says 95.7%, 66.2% are actually class 1: too extreme'
     >>> bool(report.tables["metrics"].loc["log_loss", "after"] < report.tables["metrics"].loc["log_loss", "before"])
     True
     """

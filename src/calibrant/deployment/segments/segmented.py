@@ -249,7 +249,7 @@ class SegmentedCalibrator(BySegment):
         >>> p, region = rng.random(2000), rng.choice(["north", "west"], 2000)
         >>> y = rng.random(2000) < np.where(region == "west", 0.6 * p, p)
         >>> print(SegmentedCalibrator("ts").fit(p, y, segments={"region": region}).summary())
-        SegmentedCalibrator, fitted to 2,000 rows by region: 2 levels, ridge of strength 1 and 2 small trees.
+        SegmentedCalibrator, fitted to 2,000 rows by region: 2 levels, ridge of strength 1 and 6 small trees.
         On rows held out it saves 0.0549 of log loss, with a standard error of 0.0074.
         The global map has a multicalibration error of 0.1929 by region.
         Segments where the global map is most clearly wrong:
