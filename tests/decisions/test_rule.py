@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from fractions import Fraction
 
@@ -54,7 +55,7 @@ def test_ranges_are_where_each_action_is_the_cheapest(seed):
 
 @pytest.mark.parametrize(
     ("costs", "threshold"),
-    [([[0, 20], [1, 0]], 1 / 21), ([[2, 3], [1, 0]], 0.0), ([[0, 1], [5, 2]], np.inf), ([[1, 1], [1, 1]], 0.0)],
+    [([[0, 20], [1, 0]], 1 / 21), ([[2, 3], [1, 0]], 0.0), ([[0, 1], [5, 2]], np.inf), ([[1, 1], [1, 1]], np.inf)],
 )
 def test_thresholds_at_the_ends(costs, threshold):
     assert DecisionRule(costs).threshold == pytest.approx(threshold)
@@ -143,8 +144,9 @@ def test_wrong_predictions_amounts_and_classes_are_named():
         rule.decide([0.5])
     with pytest.raises(ValueError, match=r"has shape \(2,\), there are 1 rows"):
         rule.decide([0.5], {"amount": [1, 2]})
-    with pytest.raises(ValueError, match=r"is -1.0 in row 0"):
-        rule.decide([0.5], {"amount": [-1]})
+    for wrong in (-1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match=rf"is {wrong} in row 0: amounts are finite and not negative"):
+            rule.decide([0.5], {"amount": [wrong]})
     with pytest.raises(ValueError, match="costs for 2 classes, y_prob has 3"):
         DecisionRule(false_positive=1, false_negative=2).decide([[0.2, 0.3, 0.5]])
     with pytest.raises(ValueError, match="has costs for 'c', but the classes are 'a', 'b'"):
@@ -169,3 +171,15 @@ def test_abstention_is_said_in_words_and_done_so():
     assert str(DecisionRule.abstention(0.7, ["a", "b", "c"])) == "Choose the action with the lowest expected cost."
     other = DecisionRule([[0, 1, 2], [1, 0, 1], [1, 1, 0], [0.2] * 3], actions=[*"abc", "ask"], classes=[*"abc"])
     assert str(other) == "Choose the action with the lowest expected cost."
+
+
+def test_the_threshold_agrees_with_decisions_where_costs_are_equal():
+    p = np.linspace(0.0, 1.0, 41)[1:-1]
+    for numbers in itertools.product((0, 1, 2), repeat=4):
+        rule = DecisionRule(np.reshape(numbers, (2, 2)))
+        (a, b), (c, d) = rule.costs
+        if c < a and b < d:
+            continue  # no threshold: the second action is taken below one
+        expected = ((1 - p) * c + p * d < (1 - p) * a + p * b - 1e-12).astype(int)
+        assert rule.decide(p).tolist() == expected.tolist()
+        assert (p > rule.threshold + 1e-12).astype(int).tolist() == expected.tolist()

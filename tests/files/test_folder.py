@@ -122,3 +122,18 @@ def test_partitions_are_read_as_hive_writes_them(tmp_path: Path) -> None:
         (tmp_path / name / "x.csv").write_text("p,y\n0.5,1\n")
     places = [batch.data.column("place").to_pylist() for batch in open_table(tmp_path).batches()]
     assert sorted(places, key=str) == [["a b"], [None]]
+
+
+def test_labels_written_as_texts_and_as_numbers_are_named(tmp_path: Path) -> None:
+    frame = rows()
+    number = (frame["truth"] == "yes").astype(int)
+    frame.assign(truth=number).to_parquet(tmp_path / "a.parquet", index=False)
+    frame.assign(truth=number.astype(str)).to_parquet(tmp_path / "b.parquet", index=False)
+    said = r"'truth' holds the text '[01]' in one place and the number [01] in another; write all labels in the same"
+    with pytest.raises(TableError, match=said):
+        calibrant.open_batches(tmp_path, "truth")
+
+
+def test_a_folder_that_does_not_exist_is_not_blamed_on_its_ending(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"there is no file .*nowhere"):
+        open_table(tmp_path / "nowhere")

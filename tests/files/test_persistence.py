@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import pickle
@@ -403,3 +404,33 @@ def test_arrays_of_trees_are_stored_once_and_read_back_bit_for_bit(tmp_path):
         path.write_text(json.dumps(document))
         with pytest.raises(CalibratorFileError, match="damaged"):
             calibrant.load(path)
+
+
+@pytest.mark.parametrize("kind", ["scores", "auto", "batches", "labels"])
+def test_what_summaries_say_is_checked_as_well(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = (rng.random(200) < p).astype(int)
+    fitted = {
+        "scores": lambda: calibrant.get_calibrator("affine", input="scores").fit(100 * p, y),
+        "auto": lambda: calibrant.get_calibrator("auto-fast").fit(p, y),
+        "batches": lambda: calibrant.get_calibrator("ts").fit_batches((p, y)),
+        "labels": lambda: calibrant.MultilabelCalibrator().fit(np.c_[p, p], np.c_[y, y]),
+    }[kind]()
+    path = tmp_path / "cal.json"
+    calibrant.save(fitted, path)
+    stored = json.loads(path.read_text())
+    refused = 0
+    for name in stored["content"]["state"]:
+        for value in (None, -1e300, "x", [], [None], {"a": 1}, True):
+            forged = copy.deepcopy(stored)
+            forged["content"]["state"][name] = value
+            forged["sha256"] = checksum(canonical(forged["content"]))
+            path.write_text(json.dumps(forged))
+            try:
+                loaded = calibrant.load(path)
+            except CalibratorFileError:
+                refused += 1
+            else:
+                assert loaded.summary()
+    assert refused > 20

@@ -156,3 +156,8 @@ def test_migration_of_nobody() -> None:
     assert (found.p_value, found.stayed, found.stability_index) == (1.0, 1.0, 0.0)
     assert np.isnan(found.upper_bandwidth)
     assert repr(found) == "2 observations in two periods: 100.0% stayed in their grade; nobody moved."
+
+
+def test_one_grade_is_said_in_the_singular():
+    assert repr(MasterScale([])) == "MasterScale of 1 grade: 1 up to 100%"
+    assert repr(MasterScale([0.5])) == "MasterScale of 2 grades: 1 up to 50.0%, 2 up to 100%"

@@ -120,3 +120,37 @@ def test_the_advice_for_a_frame_with_texts_works() -> None:
         get_calibrator("ts").fit(frame, frame["truth"])
     get_calibrator("ts").fit(frame, frame["truth"], probs="p_*")
     get_calibrator("ts").fit(frame, label="truth")
+
+
+def test_names_of_columns_may_be_numbers() -> None:
+    p, columns = table()
+    y = 7 + np.searchsorted(CLASSES, columns["truth"])
+    frame = needs("pandas").DataFrame({0: y, 7: p[:, 0], 8: p[:, 1], 9: p[:, 2]})
+    expected = get_calibrator("ts").fit(p, y).inverse_temperature_
+    assert get_calibrator("ts").fit(frame, label=0).inverse_temperature_ == expected
+    assert get_calibrator("ts").fit(frame, label=0, probs=[7, 8, 9]).inverse_temperature_ == expected
+    numbered = needs("pandas").DataFrame({"y": (p[:, 0] < 0.5).astype(int), 0: p[:, 0], 1: 1 - p[:, 0]})
+    found = get_calibrator("ts").fit(numbered, label="y")
+    assert found.inverse_temperature_ == get_calibrator("ts").fit(p[:, 0], numbered["y"] == 0).inverse_temperature_
+    with pytest.raises(ValueError, match="label=3 is not among the columns 0, 7, 8, 9"):
+        get_calibrator("ts").fit(frame, label=3)
+
+
+def test_columns_of_the_same_name_are_refused_only_where_they_are_used() -> None:
+    _, columns = table()
+    pandas, arrow = needs("pandas"), needs("pyarrow")
+    for wrong in ("p_dog", "truth", "n"):
+        names = [*columns, wrong]
+        twice = [*map(list, columns.values()), list(columns[wrong])]
+        for frame in (pandas.concat([pandas.Series(v) for v in twice], axis=1, keys=names), arrow.table(twice, names)):
+            with pytest.raises(ValueError, match=f"X has 2 columns that are called '{wrong}': give each a name"):
+                get_calibrator("ts").fit(frame, label="truth", sample_weight="n")
+    unused = pandas.concat([pandas.DataFrame(columns), pandas.DataFrame({"id": columns["id"]})], axis=1)
+    assert get_calibrator("ts").fit(unused, label="truth").feature_names_in_.tolist() == ["p_cat", "p_dog", "p_owl"]
+
+
+def test_a_lazy_frame_is_told_to_collect() -> None:
+    _, columns = table()
+    lazy = needs("polars").DataFrame(columns).lazy()
+    with pytest.raises(TypeError, match=r"holds no rows yet: pass X.collect\(\)"):
+        get_calibrator("ts").fit(lazy, label="truth")

@@ -393,7 +393,9 @@ class Calibrator(
     def _check_state(self, state: StateCheck) -> None:
         """Declare and check what `fit` leaves behind, so that it may come from a file; a subclass adds its own."""
         state.names()
-        state.information("batches_", "fitted_to_", "scores_seen_", "percentages_")
+        state.said(batches_=dict, fitted_to_=str, scores_seen_=5, percentages_=bool)
+        batches = vars(self).get("batches_", {"rows": 0, "rows_used": 0})
+        state.require({"rows", "rows_used"} <= batches.keys(), "batches_ should hold rows and rows_used")
         if self.takes_scores:
             state.number("score_factor_")
             state.number("score_shift_")

@@ -244,7 +244,8 @@ class MultilabelCalibrator(BaseEstimator):
         state.calibrator("shared_", 2)
         state.array("coefficients_", state.k, 3)
         state.require(abs(state.array("weights_", 3, low=0.0).sum() - 1.0) < 1e-9, "weights_ should sum to one")
-        state.information("fitted_to_", "strengths_", "_column_names")
+        state.said(fitted_to_=str)
+        state.information("strengths_", "_column_names")
         names = self._column_names
         state.require(names is None or (isinstance(names, list) and len(names) == state.k), "_column_names do not fit")
         state.finish(type(self).__name__)

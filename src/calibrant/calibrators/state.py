@@ -108,6 +108,22 @@ class StateCheck:
         """Names that predictions do not depend on; they may be missing and may hold anything."""
         self._known.update(names)
 
+    def said(self, **kinds: type | int) -> None:
+        """Names that only summaries use, and may be missing: a text, a number, numbers by name, or so many numbers."""
+        for name, kind in kinds.items():
+            if name not in self._state:
+                continue
+            value = self._get(name)
+            if isinstance(kind, int):
+                self.array(name, kind)
+            elif kind is float:
+                self.number(name)
+            elif kind is dict and isinstance(value, dict):
+                right = [isinstance(one, (int, float)) and abs(one) <= LARGE for one in value.values()]
+                self.require(all(right), f"{name} should hold numbers")
+            else:
+                self.require(isinstance(value, kind), f"{name} should be a {kind.__name__}")
+
     def choice(self, name: str, *known: str) -> None:
         """One of some words; it may be missing."""
         self._known.add(name)

@@ -146,7 +146,7 @@ class DecisionRule:
     def threshold(self) -> float:
         """Probability of the second class above which the second action is taken, for two classes and two actions.
 
-        Zero if the second action is never the dearer one, infinite if it always is.
+        Zero if the second action is never the dearer one, infinite if it is never the cheaper one.
         """
         self._need_two("a threshold")
         if len(self.actions) != 2:
@@ -158,9 +158,11 @@ class DecisionRule:
                 f"{self.actions[1]!r} is the cheaper action for low probabilities of the second class, so there is "
                 "no threshold above which it is taken: exchange the actions, or see `ranges`"
             )
+        if missed <= 0 <= wasted:
+            return _NEVER
         if wasted <= 0:
             return _ALWAYS
-        return float(wasted / (wasted + missed)) if missed > 0 else _NEVER
+        return float(wasted / (wasted + missed))
 
     @property
     def ranges(self) -> list[ActionRange]:

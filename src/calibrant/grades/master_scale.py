@@ -140,7 +140,8 @@ class MasterScale(Tabular):
 
     def __repr__(self) -> str:
         ends = ", ".join(f"{name} up to {percent(end)}" for name, end in zip(self.names, self.upper[:-1]))
-        return f"MasterScale of {len(self)} grades: {ends}{', ' if ends else ''}{self.names[-1]} up to 100%"
+        size = "1 grade" if len(self) == 1 else f"{len(self)} grades"
+        return f"MasterScale of {size}: {ends}{', ' if ends else ''}{self.names[-1]} up to 100%"
 
     def to_dict(self) -> dict[str, Any]:
         """The columns grade, lower, upper, and probability if it is known; `from_dict` reads them."""

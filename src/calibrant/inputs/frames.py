@@ -76,8 +76,8 @@ def take_columns(
     sample_weight: Any,
     groups: Any,
     *,
-    label: str | None = None,
-    probs: str | Sequence[str] | None = None,
+    label: Any = None,
+    probs: str | Sequence[Any] | None = None,
     classes: Sequence[Any] | None = None,
     probabilities: bool = True,
 ) -> FrameColumns:
@@ -90,7 +90,7 @@ def take_columns(
         Labels, unless `label` names their column.
     sample_weight, groups : array-like, str or None
         A text is the name of a column.
-    label : str, default=None
+    label : str or another name, default=None
         The column of the labels.
     probs : str or sequence of str, default=None
         Names or patterns such as ``"p_*"`` of the columns of predictions; by default they are found by the labels.
@@ -107,41 +107,58 @@ def take_columns(
     >>> list(X.columns), list(y)
     (['p_no', 'p_yes'], ['no', 'yes'])
     """
+    if type(frame).__name__ == "LazyFrame":
+        raise TypeError("X is a LazyFrame, which holds no rows yet: pass X.collect().")
     columns = column_names(frame)
     if columns is None:
         raise TypeError(f"label=, probs= and names of columns need a data frame as X, not {type(frame).__name__}.")
     if label is not None and y is not None:
         raise ValueError("The labels are given twice, by y and by label=: give one of them.")
-    named = {"label": label, "sample_weight": sample_weight, "groups": groups}
+    named = {"sample_weight": sample_weight, "groups": groups}
     reserved = {what: name for what, name in named.items() if isinstance(name, str)}
+    reserved |= {} if label is None else {"label": label}
     for what, name in reserved.items():
         if name not in columns:
             raise ValueError(f"{what}={name!r} is not among the columns {list_names(columns)}.")
+        _check_single(columns, [name])
     taken = {what: _column(frame, name) for what, name in reserved.items()}
     labels = taken.get("label", y)
-    wanted = [probs] if isinstance(probs, str) else probs
+    wanted = None if probs is None else [probs] if isinstance(probs, str) else [str(name) for name in probs]
+    texts = [str(name) for name in columns]  # names may be numbers
+    names_of = dict(zip(texts, columns))
+    others = [str(name) for name in reserved.values()]
+
+    def chosen(found: Sequence[str]) -> list[Any]:
+        _check_single(texts, found)
+        return [names_of[text] for text in found]
+
     try:
         if wanted is not None:
-            free = [name for name in columns if name not in reserved.values()]
-            found: Sequence[Any] = named_columns(wanted, columns, free)
+            found: Sequence[str] = named_columns(wanted, texts, [text for text in texts if text not in others])
         else:
             seen = _seen(labels) if classes is None else list(classes)
             found = find_columns(
-                [str(name) for name in columns],
+                texts,
                 seen,
-                peek=lambda names: _peek(frame, names),
-                reserved=list(reserved.values()),
+                peek=lambda names: _peek(frame, chosen(names)),
+                reserved=others,
                 as_probabilities=probabilities,
             ).names
     except RequestError as error:
         advice = " Name them by probs=, as in probs='p_*' or probs=['a', 'b']." if "probs" in error.hints else ""
         raise ValueError(f"In X, {error}.{advice}") from error
-    return FrameColumns(
-        select(frame, found), labels, taken.get("sample_weight", sample_weight), taken.get("groups", groups)
-    )
+    X = select(frame, chosen(found))
+    return FrameColumns(X, labels, taken.get("sample_weight", sample_weight), taken.get("groups", groups))
 
 
-def _column(frame: Any, name: str) -> Any:
+def _check_single(columns: Sequence[Any], names: Sequence[Any]) -> None:
+    """Refuse names that several columns have: which of them is meant cannot be known."""
+    for name in names:
+        if (count := columns.count(name)) > 1:
+            raise ValueError(f"X has {count} columns that are called {name!r}: give each a name of its own.")
+
+
+def _column(frame: Any, name: Any) -> Any:
     if hasattr(frame, "column_names"):
         return frame.column(name).to_numpy(zero_copy_only=False)
     return frame[name]
@@ -158,7 +175,7 @@ def _seen(labels: Any) -> list[Any]:
     return list(np.unique(np.asarray(values)).tolist())
 
 
-def _peek(frame: Any, names: Sequence[str]) -> NDArray[np.float64] | None:
+def _peek(frame: Any, names: Sequence[Any]) -> NDArray[np.float64] | None:
     """The numbers of some columns in the first rows, `None` if they are no numbers."""
     part = select(frame if is_dask(frame) else frame[:_PEEKED], names)
     if is_dask(part):

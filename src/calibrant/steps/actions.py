@@ -59,7 +59,7 @@ class CostTable:
             wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
             if len(wrong):
                 raise ValueError(
-                    f"the amount {name!r} is {values[wrong[0]]} in row {wrong[0]}; it must not be negative"
+                    f"the amount {name!r} is {values[wrong[0]]} in row {wrong[0]}: amounts are finite and not negative"
                 )
             found[name] = values
         return found

@@ -99,7 +99,7 @@ def _blend(auto: AutoCalibrator) -> str:
     corrected = " but for these class means" if np.any(auto.input_factors_ != 1.0) else ""
     as_they_are = "the scaled scores alone" if hasattr(auto, "scores_seen_") else _MEANING["none"]
     meaning = _MEANING | {"none": as_they_are + corrected}
-    parts = [f"{w:.0%} {meaning[name]}" for name, w in weights if w >= 0.01]
+    parts = [f"{w:.0%} {meaning.get(name, name)}" for name, w in weights if w >= 0.01]
     first = weights[0][1]
     sure = "a clear" if first > 0.8 else "a mixed" if first > 0.5 else "an open"
     return f"The blend is {', '.join(parts)}: {sure} choice."

@@ -281,9 +281,11 @@ class AutoCalibrator(AdditiveCalibrator):
             knots = state.array("knots_", None, increasing=True)
             state.require(len(knots) >= 2, "knots_ should be at least two")
             state.array("knot_values_", len(knots))
-        state.information("knots_", "knot_values_", "monotone_cost_", "member_weights_", "details_", "scores_")
-        state.information("n_calibration_rows_", "class_frequencies_", "class_means_before_")
-        state.information("calibrated_on_", "n_independent_")
+        state.information("knots_", "knot_values_", "details_")
+        state.said(monotone_cost_=float, n_calibration_rows_=float, n_independent_=float, calibrated_on_=str)
+        state.said(class_frequencies_=state.k, class_means_before_=state.k, member_weights_=dict, scores_=dict)
+        state.require({"none", "blend"} < self.scores_.keys(), "scores_ should hold none, blend and those blended")
+        state.require(self.member_weights_, "member_weights_ is empty")
 
     def summary(self) -> str:
         """What was found, in words: over- or under-confidence, corrected classes, the blend and how sure it is."""

@@ -49,10 +49,9 @@ def open_table(path: str | Path | Sequence[str | Path], kind: str | None = None,
         said = str(path) if isinstance(path, (str, Path)) else f"a table of {len(list(path))} files"
         return FolderTable(files_of(path), open_table, name or said)
     path = Path(str(path))
-    kind = kind or file_format(path)
     if not path.exists():
         raise RequestError(f"there is no file {path}")
-    table = _reader(kind)(path, name=name)
+    table = _reader(kind or file_format(path))(path, name=name)
     twice = next((name for name, count in Counter(table.columns).items() if count > 1), None)
     if twice is not None:
         named = f"has more than one column {twice!r}" if twice else "has columns without a name"

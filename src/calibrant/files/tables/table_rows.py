@@ -293,6 +293,13 @@ class RowReader:
                 )
         if not seen:
             raise TableError(f"{self.table.name}: no row has a label in the column {self.layout.label!r}")
+        texts = [label for label in seen if isinstance(label, str)]
+        if 0 < len(texts) < len(seen):
+            number = next(label for label in seen if not isinstance(label, str))
+            raise TableError(
+                f"{self.table.name}: the column {self.layout.label!r} holds the text {texts[0]!r} in one place and "
+                f"the number {number!r} in another; write all labels in the same way"
+            )
         return _typed(list(seen), text_only=self.table.format == "csv")
 
     def _vote_labels(self) -> list[str]:
