@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.class_columns import columns_of_classes, order_of_columns
+from calibrant.inputs.class_columns import check_second_class, columns_of_classes, order_of_columns
+from calibrant.inputs.named_columns import NamedColumns, fitted_columns
 from calibrant.inputs.predictions import (
     as_matrix,
     label_predictions,
@@ -199,20 +200,24 @@ class Map:
         ----------
         X : array-like of shape (n, k), or (n,) or (n, 1) for two classes, data frame, or mapping of columns
             Predictions, columns in the order of the calibration data; a single column is that of the second class.
-            Columns that have names are matched with those of `fit`, in any order.
+            Columns that have names are matched with those of `fit`, in any order; others, such as an id, are left out.
         segments : data frame, mapping of columns, or array-like of shape (n,) or (n, c), default=None
             The columns that tell the segment of each row, for a map that has `segments`.
         """
-        names: list[Any] | None = None
+        known = self.names if self.names is not None and len(self.names) == self.k else None
+        if isinstance(X, Mapping):
+            taken = list(X) if known is None or not set(X) >= set(known) else known
+            X = NamedColumns(taken, np.column_stack([to_numpy(X[name]) for name in taken]))
+        else:
+            X = fitted_columns(X, known)
         if self.independent:
             return self._predict_labels(X)
-        if isinstance(X, Mapping):
-            names, X = list(X), np.column_stack([to_numpy(column) for column in X.values()])
-        array, found = as_matrix(X)
-        names = found if names is None else names
+        array, names = as_matrix(X)
         columns = 1 if array.ndim == 1 else array.shape[1]
         if columns != self.k and not (columns == 1 and self.k == 2):
             raise ValueError(f"X has {columns} columns; this map was fitted to {self.k} classes, one column per class.")
+        if columns == 1 and names is not None and names != self.names:
+            check_second_class(names[0], self.classes)
         p = predict(
             self.steps,
             array,

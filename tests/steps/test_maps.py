@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import calibrant
@@ -133,7 +135,9 @@ def test_names_of_columns_travel_with_the_map(tmp_path):
     calibrant.save(calibrator, tmp_path / "cal.json")
     light, expected = runtime.load(tmp_path / "cal.json"), calibrator.predict_proba(frame)
     turned = frame[["p_a", "p_b", "p_c"]]
-    for given in (frame, turned, {name: turned[name].to_numpy() for name in turned}, frame.to_numpy()):
+    more = turned.assign(id="a", label="b")
+    frames = (frame, turned, more, pa.table(dict(turned)), pa.table(dict(more)), pl.from_pandas(more))
+    for given in (*frames, {name: turned[name].to_numpy() for name in turned}, dict(more), frame.to_numpy()):
         np.testing.assert_allclose(light.predict_proba(given), expected, rtol=0, atol=1e-15)  # sums in another order
     assert light.column_names == ["p_c", "p_a", "p_b"]
     with pytest.raises(ValueError, match="X lacks 'p_a', has 'x', 'p_b', 'p_c'"):
@@ -148,6 +152,22 @@ def test_names_in_a_file_are_checked(names):
     plain = fitted("ts", 3)[0].to_map().to_json()
     with pytest.raises(runtime.FileError, match="names should"):
         runtime.Map.from_json({**plain, "names": names})
+
+
+def test_a_single_column_of_the_first_class_is_refused():
+    frame = pd.DataFrame({"p_no": [0.9, 0.4, 0.1, 0.2], "p_yes": [0.1, 0.6, 0.9, 0.8]})
+    light = calibrant.get_calibrator("ts").fit(frame, ["no", "no", "yes", "yes"]).to_map()
+    np.testing.assert_allclose(light.predict_proba(frame["p_yes"]), light.predict_proba(frame), rtol=0, atol=1e-15)
+    for given in (frame["p_no"], frame[["p_no"]], {"p_no": frame["p_no"]}):
+        with pytest.raises(ValueError, match="X is the column 'p_no'; the probability of 'yes' is expected"):
+            light.predict_proba(given)
+
+
+def test_both_logits_count_where_fit_saw_one_column():
+    light = calibrant.get_calibrator("ts", input="logits").fit([-2.0, 1.0, 3.0, 0.5], ["no", "no", "yes", "yes"])
+    frame = pd.DataFrame({"no": [1.0, 2.0], "yes": [3.0, -1.0]})
+    expected = light.to_map().predict_proba(frame["yes"].to_numpy() - frame["no"].to_numpy())
+    np.testing.assert_allclose(light.to_map().predict_proba(frame), expected, rtol=0, atol=1e-15)
 
 
 def test_a_single_column_is_named_by_its_class():

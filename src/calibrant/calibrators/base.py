@@ -32,19 +32,19 @@ from calibrant.calibrators.score_scaling import DIRECTIONS, ScoreScale, find_sca
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
-from calibrant.inputs.class_columns import order_of_columns
+from calibrant.inputs.class_columns import check_second_class, order_of_columns
 from calibrant.inputs.dense import from_rows, groups_of_rows, labelled_rows, to_rows
-from calibrant.inputs.frames import column_names, select, take_columns
+from calibrant.inputs.frames import take_columns
 from calibrant.inputs.groups import check_groups
 from calibrant.inputs.label_matrix import check_not_labels
 from calibrant.inputs.labels import (
     are_positions,
-    check_second_class,
     name_columns,
     order_of_names,
     warn_of_missing_information,
     warn_of_order,
 )
+from calibrant.inputs.named_columns import fitted_columns
 from calibrant.inputs.observations import check_observations, encoded, observations
 from calibrant.inputs.predictions import as_matrix, check_logits, check_scores, rounding_of, to_log_probabilities
 from calibrant.inputs.samples import order_in_doubt
@@ -412,11 +412,11 @@ class Calibrator(
         """Predictions with as many columns as in `fit`, and the column of each class (`None`: in their order)."""
         if "classes_" not in self.__dict__:  # asking first is several times faster than check_is_fitted
             check_is_fitted(self)
-        array, names = as_matrix(self._fitted_columns(X))
+        array, names = as_matrix(fitted_columns(X, self._column_names))
         columns = self._check_columns(array)
         if columns == 1:
             if names is not None and names != self._column_names:
-                check_second_class(names[0], self.classes_)
+                check_second_class(names[0], self.classes_.tolist())
             return array, None
         if names is None:
             if hasattr(self, "feature_names_in_") and columns == self.n_features_in_:
@@ -429,13 +429,6 @@ class Calibrator(
         if self._column_names is None or columns != self.n_features_in_:
             return array, order_of_names(self.classes_, names)
         return array, order_of_columns(names, self._column_names, self._column_order)
-
-    def _fitted_columns(self, X: Any) -> Any:
-        """Of a data frame with further columns, such as an id, those that `fit` saw."""
-        if type(X) is np.ndarray or (names := column_names(X)) is None or (fitted := self._column_names) is None:
-            return X
-        more = len(names) > len(fitted) or hasattr(X, "column_names")
-        return select(X, fitted) if more and set(names) >= set(fitted) else X
 
     def _check_columns(self, array: Any) -> int:
         """The number of columns of predictions, which must be that of `fit`."""

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.decisions.costs import check_costs, costs_of_dict, costs_of_matrix, distinct_names
-from calibrant.inputs.class_columns import columns_of_classes
-from calibrant.inputs.labels import check_second_class
+from calibrant.inputs.class_columns import check_second_class, columns_of_classes
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
 from calibrant.inputs.words import METRIC
 from calibrant.numerals import percent
@@ -210,7 +209,7 @@ class DecisionRule:
         """Probabilities of a data frame in the order of the classes, if its columns are named after them."""
         classes = np.array(self.classes, dtype=object)
         if len(columns) == 1:
-            check_second_class(columns[0], classes, METRIC)
+            check_second_class(columns[0], classes.tolist(), METRIC)
             return proba
         order = columns_of_classes(classes, columns)
         return proba if order is None else proba[:, order]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.words import RequestError, UnknownLabelError
+from calibrant.inputs.words import CALIBRATOR, RequestError, UnknownLabelError, Words
 from calibrant.text_table import list_names
 
 #: Names by which a single column is known as the probability of the second of two classes.
@@ -138,6 +138,25 @@ def class_of_single(name: str, labels: Sequence[Any]) -> Any:
     """
     ends = [label for label in labels if re.fullmatch(rf"(.*[_.:\- ])?{re.escape(label_text(label))}", name)]
     return ends[0] if len(ends) == 1 else None
+
+
+def check_second_class(name: Any, classes: Sequence[Any], words: Words = CALIBRATOR) -> None:
+    """A single column of this name is that of the second class: an error if it is named after the first.
+
+    Examples
+    --------
+    >>> check_second_class("p_no", ["no", "yes"])
+    Traceback (most recent call last):
+        ...
+    ValueError: X is the column 'p_no'; the probability of 'yes' is expected, not that of 'no'. Pass one minus ...
+    """
+    first, second = classes
+    # A number at the end of a name may be that of the column itself.
+    if not str(name)[-1:].isdigit() and class_of_single(str(name), [first, second]) == first:
+        raise ValueError(
+            f"{words.predictions} is the column {name!r}; the probability of {second!r} is expected, not that of "
+            f"{first!r}. Pass one minus the column (logits with the other sign), or rename it."
+        )
 
 
 def speaks_of_an_event(name: str) -> bool:

@@ -6,12 +6,12 @@ Frames of pandas, polars, pyarrow and Dask are told by what they can do, so that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inputs.named_columns import column, column_names, select
 from calibrant.inputs.predictions import is_dask
 from calibrant.inputs.probability_columns import find_columns, named_columns
 from calibrant.inputs.words import RequestError
@@ -21,25 +21,6 @@ from calibrant.text_table import list_names
 _PEEKED = 1000
 
 
-@dataclass(frozen=True)
-class NamedColumns:
-    """A matrix with column names, as much of a data frame as calibrators look at."""
-
-    columns: list[Any]
-    values: NDArray[Any]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.values.shape
-
-    def to_numpy(self) -> NDArray[Any]:
-        """The numbers alone."""
-        return self.values
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-
 class FrameColumns(NamedTuple):
     """What `fit` takes, out of one frame."""
 
@@ -47,27 +28,6 @@ class FrameColumns(NamedTuple):
     y: Any
     sample_weight: Any
     groups: Any
-
-
-def column_names(frame: Any) -> list[Any] | None:
-    """The names of the columns of a data frame or an Arrow table; `None` of anything else.
-
-    Examples
-    --------
-    >>> column_names(np.zeros((2, 2))) is None
-    True
-    """
-    names = getattr(frame, "column_names", None)  # of Arrow, whose `columns` are the data
-    if names is None and hasattr(frame, "__getitem__") and not isinstance(frame, dict):
-        names = getattr(frame, "columns", None)
-    return None if names is None else list(names)
-
-
-def select(frame: Any, names: Sequence[Any]) -> Any:
-    """Some columns of a frame, as a frame."""
-    if hasattr(frame, "column_names"):
-        return NamedColumns(list(names), np.column_stack([_column(frame, name) for name in names]))
-    return frame[list(names)]
 
 
 def take_columns(
@@ -121,7 +81,7 @@ def take_columns(
         if name not in columns:
             raise ValueError(f"{what}={name!r} is not among the columns {list_names(columns)}.")
         _check_single(columns, [name])
-    taken = {what: _column(frame, name) for what, name in reserved.items()}
+    taken = {what: column(frame, name) for what, name in reserved.items()}
     labels = taken.get("label", y)
     wanted = None if probs is None else [probs] if isinstance(probs, str) else [str(name) for name in probs]
     texts = [str(name) for name in columns]  # names may be numbers
@@ -156,12 +116,6 @@ def _check_single(columns: Sequence[Any], names: Sequence[Any]) -> None:
     for name in names:
         if (count := columns.count(name)) > 1:
             raise ValueError(f"X has {count} columns that are called {name!r}: give each a name of its own.")
-
-
-def _column(frame: Any, name: Any) -> Any:
-    if hasattr(frame, "column_names"):
-        return frame.column(name).to_numpy(zero_copy_only=False)
-    return frame[name]
 
 
 def _seen(labels: Any) -> list[Any]:

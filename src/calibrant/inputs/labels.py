@@ -280,25 +280,6 @@ def tell_classes(names: list[Any], classes: NDArray[Any]) -> bool:
     return not speaks_of_an_event(texts[0]) if named is None else not texts[0][-1].isdigit()
 
 
-def check_second_class(name: Any, classes: NDArray[Any], words: Words = CALIBRATOR) -> None:
-    """A single column of this name is that of the second class: an error if it is named after the first.
-
-    Examples
-    --------
-    >>> check_second_class("p_no", np.array(["no", "yes"]))
-    Traceback (most recent call last):
-        ...
-    ValueError: X is the column 'p_no'; the probability of 'yes' is expected, not that of 'no'. Pass one minus ...
-    """
-    first, second = _plain(classes)
-    # A number at the end of a name may be that of the column itself.
-    if not str(name)[-1:].isdigit() and class_of_single(str(name), [first, second]) == first:
-        raise ValueError(
-            f"{words.predictions} is the column {name!r}; the probability of {second!r} is expected, not that of "
-            f"{first!r}. Pass one minus the column (logits with the other sign), or rename it."
-        )
-
-
 def _read_names(seen: NDArray[Any], names: list[Any], words: Words) -> list[Any] | None:
     """The label of each column of a data frame by its name, of a single column both labels; `None` if they say nothing.
 

@@ -58,6 +58,8 @@ def as_matrix(X: Any, words: Words = CALIBRATOR) -> tuple[NDArray[Any], list[Any
 
 def _names(X: Any) -> list[Any] | None:
     """The column names of a data frame; of a series its own, if it has one."""
+    if isinstance(names := getattr(X, "column_names", None), list):  # of Arrow, whose `columns` are the data
+        return names
     if not hasattr(X, "to_numpy"):
         return None
     if hasattr(X, "columns"):

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs.frames import NamedColumns, take_columns
+from calibrant.inputs.frames import take_columns
+from calibrant.inputs.named_columns import NamedColumns
 from calibrant.inputs.predictions import is_tensor
 from calibrant.text_table import list_names
 

@@ -19,7 +19,7 @@ from calibrant.files.tables.numeric import NumberStyle
 from calibrant.files.tables.table import TableError
 from calibrant.files.tables.table_rows import HeldRows, RowChunk, RowReader, read_all, take_rows
 from calibrant.files.tables.writers import open_writer
-from calibrant.inputs.frames import NamedColumns
+from calibrant.inputs.named_columns import NamedColumns
 from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import SeenLevels
 from calibrant.inputs.words import CalibrationWarning, RequestError

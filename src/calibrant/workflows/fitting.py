@@ -22,7 +22,7 @@ from calibrant.files.stored.persistence import stored_text
 from calibrant.files.tables.labelled_batches import LabelledBatches
 from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.files.tables.writers import atomic_output
-from calibrant.inputs.frames import NamedColumns
+from calibrant.inputs.named_columns import NamedColumns
 from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import numbers_if_all_are
 from calibrant.inputs.words import CalibrationWarning, ClassOrderWarning, RequestError

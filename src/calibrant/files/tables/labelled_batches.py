@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.table_rows import Layout, RowReader
-from calibrant.inputs.frames import NamedColumns
+from calibrant.inputs.named_columns import NamedColumns
 
 
 class LabelledBatches:

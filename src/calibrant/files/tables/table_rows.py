@@ -28,7 +28,7 @@ from calibrant.files.tables.cells import (
 from calibrant.files.tables.numeric import Numbers, NumberStyle, measured, several_numbers, to_numbers
 from calibrant.files.tables.table import Batch, Table, TableError
 from calibrant.inputs.class_columns import columns_of_votes, pairs, vote_labels
-from calibrant.inputs.frames import NamedColumns
+from calibrant.inputs.named_columns import NamedColumns
 from calibrant.inputs.probability_columns import ProbabilityColumns, find_columns, named_columns
 from calibrant.inputs.reservoir import Reservoir
 from calibrant.inputs.rows import (
