@@ -77,6 +77,13 @@ CASES = {
         ["--classes", "x,y,z"],
         RIGHT,
     ),
+    "order of two": (
+        frame(expit(SCORE)[:, None], ["score"], np.where(EVENT == 1, "yes", "no")),
+        [],
+        "If that is wrong, name the other class with --classes",
+        ["--classes", "yes"],
+        RIGHT_SCORE,
+    ),
     "decimal": (
         frame(P, ["p_a", "p_b", "p_c"], ABC[CODES]).map(lambda cell: str(cell).replace(".", ",")),
         [],
@@ -95,7 +102,7 @@ CASES = {
 
 
 #: What is said in a note, and hints that other tests follow: files, states, costs, intervals and scores.
-NOTED = ("maybe not logits", "order", "decimal")
+NOTED = ("maybe not logits", "order", "order of two", "decimal")
 FOLLOWED_ELSEWHERE = {
     "amounts": "test_decide.py",
     "began": "test_watch.py",

@@ -114,11 +114,22 @@ def test_stated_confidences_are_found_by_their_usual_names(tmp_path: Path, forma
     done = ok("evaluate", file, "--json")
     assert "'confidence' is read as the probability that 'correct' is true" in done.stderr
     assert "rows with the same 'question' belong together" in done.stderr
-    assert json.loads(done.stdout) == json.loads(ok("evaluate", file, *named, "--json").stdout)
+    found, alone = json.loads(done.stdout), json.loads(ok("evaluate", file, *named, "--json").stdout)
+    assert {name: found[name] for name in alone} == alone
     ok("fit", file, "-m", "platt-logits", "-o", tmp_path / "cal.json")
     ok("apply", tmp_path / "cal.json", file, "-o", tmp_path / f"new.{format}")
     after = json.loads(ok("evaluate", tmp_path / f"new.{format}", "--json").stdout)["metrics"]
     assert abs(after["positive_gap"]["value"]) < 0.01
+
+
+def test_evaluate_says_whether_a_stated_confidence_can_be_trusted(tmp_path: Path) -> None:
+    file = lines(tmp_path / "stated.jsonl", stated())
+    said, found = ok("evaluate", file).stdout, json.loads(ok("evaluate", file, "--json").stdout)
+    assert "Do not take the confidence at face value." in said
+    right = np.mean([record["correct"] for record in stated()])
+    assert found["accuracy"]["value"] == pytest.approx(right)
+    assert f"and {100 * right:.1f}% (" in said
+    assert "face value" not in ok("evaluate", file, "--label", "correct", "--probs", "confidence").stdout
 
 
 def test_questions_that_are_all_different_are_no_groups(tmp_path: Path) -> None:

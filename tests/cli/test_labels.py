@@ -90,6 +90,8 @@ def test_options_of_classes_and_commands_of_classes_are_refused(table: Path) -> 
 
 def test_labels_are_found_by_name() -> None:
     assert label_pairs(["a", "b", "a_score", "b_score", "x"]) == {"a": "a_score", "b": "b_score"}
+    assert label_pairs(["p_a", "p_b", "y_a", "y_b", "x"]) == {"y_a": "p_a", "y_b": "p_b"}
+    assert label_pairs(["p_a", "p_b", "y_a", "y_b"], ["p_*"]) == {"y_a": "p_a", "y_b": "p_b"}
     assert label_pairs(["a", "b", "m1_a", "m1_b", "m2_a", "m2_b"], ["m2_*"]) == {"a": "m2_a", "b": "m2_b"}
     for columns, probs in ((["u", "v"], None), (["a", "p_a", "p_b"], ["p_*"])):
         with pytest.raises(RequestError, match="no columns of labels were found beside their probabilities"):

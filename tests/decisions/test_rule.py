@@ -66,6 +66,10 @@ def test_amounts_of_rows_move_the_threshold():
     amounts, p = np.array([5.0, 45.0, 495.0]), np.array([0.3, 0.3, 0.3])
     np.testing.assert_array_equal(rule.decide(p, {"amount": amounts}), p > 5 / (5 + amounts))
     assert str(rule) == "Choose the action with the lowest expected cost, given 'amount' of each row."
+    named = DecisionRule(false_positive=5, false_negative="amount", classes=["legit", "fraud"])
+    assert str(named).removeprefix(f"{rule} ") == (
+        "'fraud' costs 5 where 'legit' is true, 'legit' costs amount where 'fraud' is."
+    )
 
 
 def test_a_dictionary_is_matched_by_name():

@@ -175,3 +175,28 @@ def test_few_rows_are_not_repaired(monkeypatch):
     monkeypatch.setattr(findings, "separate", lambda *_: pytest.fail("not to be measured"))
     p, y = stream(19, 2, 0)
     assert findings.fit_repair(identity(2), Sample(p, y, classes=np.arange(2)), None) is None
+
+
+def test_a_shift_of_the_frequencies_is_not_called_a_slope():
+    rng = np.random.default_rng(0)
+    z = -1.0 + 1.2 * rng.normal(size=4000)
+    y = rng.random(4000) < 1.0 / (1.0 + np.exp(-z - 0.8))
+    data = Sample(np.column_stack([1.0 - (p := 1.0 / (1.0 + np.exp(-z))), p]), y.astype(int))
+    assert findings.most_wrong("slope", -1, data) == ("class", 1)
+    flat = rng.random(4000) < 1.0 / (1.0 + np.exp(-0.6 * (z + 1.0) + 1.0))
+    assert findings.most_wrong("slope", -1, replace(data, y=flat.astype(int))) == ("slope", -1)
+    assert findings.most_wrong("slope", -1, data.take(slice(0, 10))) == ("slope", -1)  # too few rows to tell
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "predicted", "observed", "said"),
+    [
+        ("slope", None, 1.0, (1.0, 0.93, 1.07), "the slope is 1.00 (0.93 to 1.07), where 1.00 is ideal"),
+        ("class", "a", 0.3, (0.31, 0.28, 0.34), "the share of a is 31.0% (28.0% to 34.0%), where 30.0% was predicted"),
+    ],
+)
+def test_what_the_latest_rows_do_not_show_is_not_claimed(kind, label, predicted, observed, said):
+    change = Change(kind, label, None, 500, 5000, "5,000 rows", predicted, Estimate(*observed, 0.95))
+    assert str(change) == (
+        f"The latest rows do not show clearly what is wrong: {said}; since about row 500, measured on 5,000 rows."
+    )

@@ -113,6 +113,29 @@ def test_a_score_of_the_wrong_class_is_refused(tmp_path: Path) -> None:
     assert refused.value.hints == ("two_classes",)
 
 
+def test_a_rare_event_under_the_wrong_name_is_refused_and_one_name_is_enough(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    odds = np.exp(-4 + 1.5 * rng.normal(size=4000))
+    event = rng.random(4000) < odds / (1 + odds)
+    score = odds**2 / (1 + odds**2)  # over-confident: at most a few percent for most rows
+
+    def labelled(named: str, other: str) -> str:
+        return "score,y\n" + "".join(f"{p},{named if one else other}\n" for p, one in zip(score, event))
+
+    content = labelled("fraud", "legit")
+    with pytest.raises(RequestError, match="score = legit is far worse than score = fraud"):
+        read(tmp_path / "t.csv", content)
+    for classes in (("fraud",), ("legit", "fraud")):
+        rows, reader = read(tmp_path / "t.csv", content, classes=classes)
+        assert rows.classes == ("legit", "fraud")
+        assert reader.notes == []
+    with pytest.raises(RequestError, match="1 is given; the labels are 'fraud', 'legit'") as refused:
+        read(tmp_path / "t.csv", content, classes=("Fraud",))
+    assert refused.value.hints == ("two_classes",)
+    # A model that is wrong about how often, but not about where, is not told that its class is another one.
+    assert read(tmp_path / "t.csv", labelled("theft", "fine"))[0].classes == ("fine", "theft")
+
+
 def test_predictions_without_information_are_not_refused(tmp_path: Path) -> None:
     for seed in range(20):
         noise = np.random.default_rng(seed).dirichlet(np.ones(3), 300)

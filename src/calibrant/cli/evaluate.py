@@ -45,11 +45,14 @@ def evaluate(
     abstain: files of log-probabilities of options, or of `confidence` and `correct`, need no --label. With
     --multilabel columns are labels of which any number may be true: metrics of each, worst first.
     """
+    from calibrant.workflows.answering import judge
     from calibrant.workflows.evaluating import evaluate as evaluate_table
     from calibrant.workflows.evaluating import validate
+    from calibrant.workflows.report_rows import read_for_report
 
     if multilabel:
         return evaluate_labels(file, table, level if ci else None, as_json=as_json)
+    label = table.label
     table, answers = find_answers(file, table)
     if answers is not None:
         _print_answers(file, answers, level, ci=ci, as_json=as_json)
@@ -65,12 +68,19 @@ def evaluate(
                 typer.echo(aligned(rows, left=[True, False, False, False, True]))
             return
         found = evaluate_table(reader, level=level if ci else None, progress=progress)
+        trust = None
+        if table.label != label:  # stated confidence in answers, and whether they were correct
+            p_value = None if found.test is None else found.test.p_value
+            trust = judge(read_for_report(reader, level, progress).data, level, p_value)
     if as_json:
-        print_json({"file": file, **_as_dict(found), "rows_skipped": reader.skipped.count})
+        more = {} if trust is None else trust.to_dict()
+        print_json({"file": file, **_as_dict(found), "rows_skipped": reader.skipped.count, **more})
     else:
         typer.echo(f"{file}: {found.size}, {len(found.classes)} classes")
         typer.echo(class_columns(found.columns, found.classes))
         typer.echo(_table(found, level if ci else None))
+        if trust is not None:
+            typer.echo("\n".join(["", f"{trust.headline}.", *trust.sentences]))
 
 
 def _print_answers(file: str, answers: Answers, level: float, *, ci: bool, as_json: bool) -> None:

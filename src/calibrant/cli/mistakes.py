@@ -24,6 +24,7 @@ HINTS = {
     "classes": "Name the label of each column with --classes a,b,c",
     "two_classes": "Name both classes with --classes, the column's own one last",
     "order": "If that is wrong, name the label of each column with --classes",
+    "order_of_two": "If that is wrong, name the other class with --classes",
     "decimal": "--decimal . reads points instead",
     "force": "--force overwrites it",
     "intervals": "`calibrant fit --intervals` keeps what they need",

@@ -299,7 +299,16 @@ class DecisionRule:
             )
         if self.amounts or self._parsed.numbers.shape[1] != 2:
             needed = f", given {list_names(self.amounts)} of each row" if self.amounts else ""
-            return f"Choose the action with the lowest expected cost{needed}."
+            text = f"Choose the action with the lowest expected cost{needed}."
+            if self.classes is None or self.actions != self.classes or len(self.classes) != 2:
+                return text
+            (_, missed), (raised, _) = self._parsed.rows()
+            first, second = self.classes
+            sizes = [cost if isinstance(cost, str) else f"{cost:g}" for cost in (raised, missed)]
+            return (
+                f"{text} {second!r} costs {sizes[0]} where {first!r} is true, {first!r} costs {sizes[1]} where "
+                f"{second!r} is."
+            )
         second = "the second class" if self.classes is None else repr(self.classes[1])
         ranges = self.ranges
         if len(ranges) == 1:

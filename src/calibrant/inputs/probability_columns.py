@@ -249,10 +249,15 @@ def _usual_pair(labels: Sequence[str]) -> list[str]:
 
 
 def _given_classes(names: Sequence[str], texts: dict[str, Any], classes: Sequence[Any]) -> list[Any]:
+    others = [label for text, label in texts.items() if text not in {label_text(c) for c in classes}]
+    if len(names) == len(classes) == len(others) == 1:  # the class that a single column stands for is enough
+        classes = [*others, *classes]
     expected = max(len(names), 2)
     if len(classes) != expected or len({label_text(c) for c in classes}) != expected:
         raise RequestError(
-            f"{expected} different labels are needed for the columns, {len(classes)} are given", "classes"
+            f"{expected} different labels are needed for the columns, {len(classes)} "
+            f"{'is' if len(classes) == 1 else 'are'} given; the labels are {list_names(list(texts), 10)}",
+            "classes" if len(names) > 1 else "two_classes",
         )
     known = [texts.get(label_text(label), label) for label in classes]
     missing = sorted(set(texts) - {label_text(label) for label in classes})

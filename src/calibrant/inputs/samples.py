@@ -135,11 +135,13 @@ def better_order(sample: Sample) -> list[int] | None:
     _, column_of = linear_sum_assignment(-total)
     means = total.sum(axis=0) / count
     errors = math.sqrt(_FAR_ERRORS**2 + 2.0 * math.lgamma(k + 1))
-    for values in (p, p - means):
+    for values, centred in ((p, False), (p - means, True)):
         gain = values[place[1], column_of[sample.y]] - values[place[1], sample.y]
         mean = float(sample.each @ gain) / count
         spread = math.sqrt(float(sample.sum_variance(gain - mean))) / count
-        if mean <= max(_FAR_GAIN, errors * spread):
+        # Of a rare class, predictions hardly vary: how much is far depends on how much they do.
+        size = float(sample.each @ np.abs(gain)) / count if centred else 1.0
+        if mean <= max(_FAR_GAIN * size, errors * spread):
             return None
     return np.argsort(column_of).tolist()
 

@@ -58,11 +58,14 @@ def label_pairs(columns: Sequence[str], probs: Sequence[str] | None = None) -> d
     if around:
         (before, after), _ = max(around.items(), key=lambda item: (item[1], len(item[0][0] + item[0][1])))
         pairs = {label: before + label + after for label in columns if before + label + after in chosen}
+    plain = {name.removeprefix("y_"): name for name in columns}
+    if not pairs and len(plain) == len(columns) and list(plain) != list(columns):
+        return {plain[label]: name for label, name in label_pairs(list(plain), probs).items()}
     if not pairs or (probs and len(pairs) < len(chosen)):
         raise RequestError(
             "no columns of labels were found beside their probabilities: a label has a column of zeros and ones, such "
-            f"as sports, and one of probabilities, such as p_sports; the columns are {list_names(columns)}",
-            "probs",
+            f"as sports or y_sports, and one of probabilities, such as p_sports; the columns are {list_names(columns)}",
+            *(["probs"] if probs else []),
         )
     return pairs
 

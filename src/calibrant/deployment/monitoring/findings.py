@@ -72,7 +72,17 @@ class Change:
         if not self.rows:
             text = f"The frequency of {self.label} changed" if self.kind == "class" else "The slope changed"
             return f"{where}{text}, {since}; none of the latest rows are left to measure it on."
-        if self.kind == "class":
+        ideal = self.predicted
+        if found.low <= ideal <= found.high:
+            name, show = (
+                ("the slope", "{:.2f}".format) if self.kind == "slope" else (f"the share of {self.label}", percent)
+            )
+            text = (
+                f"{where + 'the' if where else 'The'} latest rows do not show clearly what is wrong: {name} is "
+                f"{show(found.value)} ({show(found.low)} to {show(found.high)}), where {show(ideal)} "
+                f"{'is ideal' if self.kind == 'slope' else 'was predicted'}"
+            )
+        elif self.kind == "class":
             word = "more" if found.value > self.predicted else "less"
             text = (
                 f"{where}{self.label} occurs {word} often than predicted: {percent(self.predicted)} predicted, "
@@ -138,6 +148,22 @@ def leading_bet(bets: Bets, k: int) -> tuple[float, str, int, int, bool]:
     column = int(classes_bet_on(k)[best // len(SHIFTS)]) if kind == "class" else -1
     more = SHIFTS[best % len(SHIFTS)] > 0.0 if kind == "class" else LOG_SLOPES[best - n_classes] > 0.0
     return float(capital[best] + share[best]), kind, column, int(bets.since[best]), bool(more)
+
+
+def most_wrong(kind: str, column: int, data: Sample) -> tuple[str, int]:
+    """What to blame for an alarm of the slope: a class, if wrong frequencies cost the rows more than the slope does.
+
+    A class that becomes more frequent also brings money to those who bet on a slope, if it is the less probable one.
+    """
+    if kind != "slope" or data.n_rows < _FEWEST:
+        return kind, column
+    found = separate(data, data)
+    if found.means.gain <= found.slope.gain:
+        return kind, column
+    expected, observed = data.each @ data.proba, data.class_counts
+    bet_on = classes_bet_on(data.n_classes)
+    off = np.abs(observed - expected) / np.sqrt(np.maximum(expected, 1.0))
+    return "class", int(bet_on[np.argmax(off[bet_on])])
 
 
 def measure(kind: str, column: int, data: Sample) -> tuple[float, Estimate]:

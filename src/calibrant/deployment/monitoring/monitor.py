@@ -12,7 +12,7 @@ from calibrant.deployment.inputs import batch as batch_rows
 from calibrant.deployment.inputs import batch_of, check_calibrator
 from calibrant.deployment.monitoring.batch_log import BatchLog, Entry
 from calibrant.deployment.monitoring.bets import Bets, classes_bet_on, log_mean, log_sum
-from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, leading_bet, measure
+from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, leading_bet, measure, most_wrong
 from calibrant.deployment.monitoring.history import History, Recent, Record, Seen, group_marks, latest_groups
 from calibrant.deployment.monitoring.label_free import METRICS, Drift, Performance
 from calibrant.deployment.monitoring.monitored_segments import limited_names, log_shares, segment_names
@@ -396,6 +396,7 @@ class CalibrationMonitor:
             return None
         kind, column, segment, since = self._blame
         data = self._recent.take(self.rows_ - since, segment)
+        kind, column = most_wrong(kind, column, data)
         label = None if kind == "slope" else self.classes_.tolist()[column]
         measured = measure(kind, column, data)
         began = self.history_.name_at(since)

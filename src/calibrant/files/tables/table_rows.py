@@ -278,7 +278,8 @@ class RowReader:
         if known:
             self.notes.append((f"the columns were taken in the order of the calibrator's classes: {said}",))
         else:
-            self.notes.append((f"the classes were taken {order}: {said}", "order"))
+            hint = "order" if len(columns.names) > 1 else "order_of_two"
+            self.notes.append((f"the classes were taken {order}: {said}", hint))
 
     def _labels_seen(self) -> list[Any]:
         if self.layout.votes:
