@@ -111,7 +111,7 @@ def test_what_cannot_be_inverted_is_refused_with_the_reason() -> None:
         isotonic.inverse(float("nan"))
     smoothed = get_calibrator("ts-laplace").fit(p[:20], y[:20])
     with pytest.raises(
-        ValueError, match=r"no predicted probability gets 99\.99 %: this .* gives 1 probabilities from "
+        ValueError, match=r"no predicted probability gets 99\.99 %: this .* gives class 1 probabilities from "
     ):
         smoothed.inverse(0.9999)
     three = get_calibrator("ts").fit(np.full((6, 3), 1 / 3) + np.eye(3)[[0, 1, 2] * 2] / 3 - 1 / 9, [0, 1, 2] * 2)

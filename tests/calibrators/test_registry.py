@@ -68,7 +68,12 @@ def test_names_people_try_are_understood(name, meant):
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("isotonci", "'isotonic'"), ("temprature", "'ts'"), ("zzz", "the methods are none, "), (7, "the methods are")],
+    [
+        ("isotonci", "'isotonic'"),
+        ("temprature", "'temperature'"),
+        ("zzz", "the methods are none, "),
+        (7, "the methods are"),
+    ],
 )
 def test_a_misspelt_name_is_corrected(name, hint):
     with pytest.raises(ValueError, match=hint):

@@ -342,6 +342,7 @@ def test_clone_and_set_params():
     ("parameters", "error"),
     [
         ({"method": "smss"}, "did you mean 'sms'"),
+        ({"method": "sigmod"}, "did you mean 'sigmoid'"),
         ({"method": 3}, "'method' parameter"),
         ({"cv": 1}, "cross-validation|'cv' parameter|k-fold"),
         ({"cv": "five"}, "'cv' parameter"),

@@ -45,7 +45,7 @@ def test_a_stopped_program_leaves_nothing_behind(tmp_path: Path, number: int, co
 
 #: Words of a command, and the function that is held up while its output is being written.
 HELD_UP = {
-    "apply": (["c.json", "t.csv", "-o", "out.csv"], "calibrant.workflows.applying", "_replaced"),
+    "apply": (["c.json", "t.csv", "-o", "out.csv"], "calibrant.workflows.applying", "_with_columns"),
     "adapt": (["c.json", "--prior", "a=0.5,b=0.5", "-o", "out.json"], "calibrant.workflows.fitting", "stored_text"),
     "export": (["c.json", "-o", "out.py"], "os", "fsync"),
     "report": (["t.csv", "-y", "y", "-o", "out.html"], "os", "fsync"),

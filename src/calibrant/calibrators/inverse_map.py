@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from calibrant.numerals import class_text
 from calibrant.steps import Steps, Trees
 from calibrant.steps.step import branches_of
 from calibrant.typing import AnyArray, FloatArray, IntArray
@@ -87,7 +88,7 @@ class InverseMap:
         if beyond.size:
             raise ValueError(
                 f"no {words} gets {100 * beyond.flat[0]:.4g} %: this {type(self).__name__} gives "
-                f"{self.classes_.tolist()[1]!r} probabilities from {100 * least:.4g} % to {100 * most:.4g} %."
+                f"{class_text(self.classes_[1])} probabilities from {100 * least:.4g} % to {100 * most:.4g} %."
             )
         flat = np.clip(wanted.ravel(), least, most)
         low, high = self._ends(flat, grid[0], grid[-1], rising)

@@ -162,7 +162,8 @@ def calibrator_info(name: str) -> CalibratorInfo:
     plain = str(name).strip().lower().replace("_", "-").replace(" ", "-")
     if plain in known:
         return known[plain]
-    close = dict.fromkeys(known[match].name for match in difflib.get_close_matches(plain, known, n=3))
+    matches = difflib.get_close_matches(plain, known, n=3)  # of several names of one method the closest
+    close = list({known[match].name: match for match in reversed(matches)}.values())[::-1]
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"the methods are {', '.join(_REGISTRY)}."
     raise ValueError(f"No calibrator is called {name!r}: {hint}")
 
