@@ -102,6 +102,12 @@ def test_changes_in_words():
     assert str(Change("slope", None, "west", 3, 9, "9 rows", 1.0, slope)).startswith(
         "In the segment west, the probabilities are too extreme: the slope is 0.50"
     )
+    assert "The probabilities point the wrong way: the slope is -1.00 (" in str(
+        Change("slope", None, None, 3, 9, "9 rows", 1.0, Estimate(-1.0, -1.2, -0.8, 0.95))
+    )
+    assert "The probabilities are too extreme: the slope is -0.10 (" in str(
+        Change("slope", None, None, 3, 9, "9 rows", 1.0, Estimate(-0.1, -0.5, 0.3, 0.95))
+    )
     nothing = Estimate(float("nan"), float("nan"), float("nan"), 0.95)
     assert "The slope changed, since about row 3; none of the latest rows are left" in str(
         Change("slope", None, None, 3, 0, "0 rows", 1.0, nothing)

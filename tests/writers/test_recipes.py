@@ -28,7 +28,7 @@ def calibrator(tmp_path, monkeypatch):
     """A calibrator in cal.json, in the folder in which the recipe is followed."""
     monkeypatch.chdir(tmp_path)
     p, y = sharpened(300, 3)
-    fitted = calibrant.get_calibrator("sms").fit(p, np.array(["cat", "dog", "owl"])[y])
+    fitted = calibrant.get_calibrator("sms").fit(scores_of(p), np.array(["cat", "dog", "owl"])[y])
     calibrant.save(fitted, "cal.json")
     return fitted
 
@@ -43,7 +43,7 @@ def test_warehouse(calibrator):
     found = np.array(scope["rows"])
     scope["warehouse"].close()
     np.testing.assert_array_equal(found[:, 0], np.arange(20))
-    np.testing.assert_allclose(found[:, 1:], calibrator.predict_proba(rows), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[:, 1:], calibrator.predict_proba(scores_of(rows)), rtol=0, atol=1e-12)
 
 
 def test_triton_and_onnx_runtime(calibrator):
@@ -51,7 +51,7 @@ def test_triton_and_onnx_runtime(calibrator):
     needs("onnxruntime")
     scope: dict = {}
     exec(code("ONNX Runtime and Triton"), scope)
-    expected = calibrator.predict_proba(scope["predictions"])
+    expected = calibrator.predict_proba(scores_of(scope["predictions"]))
     np.testing.assert_allclose(scope["probabilities"], expected, rtol=0, atol=2e-6)
     config = Path("models/calibration/config.pbtxt").read_text()
     for value, side in ((scope["session"].get_inputs()[0], "input"), (scope["session"].get_outputs()[0], "output")):
@@ -74,10 +74,77 @@ def test_mlflow(calibrator, monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow.pyfunc", pyfunc)
     exec(code("MLflow"), {})
     saved["model"].load_context(saved["context"])
-    rows = needs("pandas").DataFrame(sharpened(20, 3, seed=1)[0], columns=["cat", "dog", "owl"])
-    np.testing.assert_array_equal(
-        saved["model"].predict(saved["context"], rows), calibrator.predict_proba(rows.to_numpy())
-    )
+    rows = needs("pandas").DataFrame(sharpened(20, 3, seed=1)[0], columns=["p_owl", "p_cat", "p_dog"])
+    np.testing.assert_array_equal(saved["model"].predict(saved["context"], rows), calibrator.predict_proba(rows))
+
+
+class Refusal(Exception):
+    """What a service raises for a request that it does not take."""
+
+
+def test_fastapi(calibrator, monkeypatch):
+    """Without FastAPI a stand-in registers the function, which is called as FastAPI calls it."""
+    service = types.SimpleNamespace(post=lambda path: lambda function: function)
+    fastapi = types.SimpleNamespace(FastAPI=lambda: service, HTTPException=Refusal)
+    monkeypatch.setitem(sys.modules, "fastapi", fastapi)
+    scope: dict = {}
+    exec(code("FastAPI"), scope)
+    (answer,) = scope["calibrate"]([{"p_owl": 0.5, "p_cat": 0.2, "p_dog": 0.3}])
+    expected = calibrator.predict_proba(scores_of([[0.2, 0.3, 0.5]]))[0]
+    assert answer == dict(zip(["cat", "dog", "owl"], expected.tolist()))
+    for bad, reason in (([], "0 sample"), ([{"p_cat": 0.2, "p_dog": 0.8}], "NaN")):
+        with pytest.raises(Refusal, match=f"422.*{reason}"):
+            scope["calibrate"](bad)
+
+
+def scores_of(rows):
+    return needs("pandas").DataFrame(rows, columns=["p_cat", "p_dog", "p_owl"])
+
+
+def other_order():
+    """Rows with an id and the columns in another order than in `fit`."""
+    frame = scores_of(sharpened(20, 3, seed=1)[0])
+    frame["id"] = np.arange(20)
+    return frame[["id", "p_owl", "p_cat", "p_dog"]]
+
+
+def test_polars(calibrator):
+    other_order().to_parquet("scores.parquet")
+    scope: dict = {}
+    exec(code("polars"), scope)
+    assert scope["result"].columns == ["id", "p_owl", "p_cat", "p_dog", "cat_cal", "dog_cal", "owl_cal"]
+    np.testing.assert_array_equal(scope["result"][:, -3:].to_numpy(), calibrator.predict_proba(other_order()))
+
+
+def test_function_in_duckdb(calibrator):
+    other_order().to_parquet("scores.parquet")
+    with needs("duckdb").connect("scores.db") as base:
+        base.execute("CREATE TABLE scores AS SELECT * FROM 'scores.parquet'")
+    scope: dict = {}
+    exec(code("A function in DuckDB"), scope)
+    np.testing.assert_array_equal(np.array(scope["rows"])[:, 1], calibrator.predict_proba(other_order())[:, 0])
+
+
+def test_spark_and_ray(calibrator):
+    """Without a cluster the functions get what Spark and Ray would give them."""
+    frame, expected = other_order(), calibrator.predict_proba(other_order())
+    scope: dict = {}
+    exec(code("Spark"), scope)
+    (batch,) = scope["calibrate"](iter([frame]))
+    np.testing.assert_array_equal(batch[["cat_cal", "dog_cal", "owl_cal"]], expected)
+    exec(code("Ray"), scope)
+    answer = scope["calibrate"]({name: frame[name].to_numpy() for name in frame})
+    np.testing.assert_array_equal(answer["owl_cal"], expected[:, 2])
+    np.testing.assert_array_equal(answer["id"], np.arange(20))
+
+
+def test_skops(calibrator):
+    needs("skops.io")
+    scope: dict = {}
+    exec(code("skops"), scope)
+    assert scope["types"] == ["calibrant.calibrators.scaling.structured.SMSCalibrator"]
+    frame = other_order()
+    np.testing.assert_array_equal(scope["calibrator"].predict_proba(frame), calibrator.predict_proba(frame))
 
 
 @pytest.mark.torch
@@ -88,7 +155,7 @@ def test_network(calibrator):
     exec(code("A network and its calibrator"), scope)
     x = torch.randn(7, 8)
     logits = scope["network"](x).detach().double()
-    expected = calibrator.predict_proba(torch.softmax(logits, 1).numpy())
+    expected = calibrator.predict_proba(scores_of(torch.softmax(logits, 1).numpy()))
     for module in (scope["module"], scope["program"].module()):
         np.testing.assert_allclose(module(x).detach().numpy(), expected, rtol=0, atol=1e-6)
 

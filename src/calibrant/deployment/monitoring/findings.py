@@ -89,9 +89,10 @@ class Change:
                 f"{percent(found.value)} observed ({percent(found.low)} to {percent(found.high)})"
             )
         else:
-            word = "extreme" if found.value < 1.0 else "close to the average"
+            word = "are too extreme" if found.value < 1.0 else "are too close to the average"
+            word = "point the wrong way" if found.high < 0.0 else word
             text = (
-                f"{where + 'the' if where else 'The'} probabilities are too {word}: the slope is {found.value:.2f} "
+                f"{where + 'the' if where else 'The'} probabilities {word}: the slope is {found.value:.2f} "
                 f"({found.low:.2f} to {found.high:.2f}; ideal: 1)"
             )
         return f"{text}; {since}, measured on {self.size}."
