@@ -412,7 +412,8 @@ class Calibrator(
         """Predictions with as many columns as in `fit`, and the column of each class (`None`: in their order)."""
         if "classes_" not in self.__dict__:  # asking first is several times faster than check_is_fitted
             check_is_fitted(self)
-        array, names = as_matrix(fitted_columns(X, self._column_names))
+        # A stored calibrator that was changed may lack the names, which arrays do not need.
+        array, names = as_matrix(fitted_columns(X, getattr(self, "_column_names", None)))
         columns = self._check_columns(array)
         if columns == 1:
             if names is not None and names != self._column_names:
