@@ -439,3 +439,13 @@ def test_fit_says_when_there_is_too_little_to_tell(tmp_path: Path, rows: int, no
     (tmp_path / "p.csv").write_text("p,y\n" + "\n".join(lines) + "\n")
     said = ok("fit", tmp_path / "p.csv", "--label", "y", "-o", tmp_path / "c.json", "--method", "ts").output
     assert ("Note: too little data to tell whether this helps" in said) == noted
+
+
+def test_a_p_value_at_its_floor_is_said_to_be_one(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=2000)
+    y = rng.random(2000) < 1 / (1 + np.exp(-z))
+    lines = [f"{p:.4f},{label}" for p, label in zip(1 / (1 + np.exp(-3 * z)), y.astype(int))]
+    (tmp_path / "sharp.csv").write_text("\n".join(["p,y", *lines]))
+    result = CliRunner().invoke(app, ["evaluate", str(tmp_path / "sharp.csv"), "--label", "y", "--ci"])
+    assert "p ≤ 0.001, as small as 999 draws can tell: not calibrated" in result.output

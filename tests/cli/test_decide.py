@@ -179,3 +179,13 @@ def test_intervals_that_were_not_learned_and_wrong_levels_are_named(home: Path, 
     assert "was stored without intervals. `calibrant fit --intervals` keeps what they need." in result.stderr
     result = run("apply", home / "two.json", home / "new.csv", "--interval", "90", "-o", tmp_path / "out.csv")
     assert "level must lie between 0 and 1, got 90" in result.stderr
+
+
+def test_fit_says_that_resampled_intervals_are_narrow(home: Path) -> None:
+    words = ["fit", home / "two.csv", "--label", "y", "--intervals", "--force"]
+    logistic = ok(*words, "-m", "affine", "-o", home / "note.json")
+    assert "too narrow with few rows" not in logistic.stdout
+    resampled = ok(*words, "-m", "isotonic", "-o", home / "note.json")
+    assert (
+        "Note: intervals of isotonic come from fits to resamples and are too narrow with few rows" in resampled.stdout
+    )

@@ -13,7 +13,7 @@ from calibrant.cli.labels import evaluate_labels
 from calibrant.cli.printing import class_columns, print_json
 from calibrant.cli.reading import reading
 from calibrant.cli.reading_progress import progress_over
-from calibrant.numerals import span
+from calibrant.numerals import p_text, span
 from calibrant.text_table import aligned
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _table(found: Evaluation, level: float | None) -> str:
     if found.test is not None:
         p = found.test.p_value
         verdict = "not calibrated" if p < 0.05 else "no evidence of miscalibration" + " overall" * bool(found.segments)
-        lines += ["", f"Test of calibration: p = {p:.3g}, {verdict}"]
+        lines += ["", f"Test of calibration: {p_text(p, found.test.n_resamples)}: {verdict}"]
         lines.append(
             f"{'The test holds' if level is None else 'The test and the intervals hold'} {condition(found.size)}"
         )

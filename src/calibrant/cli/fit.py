@@ -160,6 +160,11 @@ def fit(
             typer.echo(f"Size: {cost_of_row}")
         if cost is not None:
             typer.echo(done.calibrator.rule_.describe())
+        if "refits" in getattr(done.calibrator, "uncertainty_", {}):
+            typer.echo(
+                f"Note: intervals of {name} come from fits to resamples and are too narrow with few rows; those "
+                "of logistic methods, such as sms and affine, keep their level better."
+            )
         counts = done.calibrator.class_counts_
         if counts.sum() < FEWEST_ROWS or counts.sum() - counts.max() < FEWEST_OF_CLASS:
             typer.echo("Note: too little data to tell whether this helps; `calibrant report` says how much would do.")

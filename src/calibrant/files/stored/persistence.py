@@ -210,13 +210,13 @@ def _document(data: bytes) -> dict[str, Any]:
         document = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
         what = "a pickle, which is never opened" if data[:1] == b"\x80" else "not text"
-        raise CalibratorFileError(f"This is not a file of calibrant.save: it is {what}.") from None
+        raise CalibratorFileError(f"This is not a file of a calibrator: it is {what}.") from None
     except json.JSONDecodeError as error:
         if FORMAT.encode() in data[:100]:
             raise CalibratorFileError(f"This file is damaged or cut off: {error}.") from None
-        raise CalibratorFileError(f"This is not a file of calibrant.save: it is not JSON ({error}).") from None
+        raise CalibratorFileError(f"This is not a file of a calibrator: it is not JSON ({error}).") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise CalibratorFileError("This is not a file of calibrant.save.")
+        raise CalibratorFileError("This is not a file of a calibrator.")
     if fault := version_fault(document):
         raise CalibratorFileError(fault)
     parts = [("content", "sha256"), *((name, f"{name}_sha256") for name in ("map", "audit") if name in document)]
