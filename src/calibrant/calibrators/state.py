@@ -115,12 +115,11 @@ class StateCheck:
                 continue
             value = self._get(name)
             if isinstance(kind, int):
-                self.array(name, kind)
+                self.array(name, kind, low=-np.inf, high=np.inf)
             elif kind is float:
-                self.number(name)
+                self.require(_can_be_said(value), f"{name} should be a number")
             elif kind is dict and isinstance(value, dict):
-                right = [isinstance(one, (int, float)) and abs(one) <= LARGE for one in value.values()]
-                self.require(all(right), f"{name} should hold numbers")
+                self.require(all(map(_can_be_said, value.values())), f"{name} should hold numbers")
             else:
                 self.require(isinstance(value, kind), f"{name} should be a {kind.__name__}")
 
@@ -156,3 +155,10 @@ class StateCheck:
         """Refuse names that were not declared."""
         unknown = sorted(set(self._state) - self._known)
         self.require(not unknown, f"{owner}._check_state does not declare {', '.join(unknown)[:80]}")
+
+
+def _can_be_said(value: Any) -> bool:
+    """Whether something is a number that summaries can compute with; an integer may have more than 64 bits."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return bool(-LARGE <= value <= LARGE)
