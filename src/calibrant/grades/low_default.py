@@ -79,7 +79,7 @@ def pluto_tasche(
 
     Examples
     --------
-    The first example of the paper: 100, 400 and 300 obligors without a default.
+    Grades of 100, 400 and 300 obligors without a default:
 
     >>> from calibrant.grades import pluto_tasche
     >>> (100 * pluto_tasche([100, 400, 300])).round(2)
