@@ -30,7 +30,7 @@ from calibrant.bench.hyperparameters import (  # noqa: E402
 from calibrant.bench.runs.pool import ProcessPool  # noqa: E402
 from calibrant.bench.runs.worker import Answer  # noqa: E402
 from calibrant.bench.search_report import compare_on_control, redraw_search  # noqa: E402
-from calibrant.cli.bench_search import app as search_app  # noqa: E402
+from calibrant.cli.bench_commands import app  # noqa: E402
 from calibrant.files.prediction_sets.experiments import MemorySource, SplitPredictions  # noqa: E402
 
 
@@ -239,7 +239,7 @@ def test_command_line_with_processes(tmp_path, source, monkeypatch):
             arrays[f"{e.dataset}/{e.model}/{part}"] = getattr(p, part)
     np.savez(tmp_path / "toy.npz", **arrays)
     arguments = ["--predictions", str(tmp_path / "toy.npz"), "-o", str(tmp_path / "out"), "--calibrator", "svs"]
-    run = CliRunner().invoke(search_app, [*arguments, "--trials", "3", "--jobs", "2"])
+    run = CliRunner().invoke(app, ["search", *arguments, "--trials", "3", "--jobs", "2"])
     assert run.exit_code == 0, run.output
     assert run.output.strip().endswith("search.json")
     trials = pd.read_csv(tmp_path / "out" / "tables" / "search_trials.csv")
@@ -249,7 +249,7 @@ def test_command_line_with_processes(tmp_path, source, monkeypatch):
     np.testing.assert_allclose(
         trials["brier_improvement"], [trial["brier_improvement"] for trial in alone.trials], atol=1e-12
     )
-    run = CliRunner().invoke(search_app, ["-o", str(tmp_path / "out"), "--redraw"])
+    run = CliRunner().invoke(app, ["search", "-o", str(tmp_path / "out"), "--redraw"])
     assert "search.png" in run.output
-    run = CliRunner().invoke(search_app, ["-o", str(tmp_path / "out")])
+    run = CliRunner().invoke(app, ["search", "-o", str(tmp_path / "out")])
     assert (run.exit_code, "name the predictions" in run.output) == (2, True)

@@ -12,8 +12,7 @@ import pytest
 
 from calibrant.files.prediction_sets.experiments import PredictionFileError
 from calibrant.files.prediction_sets.open_set import open_predictions
-from calibrant.files.prediction_sets.pickled_arrays import PickledArrayError, read_pickled_arrays
-from calibrant.files.prediction_sets.pickles import _numbers
+from calibrant.files.prediction_sets.pickled_arrays import PickledArrayError, _numbers, read_pickled_arrays
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 

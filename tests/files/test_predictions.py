@@ -331,7 +331,7 @@ class _Repository:
 
 
 def test_repository_object(prediction_set: dict) -> None:
-    from calibrant.files.prediction_sets.repository import RepositorySource
+    from calibrant.files.prediction_sets.experiments import RepositorySource
 
     source = RepositorySource(_Repository(prediction_set))
     assert [str(e) for e in source.experiments()] == ["iris/LR/0", "coins/LR/0"]

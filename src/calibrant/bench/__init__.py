@@ -10,7 +10,7 @@ _HOMES = {
     "Options": ".runs.run_plan",
     "PredictionFileError": "calibrant.files.prediction_sets.experiments",
     "PredictionSource": "calibrant.files.prediction_sets.experiments",
-    "RepositorySource": "calibrant.files.prediction_sets.repository",
+    "RepositorySource": "calibrant.files.prediction_sets.experiments",
     "SearchOptions": ".hyperparameters",
     "SplitPredictions": "calibrant.files.prediction_sets.experiments",
     "build_predictions": ".building.builder",

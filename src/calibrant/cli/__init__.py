@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "document": ("calibrant.cli.document:app", "What a validator asks for: one HTML, Markdown or Word file."),
     "evaluate": ("calibrant.cli.evaluate:app", "Metrics of predictions with labels."),
     "methods": ("calibrant.cli.methods:app", "List the calibration methods."),
-    "bench": ("calibrant.cli.bench_group:app", "Build prediction sets, run methods on them, study the results."),
+    "bench": ("calibrant.cli.bench_commands:app", "Build prediction sets, run methods on them, study the results."),
 }
 
 app = typer.Typer(

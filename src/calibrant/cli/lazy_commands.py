@@ -25,7 +25,7 @@ def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
 
     Examples
     --------
-    >>> group = lazy_group({"bench": ("calibrant.cli.bench_group:app", "Benchmarks.")})
+    >>> group = lazy_group({"bench": ("calibrant.cli.bench_commands:app", "Benchmarks.")})
     >>> group(name="demo").list_commands(None)
     ['bench']
     """

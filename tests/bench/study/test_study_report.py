@@ -20,7 +20,7 @@ from typer.testing import CliRunner  # noqa: E402
 from calibrant.bench.study import figures, leaderboard  # noqa: E402
 from calibrant.bench.study import study_report as report_module  # noqa: E402
 from calibrant.bench.study.study_report import make_report  # noqa: E402
-from calibrant.cli.bench_report import app as report_app  # noqa: E402
+from calibrant.cli.bench_commands import app  # noqa: E402
 
 PRINTED = ["absolute", "by_dataset_model", "ranks_logloss", "ranks_brier", "winrates", "elo", "fit_time", "friedman"]
 
@@ -110,8 +110,15 @@ def test_odd_results_end_in_a_page_with_a_note(tmp_path, results, spoil):
 @pytest.mark.published
 def test_published_report_shows_the_paper(tmp_path, published):
     run = CliRunner().invoke(
-        report_app,
-        [str(published / "paper-multiclass.csv.gz"), "--out", str(tmp_path), "--unranked", "guo,ts-unsmoothed"],
+        app,
+        [
+            "report",
+            str(published / "paper-multiclass.csv.gz"),
+            "--out",
+            str(tmp_path),
+            "--unranked",
+            "guo,ts-unsmoothed",
+        ],
     )
     assert run.exit_code == 0, run.output
     assert "sms            MS              *-0.0046  *-0.0210           1365" in run.output
@@ -124,7 +131,9 @@ def test_published_report_shows_the_paper(tmp_path, published):
 @pytest.mark.usefixtures("no_figures")
 def test_command_line(tmp_path, results):
     results.to_csv(tmp_path / "r.csv", index=False)
-    run = CliRunner().invoke(report_app, [str(tmp_path / "r.csv"), "-o", str(tmp_path / "out"), "--methods", "ts,sms"])
+    run = CliRunner().invoke(
+        app, ["report", str(tmp_path / "r.csv"), "-o", str(tmp_path / "out"), "--methods", "ts,sms"]
+    )
     assert run.exit_code == 0, run.output
     assert run.output.strip().endswith("leaderboard.html")
     assert "svs" not in run.output
@@ -136,7 +145,7 @@ def test_command_line(tmp_path, results):
         (["-o", str(tmp_path / "nothing"), "--redraw"], "lacks"),
         ([str(tmp_path / "r.csv"), "-o", str(tmp_path), "--redraw"], "takes no results"),
     ):
-        run = CliRunner().invoke(report_app, arguments)
+        run = CliRunner().invoke(app, ["report", *arguments])
         assert run.exit_code in (1, 2)
         assert message in run.output
 
@@ -147,6 +156,6 @@ def test_redraw_from_the_command_line(tmp_path, results, monkeypatch):
     figure = tmp_path / "figures" / "winrates.png"
     before = figure.read_bytes()
     figure.unlink()
-    run = CliRunner().invoke(report_app, ["-o", str(report.directory), "--redraw"])
+    run = CliRunner().invoke(app, ["report", "-o", str(report.directory), "--redraw"])
     assert run.exit_code == 0, run.output
     assert figure.read_bytes() == before

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -85,18 +86,18 @@ class SplitPredictions:
         One column of probabilities is that of the second of two classes; rows are scaled to sum to one;
         labels are the column numbers of the true classes.
         """
-        cal, test = (
-            _probabilities(p, f"{name} in {where}")
-            for p, name in ((probas_cal, "probas_cal"), (probas_test, "probas_test"))
-        )
-        if cal.shape[1] != test.shape[1]:
-            raise PredictionFileError(f"{where}: {cal.shape[1]} classes in probas_cal, {test.shape[1]} in probas_test")
-        return cls(
-            cal,
-            _labels(labels_cal, cal, f"labels_cal in {where}"),
-            test,
-            _labels(labels_test, test, f"labels_test in {where}"),
-        )
+        given = dict(zip(PARTS, (probas_cal, labels_cal, probas_test, labels_test)))
+        try:
+            cal, test = (_probabilities(given[name], f"{name} in {where}") for name in PARTS[::2])
+            if cal.shape[1] != test.shape[1]:
+                raise ValueError(f"{where}: {cal.shape[1]} classes in probas_cal, {test.shape[1]} in probas_test")
+            y_cal, y_test = (
+                column_numbers(given[name], *p.shape, Words(labels=f"{name} in {where}"))
+                for name, p in zip(PARTS[1::2], (cal, test))
+            )
+        except (TypeError, ValueError) as error:
+            raise PredictionFileError(str(error)) from None
+        return cls(cal, y_cal, test, y_test)
 
     @property
     def n_classes(self) -> int:
@@ -104,14 +105,7 @@ class SplitPredictions:
         return int(self.probas_cal.shape[1])
 
     def digest(self) -> str:
-        """A short text that changes when any number in the arrays changes.
-
-        Examples
-        --------
-        >>> one, other = (SplitPredictions.checked([0.5], [0], [p], [1]) for p in (0.25, 0.26))
-        >>> one.digest() == other.digest()
-        False
-        """
+        """A short text that changes when any number in the arrays changes."""
         digest = hashlib.blake2b(digest_size=8)
         for part in PARTS:
             array = getattr(self, part)
@@ -193,6 +187,61 @@ class MemorySource(PredictionSource):
         super().__init__(entries, name, path)
 
 
+class RepositorySource(PredictionSource):
+    """Classification tasks of a TabRepo or TabArena repository object as a prediction set.
+
+    Validation predictions of such a repository are out-of-fold, so they are the calibration set.
+
+    Parameters
+    ----------
+    repository : object
+        With methods `datasets()`, `configs()`, `predict_val(dataset, fold, config)`,
+        `labels_val(dataset, fold)`, `predict_test(dataset, fold, config)` and `labels_test(dataset, fold)`.
+    datasets, configs : iterable of str, optional
+        Which to use; by default all of the repository.
+    folds : sequence of int
+        Which folds to use.
+    name : str
+        Name of the set.
+
+    Notes
+    -----
+    The repository lives in this process: write its predictions with
+    `calibrant.bench.write_hdf5` to run them on a cluster. Regression tasks are left out.
+    """
+
+    def __init__(
+        self,
+        repository: Any,
+        datasets: Iterable[str] | None = None,
+        configs: Iterable[str] | None = None,
+        folds: Sequence[int] = (0,),
+        name: str = "repository",
+    ) -> None:
+        def read(dataset: str, fold: int, config: str) -> SplitPredictions:
+            task = {"dataset": dataset, "fold": fold}
+            return SplitPredictions.checked(
+                repository.predict_val(**task, config=config),
+                repository.labels_val(**task),
+                repository.predict_test(**task, config=config),
+                repository.labels_test(**task),
+                where=f"{dataset}/{config}/{fold}",
+            )
+
+        names = list(repository.configs() if configs is None else configs)
+        info = getattr(repository, "dataset_info", None)
+        entries: list[Entry] = []
+        for dataset in repository.datasets() if datasets is None else datasets:
+            if info is not None and info(dataset).get("problem_type") == "regression":
+                continue
+            for fold, config in product(folds, names):
+                load = partial(read, dataset, fold, config)
+                entries.append((load().describe(dataset, config, fold), load))
+        if not entries:
+            raise PredictionFileError("the repository has no classification tasks among those asked for")
+        super().__init__(entries, name)
+
+
 def as_fold(text: str) -> int | str:
     """Names of folds become numbers if they are written like whole numbers.
 
@@ -205,15 +254,7 @@ def as_fold(text: str) -> int | str:
 
 
 def with_digest(source: PredictionSource, experiment: Experiment) -> Experiment:
-    """The experiment with the digest of its arrays; without one if they cannot be read.
-
-    Examples
-    --------
-    >>> p = SplitPredictions.checked([[0.2, 0.8]], [1], [[0.4, 0.6]], [0])
-    >>> source = MemorySource({("coins", "LR", 0): p})
-    >>> with_digest(source, source.experiments()[0]).digest == p.digest()
-    True
-    """
+    """The experiment with the digest of its arrays; without one if they cannot be read."""
     try:
         return replace(experiment, digest=source.load(experiment).digest())
     except (PredictionFileError, OSError):
@@ -250,15 +291,5 @@ def select_experiments(
 
 def _probabilities(p: Any, where: str) -> NDArray[np.float64]:
     words = Words(where)
-    try:
-        array, _ = as_matrix(p, words)
-        return np.asarray(to_probabilities(array.astype(np.float64), words=words, tolerance=0.0))
-    except (TypeError, ValueError) as error:
-        raise PredictionFileError(str(error)) from None
-
-
-def _labels(y: Any, p: NDArray[np.float64], where: str) -> NDArray[np.int64]:
-    try:
-        return column_numbers(y, len(p), p.shape[1], Words(labels=where))
-    except (TypeError, ValueError) as error:
-        raise PredictionFileError(str(error)) from None
+    array, _ = as_matrix(p, words)
+    return np.asarray(to_probabilities(array.astype(np.float64), words=words, tolerance=0.0))

@@ -30,15 +30,7 @@ INDEX_COLUMNS = ("dataset", "model", "fold", "cal_size", "test_size", "n_classes
 
 
 def open_hdf5(path: Path, index: str | Path | None = None) -> PredictionSource:
-    """An HDF5 file in CalArena's layout.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    index : str or Path, optional
-        Index CSV that names the experiments to use; by default those found in the file.
-    """
+    """An HDF5 file in CalArena's layout: all its experiments, or those that an index CSV names."""
     with _opened(path) as file:
         groups = dict(_walk(file))
     if not groups:

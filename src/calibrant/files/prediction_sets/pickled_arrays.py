@@ -1,4 +1,7 @@
-"""NumPy arrays out of a pickle without unpickling it: no name in the file is looked up, none of its functions called.
+"""Pickled pairs of logits and labels, read without unpickling: no name in the file is looked up, no function called.
+
+NN_calibration publishes files of `((logits_val, labels_val), (logits_test, labels_test))`, named
+`probs_{model}_{dataset}_logits.p`. Unpickling them would run any code that a file names.
 
 A pickle is a program for a small stack machine. Only the instructions that tuples and lists of numbers and arrays are
 written with are let through (protocols 0 to 5, NumPy 1 and 2), and each of the few names among them means a stand-in of
@@ -14,10 +17,14 @@ import math
 import pickle
 import pickletools
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from calibrant.files.prediction_sets.experiments import MemorySource, PredictionFileError, SplitPredictions
+from calibrant.simplex import softmax
 
 #: Far more than four arrays or a list of labels need; a file of nothing but instructions is refused early.
 MAX_INSTRUCTIONS = 5_000_000
@@ -115,33 +122,38 @@ class _Reader(pickle.Unpickler):
         return text.encode("latin1")
 
 
+def open_pickle(path: Path) -> MemorySource:
+    """One pickled experiment of logits and labels; the name of the file gives model and dataset."""
+    try:
+        cal, test = map(_pair, _pair(read_pickled_arrays(path.read_bytes())))
+        with np.errstate(invalid="ignore"):  # logits that are not finite are named below
+            arrays = [a for part in (cal, test) for a in (softmax(_numbers(part[0], 2)), _numbers(part[1], 1))]
+    except ValueError as error:
+        raise PredictionFileError(
+            f"{path}: expected pickled arrays ((logits, labels), (logits, labels)): {error}"
+        ) from error
+    model, _, dataset = path.stem.removeprefix("probs_").removesuffix("_logits").rpartition("_")
+    predictions = SplitPredictions.checked(*arrays, where=path.name)
+    return MemorySource({(dataset, model or "model", 0): predictions}, path.stem, path)
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise PredictionFileError("found something other than a pair")
+    return value[0], value[1]
+
+
+def _numbers(value: Any, n_dimensions: int) -> NDArray[Any]:
+    """An array, or a plain list of numbers: nested lists could refer to each other and fill the memory."""
+    if isinstance(value, list) and all(isinstance(item, (bool, int, float, np.generic)) for item in value):
+        value = np.array(value)
+    if not isinstance(value, np.ndarray) or not n_dimensions <= value.ndim <= 2 or not value.size:
+        raise PredictionFileError("expected an array of logits and an array of labels in each pair")
+    return value
+
+
 def read_pickled_arrays(data: bytes) -> Any:
-    """Tuples and lists of arrays and numbers in a pickle.
-
-    Parameters
-    ----------
-    data : bytes
-        The pickle.
-
-    Returns
-    -------
-    What was pickled: an array, a number, or tuples and lists of them.
-
-    Raises
-    ------
-    PickledArrayError
-        Anything else is in the file. A `ValueError`.
-
-    Examples
-    --------
-    >>> import pickle
-    >>> read_pickled_arrays(pickle.dumps((np.zeros(2), [1])))
-    (array([0., 0.]), [1])
-    >>> read_pickled_arrays(pickle.dumps(print))
-    Traceback (most recent call last):
-        ...
-    calibrant.files.prediction_sets.pickled_arrays.PickledArrayError: builtins.print is not part of a NumPy array
-    """
+    """Tuples and lists of arrays and numbers in a pickle; a `PickledArrayError` for anything else."""
     try:
         for number, (instruction, argument, _) in enumerate(pickletools.genops(data)):
             if instruction.name not in _INSTRUCTIONS:
