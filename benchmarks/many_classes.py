@@ -29,7 +29,7 @@ import pandas as pd
 
 from calibrant import get_calibrator
 from calibrant.bench.runs.drawn_rows import SPLIT, Draw, DrawnSource
-from calibrant.bench.runs.run_plan import Options
+from calibrant.bench.runs.one_fit import Options
 from calibrant.bench.runs.runner import run_benchmark
 from calibrant.bench.study.results import read_results
 from calibrant.files.prediction_sets.open_set import open_predictions

@@ -19,7 +19,7 @@ from calibrant import __version__
 from calibrant.bench.building.embedded import embedded_predictions
 from calibrant.bench.runs.drawn_rows import Draw
 from calibrant.bench.runs.method_spec import native_methods
-from calibrant.bench.runs.run_plan import Options
+from calibrant.bench.runs.one_fit import Options
 from calibrant.bench.runs.runner import run_benchmark
 from calibrant.bench.study.results import read_results
 from calibrant.bench.study.run_summary import findings

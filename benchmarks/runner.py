@@ -18,7 +18,7 @@ import numpy as np
 
 from calibrant.bench.building.embedded import embedded_predictions
 from calibrant.bench.runs.method_spec import native_methods
-from calibrant.bench.runs.run_plan import Options
+from calibrant.bench.runs.one_fit import Options
 from calibrant.bench.runs.runner import run_benchmark
 from calibrant.files.prediction_sets.experiments import MemorySource, SplitPredictions
 from calibrant.files.prediction_sets.hdf5 import write_hdf5

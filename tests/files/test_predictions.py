@@ -230,7 +230,8 @@ def test_folds_of_similar_names_stay_apart(tmp_path: Path) -> None:
 
 def test_rows_of_a_replaced_file_do_not_count(tmp_path: Path) -> None:
     from calibrant.bench.runs.method_spec import make_spec
-    from calibrant.bench.runs.run_plan import Options, plan, result_row
+    from calibrant.bench.runs.one_fit import Options
+    from calibrant.bench.runs.runner import plan, result_row
 
     spec, options = make_spec("none"), Options()
 

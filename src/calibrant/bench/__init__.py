@@ -7,7 +7,7 @@ _HOMES = {
     "DrawnSource": ".runs.drawn_rows",
     "Experiment": "calibrant.files.prediction_sets.experiments",
     "MemorySource": "calibrant.files.prediction_sets.experiments",
-    "Options": ".runs.run_plan",
+    "Options": ".runs.one_fit",
     "PredictionFileError": "calibrant.files.prediction_sets.experiments",
     "PredictionSource": "calibrant.files.prediction_sets.experiments",
     "RepositorySource": "calibrant.files.prediction_sets.experiments",

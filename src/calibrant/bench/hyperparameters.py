@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.bench.runs.method_spec import MethodSpec, make_spec
+from calibrant.bench.runs.one_fit import Options
 from calibrant.bench.runs.pool import ProcessPool
-from calibrant.bench.runs.run_plan import Options
 from calibrant.bench.runs.runner import run_fits
 from calibrant.bench.runs.store import ResultFolder
 from calibrant.bench.search_report import SearchResult, compare_on_control, write_search

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from calibrant.bench.runs.cluster import DaskPool
+from calibrant.bench.runs.one_fit import Options
 from calibrant.bench.runs.pool import Batch
-from calibrant.bench.runs.run_plan import Options
 from calibrant.bench.runs.runner import run_benchmark
 from calibrant.bench.runs.worker import Job
 from calibrant.files.prediction_sets.experiments import MemorySource, SplitPredictions

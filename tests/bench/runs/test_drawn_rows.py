@@ -9,8 +9,7 @@ from scipy.special import expit, logit
 from calibrant import get_calibrator
 from calibrant.bench.runs.drawn_rows import MIN_OTHERS, SPLIT, Draw, DrawnSource, drawn, with_drawn_labels
 from calibrant.bench.runs.method_spec import MethodSpec, make_spec
-from calibrant.bench.runs.one_fit import evaluate
-from calibrant.bench.runs.run_plan import Options
+from calibrant.bench.runs.one_fit import Options, evaluate
 from calibrant.bench.runs.runner import run_benchmark
 from calibrant.files.prediction_sets.experiments import Experiment, MemorySource, PredictionFileError, SplitPredictions
 from tests.needs import needs

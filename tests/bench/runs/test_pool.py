@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from calibrant.bench.runs.method_spec import make_spec
-from calibrant.bench.runs.one_fit import Setting, fit_method
+from calibrant.bench.runs.one_fit import Options, Setting, fit_method
 from calibrant.bench.runs.pool import ProcessPool, Worker
-from calibrant.bench.runs.run_plan import Options
 from calibrant.bench.runs.worker import Answer, Job
 from calibrant.files.prediction_sets.experiments import SplitPredictions
 from tests.bench.odd_methods import ended

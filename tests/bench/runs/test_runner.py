@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from calibrant.bench.runs.method_spec import MethodSpec, make_spec
-from calibrant.bench.runs.one_fit import unfinished
-from calibrant.bench.runs.run_plan import Options, plan, result_row
-from calibrant.bench.runs.runner import run_benchmark
+from calibrant.bench.runs.one_fit import Options, unfinished
+from calibrant.bench.runs.runner import plan, result_row, run_benchmark
 from calibrant.bench.runs.store import COLUMNS, ResultFolder, merge_results, row_key
 from calibrant.files.prediction_sets.experiments import MemorySource, SplitPredictions
 from calibrant.files.prediction_sets.hdf5 import write_hdf5

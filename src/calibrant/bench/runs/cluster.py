@@ -25,16 +25,10 @@ _here = threading.local()
 
 
 class DaskPool(ProcessPool):
-    """Threads of a dask cluster, each with its processes.
+    """Threads of a dask cluster, each with its processes; `dask` is the scheduler's address, or a client to keep open.
 
-    Parameters
-    ----------
-    dask : str or distributed.Client
-        Address of the scheduler, or a client of it, which stays open.
-    time_limit : float, optional
-        Seconds that a job may take.
-    tell_after, give_up_after : float
-        Seconds without any worker, or without an answer of the scheduler, until a warning and until an error.
+    A warning comes after `tell_after` seconds without any worker, or without an answer of the scheduler, and an error
+    after `give_up_after`.
     """
 
     elsewhere = True

@@ -30,27 +30,17 @@ from calibrant.optional import require
 
 @dataclass(frozen=True)
 class MethodSpec:
-    """A method as the runner sees it.
-
-    Attributes
-    ----------
-    label : str
-        Name in results.
-    target : str
-        Name in the registry, or `package.module:Class`.
-    params : dict
-        Parameters of the class.
-    version : str
-        Package and version it comes from; a class outside of any installed package has a digest of its file.
-    binary, multiclass : bool
-        Kinds of experiments it can be fitted to.
-    """
+    """A method as the runner sees it."""
 
     label: str
+    """Name in results."""
     target: str
+    """Name in the registry, or `package.module:Class`."""
     params: dict[str, Any] = field(default_factory=dict)
     version: str = ""
+    """Package and version it comes from; a class outside of any installed package has a digest of its file."""
     binary: bool = True
+    """Whether it can be fitted to experiments with two classes, and with more (`multiclass`)."""
     multiclass: bool = True
 
     @property
@@ -76,14 +66,7 @@ class MethodSpec:
 
 
 def parse_method(text: str) -> MethodSpec:
-    """Read one method as it is written on the command line.
-
-    Examples
-    --------
-    >>> spec = parse_method("raw=none(renormalize=True)")
-    >>> spec.label, spec.target, spec.params
-    ('raw', 'none', {'renormalize': True})
-    """
+    """Read one method as it is written on the command line."""
     match = re.fullmatch(r"(?:([\w.+-]+)=)?([\w.-]+(?::\w+)?)(\(.*\))?", text.strip(), flags=re.DOTALL)
     if match is None:
         raise ValueError(f"cannot read the method {text!r}: expected name, name(parameter=value) or label=name")
@@ -123,17 +106,7 @@ def native_methods() -> list[MethodSpec]:
 
 
 def make_spec(target: str, params: dict[str, Any] | None = None, label: str | None = None) -> MethodSpec:
-    """Describe a method, checking that it exists.
-
-    Parameters
-    ----------
-    target : str
-        Name in the registry or `package.module:Class`.
-    params : dict, optional
-        Parameters of the class.
-    label : str, optional
-        Name in results, by default `target`.
-    """
+    """Describe a method, checking that it exists; its label is by default `target`."""
     params = dict(params or {})
     if ":" in target:
         return MethodSpec(label or target, target, params, _version_of(_imported(target)))

@@ -1,4 +1,4 @@
-"""One method on one experiment: fit on the calibration part, predict the test part, measure both.
+"""One method on one experiment: fit on the calibration part, predict the test part, measure the predictions.
 
 Fitting and predicting are timed apart, after a fit to a few rows, during which imports and compilation happen.
 A method that fails is a result as well: its message takes the place of the losses.
@@ -6,6 +6,7 @@ A method that fails is a result as well: its message takes the place of the loss
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from dataclasses import dataclass
@@ -16,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.bench.runs.drawn_rows import subsampled
+from calibrant.bench.runs.drawn_rows import Draw, subsampled
 from calibrant.bench.runs.method_spec import MethodSpec
-from calibrant.bench.runs.run_plan import Options
-from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, SplitPredictions
+from calibrant.files.prediction_sets.experiments import PARTS, Experiment, PredictionSource, SplitPredictions
 from calibrant.files.prediction_sets.open_set import open_predictions
 from calibrant.inputs.predictions import to_probabilities
 from calibrant.inputs.words import Words
@@ -32,6 +32,47 @@ WARM_UP_ROWS = 100
 Outcome = dict[str, Any]
 _warm: set[tuple[str, bool]] = set()
 """Methods that this process has fitted before."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How fits are made.
+
+    Attributes
+    ----------
+    time_limit : float or None
+        Seconds for one fit with its predictions.
+    max_cal_rows : int or None
+        Subsample larger calibration sets to this many rows.
+    seed : int
+        Seed of the subsamples.
+    draw : Draw or None
+        Draw calibration rows and test on the others, instead of the experiments as they are.
+    """
+
+    time_limit: float | None = 600.0
+    max_cal_rows: int | None = None
+    seed: int = 0
+    draw: Draw | None = None
+
+    def __post_init__(self) -> None:
+        if self.draw is not None and self.max_cal_rows is not None:
+            raise ValueError("draws have the size they are asked for: leave the limit of calibration rows out")
+
+    @property
+    def expected(self) -> bool:
+        """Whether test predictions are the true probabilities."""
+        return self.draw is not None and self.draw.labels == "drawn"
+
+    def n_cal(self, experiment: Experiment) -> int:
+        """Calibration rows used of an experiment."""
+        return experiment.n_cal if self.max_cal_rows is None else min(experiment.n_cal, self.max_cal_rows)
+
+    def fingerprint(self, spec: MethodSpec, experiment: Experiment) -> str:
+        """What a stored row must carry to count as this method on these rows."""
+        seed = f"-{self.seed}" if self.n_cal(experiment) < experiment.n_cal else ""
+        sizes = f"{self.n_cal(experiment)}-{experiment.n_test}-{experiment.n_classes}{seed}"
+        return f"{spec.fingerprint}-{sizes}-{experiment.digest}"
 
 
 @dataclass(frozen=True)
@@ -53,7 +94,7 @@ def fit_method(setting: Setting, spec: MethodSpec) -> Outcome:
     kind = (spec.fingerprint, predictions.n_classes == 2)
     start = time.perf_counter()
     if kind not in _warm:
-        warm_up(predictions, spec)
+        _warm_up(predictions, spec)
         _warm.add(kind)
     warm = time.perf_counter() - start
     return {**evaluate(predictions, spec, expected=setting.options.expected), "warm_up_seconds": warm}
@@ -62,44 +103,23 @@ def fit_method(setting: Setting, spec: MethodSpec) -> Outcome:
 def evaluate(predictions: SplitPredictions, spec: MethodSpec, *, expected: bool = False) -> Outcome:
     """Fit, predict and measure.
 
-    Parameters
-    ----------
-    predictions : SplitPredictions
-    spec : MethodSpec
-    expected : bool
-        Whether the test predictions are the true probabilities, as they are where labels were drawn from them: losses
-        are then expected ones, not those of the test labels.
-
-    Returns
-    -------
-    dict
-        `status` (`ok` or `failed`), `message`, `logloss`, `brier`, `accuracy`, `ece`, `fit_seconds`,
-        `predict_seconds`, and `measure_seconds` for the losses.
-
-    Examples
-    --------
-    >>> from calibrant.bench.runs.method_spec import make_spec
-    >>> p = SplitPredictions.checked([[0.2, 0.8]], [1], [[0.5, 0.5]], [0])
-    >>> outcome = evaluate(p, make_spec("none"))
-    >>> outcome["status"], round(outcome["logloss"], 3)
-    ('ok', 0.693)
+    Where labels were drawn from the predictions, these are the true probabilities, and losses are `expected` ones.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             # Copies: a method that changes its input in place must not change that of the methods after it.
-            cal, labels, test = (part.copy() for part in _handed_out(predictions))
+            cal, labels, test = (getattr(predictions, part).copy() for part in PARTS[:3])
             start = time.perf_counter()
             calibrator = spec.make().fit(cal, labels)
             fitted = time.perf_counter()
             probas = np.asarray(calibrator.predict_proba(test), dtype=np.float64)
             predicted = time.perf_counter()
             truth = predictions.probas_test if expected else None
-            losses = measure(probas, predictions.labels_test, predictions.n_classes, truth)
             return {
                 "status": "ok",
                 "message": "",
-                **losses,
+                **_measure(probas, predictions.labels_test, predictions.n_classes, truth),
                 "fit_seconds": fitted - start,
                 "predict_seconds": predicted - fitted,
                 "measure_seconds": time.perf_counter() - predicted,
@@ -108,27 +128,14 @@ def evaluate(predictions: SplitPredictions, spec: MethodSpec, *, expected: bool 
             return unfinished("failed", f"{type(error).__name__}: {error}")
 
 
-def _handed_out(predictions: SplitPredictions) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    return predictions.probas_cal, predictions.labels_cal, predictions.probas_test
-
-
 def unfinished(status: str, message: str) -> Outcome:
-    """Outcome of a method that gave no predictions.
-
-    Examples
-    --------
-    >>> unfinished("timeout", "stopped after 1 s")["logloss"]
-    nan
-    """
+    """Outcome of a method that gave no predictions."""
     numbers = ("logloss", "brier", "accuracy", "ece", "fit_seconds", "predict_seconds", "measure_seconds")
     return {"status": status, "message": " ".join(message.split())[:500], **dict.fromkeys(numbers, float("nan"))}
 
 
-def measure(
-    probas: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    n_classes: int,
-    truth: NDArray[np.float64] | None = None,
+def _measure(
+    probas: NDArray[np.float64], labels: NDArray[np.int64], n_classes: int, truth: NDArray[np.float64] | None
 ) -> dict[str, float]:
     """Test losses of calibrated probabilities; expected ones where the true probabilities are known."""
     if probas.shape != (len(labels), n_classes):
@@ -146,16 +153,13 @@ def measure(
     }
 
 
-def warm_up(predictions: SplitPredictions, spec: MethodSpec) -> None:
+def _warm_up(predictions: SplitPredictions, spec: MethodSpec) -> None:
     """Fit to a few rows, so that imports and compilation are not part of the first timing."""
-    small = [part[:WARM_UP_ROWS].copy() for part in _handed_out(predictions)[:2]]
-    with warnings.catch_warnings():
+    small = [getattr(predictions, part)[:WARM_UP_ROWS].copy() for part in PARTS[:2]]
+    # An error here will be reported by the fit to all rows.
+    with warnings.catch_warnings(), contextlib.suppress(Exception):
         warnings.simplefilter("ignore")
-        try:
-            spec.make().fit(*small).predict_proba(small[0])
-        except Exception:
-            # The same error will be reported by the fit to all rows.
-            return
+        spec.make().fit(*small).predict_proba(small[0])
 
 
 def _read(setting: Setting) -> SplitPredictions:

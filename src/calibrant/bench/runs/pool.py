@@ -46,12 +46,7 @@ Batch = tuple[Any, Sequence[Job]]
 class ProcessPool:
     """Processes of this machine with one thread each, which stay open from one `run` to the next.
 
-    Parameters
-    ----------
-    n_workers : int, optional
-        Number of processes, by default one for each core. A process is started when there is work for it.
-    time_limit : float, optional
-        Seconds that a job may take.
+    By default one for each core, started when there is work for it. A job may take `time_limit` seconds.
 
     Examples
     --------
@@ -138,13 +133,7 @@ class ProcessPool:
 
 
 class Worker:
-    """Does one job at a time, in one process for the code of this package and one for each module from elsewhere.
-
-    Parameters
-    ----------
-    time_limit : float or None
-        Seconds that a job may take.
-    """
+    """Does one job at a time, in one process for the code of this package and one for each module from elsewhere."""
 
     def __init__(self, time_limit: float | None = None) -> None:
         self._time_limit = time_limit

@@ -15,14 +15,16 @@ from typing import Any
 
 from calibrant.bench.runs.drawn_rows import DrawnSource
 from calibrant.bench.runs.method_spec import ClassShipping, MethodSpec, parse_method, with_baseline
-from calibrant.bench.runs.one_fit import Outcome, Setting, fit_method, unfinished
+from calibrant.bench.runs.one_fit import Options, Outcome, Setting, fit_method, unfinished
 from calibrant.bench.runs.pool import Batch, ProcessPool
-from calibrant.bench.runs.run_plan import Options, Todo, plan, result_row
-from calibrant.bench.runs.store import ResultFolder, check_table_packages
+from calibrant.bench.runs.store import Key, ResultFolder, Row, check_table_packages
 from calibrant.bench.runs.worker import Job
 from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, with_digest
 from calibrant.files.prediction_sets.open_set import open_predictions
 from calibrant.progress import ProgressBar
+
+Todo = Sequence[tuple[Experiment, Sequence[MethodSpec]]]
+"""Experiments, each with the methods to be fitted to it."""
 
 
 def run_benchmark(
@@ -96,6 +98,51 @@ def run_benchmark(
     return folder.path
 
 
+def plan(
+    benchmark: str,
+    experiments: Iterable[Experiment],
+    specs: Sequence[MethodSpec],
+    options: Options,
+    done: dict[Key, Row],
+    retry: bool = False,
+) -> Todo:
+    """Experiments with the methods still to be run on them, the largest first.
+
+    A method that the registry does not offer for an experiment's number of classes is not run on it.
+    """
+    todo = []
+    for experiment in experiments:
+        missing = []
+        for spec in specs:
+            row = done.get((benchmark, *experiment.key, spec.label))
+            current = row is not None and row.get("fingerprint") == options.fingerprint(spec, experiment)
+            if row is not None and current and not (retry and row["status"] != "ok"):
+                continue
+            if spec.supports(experiment.n_classes):
+                missing.append(spec)
+        if missing:
+            todo.append((experiment, missing))
+    return sorted(todo, key=lambda item: -options.n_cal(item[0]) * item[0].n_classes)
+
+
+def result_row(benchmark: str, experiment: Experiment, spec: MethodSpec, options: Options, outcome: Outcome) -> Row:
+    """One line of the log."""
+    return {
+        "benchmark": benchmark,
+        "dataset": experiment.dataset,
+        "model": experiment.model,
+        "fold": experiment.fold,
+        "method": spec.label,
+        "draw": experiment.draw,
+        "labels": options.draw.labels if options.draw is not None else "real",
+        "n_cal": options.n_cal(experiment),
+        "n_test": experiment.n_test,
+        "n_classes": experiment.n_classes,
+        **outcome,
+        "fingerprint": options.fingerprint(spec, experiment),
+    }
+
+
 def run_fits(
     pool: ProcessPool, source: PredictionSource, todo: Todo, options: Options
 ) -> Generator[tuple[Experiment, MethodSpec, Outcome], None, None]:
@@ -123,7 +170,6 @@ def run_fits(
 
 
 def _pool(n_jobs: int | None, dask: str | Any | None, time_limit: float | None) -> ProcessPool:
-    """Processes here, or those of a cluster."""
     if dask is None:
         return ProcessPool(n_jobs, time_limit)
     from calibrant.bench.runs.cluster import DaskPool

@@ -33,24 +33,12 @@ Key = tuple[str, str, str, str, str]
 
 
 def row_key(row: Mapping[str, Any]) -> Key:
-    """Experiment and method of a row, as text.
-
-    Examples
-    --------
-    >>> row_key({"benchmark": "b", "dataset": "iris", "model": "LR", "fold": 0, "method": "ts"})
-    ('b', 'iris', 'LR', '0', 'ts')
-    """
+    """Experiment and method of a row, as text."""
     return tuple(str(row[name]) for name in KEY)  # type: ignore[return-value]
 
 
 class ResultFolder:
-    """A folder of results.
-
-    Parameters
-    ----------
-    path : str or Path
-        Created when it does not exist.
-    """
+    """A folder of results, created when it does not exist."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -59,7 +47,7 @@ class ResultFolder:
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
         """Keep a second run out of the folder; the lock ends with the process that holds it."""
-        return locked(self.path / "log.jsonl", patience=0)
+        return locked(self._log, patience=0)
 
     def rows(self) -> dict[Key, Row]:
         """Last row of every experiment and method.
@@ -135,7 +123,7 @@ class ResultFolder:
         write_text(self.path / "run.json", json.dumps({"runs": runs}, indent=1, default=str) + "\n")
 
 
-def read_runs(folder: Path) -> list[dict[str, Any]]:
+def read_runs(folder: Path) -> list[Row]:
     """What a result folder says of its runs: command, versions and settings of each."""
     file = folder / "run.json"
     runs = read_json(file).get("runs") if file.is_file() else []
@@ -199,13 +187,7 @@ def merge_results(folders: Sequence[str | Path], out: str | Path) -> Path:
 
 
 def installed_versions(more: Sequence[str] = ()) -> dict[str, str]:
-    """Versions of Python and of the packages that results depend on; `more` names further ones.
-
-    Examples
-    --------
-    >>> "numpy" in installed_versions()
-    True
-    """
+    """Versions of Python and of the packages that results depend on; `more` names further ones."""
     versions = {"python": platform.python_version(), "calibrant": __version__}
     for package in (*PACKAGES, *more):
         with contextlib.suppress(PackageNotFoundError):

@@ -24,19 +24,10 @@ _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
 
 @dataclass(frozen=True)
 class Job:
-    """One function call for a process.
+    """One call of a function that another process can import.
 
-    Attributes
-    ----------
-    function : callable
-        A function of a module, so that another process can find it.
-    arguments : tuple
-        Its arguments.
-    prepare : callable or None
-        Called first, outside of the time limit: imports.
-    code_from : str
-        Jobs with code from different places are never done by the same process, so that code from outside cannot change
-        what other methods find.
+    `prepare` is called first, outside of the time limit: imports. Jobs with different `code_from` are never done by the
+    same process, so that code from outside cannot change what other methods find.
     """
 
     function: Callable[..., Any]

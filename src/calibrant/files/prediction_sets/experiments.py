@@ -92,7 +92,7 @@ class SplitPredictions:
             if cal.shape[1] != test.shape[1]:
                 raise ValueError(f"{where}: {cal.shape[1]} classes in probas_cal, {test.shape[1]} in probas_test")
             y_cal, y_test = (
-                column_numbers(given[name], *p.shape, Words(labels=f"{name} in {where}"))
+                column_numbers(given[name], len(p), p.shape[1], Words(labels=f"{name} in {where}"))
                 for name, p in zip(PARTS[1::2], (cal, test))
             )
         except (TypeError, ValueError) as error:
