@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from calibrant.typing import AnyFloatArray
+
 
 def check_level(level: Any) -> float:
     """A confidence level between 0 and 1."""
@@ -27,3 +29,41 @@ def student_stretch(level: float, units: float) -> float:
         return 1.0
     freedom = max(units - 1.0, 1.0)
     return float(stdtrit(freedom, (1 + level) / 2) / ndtri((1 + level) / 2) * np.sqrt(1 + 2 / freedom))
+
+
+def wilson_interval(
+    frequency: AnyFloatArray, count: AnyFloatArray, level: float
+) -> tuple[AnyFloatArray, AnyFloatArray]:
+    """Wilson's interval of a frequency observed in `count` trials.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(np.array([0.5]), np.array([10.0]), 0.95)
+    >>> round(float(low[0]), 3), round(float(high[0]), 3)
+    (0.237, 0.763)
+    """
+    check_level(level)
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    centre = (frequency + z2 / (2 * count)) / (1 + z2 / count)
+    spread = frequency * (1 - frequency) / count + z2 / (4 * count**2)
+    half = np.sqrt(z2 * np.clip(spread, 0, None)) / (1 + z2 / count)
+    return np.clip(centre - half, 0, frequency), np.clip(centre + half, frequency, 1)
+
+
+#: With fewer groups than this in a bin, nothing is assumed of how much their rows depend on each other.
+FEWEST_GROUPS = 10
+
+
+def independent_trials(frequency: AnyFloatArray, count: AnyFloatArray, products: AnyFloatArray) -> AnyFloatArray:
+    """How many independent trials `count` observations of groups are worth.
+
+    That is `n = f (1 - f) / V` with the variance `V = Σ_g (H_g - f N_g)² / N²` of the frequency over groups, between
+    `N² / Σ N_g²` (rows of a group are all alike) and `N`. `products` are `Σ N_g²`, `Σ N_g H_g` and `Σ H_g²` over
+    groups; where there are none, over observations, and the number is `N`.
+    """
+    alike = count**2 / products[0]
+    variance = products[2] - 2 * frequency * products[1] + frequency**2 * products[0]
+    inflated = variance * alike / np.maximum(alike - 1, 1e-9)
+    found = frequency * (1 - frequency) * count**2 / np.maximum(inflated, 1e-300)
+    few = (alike < FEWEST_GROUPS) | (frequency <= 0) | (frequency >= 1)
+    return np.where(few, alike, np.clip(found, alike, count))

@@ -10,7 +10,7 @@ import pytest
 from calibrant import CalibrationMonitor
 from calibrant.deployment.monitoring import findings
 from calibrant.deployment.monitoring.findings import Change, Repair
-from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Part
 from calibrant.sample import Sample
 from tests.deployment.test_monitor import identity, stream

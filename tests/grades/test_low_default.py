@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.stats import beta, binom, norm
 
 from calibrant.grades import pluto_tasche
-from calibrant.grades.low_default import case_tails
+from calibrant.grades.backtesting import case_tails
 
 
 def unlikely(p: float, n: float, d: float, correlation: float) -> float:

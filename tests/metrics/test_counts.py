@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from calibrant.metrics import calibration_in_the_large
-from calibrant.metrics.counts import binned_coins, count_p_values, design_effects
+from calibrant.metrics.frequencies import binned_coins, count_p_values, design_effects
 from calibrant.sample import Sample
 
 

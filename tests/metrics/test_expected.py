@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant.metrics import accuracy, brier, log_loss
-from calibrant.metrics.expected import expected_losses
+from calibrant.metrics.losses import expected_losses
 from calibrant.random_numbers import LabelSampler
 
 

@@ -11,7 +11,7 @@ from scipy.stats import bootstrap as scipy_bootstrap
 from scipy.stats import t as student_t
 
 import calibrant.metrics
-from calibrant.confidence import student_stretch
+from calibrant.confidence import student_stretch, wilson_interval
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import (
     Estimate,
@@ -25,7 +25,6 @@ from calibrant.metrics import (
     list_metrics,
     log_loss,
 )
-from calibrant.metrics.reliability import wilson_interval
 from calibrant.metrics.scalars import SCALARS
 
 from .conftest import Flatten

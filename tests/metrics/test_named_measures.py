@@ -22,7 +22,7 @@ from calibrant.metrics import (
     scaled_brier,
     two_bin_calibration_error,
 )
-from calibrant.metrics.local_regression import MOST_CELLS
+from calibrant.metrics.smooth import MOST_CELLS
 from tests.needs import needs
 
 Data = tuple[np.ndarray, np.ndarray]

@@ -19,8 +19,7 @@ from calibrant.metrics import (
     post_hoc_improvement,
     refinement_loss,
 )
-from calibrant.metrics.lp import dual_direction
-from calibrant.metrics.recalibration import recalibrate
+from calibrant.metrics.recalibration import dual_direction, recalibrate
 from tests.needs import needs
 from tests.samples import sharpened
 

@@ -11,8 +11,7 @@ import pytest
 import calibrant.metrics
 from calibrant.metrics import Estimate, Running, RunningMetrics, confidence_interval, evaluate
 from calibrant.metrics.running import Sums
-from calibrant.metrics.scalars import SCALARS, TABLES
-from calibrant.metrics.sums import Summed, summed_mean
+from calibrant.metrics.scalars import SCALARS, TABLES, Summed, summed_mean
 from calibrant.sample import Sample
 from tests.needs import needs
 from tests.samples import sharpened

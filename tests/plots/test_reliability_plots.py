@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from calibrant.metrics import classwise_corp_curves, classwise_reliability_tables, corp_curve, reliability_table
-from calibrant.metrics.axis import ScoreAxis
+from calibrant.metrics.result_types import ScoreAxis
 from calibrant.plots import BeforeAfterDisplay, ClasswiseReliabilityDisplay, ReliabilityDisplay
 from calibrant.plots.reliability_displays import free_corner
 from calibrant.plots.style import shorten

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import softmax
 
 from calibrant import get_calibrator
-from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.recalibration import splits
+from calibrant.metrics.result_types import Estimate
 from calibrant.random_numbers import generator
 from calibrant.report.comparison import cross_validate
 from calibrant.report.data import Learning

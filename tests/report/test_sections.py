@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 from calibrant import CalibrationMonitor, CalibrationReport, DecisionRule, get_calibrator
 from calibrant.decisions import compare_decisions
 from calibrant.metrics import murphy_diagram
-from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.result_types import Estimate
 from calibrant.plots.monitoring import stability
 from calibrant.report import analysis, sections, watching
 from calibrant.report.analysis import Source, analyse

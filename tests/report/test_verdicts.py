@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies
-from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.result_types import Estimate, ReliabilityCurve
 from calibrant.metrics.slope import Miscalibration, Part
 from calibrant.numerals import p_text
 from calibrant.report.data import MethodRow, NextStep, SegmentRow, Source, Verdict

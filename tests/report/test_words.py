@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from calibrant import AutoCalibrator
-from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Part
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.data import Learning, MethodRow, Report

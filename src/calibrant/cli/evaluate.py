@@ -18,7 +18,7 @@ from calibrant.text_table import aligned
 
 if TYPE_CHECKING:
     from calibrant.inputs.answers import Answers
-    from calibrant.metrics.intervals import Estimate
+    from calibrant.metrics.result_types import Estimate
     from calibrant.workflows.evaluating import Evaluation
 
 app = typer.Typer(rich_markup_mode=None)

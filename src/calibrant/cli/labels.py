@@ -66,7 +66,7 @@ def fit_labels(
 
 def evaluate_labels(file: str, table: LabelledOptions, level: float | None, *, as_json: bool) -> None:
     """Metrics of each label, worst first."""
-    from calibrant.metrics.label_metrics import NAMES, measure
+    from calibrant.metrics.part_metrics import NAMES, measure
 
     if table.logits:
         raise CommandError("--logits: evaluate judges probabilities; give it the output of `calibrant apply`")

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.confidence import check_level
 from calibrant.decisions.rule import DecisionRule
 from calibrant.decisions.value import CostedSample, classes_of
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
-from calibrant.metrics.intervals import Estimate, bootstrap_with_unseen, interval, too_few
+from calibrant.metrics.intervals import bootstrap_with_unseen, interval, too_few
+from calibrant.metrics.result_types import Estimate, Tabular
 from calibrant.metrics.scalars import Statistic
-from calibrant.metrics.tabular import Tabular, check_level
 from calibrant.metrics.views import class_view, column_of
 from calibrant.numerals import percent
 from calibrant.random_numbers import generator

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
+from calibrant.confidence import check_level
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
-from calibrant.metrics.intervals import Estimate, bootstrap_with_unseen, interval, too_few
-from calibrant.metrics.tabular import check_level
+from calibrant.metrics.intervals import bootstrap_with_unseen, interval, too_few
+from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.views import class_view, column_of
 from calibrant.numerals import count, percent
 from calibrant.sample import Sample

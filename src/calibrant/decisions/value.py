@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from calibrant.confidence import check_level
 from calibrant.decisions.rule import DecisionRule
 from calibrant.docs import describe_parameters
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.samples import check_sample
-from calibrant.metrics.intervals import Estimate, bootstrap_with_unseen, interval, too_few
-from calibrant.metrics.scalars import Statistic
-from calibrant.metrics.sums import summed_mean
-from calibrant.metrics.tabular import check_level
+from calibrant.metrics.intervals import bootstrap_with_unseen, interval, too_few
+from calibrant.metrics.result_types import Estimate
+from calibrant.metrics.scalars import Statistic, summed_mean
 from calibrant.numerals import count, percent
 from calibrant.sample import Sample
 from calibrant.threads import limited

@@ -12,12 +12,12 @@ from scipy.special import rel_entr
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.classifier import CalibratedClassifier
+from calibrant.confidence import check_level
 from calibrant.deployment.adapted import METHODS, AdaptedCalibrator, shares_of
 from calibrant.deployment.inputs import batch, batch_of, check_calibrator, class_shares
 from calibrant.deployment.prior_estimation import EXACT, SharesEstimate, beyond_prior, estimate_shares, soft_confusion
 from calibrant.docs import describe_parameters
 from calibrant.inputs.words import CalibrationWarning
-from calibrant.metrics.tabular import check_level
 from calibrant.sample import Sample
 from calibrant.threads import limit
 from calibrant.typing import FloatArray

@@ -5,25 +5,29 @@ to `evaluate` and `confidence_interval` by the name of its function, and has a b
 """
 
 from calibrant.metrics.belt import calibration_belt
-from calibrant.metrics.binned import ece, expected_calibration_error, maximum_calibration_error, rms_calibration_error
-from calibrant.metrics.corp import classwise_corp_curves, corp_curve
-from calibrant.metrics.cumulative import kolmogorov_smirnov, kuiper, two_bin_calibration_error
-from calibrant.metrics.curve import ReliabilityCurve, ScoreParts
-from calibrant.metrics.decomposition import (
-    Decomposition,
-    calibration_loss,
-    decompose,
-    post_hoc_improvement,
-    refinement_loss,
+from calibrant.metrics.binned import (
+    calibration_curve,
+    classwise_reliability_tables,
+    ece,
+    expected_calibration_error,
+    maximum_calibration_error,
+    reliability_table,
+    rms_calibration_error,
 )
+from calibrant.metrics.corp import classwise_corp_curves, corp_curve
 from calibrant.metrics.evaluation import evaluate
 from calibrant.metrics.frequencies import ClassFrequencies, calibration_in_the_large, positive_gap
 from calibrant.metrics.hypothesis import calibration_test
-from calibrant.metrics.intervals import Estimate, confidence_interval, list_metrics
-from calibrant.metrics.label_metrics import LabelMetrics, multilabel_metrics
-from calibrant.metrics.local_regression import integrated_calibration_index
-from calibrant.metrics.losses import accuracy, brier, confidence_gap, log_loss
-from calibrant.metrics.lp import lp_calibration_error
+from calibrant.metrics.intervals import confidence_interval, list_metrics
+from calibrant.metrics.losses import (
+    accuracy,
+    brier,
+    brier_skill_score,
+    confidence_gap,
+    log_loss,
+    ranked_probability_score,
+    scaled_brier,
+)
 from calibrant.metrics.maps import CalibrationMap, CorrectionMatrix, calibration_map, correction_matrix
 from calibrant.metrics.murphy import MurphyDiagram, murphy_diagram
 from calibrant.metrics.named_tests import (
@@ -34,14 +38,27 @@ from calibrant.metrics.named_tests import (
     spiegelhalter,
     split_likelihood_ratio,
 )
-from calibrant.metrics.null import CalibrationTest
-from calibrant.metrics.ranking import auroc, gini, ks_separation
-from calibrant.metrics.reliability import calibration_curve, classwise_reliability_tables, reliability_table
+from calibrant.metrics.part_metrics import LabelMetrics, SegmentCalibration, multilabel_metrics, segment_calibration
+from calibrant.metrics.recalibration import (
+    Decomposition,
+    calibration_loss,
+    decompose,
+    lp_calibration_error,
+    post_hoc_improvement,
+    refinement_loss,
+)
+from calibrant.metrics.result_types import CalibrationTest, Estimate, ReliabilityCurve, ScoreParts
 from calibrant.metrics.running import Running, RunningMetrics
-from calibrant.metrics.segment_metrics import SegmentCalibration, segment_calibration
-from calibrant.metrics.skill import brier_skill_score, ranked_probability_score, scaled_brier
 from calibrant.metrics.slope import Miscalibration, calibration_slope, miscalibration
-from calibrant.metrics.smooth import smooth_curve, smooth_ece
+from calibrant.metrics.smooth import integrated_calibration_index, smooth_curve, smooth_ece
+from calibrant.metrics.sorted_scores import (
+    auroc,
+    gini,
+    kolmogorov_smirnov,
+    ks_separation,
+    kuiper,
+    two_bin_calibration_error,
+)
 from calibrant.metrics.validation import ValidationTable, validation_table
 
 __all__ = [

@@ -9,8 +9,8 @@ likelihood ratios instead of the quadratic). With groups the covariance is that 
 The p-value is that of a smooth test: with polynomials `q_j` of the log-odds that are orthonormal under the weights
 `s (1 - s)`, the scores `z_j = Σ q_j(x) (hit - s)` of calibrated predictions are uncorrelated with variance one. The
 statistic is `z_0² + ... + z_m²`, where the degree `m` grows as that of the belt does. Labels are drawn with the choice
-of the degree repeated (`calibrant.metrics.null`), so that it is paid for. The belt leaves the diagonal only where this
-test rejects it at the belt's level: with few events, or few groups, the quadratic alone would do so too often.
+of the degree repeated (`calibrant.metrics.hypothesis`), so that it is paid for. The belt leaves the diagonal only where
+this test rejects it at the belt's level: with few events, or few groups, the quadratic alone would do so too often.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ import numpy as np
 from scipy.special import chdtrc, chdtri, expit, fdtri, logit
 
 from calibrant.bins import sum_by
-from calibrant.metrics.axis import UNIT
-from calibrant.metrics.curve import HISTOGRAM_BINS, ReliabilityCurve
-from calibrant.metrics.null import CalibrationTest, ViewResiduals, drawn_or_tail
+from calibrant.confidence import check_level
+from calibrant.metrics.hypothesis import ViewResiduals, drawn_or_tail
+from calibrant.metrics.result_types import HISTOGRAM_BINS, UNIT, CalibrationTest, ReliabilityCurve
 from calibrant.metrics.scalars import public
 from calibrant.metrics.slope import RIDGE
-from calibrant.metrics.tabular import check_level
 from calibrant.metrics.views import Kind, Shown, shown_view
 from calibrant.sample import Sample
 from calibrant.softmax.penalties import Ridge

@@ -21,10 +21,16 @@ from scipy.special import xlogy
 from calibrant.bins import sum_by
 from calibrant.calibrators.binary.binning import Grouped, group_scores
 from calibrant.calibrators.binary.isotonic import isotonic_steps
-from calibrant.metrics.axis import ScoreAxis, fitting_axis, well_inside
-from calibrant.metrics.curve import HISTOGRAM_BINS, ReliabilityCurve, ScoreParts
+from calibrant.confidence import check_level
+from calibrant.metrics.result_types import (
+    HISTOGRAM_BINS,
+    ReliabilityCurve,
+    ScoreAxis,
+    ScoreParts,
+    fitting_axis,
+    well_inside,
+)
 from calibrant.metrics.scalars import public
-from calibrant.metrics.tabular import check_level
 from calibrant.metrics.views import Kind, Shown, View, class_view, shown_view
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,17 @@ from calibrant.docs import describe_parameters
 from calibrant.inputs.batches import BatchReader
 from calibrant.inputs.dense import labelled_rows
 from calibrant.inputs.labels import distinct, name_columns
-from calibrant.inputs.observations import encoded
+from calibrant.inputs.observations import encoded, observations
 from calibrant.inputs.predictions import is_dask
 from calibrant.inputs.samples import check_sample
 from calibrant.inputs.seen import SeenLabels
 from calibrant.inputs.sources import Source, as_source
 from calibrant.inputs.top_k import TopK
+from calibrant.inputs.weights import row_weights
 from calibrant.inputs.words import METRIC
 from calibrant.metrics.intervals import DEFAULT_METRICS, estimates
 from calibrant.metrics.running import RunningMetrics, dense_groups
-from calibrant.metrics.scalars import Scalar, find_scalar
+from calibrant.metrics.scalars import find_scalar
 from calibrant.threads import limited
 
 
@@ -103,17 +105,17 @@ def evaluate(
         groups = dense_groups(y_prob, y_true, groups, blocks, axis, ignore_index)
         y_prob, y_true, sample_weight = labelled_rows(y_prob, y_true, sample_weight, axis, ignore_index, METRIC)
     if is_dask(y_prob):
-        from calibrant.metrics.partition_metrics import evaluate_partitions
-
-        return evaluate_partitions(y_true, y_prob, sample_weight, metrics, classes, options, level)
+        return _of_partitions(y_true, y_prob, sample_weight, metrics, classes, options, level)
     metrics = DEFAULT_METRICS if metrics is None else metrics
-    entries = [_named(name) for name in metrics]
-    options = options or {}
-    unused = set(options) - set(metrics)
-    if unused:
+    options, wanted = options or {}, []
+    for metric in metrics:
+        entry = find_scalar(metric)
+        if entry is None:
+            raise ValueError(f"evaluate takes names of metrics, got {metric!r}")
+        wanted.append((entry, options.get(entry.name, {})))
+    if unused := set(options) - set(metrics):
         raise ValueError(f"options are given for {sorted(unused)}, which are not among the metrics asked for")
     data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
-    wanted = [(entry, options.get(entry.name, {})) for entry in entries]
     if level is None:
         return {entry.name: entry.prepare(data, **given)(data.each) for entry, given in wanted}
     return dict(zip(metrics, estimates(wanted, data, level, n_resamples, random_state)))
@@ -148,8 +150,72 @@ def _of_batches(
     return running.result(level)
 
 
-def _named(name: str) -> Scalar:
-    entry = find_scalar(name)
-    if entry is None:
-        raise ValueError(f"evaluate takes names of metrics, got {name!r}")
-    return entry
+#: Metrics of partitions that one task merges.
+_FAN_IN = 8
+
+
+def _of_partitions(
+    y: Any,
+    P: Any,
+    weight: Any,
+    metrics: Sequence[str] | None,
+    classes: Sequence[Any] | None,
+    options: Mapping[str, Mapping[str, Any]] | None,
+    level: float | None,
+) -> dict[str, Any]:
+    """Metrics of Dask collections: partitions are taken in where they are, and merged in a tree."""
+    import dask
+
+    from calibrant.calibrators.partitions import aligned
+
+    RunningMetrics(metrics, options=options)  # says what cannot be done before anything is computed
+    pieces = aligned(P, y, weight)
+    if classes is None:
+        look, seen = dask.delayed(_labels, pure=False), SeenLabels()
+        found = dask.compute(*[look(*piece[:2], number) for number, piece in enumerate(pieces)])
+        for number, part in enumerate(found):
+            if part is not None:
+                seen.add(part[0], f"partition {number}")
+        first = next((part for part in found if part is not None), None)
+        if first is None:
+            raise ValueError("No partition holds a row.")
+        _, categories, n_columns, names = first
+        with seen.named():
+            named, _ = name_columns(seen.labels, n_columns, names=names, categories=categories, words=METRIC)
+        classes = named.tolist()
+    take_in, merge = (
+        dask.delayed(_taken_in, pure=False),
+        dask.delayed(partial(reduce, RunningMetrics.merge), pure=False),
+    )
+    parts = [take_in(*piece, number, metrics, classes, options) for number, piece in enumerate(pieces)]
+    while len(parts) > 1:
+        parts = [merge(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
+    (total,) = dask.compute(parts[0])
+    result: dict[str, Any] = total.result(level)
+    return result
+
+
+def _labels(P: Any, y: Any, number: int) -> Any:
+    if not len(y):
+        return None
+    with _in_partition(number):
+        _, labels, _, categories = observations(y, P.shape, words=METRIC)
+    names = list(P.columns) if hasattr(P, "columns") else None
+    return distinct(labels), categories, P.shape[1] if P.ndim == 2 and P.shape[1] > 1 else 2, names
+
+
+def _taken_in(P: Any, y: Any, weight: Any, number: int, metrics: Any, classes: Any, options: Any) -> RunningMetrics:
+    with _in_partition(number):
+        if weight is not None:
+            some = row_weights(weight, len(y)) > 0  # a partition of no weight is none
+            P, y, weight = P[some], y[some], weight[some]
+        return RunningMetrics(metrics, classes=classes, options=options).update(y, P, weight)
+
+
+@contextmanager
+def _in_partition(number: int) -> Iterator[None]:
+    """Say in errors which partition they are about."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error} (Partition {number}.)") from None

@@ -1,4 +1,19 @@
-"""Calibration in the large: how often each class is predicted, and how often it occurs.
+"""How surely a count differs from what predictions expect of it: the exact test of a sum of coins.
+
+If predictions are calibrated and rows independent, the number of rows with a label is a sum of independent coins with
+probabilities `p_i` (the Poisson-binomial distribution); a row with count `c` is `c` coins. The p-value is twice the
+smaller tail, `min(1, 2 P(S ≥ s))` for a count `s` above its expectation: valid for every number of rows, and
+conservative where few cases are expected, since a count takes few values.
+
+Coins of nearly the same probability are kept as their number and their mean in bins of an eighth of an octave of `p`
+and of `1 - p`, so that parts of the rows add up. This changes the variance by less than 0.1 %. The tail is summed
+exactly after an exponential tilt towards `s` (so that its relative accuracy is the same at 1e-30 as at 0.1), or, from a
+variance of `MOST_EXACT` on, by Lugannani and Rice's saddle point approximation. P-values down to 1e-6 are right within
+1 % (if all predictions are equal, within 0.1 %).
+
+Dependence inside groups makes counts vary more, by the *design effect*: then `s` and all numbers are divided by it.
+
+Calibration in the large: how often each class is predicted, and how often it occurs.
 
 The expected count of class `j` is the sum of its probabilities over all observations, the observed one the number of
 observations with this label. Their ratio is what a reader of rare classes wants to know ("17 times too many"). Its
@@ -14,14 +29,173 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, log_ndtr, logit
 
-from calibrant.metrics.counts import N_BINS, binned_coins, count_p_values, design_effects
-from calibrant.metrics.reliability import wilson_interval
-from calibrant.metrics.scalars import Statistic, scalar, table
-from calibrant.metrics.sums import Summed, no_spread, summed_mean
-from calibrant.metrics.tabular import Tabular
+from calibrant.confidence import wilson_interval
+from calibrant.metrics.result_types import Tabular
+from calibrant.metrics.scalars import Statistic, Summed, no_spread, scalar, summed_mean, table
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray
+
+#: Bins are the leading bits of the smaller of `p` and `1 - p` in single precision, from 2^-14 on.
+_DROPPED_BITS = 20
+_SMALLEST = np.float32(2.0**-14)
+_FIRST = int(_SMALLEST.view(np.int32)) >> _DROPPED_BITS
+_HALF = (int(np.float32(0.5).view(np.int32)) >> _DROPPED_BITS) - _FIRST + 1
+N_BINS = 2 * _HALF
+#: Variance of a tilted count up to which its tail is summed.
+MOST_EXACT = 25.0
+#: Whole numbers are met within this share of the total.
+_ROUNDING = 1e-9
+#: The design effect of few groups is pulled towards the largest possible one as if so many more groups had shown it.
+_PRIOR_GROUPS = 4.0
+
+
+def binned_coins(proba: AnyFloatArray, each: AnyFloatArray) -> FloatArray:
+    """Number and sum of the probabilities in each bin, for every column: an array of shape (k, 2, N_BINS).
+
+    Examples
+    --------
+    >>> coins = binned_coins(np.array([[0.25], [0.25], [0.5]]), np.ones(3))
+    >>> coins[0][:, coins[0, 0] > 0].tolist()
+    [[2.0, 1.0], [0.5, 0.5]]
+    """
+    found = np.empty((proba.shape[1], 2, N_BINS))
+    for column, sums in zip(proba.T, found):
+        p = np.ascontiguousarray(column, dtype=np.float64)
+        smaller = np.maximum(np.minimum(p, 1.0 - p), _SMALLEST).astype(np.float32)
+        index = (smaller.view(np.int32) >> _DROPPED_BITS) - _FIRST
+        np.subtract(N_BINS - 1, index, out=index, where=p > 0.5)
+        sums[0] = np.bincount(index, each, minlength=N_BINS)
+        sums[1] = np.bincount(index, each * p, minlength=N_BINS)
+    return found
+
+
+def count_p_values(coins: FloatArray, observed: AnyFloatArray, effect: AnyFloatArray | float = 1.0) -> FloatArray:
+    """P-value of each count, given the coins of `binned_coins` and its design effect.
+
+    Fractions of an observation are rounded towards what was expected. Those that a design effect makes are no fewer
+    than the observations were: there the tails of the two nearest whole numbers are interpolated.
+
+    Examples
+    --------
+    >>> coins = binned_coins(np.full((10, 1), 0.5), np.ones(10))
+    >>> bool(np.allclose(count_p_values(coins, np.array([9.0])), 2 * 11 / 1024))
+    True
+    """
+    effects = np.broadcast_to(effect, observed.shape)
+    pairs = zip(coins, observed, effects)
+    return np.array(
+        [_count_p_value(part[0] / by, part[1] / by, float(count / by), between=by > 1) for part, count, by in pairs]
+    )
+
+
+def _count_p_value(number: FloatArray, sums: FloatArray, count: float, *, between: bool) -> float:
+    slack = _ROUNDING * max(1.0, float(number.sum()))
+    number, sums = number[number > 0], sums[number > 0]
+    p = np.clip(sums / number, 0.0, 1.0)
+    count -= float(number[p == 1.0].sum())
+    number, p = number[(p > 0) & (p < 1)], p[(p > 0) & (p < 1)]
+    above = count - float(number @ p)
+    if abs(above) <= slack:
+        return 1.0
+    # A number of 2.3 is two coins and one that shows 0.3 times as often.
+    whole = np.floor(number + slack)
+    rest = np.maximum(number - whole, 0.0)
+    number, p = np.append(whole, (rest > slack).astype(float)), np.append(p, rest * p)
+    number, p = number[number > 0], p[number > 0]
+    if above < 0:  # the other outcome is the one that came too often
+        count, p = float(number.sum()) - count, 1.0 - p
+    below = float(np.floor(count + slack))
+    tail = _upper_tail(number, p, below)
+    if between and (part := count - below) > slack:
+        tail = tail ** (1 - part) * _upper_tail(number, p, min(below + 1.0, float(number.sum()))) ** part
+    return min(1.0, 2.0 * tail)
+
+
+def _upper_tail(number: FloatArray, p: FloatArray, count: float) -> float:
+    """`P(S ≥ count)` for a sum of coins."""
+    # Coins that fall one way only have no log-odds.
+    count, chance = count - float(number[p >= 1.0].sum()), (p > 0.0) & (p < 1.0)
+    number, p = number[chance], p[chance]
+    total = float(number.sum())
+    if count > total:
+        return 0.0
+    if count <= number @ p:
+        return 1.0
+    if count == total:
+        return float(np.exp(number @ np.log(p)))
+    odds = logit(p)
+    tilt = _tilt(number, odds, count)
+    tilted = expit(odds + tilt)
+    variance = float(number @ (tilted * (1 - tilted)))
+    # log E exp(tilt S) - tilt count, without cancellation: log(1 - p + p e^t) = log((1 - p) / (1 - tilted)).
+    log_weight = float(number @ (np.logaddexp(0.0, odds + tilt) - np.logaddexp(0.0, odds))) - tilt * count
+    if variance > MOST_EXACT:
+        w, u = np.sqrt(max(-2.0 * log_weight, 0.0)), -np.expm1(-tilt) * np.sqrt(variance)
+        if w < 1e-3:
+            return 1.0
+        density = np.exp(-0.5 * w * w) / np.sqrt(2 * np.pi)
+        return float(np.exp(log_ndtr(-w)) + density * (1 / u - 1 / w))
+    # Frequencies of the count modulo a power of two beyond which the tilted count hardly goes.
+    size = 1 << int(np.ceil(np.log2(min(total + 1.0, 20.0 * np.sqrt(variance) + 64.0))))
+    angle = -2j * np.pi / size * np.arange(size // 2 + 1)
+    log_transform = number @ np.log1p(tilted[:, None] * np.expm1(angle)[None, :])
+    frequency = np.fft.irfft(np.exp(log_transform - angle * count), size)
+    beyond = np.arange(min(size // 2 + 1, int(total - count) + 1))
+    tail = float(np.maximum(frequency[beyond], 0.0) @ np.exp(-tilt * beyond))
+    return float(np.exp(log_weight + np.log(max(tail, 1e-300))))
+
+
+def _tilt(number: FloatArray, odds: FloatArray, count: float) -> float:
+    """The `t > 0` at which coins with log-odds `odds + t` sum to `count` on average."""
+    low, high = 0.0, 1.0
+    while number @ expit(odds + high) < count and high < 1e4:
+        low, high = high, 2.0 * high
+    t = high
+    for _ in range(100):
+        p = expit(odds + t)
+        miss, slope = float(number @ p) - count, float(number @ (p * (1 - p)))
+        low, high = (low, t) if miss > 0 else (t, high)
+        step = -miss / slope if slope > 0 else np.nan
+        moved = t + step if low < t + step < high else (low + high) / 2.0
+        if abs(moved - t) <= 1e-13 * max(1.0, t):
+            break
+        t = moved
+    return t
+
+
+def design_effects(data: Sample) -> FloatArray:
+    """By how much dependence inside groups multiplies the variance of each class's count.
+
+    The squares of the groups' residuals over those of the rows', pulled towards the largest possible effect (that of
+    rows that all agree) where few groups show the rarer outcome and cannot tell. One without groups.
+    """
+    k = data.n_classes
+    if data.groups is None:
+        return np.ones(k)
+    largest, found = data.total / data.units, np.empty(k)
+    for column in range(k):
+        p, each = np.asarray(data.proba[:, column], dtype=np.float64), data.each
+        variance, residual = p * (1 - p), (data.y == column) - p
+        if (spread := float(each @ variance)) > 0:  # what is common to all rows is no dependence
+            residual = residual - variance * (float(each @ residual) / spread)
+        seen = float(data.class_counts[column])
+        rarer = min(seen, data.total - seen, float(each @ np.minimum(p, 1 - p)))
+        sums, rows = data.group_sums(each * residual), float(each @ residual**2)
+        found[column] = design_effect(data, sums, rows, 2.0 * rarer / largest)
+    return found
+
+
+def design_effect(data: Sample, sums: FloatArray, variance: float, most: float = np.inf) -> float:
+    """By how much dependence multiplies the variance of a sum, from its parts by group and its variance without.
+
+    At most so many groups can tell.
+    """
+    squares, largest = sums**2, data.total / data.units
+    shown = min(float(squares.sum() ** 2 / max(squares @ squares, 1e-300)), most)
+    effect = float(squares.sum()) / variance if variance > 0 else largest
+    return float(np.clip((_PRIOR_GROUPS * largest + shown * effect) / (_PRIOR_GROUPS + shown), 1.0, max(largest, 1.0)))
 
 
 @dataclass(frozen=True)

@@ -1,37 +1,221 @@
-"""Testing the hypothesis that the predicted probabilities are calibrated: the statistics, as functions of residuals.
+"""How a statistic is distributed if the predictions are calibrated, and the p-value that follows.
 
-`calibrant.metrics.null` knows how they are distributed under the hypothesis.
+Every statistic here is a function of *residuals*: what happened less what was expected, `Σ (hit - score)` over the
+observations of a row. Under the hypothesis labels are draws from the predictions, so the distribution is known: draw
+labels many times and count how often the statistic is at least as large as observed. If rows are independent, the
+p-value `(1 + #{T* ≥ T}) / (1 + B)` is valid for every sample size, with no asymptotics.
+
+Rows of a group may depend on each other in an unknown way. Then the residuals of each group keep or change
+their sign at random (the wild bootstrap), which keeps any dependence inside the groups, and the larger of this p-value
+and that of independent draws counts. Signs say little where few groups can show an event: there one random number is
+drawn for all rows of a group instead, the strongest dependence there can be.
+
+Testing the hypothesis that the predicted probabilities are calibrated: the statistics, as functions of residuals.
+
+`calibrant.metrics.hypothesis` knows how they are distributed under the hypothesis.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import chdtrc
 
 from calibrant.bins import sum_by
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
 from calibrant.metrics.binned import Binner
-from calibrant.metrics.cumulative import excursion
-from calibrant.metrics.null import (
-    CalibrationTest,
-    ClassResiduals,
-    Residuals,
-    ScoreResiduals,
-    ViewResiduals,
-    null_p_value,
-)
+from calibrant.metrics.result_types import CalibrationTest
 from calibrant.metrics.smooth import Grid, smooth_error
+from calibrant.metrics.sorted_scores import excursion
 from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view
 from calibrant.random_numbers import generator
-from calibrant.sample import Sample
+from calibrant.sample import LabelDraw, Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray
+from calibrant.typing import AnyFloatArray, FloatArray
+
+#: Signs need so many groups of which about half could show the rarer outcome.
+INFORMATIVE_GROUPS = 10.0
+#: Draws of labels for p-values that have a χ² tail beyond them, and of many rows in groups, which have none.
+DRAWS, FEW_DRAWS = 399, 199
+#: Observations times draws up to which labels are drawn for p-values.
+MOST_DRAWN = 8_000_000
+
+
+class Residuals(Protocol):
+    """What a statistic is computed from: as observed, drawn from the predictions, and with random signs of groups."""
+
+    data: Sample
+    observed: AnyFloatArray
+
+    def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray: ...
+
+    def flipped(self, rng: np.random.Generator) -> AnyFloatArray: ...
+
+    def rarer(self) -> FloatArray:
+        """Expected number of observations with the rarer outcome, for each event."""
+
+
+class ViewResiduals:
+    """Residuals of one score per row, of shape (n,)."""
+
+    def __init__(self, data: Sample, view: View) -> None:
+        self.data, self.score = data, np.asarray(view.score, dtype=np.float64)
+        self.observed: AnyFloatArray = data.each * (view.hit - self.score)
+
+    def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray:
+        return self.data.draw_hits(self.score, rng, together=together)
+
+    def flipped(self, rng: np.random.Generator) -> AnyFloatArray:
+        return self.observed * self.data.draw_signs(rng)
+
+    def rarer(self) -> FloatArray:
+        return np.atleast_1d(self.data.each @ np.minimum(self.score, 1 - self.score))
+
+
+class ClassResiduals:
+    """Residuals of every class, of shape (n, k)."""
+
+    def __init__(self, data: Sample) -> None:
+        self.data, self.proba = data, np.asarray(data.proba, dtype=np.float64)
+        self.observed: AnyFloatArray = self._of(LabelDraw(None, data.y, data.counts))
+
+    def _of(self, labels: LabelDraw) -> FloatArray:
+        n, k = self.proba.shape
+        rows = np.arange(n) if labels.rows is None else labels.rows
+        hits = np.bincount(rows * k + labels.y, labels.number, minlength=n * k).reshape(n, k)
+        return hits - hits.sum(axis=1, keepdims=True) * self.proba
+
+    def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray:
+        return self._of(self.data.draw_labels(rng, together=together))
+
+    def flipped(self, rng: np.random.Generator) -> AnyFloatArray:
+        return self.observed * self.data.draw_signs(rng)[:, None]
+
+    def rarer(self) -> FloatArray:
+        return np.asarray(self.data.each @ np.minimum(self.proba, 1 - self.proba))
+
+
+class ScoreResiduals:
+    """Scores of class intercepts and of a slope of `logs`: the k + 1 derivatives of the log-likelihood.
+
+    The entry of class `j` is `Σ (1[y = j] - p_j)` over all observations, that of the slope `Σ (x_y - Σ_j p_j x_j)`
+    with `x = logs`. Predictions are those of the hypothesis.
+    """
+
+    def __init__(self, data: Sample, logs: FloatArray) -> None:
+        proba = np.asarray(data.proba, dtype=np.float64)
+        self.data, self._sums = data, data.each @ proba
+        self.x = logs - np.sum(proba * logs, axis=1)[:, None]
+        self._whole = data.counts is None or not np.any(data.counts % 1.0)
+        rows = np.zeros((data.n_groups, data.n_classes + 1))
+        np.add.at(rows, (data.group_numbers, data.y), data.each)
+        rows[:, :-1] -= data.group_sums(data.each[:, None] * proba)
+        rows[:, -1] = data.group_sums(data.each * self.x[np.arange(data.n_rows), data.y])
+        self.groups: FloatArray = rows
+        self.observed: AnyFloatArray = rows.sum(axis=0)
+
+    def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray:
+        rows, y, number = self.data.draw_labels(rng, together=together)
+        k = self.data.n_classes
+        place = (np.arange(len(y)) if rows is None else rows) * k + y
+        chosen = self.x.ravel()[place]
+        expected = self._sums
+        if not (together or self._whole):  # a count of 2.3 is drawn as 2 or as 3
+            expected = np.bincount(place // k, number, minlength=self.data.n_rows) @ self.data.proba
+        hits = np.bincount(y, number, minlength=k) - expected
+        return np.append(hits, chosen.sum() if number is None else number @ chosen)
+
+    def flipped(self, rng: np.random.Generator) -> AnyFloatArray:
+        return self.data.draw_group_signs(rng) @ self.groups
+
+    def rarer(self) -> FloatArray:
+        proba = self.data.proba
+        expected = np.asarray(self.data.each @ np.minimum(proba, 1 - proba), dtype=np.float64)
+        return expected[expected > 0]
+
+    def covariance(self) -> FloatArray:
+        """Covariance of the scores of independent observations, exact under the hypothesis."""
+        return score_covariance(np.asarray(self.data.proba, dtype=np.float64), self.x, self.data.each)[0]
+
+
+def score_covariance(proba: FloatArray, logs: FloatArray, each: AnyFloatArray) -> tuple[FloatArray, FloatArray]:
+    """Covariance of the k + 1 scores, which is the Hessian of the log loss, and sums of `p_j` and of `Σ_j p_j x_j`."""
+    k, weighed = proba.shape[1], each[:, None] * proba
+    inner, sums = np.einsum("ij,ij->i", proba, logs), weighed.sum(axis=0)
+    matrix = np.empty((k + 1, k + 1))
+    matrix[:k, :k] = np.diag(sums) - proba.T @ weighed
+    matrix[k, :k] = matrix[:k, k] = np.einsum("ij,ij->j", weighed, logs) - inner @ weighed
+    matrix[k, k] = np.einsum("ij,ij,ij->", weighed, logs, logs) - each @ inner**2
+    return matrix, np.append(sums, each @ inner)
+
+
+def few_groups(residuals: Residuals, cells: int = 1) -> bool:
+    """Whether random signs say too little: few groups of a cell could show the rarer outcome of some event."""
+    data = residuals.data
+    groups = 2.0 * residuals.rarer() * (data.units / data.total) / cells
+    return bool(np.min(groups, initial=np.inf) < INFORMATIVE_GROUPS)
+
+
+def null_p_value(
+    residuals: Residuals,
+    statistic: Callable[[AnyFloatArray], float],
+    n_resamples: int,
+    rng: np.random.Generator,
+    *,
+    observed: float | None = None,
+    cells: int = 1,
+) -> tuple[float, float]:
+    """The statistic as observed, and its p-value: valid if rows, or groups where there are any, are independent.
+
+    `cells` is the number of bins whose residuals the statistic adds up: each needs groups of its own for signs.
+    """
+    value = statistic(residuals.observed) if observed is None else observed
+    # Statistics of few rows take few values: rounding must not turn equal ones into smaller ones.
+    least = value - 1e-12 * max(1.0, abs(value)) if np.isfinite(value) else value
+
+    def share(draw: Callable[[], AnyFloatArray]) -> float:
+        return (1 + sum(statistic(draw()) >= least for _ in range(n_resamples))) / (1 + n_resamples)
+
+    if residuals.data.groups is None:
+        return value, share(lambda: residuals.drawn(rng, together=False))
+    together = few_groups(residuals, cells)
+    drawn = share(lambda: residuals.drawn(rng, together=together))
+    return value, max(drawn, share(lambda: residuals.flipped(rng)))
+
+
+def drawn_or_tail(
+    residuals: Residuals,
+    statistic: Callable[[AnyFloatArray], float],
+    freedom: int,
+    *,
+    name: str,
+    kind: str,
+    most: float = MOST_DRAWN,
+    cells: int = 1,
+) -> CalibrationTest:
+    """The test with a statistic that is about χ² distributed with so many degrees of freedom.
+
+    Labels are drawn unless observations times draws exceed `most`; then, and beyond all draws if it says less than
+    they do, the tail is that of χ². Groups have no such tail: theirs are always drawn. Nor has an infinite `most`, for
+    statistics that only draws know. `cells` as in `null_p_value`.
+    """
+    data = residuals.data
+    value, many = statistic(residuals.observed), data.total * DRAWS > most
+    tail = float(chdtrc(freedom, max(value, 0.0)))
+    if data.groups is None and many:
+        return CalibrationTest(value, tail, name, kind, 0)
+    draws = FEW_DRAWS if many else DRAWS
+    p_value = null_p_value(residuals, statistic, draws, generator(0), observed=value, cells=cells)[1]
+    if data.groups is None and most < np.inf and p_value <= 1 / (1 + draws):
+        p_value = min(p_value, tail)
+    return CalibrationTest(value, p_value, name, kind, draws)
+
 
 TestStatistic = Literal["kuiper", "kolmogorov_smirnov", "ece", "smooth_ece", "temperature", "score", "omnibus"]
 # A statistic of the residuals of one view, of all classes, or of their scores.

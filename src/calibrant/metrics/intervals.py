@@ -9,14 +9,14 @@ Distances such as ECE are too large in a sample and larger still in a resample o
 the scale of squares (`b = E θ*² - θ² ≈ E θ² - τ²`, exactly so for sums of squares): their lower end is the percentile
 with the excess of sample and resample taken off, `√(q_low² - 2b)`, or 0 if that is negative. The upper end,
 `θ + q_high - q_50`, leaves the sample's own excess in, which is on the safe side. Replicates of binned and smooth
-errors come from normal moves of their cells (`calibrant.metrics.sums.moved_values`), which also move a cell of one row.
+errors come from normal moves of their cells (`scalars.moved_values`), which also move a cell of one row.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -27,8 +27,8 @@ from calibrant.docs import describe_parameters
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.samples import check_sample
 from calibrant.inputs.words import CalibrationWarning
-from calibrant.metrics.scalars import SCALARS, Scalar, Statistic, find_scalar
-from calibrant.metrics.sums import Distance, Summed, moved_values
+from calibrant.metrics.result_types import Estimate
+from calibrant.metrics.scalars import SCALARS, Distance, Scalar, Statistic, Summed, find_scalar, moved_values
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.threads import limited
@@ -39,30 +39,6 @@ KINDS = ("percentile", "basic", "corrected")
 #: Independent observations that an interval needs.
 FEWEST_UNITS = 2
 DEFAULT_METRICS = ("log_loss", "brier", "accuracy", "auroc", "ece", "smooth_ece", "kuiper")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value with its confidence interval.
-
-    Examples
-    --------
-    >>> from calibrant.metrics import confidence_interval
-    >>> found = confidence_interval("brier", [0, 1, 1, 0] * 25, [0.1, 0.7, 0.6, 0.4] * 25)
-    >>> bool(found.low < found.value < found.high), found.level
-    (True, 0.95)
-    """
-
-    value: float
-    low: float
-    high: float
-    level: float
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __str__(self) -> str:
-        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
 def bootstrap(

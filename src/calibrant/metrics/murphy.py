@@ -21,7 +21,7 @@ from calibrant.confidence import check_level, student_stretch
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
 from calibrant.metrics.intervals import bootstrap_with_unseen, too_few
-from calibrant.metrics.tabular import Tabular
+from calibrant.metrics.result_types import Tabular
 from calibrant.metrics.views import View, class_view, column_of
 from calibrant.numerals import percent
 from calibrant.sample import Sample

@@ -9,7 +9,7 @@ All of them ask whether labels could be draws from the predictions, of rows that
   the labels after it are divided by those before it. If the predictions are calibrated it is at most 1 in the mean, so
   by Markov's inequality it exceeds 20 in at most 5 % of all samples, whatever their size.
 
-P-values of the first three come from labels drawn from the predictions (`calibrant.metrics.null`).
+P-values of the first three come from labels drawn from the predictions (`calibrant.metrics.hypothesis`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from calibrant.bins import edge_index, sum_by
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.binned import Binner
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
-from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.hypothesis import MOST_DRAWN, ScoreResiduals, drawn_or_tail
 from calibrant.metrics.losses import log_loss_rows
-from calibrant.metrics.null import MOST_DRAWN, CalibrationTest, ScoreResiduals, drawn_or_tail
 from calibrant.metrics.recalibration import recalibrate, resolve_calibrator
+from calibrant.metrics.result_types import CalibrationTest, Estimate
 from calibrant.metrics.scalars import public
 from calibrant.metrics.slope import LinearRecalibration, slope_interval
 from calibrant.metrics.views import View, column_of, one_against_rest

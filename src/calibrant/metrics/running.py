@@ -1,6 +1,6 @@
 """Metrics of predictions that come in parts, with intervals, in memory that does not grow with their number.
 
-A metric that is a function of sums over rows (see `calibrant.metrics.sums`) is taken in part by part: sums of parts are
+A metric that is a function of sums over rows (see `Summed`) is taken in part by part: sums of parts are
 added, and the value is computed from them as it is from one table. Intervals come from sums as well. Means have their
 standard error and Student's t, shares Wilson's interval. Calibration errors move with `Σ c (hit - score)` over cells of
 the score: resampling rows with replacement moves such a sum like a normal variable of variance `Σ c (hit - score)²`
@@ -20,13 +20,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
+from calibrant.confidence import independent_trials, wilson_interval
 from calibrant.inputs.dense import labelled_rows
 from calibrant.inputs.samples import check_sample
 from calibrant.inputs.words import METRIC
-from calibrant.metrics.intervals import DEFAULT_METRICS, Estimate, estimates, interval, too_few
-from calibrant.metrics.reliability import independent_trials, wilson_interval
-from calibrant.metrics.scalars import SCALARS, TABLES, Scalar, find_scalar
-from calibrant.metrics.sums import Distance, Form, Frequency, Mean, Summed, moved_values
+from calibrant.metrics.intervals import DEFAULT_METRICS, estimates, interval, too_few
+from calibrant.metrics.result_types import Estimate
+from calibrant.metrics.scalars import (
+    SCALARS,
+    TABLES,
+    Distance,
+    Form,
+    Frequency,
+    Mean,
+    Scalar,
+    Summed,
+    find_scalar,
+    moved_values,
+)
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
 from calibrant.threads import limited

@@ -6,7 +6,7 @@ class is predicted; `softmax(b x)`, for predictions that are too extreme (`b < 1
 rows less `q / n`, times the design effect of groups. The best of the four is what means and slope account for; what a
 flexible calibrator gains beyond it, on rows it was not fitted to, is the rest.
 
-P-values of means and slope are those of score tests (`calibrant.metrics.null`), which need no fit but that of the
+P-values of means and slope are those of score tests (`calibrant.metrics.hypothesis`), which need no fit but that of the
 hypothesis: of the predictions as they are for the means, of fitted means for the slope. There the score `g_b` of the
 slope is taken less what the fitted means explain of it, `g_b - V_ba V_aa⁺ g_a`, and labels are drawn from the fitted
 means. The slope's interval holds the slopes that this test, with its asymptotic distribution, does not reject.
@@ -25,12 +25,11 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
-from calibrant.metrics.counts import design_effect
-from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
-from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies, design_effect
+from calibrant.metrics.hypothesis import ScoreResiduals, drawn_or_tail, few_groups, score_covariance
 from calibrant.metrics.losses import log_loss_rows
-from calibrant.metrics.null import ScoreResiduals, drawn_or_tail, few_groups, score_covariance
 from calibrant.metrics.recalibration import recalibrate
+from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
 from calibrant.metrics.frequencies import class_frequencies
-from calibrant.metrics.intervals import Estimate, estimates
+from calibrant.metrics.intervals import estimates
 from calibrant.metrics.named_tests import (
     cox_calibration,
     expected_observed_ratio,
@@ -20,8 +20,8 @@ from calibrant.metrics.named_tests import (
     spiegelhalter,
     split_likelihood_ratio,
 )
+from calibrant.metrics.result_types import Estimate, Tabular
 from calibrant.metrics.scalars import SCALARS
-from calibrant.metrics.tabular import Tabular
 from calibrant.numerals import p_text
 from calibrant.threads import limited
 

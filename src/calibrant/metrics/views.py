@@ -12,8 +12,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from calibrant.metrics.scalars import Statistic
-from calibrant.metrics.sums import Distance, OverClasses, Summed
+from calibrant.metrics.scalars import Distance, OverClasses, Statistic, Summed
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from calibrant.confidence import wilson_interval
 from calibrant.deployment.monitoring.history import Record
-from calibrant.metrics.reliability import wilson_interval
 from calibrant.numerals import power_of_ten
 from calibrant.plots.style import shorten
 from calibrant.plots.svg import AFTER, BEFORE, FAINT, LEFT, WIDTH, axes, line, marker, path, plane, round_ticks, text

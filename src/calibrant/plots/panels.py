@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.bins import Strategy
 from calibrant.docs import describe_parameters
-from calibrant.metrics.curve import ReliabilityCurve
+from calibrant.metrics.result_types import ReliabilityCurve
 from calibrant.metrics.views import Kind
 from calibrant.optional import require
 from calibrant.plots.reliability_displays import (

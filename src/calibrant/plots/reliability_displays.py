@@ -23,8 +23,7 @@ from calibrant.metrics import (
     reliability_table,
     smooth_curve,
 )
-from calibrant.metrics.axis import UNIT, ScoreAxis
-from calibrant.metrics.curve import ReliabilityCurve
+from calibrant.metrics.result_types import UNIT, ReliabilityCurve, ScoreAxis
 from calibrant.metrics.views import Kind
 from calibrant.plots.style import BLUE, SERIES, histogram_strip, new_axes, plain, shorten, square_unit_axes
 from calibrant.plots.traces import Trace, trace

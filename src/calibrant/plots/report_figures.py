@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from calibrant.decisions.curves import DecisionCurve
 from calibrant.grades import GradeBacktest
-from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.murphy import MurphyDiagram
+from calibrant.metrics.result_types import Estimate
 from calibrant.numerals import number, percent, signed
 from calibrant.plots.style import WHITE_ABOVE, shorten
 from calibrant.plots.svg import (

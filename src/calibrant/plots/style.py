@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.metrics.axis import UNIT, ScoreAxis
+from calibrant.metrics.result_types import UNIT, ScoreAxis
 from calibrant.numerals import power_of_ten
 from calibrant.optional import require
 from calibrant.typing import AnyFloatArray

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.metrics.axis import UNIT, ScoreAxis
-from calibrant.metrics.curve import ReliabilityCurve
+from calibrant.metrics.result_types import UNIT, ReliabilityCurve, ScoreAxis
 from calibrant.plots.style import shorten, tick_text
 from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, PAPER, element, figure, line, marker, path, text, turned
 from calibrant.plots.traces import Trace, trace

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.metrics.axis import ScoreAxis, well_inside
-from calibrant.metrics.curve import ReliabilityCurve
+from calibrant.metrics.result_types import ReliabilityCurve, ScoreAxis, well_inside
 from calibrant.numerals import p_text
 from calibrant.typing import AnyFloatArray
 

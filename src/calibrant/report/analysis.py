@@ -19,8 +19,8 @@ from calibrant.calibrators.registry import DEFAULT, calibrator_info
 from calibrant.decisions.rule import DecisionRule
 from calibrant.grades import GradeBacktest, MasterScale
 from calibrant.metrics.frequencies import class_frequencies
-from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
+from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Miscalibration, separate
 from calibrant.metrics.views import class_view, single_view
 from calibrant.numerals import class_text

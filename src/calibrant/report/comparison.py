@@ -16,9 +16,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibrant.calibrators.registry import DEFAULT, calibrator_info, get_calibrator, list_calibrators
-from calibrant.metrics.intervals import Estimate, interval
+from calibrant.metrics.intervals import interval
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.recalibration import recalibrate
+from calibrant.metrics.result_types import Estimate
 from calibrant.random_numbers import generator
 from calibrant.report.data import MethodRow
 from calibrant.sample import Sample

@@ -12,11 +12,8 @@ from calibrant.decisions.curves import DecisionCurve
 from calibrant.decisions.rule import DecisionRule
 from calibrant.decisions.value import DecisionComparison
 from calibrant.grades import GradeBacktest
-from calibrant.metrics.axis import ScoreAxis, round_axis
-from calibrant.metrics.curve import ReliabilityCurve
-from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.murphy import MurphyDiagram
-from calibrant.metrics.null import CalibrationTest
+from calibrant.metrics.result_types import CalibrationTest, Estimate, ReliabilityCurve, ScoreAxis, round_axis
 from calibrant.metrics.slope import Miscalibration
 from calibrant.sample import Size
 from calibrant.typing import AnyFloatArray

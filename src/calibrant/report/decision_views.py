@@ -11,9 +11,8 @@ import numpy as np
 from calibrant.decisions.curves import decision_curve
 from calibrant.decisions.rule import DecisionRule
 from calibrant.decisions.value import DecisionComparison, compare_decisions
-from calibrant.metrics.axis import ScoreAxis
-from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.murphy import murphy_diagram
+from calibrant.metrics.result_types import Estimate, ScoreAxis
 from calibrant.report.data import Decisions, RatioRow, Thresholds
 from calibrant.sample import Sample
 from calibrant.workflows.evaluating import given

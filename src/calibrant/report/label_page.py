@@ -10,11 +10,10 @@ from scipy.special import ndtri
 from calibrant import __version__
 from calibrant.calibrators.multilabel import MultilabelCalibrator
 from calibrant.inputs.label_matrix import LabelMatrix, label_matrix
-from calibrant.metrics.axis import UNIT
-from calibrant.metrics.intervals import Estimate
-from calibrant.metrics.label_metrics import LabelMetrics, measure
+from calibrant.metrics.binned import reliability_table
 from calibrant.metrics.losses import row_losses
-from calibrant.metrics.reliability import reliability_table
+from calibrant.metrics.part_metrics import LabelMetrics, measure
+from calibrant.metrics.result_types import UNIT, Estimate
 from calibrant.numerals import percent
 from calibrant.plots.svg_reliability import banded, panel
 from calibrant.report.layout import KeyNumber, Opening, Section, drawn, fill

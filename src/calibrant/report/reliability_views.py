@@ -18,8 +18,8 @@ from calibrant.metrics import (
     smooth_curve,
     spiegelhalter,
 )
-from calibrant.metrics.axis import fitting_axis
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
+from calibrant.metrics.result_types import fitting_axis
 from calibrant.metrics.views import single_view
 from calibrant.report.data import Bands, ClassRow, Count, Views
 from calibrant.report.verdict_words import ALPHA

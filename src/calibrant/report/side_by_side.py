@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.result_types import Estimate
 from calibrant.report.data import Report
 
 

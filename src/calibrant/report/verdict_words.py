@@ -17,9 +17,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibrant.calibrators.registry import DEFAULT
-from calibrant.metrics.curve import ReliabilityCurve
 from calibrant.metrics.frequencies import ClassFrequencies
-from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.result_types import Estimate, ReliabilityCurve
 from calibrant.metrics.slope import Miscalibration
 from calibrant.numerals import class_text, count, excess, number, p_text, percent, signed, span
 from calibrant.report.data import Learning, MethodRow, NextStep, SegmentRow, Source, Verdict, condition

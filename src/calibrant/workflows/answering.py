@@ -22,8 +22,7 @@ from calibrant.files.tables.records import JsonLinesTable
 from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.answers import Answers
 from calibrant.inputs.words import ClassOrderWarning, RequestError
-from calibrant.metrics.intervals import Estimate
-from calibrant.metrics.null import CalibrationTest
+from calibrant.metrics.result_types import CalibrationTest, Estimate
 from calibrant.numerals import percent
 from calibrant.sample import Sample, Size
 from calibrant.threads import limited

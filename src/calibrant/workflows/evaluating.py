@@ -20,8 +20,7 @@ from calibrant.files.tables.table_rows import HeldRows, RowChunk, RowReader, as_
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import ValidationTable, calibration_test, confidence_interval, validation_table
 from calibrant.metrics import evaluate as metrics_of
-from calibrant.metrics.intervals import Estimate
-from calibrant.metrics.null import CalibrationTest
+from calibrant.metrics.result_types import CalibrationTest, Estimate
 from calibrant.metrics.running import RunningMetrics
 from calibrant.sample import Sample, Size
 from calibrant.threads import limited

@@ -13,8 +13,8 @@ import numpy as np
 
 from calibrant.files.tables.table_rows import RowReader
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
-from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import row_losses
+from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.running import RunningMetrics
 from calibrant.sample import Sample, Size
 from calibrant.simplex import LOSS_FLOOR

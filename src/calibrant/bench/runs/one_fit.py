@@ -24,7 +24,7 @@ from calibrant.files.prediction_sets.open_set import open_predictions
 from calibrant.inputs.predictions import to_probabilities
 from calibrant.inputs.words import Words
 from calibrant.metrics import accuracy, brier, expected_calibration_error, log_loss
-from calibrant.metrics.expected import expected_losses
+from calibrant.metrics.losses import expected_losses
 
 WARM_UP_ROWS = 100
 """Rows of the fit during which imports and compilation happen: few, so that it takes little time itself."""

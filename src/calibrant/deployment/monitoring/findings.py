@@ -12,9 +12,9 @@ from calibrant.calibrators.registry import get_calibrator
 from calibrant.deployment.adaptation import adapt
 from calibrant.deployment.chain import ChainedCalibrator
 from calibrant.deployment.monitoring.bets import LOG_SLOPES, SHIFTS, Bets, classes_bet_on
-from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.binned import reliability_table
 from calibrant.metrics.recalibration import fit_clone, recalibrate
-from calibrant.metrics.reliability import reliability_table
+from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import separate
 from calibrant.numerals import percent
 from calibrant.sample import Sample

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import betaln, gammaincinv, ndtri, xlogy
 
 from calibrant.deployment.monitoring.history import Seen
-from calibrant.metrics.intervals import Estimate
 from calibrant.metrics.losses import brier_rows
+from calibrant.metrics.result_types import Estimate
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray
 

@@ -20,7 +20,7 @@ from calibrant.deployment.monitoring.periods import missing_words
 from calibrant.deployment.monitoring.stored import LARGE, VERSION, as_json, read_core, read_state, upgraded
 from calibrant.docs import describe_parameters
 from calibrant.inputs.words import CalibrationWarning
-from calibrant.metrics.intervals import Estimate
+from calibrant.metrics.result_types import Estimate
 from calibrant.numerals import class_text, count, percent, power_of_ten
 from calibrant.runtime import canonical, checksum
 from calibrant.sample import Sample

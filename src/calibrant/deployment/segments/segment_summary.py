@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.deployment.segments.columns import Columns, level_name
-from calibrant.metrics.segment_metrics import segment_calibration
+from calibrant.metrics.part_metrics import segment_calibration
 from calibrant.numerals import count, number, percent
 from calibrant.sample import Sample
 from calibrant.typing import IntArray
