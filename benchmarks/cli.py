@@ -21,7 +21,8 @@ import pyarrow.parquet
 
 import calibrant
 from calibrant.files.tables.opening import open_table
-from calibrant.files.tables.table_rows import Layout, RowReader
+from calibrant.files.tables.row_checks import Layout
+from calibrant.files.tables.table_rows import RowReader
 from calibrant.workflows.applying import apply
 
 CLASSES = 10

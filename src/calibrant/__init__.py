@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from calibrant.files.stored.persistence import load as load
     from calibrant.files.stored.persistence import save as save
     from calibrant.files.tables.answer_files import read_answers as read_answers
-    from calibrant.files.tables.labelled_batches import open_batches as open_batches
+    from calibrant.files.tables.table_rows import open_batches as open_batches
     from calibrant.grades.master_scale import MasterScale as MasterScale
     from calibrant.inputs.answers import Answers as Answers
     from calibrant.inputs.top_k import TopK as TopK
@@ -89,7 +89,7 @@ _HOMES = {
     "list_calibrators": ".calibrators.registry",
     "load": ".files.stored.persistence",
     "metrics": ".",
-    "open_batches": ".files.tables.labelled_batches",
+    "open_batches": ".files.tables.table_rows",
     "plots": ".",
     "read_answers": ".files.tables.answer_files",
     "record_fit": ".files.stored.audit",

@@ -47,8 +47,6 @@ class LabelDraw(NamedTuple):
 class Size:
     """How much there is: rows, observations where rows have counts, groups where rows belong together.
 
-    Examples
-    --------
     >>> str(Size(150, 1350.0)), str(Size(300, groups=30)), str(Size(1))
     ('150 rows, 1,350 observations', '300 rows in 30 groups', '1 row')
     """
@@ -390,8 +388,6 @@ class Sample:
 def consecutive_blocks(n_rows: int, size: int) -> IntArray:
     """Group numbers of rows in the order of time: so many consecutive rows belong together.
 
-    Examples
-    --------
     >>> consecutive_blocks(5, 2).tolist()
     [0, 0, 1, 1, 2]
     """

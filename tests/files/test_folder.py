@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 import calibrant
 from calibrant.cli import app
-from calibrant.files.tables.folder import files_of
-from calibrant.files.tables.opening import open_table
+from calibrant.files.tables.opening import files_of, open_table
 from calibrant.files.tables.table import TableError
 from calibrant.inputs.words import RequestError
 from tests.needs import needs

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from calibrant.files.tables.opening import open_table
-from calibrant.files.tables.table_rows import HeldRows, Layout, RowReader, read_all
+from calibrant.files.tables.row_checks import Layout, TableRows
+from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.inputs.probability_columns import find_columns
 from calibrant.inputs.words import RequestError
 
@@ -23,7 +24,7 @@ def text(p: np.ndarray, labels: list[str], style: str = "{:.9f}", sep: str = ","
     return "\n".join([head, *rows]) + "\n"
 
 
-def read(path: Path, content: str, **layout: object) -> tuple[HeldRows, RowReader]:
+def read(path: Path, content: str, **layout: object) -> tuple[TableRows, RowReader]:
     path.write_text(content)
     reader = RowReader(open_table(path), Layout(label="y", **layout))  # type: ignore[arg-type]
     return read_all(reader), reader

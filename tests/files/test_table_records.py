@@ -15,8 +15,9 @@ import pytest
 
 from calibrant.files.tables import records
 from calibrant.files.tables.opening import open_table
+from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table import TableError
-from calibrant.files.tables.table_rows import Layout, RowReader, read_all
+from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.files.tables.writers import open_writer
 from tests.needs import needs
 

@@ -12,8 +12,9 @@ import pytest
 
 from calibrant.files.tables import text as table_csv
 from calibrant.files.tables.opening import open_table
+from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table import TableError
-from calibrant.files.tables.table_rows import Layout, RowReader, read_all
+from calibrant.files.tables.table_rows import RowReader, read_all
 
 
 def read(path: Path, *, skip_errors: bool = False) -> tuple[list[int], list[list[str]], list[tuple[int, str]]]:

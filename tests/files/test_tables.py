@@ -21,13 +21,14 @@ import pytest
 import calibrant
 from calibrant.files.tables import table as tables
 from calibrant.files.tables import text as table_csv
-from calibrant.files.tables.cells import to_text
-from calibrant.files.tables.numeric import to_numbers
+from calibrant.files.tables.cells import to_numbers, to_text
 from calibrant.files.tables.opening import open_table
+from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table import TableError
-from calibrant.files.tables.table_rows import Layout, RowReader, as_probabilities, read_all
+from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.files.tables.writers import atomic_output, open_writer
 from calibrant.inputs.probability_columns import find_columns
+from calibrant.inputs.rows import complete
 from calibrant.inputs.words import RequestError
 from calibrant.workflows.applying import apply, calibrator_columns
 from calibrant.workflows.loading import load_calibrator
@@ -251,12 +252,12 @@ def test_logits_and_renormalised_probabilities(tmp_path: Path) -> None:
     path.write_text("y,z_a,z_b\na,0,0\nb,-1,3\na,-inf,2\n")
     layout = Layout(label="y", logits=True)
     rows = read_all(RowReader(open_table(path), layout))
-    p = as_probabilities(rows.values, layout)
+    p = complete(rows.values, logits=layout.any_numbers)
     np.testing.assert_allclose(p[:, 1], [0.5, 1 / (1 + np.exp(-4)), 1.0])
     path.write_text("y,p_a,p_b\na,1,3\nb,0.4,0.5\n")
     layout = Layout(label="y", renormalize=True, probs=("p_*",))
     rows = read_all(RowReader(open_table(path), layout))
-    np.testing.assert_allclose(as_probabilities(rows.values, layout), [[0.25, 0.75], [4 / 9, 5 / 9]])
+    np.testing.assert_allclose(complete(rows.values, logits=layout.any_numbers), [[0.25, 0.75], [4 / 9, 5 / 9]])
 
 
 def peek_uniform(names: Any) -> Any:

@@ -13,7 +13,8 @@ import pytest
 
 import calibrant
 from calibrant.files.tables.opening import open_table
-from calibrant.files.tables.table_rows import Layout, RowReader
+from calibrant.files.tables.row_checks import Layout
+from calibrant.files.tables.table_rows import RowReader
 from calibrant.workflows.applying import apply
 from calibrant.workflows.stored_map import load_map, serving_cost
 

@@ -12,7 +12,8 @@ from scipy.special import expit
 import calibrant
 from calibrant import CalibrationMonitor, deployment, metrics
 from calibrant.files.tables.opening import open_table
-from calibrant.files.tables.table_rows import Layout, RowReader
+from calibrant.files.tables.row_checks import Layout
+from calibrant.files.tables.table_rows import RowReader
 from calibrant.inputs.words import RequestError
 from calibrant.workflows import applying, deploying, evaluating, fitting, report_rows
 

@@ -60,7 +60,7 @@ def find_answers(file: str, table: Labelled) -> tuple[Labelled, Answers | None]:
 
 def _check_scale(table: Any, name: str) -> None:
     """Refuse scores such as 1 to 10, which are neither probabilities nor percentages."""
-    from calibrant.files.tables.numeric import measured
+    from calibrant.files.tables.cells import measured
 
     batch = next(table.batches([name], skip_errors=True), None)
     values = None if batch is None else measured([batch.data.column(0)], None, logits=False)[1]

@@ -12,7 +12,8 @@ from calibrant.cli.mistakes import CommandError, with_hints
 from calibrant.cli.options import LabelledOptions, OnError, split_names
 
 if TYPE_CHECKING:
-    from calibrant.files.tables.table_rows import HeldRows, RowReader
+    from calibrant.files.tables.row_checks import TableRows
+    from calibrant.files.tables.table_rows import RowReader
 
 
 def check_truth(table: LabelledOptions) -> None:
@@ -44,7 +45,8 @@ def reading(
 ) -> Iterator[RowReader]:
     """A reader of the rows in a file; at the end it says what was assumed about them and how many were left out."""
     from calibrant.files.tables.opening import opened_table
-    from calibrant.files.tables.table_rows import Layout, RowReader
+    from calibrant.files.tables.row_checks import Layout
+    from calibrant.files.tables.table_rows import RowReader
 
     if group_by is not None and blocks is not None:
         raise CommandError("--group-by and --blocks say the same thing in two ways: give one of them")
@@ -88,7 +90,7 @@ def reading_rules(calibrator: Any, *, renormalize: bool = False) -> dict[str, An
     }
 
 
-def read_for(calibrator: Any, file: str, **given: Any) -> HeldRows:
+def read_for(calibrator: Any, file: str, **given: Any) -> TableRows:
     """All rows of a file as predictions that a fitted calibrator takes, with what `reading` is told of its columns.
 
     A calibrator that takes segments gets the columns that it was fitted with.
@@ -96,7 +98,7 @@ def read_for(calibrator: Any, file: str, **given: Any) -> HeldRows:
     return read_batches(calibrator, file, None, **given)[0][1]
 
 
-def read_batches(calibrator: Any, file: str, period: str | None, **given: Any) -> list[tuple[str | None, HeldRows]]:
+def read_batches(calibrator: Any, file: str, period: str | None, **given: Any) -> list[tuple[str | None, TableRows]]:
     """The same, parted by the period of their dates."""
     from calibrant.workflows.applying import read_predictions
 

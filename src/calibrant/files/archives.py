@@ -1,7 +1,11 @@
-"""NumPy archives (npz) from anywhere: sizes are looked up before arrays are read, pickled objects are refused."""
+"""NumPy archives (npz) from anywhere: sizes are looked up before arrays are read, pickled objects are refused.
+
+What one file may ask for is limited: a few kilobytes of zeros, well compressed, can claim to be terabytes.
+"""
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +15,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files.limits import check_size
+#: The environment variable that raises the limit, in gigabytes.
+VARIABLE = "CALIBRANT_MAX_GB"
+_DEFAULT = "4"
+
+
+class FileTooLargeError(ValueError):
+    """What a file holds would take more memory than the limit."""
+
+
+def check_size(n_bytes: float, what: str) -> None:
+    """Raise unless `n_bytes` are within the limit; `what` would take them.
+
+    >>> check_size(1e13, "bomb.npz")
+    Traceback (most recent call last):
+        ...
+    calibrant.files.archives.FileTooLargeError: bomb.npz would take 1e+04 GB of memory; the limit is 4 GB. To read it
+    anyway, set the environment variable CALIBRANT_MAX_GB.
+    """
+    text = os.environ.get(VARIABLE, _DEFAULT)
+    try:
+        limit = float(text)
+    except ValueError:
+        raise ValueError(
+            f"the environment variable {VARIABLE} is {text!r}; a number of gigabytes is expected"
+        ) from None
+    if not n_bytes <= limit * 1e9:
+        raise FileTooLargeError(
+            f"{what} would take {n_bytes / 1e9:.3g} GB of memory; the limit is {limit:g} GB. To read it anyway, "
+            f"set the environment variable {VARIABLE}."
+        )
 
 
 class ArchiveError(ValueError):
@@ -42,17 +75,7 @@ class Archive:
 
 @contextmanager
 def open_archive(path: str | Path) -> Iterator[Archive]:
-    """Open an npz file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savez(Path(folder) / "a.npz", p=[0.5])
-    ...     with open_archive(Path(folder) / "a.npz") as archive:
-    ...         archive.names, archive.read("p")
-    (['p'], [array([0.5])])
-    """
+    """Open an npz file."""
     path = Path(path)
     with _explained(path):
         opened = zipfile.ZipFile(path)

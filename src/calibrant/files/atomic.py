@@ -22,24 +22,7 @@ class NotARegularFileError(OSError):
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str], before_move: Callable[[], object] | None = None) -> Iterator[Path]:
-    """Name of an empty file that becomes `path` when the block ends; an error in it leaves what was there.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Where to write.
-    before_move : callable, optional
-        Called when all is written; may still raise.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with atomic_path(Path(folder) / "new.txt") as part:
-    ...         _ = part.write_text("text")
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['new.txt']
-    """
+    """Name of an empty file that becomes `path` when the block ends; an error in it leaves what was there."""
     mode = check_replaceable(path)
     target = os.path.realpath(path)
     # The name is new for every file, so that what a killed process left is never in the way.
@@ -65,33 +48,14 @@ def atomic_path(path: str | os.PathLike[str], before_move: Callable[[], object] 
 
 @contextmanager
 def atomic_stream(path: str | os.PathLike[str], before_move: Callable[[], object] | None = None) -> Iterator[IO[bytes]]:
-    """Stream that becomes the file `path` when the block ends; otherwise as `atomic_path`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with atomic_stream(Path(folder) / "new.txt") as stream:
-    ...         _ = stream.write(b"text")
-    ...     (Path(folder) / "new.txt").read_text()
-    'text'
-    """
+    """Stream that becomes the file `path` when the block ends; otherwise as `atomic_path`."""
     with atomic_path(path, before_move) as part, open(part, "wb") as stream:
         yield stream
         stream.flush()
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write text as UTF-8, with the ends of lines as they are.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_text(Path(folder) / "new.txt", "text")
-    ...     (Path(folder) / "new.txt").read_text()
-    'text'
-    """
+    """Write text as UTF-8, with the ends of lines as they are."""
     with atomic_stream(path) as stream:
         stream.write(text.encode("utf-8"))
 

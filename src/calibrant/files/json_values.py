@@ -9,8 +9,6 @@ from typing import Any
 def plain(value: Any) -> Any:
     """The same value made of what JSON knows: NumPy's as Python's, numbers that are not finite as null.
 
-    Examples
-    --------
     >>> plain({1: (0.5, float("nan"))})
     {'1': [0.5, None]}
     """

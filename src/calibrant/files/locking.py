@@ -29,29 +29,7 @@ def locked(
     patience: float = PATIENCE,
     on_wait: Callable[[str], object] = lambda message: None,
 ) -> Iterator[None]:
-    """Keep other processes that lock `path` out of the block.
-
-    Parameters
-    ----------
-    path : str or path-like
-        What is protected; the lock is the file of this name with ``.lock`` at its end.
-    patience : float
-        Seconds to wait for another process before giving up.
-    on_wait : callable, optional
-        Called once with a message if another process holds the lock.
-
-    Raises
-    ------
-    LockedError
-        Another process held the lock all the time.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, locked(f"{folder}/state.json"):
-    ...     os.listdir(folder)
-    ['state.json.lock']
-    """
+    """Keep other processes that lock `path` out of the block."""
     name = f"{os.path.realpath(path)}.lock"
     told, start = False, time.monotonic()
     while (descriptor := _acquire(name)) is None:

@@ -26,28 +26,7 @@ _ELEMENTS = 1 << 20
 
 
 class BatchReader:
-    """Reads a source batch by batch, and checks it.
-
-    Parameters
-    ----------
-    source : callable
-        See `calibrant.inputs.sources.as_source`.
-    logits, renormalize : bool
-        What the predictions are.
-    classes : sequence, default=None
-        The names of the columns, for labels that are a matrix.
-    axis, ignore_index
-        Of dense outputs: see `calibrant.inputs.dense.labelled_rows`.
-    words : Words
-        What errors call the input.
-
-    Attributes
-    ----------
-    n_columns : columns of the predictions, one or one per class (after the first batch).
-    names : their names, if the batches are data frames.
-    categories : the categories of the labels, if these are categorical.
-    place : the batch that is being read, in words.
-    """
+    """Reads a source batch by batch, and checks it."""
 
     def __init__(
         self,
@@ -195,8 +174,6 @@ def _started(source: Source) -> Iterator[Any]:
 def checksum(sample: Sample, before: int = 0) -> int:
     """A number that changes with any prediction, label or count, and with their order; the same in every process.
 
-    Examples
-    --------
     >>> p, y = np.array([[0.5, 0.5], [0.1, 0.9]]), np.array(["a", "b"])
     >>> checksum(Sample(p, y)) == checksum(Sample(p.copy(), y.copy()))
     True

@@ -25,13 +25,7 @@ EVENTS = ({"0", "1"}, {"-1", "1"}, {"False", "True"})
 
 
 def label_text(label: Any) -> str:
-    """A label as it would stand in a column's name.
-
-    Examples
-    --------
-    >>> label_text(1.0), label_text("cat"), label_text(True)
-    ('1', 'cat', 'True')
-    """
+    """A label as it would stand in a column's name."""
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label)
@@ -42,8 +36,6 @@ def classes_of_names(names: Sequence[str], labels: Sequence[Any]) -> list[Any] |
 
     Labels that were not seen are read from the names, in the type of those seen.
 
-    Examples
-    --------
     >>> classes_of_names(["dog_p", "cat_p"], ["cat", "dog"]), classes_of_names(["u", "v"], ["cat", "dog"])
     (['dog', 'cat'], None)
     >>> classes_of_names(["p_0", "p_2", "p_1"], [0, 1])
@@ -65,8 +57,6 @@ def are_numbered(names: Sequence[str], labels: Sequence[Any]) -> bool | None:
 
     Labels such as class_1 to class_3 beside p_0 to p_2 count in another way: nobody knows which is which.
 
-    Examples
-    --------
     >>> are_numbered(["p_0", "p_1"], ["no", "yes"]), are_numbered(["p_1", "p_0"], ["no", "yes"])
     (True, False)
     """
@@ -78,24 +68,12 @@ def are_numbered(names: Sequence[str], labels: Sequence[Any]) -> bool | None:
 
 
 def number_positions(names: Sequence[str]) -> bool:
-    """Whether the names of columns number them from 0 in their order: positions, not labels.
-
-    Examples
-    --------
-    >>> number_positions(["p_0", "p_1"]), number_positions(["p_1", "p_0"])
-    (True, False)
-    """
+    """Whether the names of columns number them from 0 in their order: positions, not labels."""
     return [_last_number(name) for name in names] == list(range(len(names)))
 
 
 def columns_of_classes(classes: NDArray[Any], names: Sequence[Any]) -> NDArray[np.intp] | None:
-    """The column that each class's name stands in, or `None` if names are positions or say nothing.
-
-    Examples
-    --------
-    >>> columns_of_classes(np.array(["no", "yes"]), ["p_yes", "p_no"])
-    array([1, 0])
-    """
+    """The column that each class's name stands in, or `None` if names are positions or say nothing."""
     texts, known = [str(name) for name in names], classes.tolist()
     if len(texts) != len(known) or number_positions(texts):
         return None
@@ -110,11 +88,6 @@ def order_of_columns(names: list[Any], fitted: list[Any], order: NDArray[np.intp
     """The column of each class in a data frame with the columns of `fit`, called `fitted`, in any order.
 
     `order` is the column of each class in `fit`; `None` means that columns are in the order of the classes.
-
-    Examples
-    --------
-    >>> order_of_columns(["p_yes", "p_no"], ["p_no", "p_yes"], None)
-    array([1, 0])
     """
     if names == fitted:
         return order
@@ -131,8 +104,6 @@ def order_of_columns(names: list[Any], fitted: list[Any], order: NDArray[np.intp
 def class_of_single(name: str, labels: Sequence[Any]) -> Any:
     """The label that a single column is named by; `None` if it is named by none of them or by several.
 
-    Examples
-    --------
     >>> class_of_single("p_defaulted", ["defaulted", "paid"]), class_of_single("score", ["defaulted", "paid"])
     ('defaulted', None)
     """
@@ -141,15 +112,7 @@ def class_of_single(name: str, labels: Sequence[Any]) -> Any:
 
 
 def check_second_class(name: Any, classes: Sequence[Any], words: Words = CALIBRATOR) -> None:
-    """A single column of this name is that of the second class: an error if it is named after the first.
-
-    Examples
-    --------
-    >>> check_second_class("p_no", ["no", "yes"])
-    Traceback (most recent call last):
-        ...
-    ValueError: X is the column 'p_no'; the probability of 'yes' is expected, not that of 'no'. Pass one minus ...
-    """
+    """A single column of this name is that of the second class: an error if it is named after the first."""
     first, second = classes
     # A number at the end of a name may be that of the column itself.
     if not str(name)[-1:].isdigit() and class_of_single(str(name), [first, second]) == first:
@@ -210,8 +173,6 @@ def vote_labels(names: Sequence[str], others: Sequence[str]) -> list[str]:
 
     Of several ways to cut the names the one counts that leaves most and is found in the names of `others`.
 
-    Examples
-    --------
     >>> vote_labels(["n_new york", "n_new delhi"], ["p_new york", "p_new delhi"])
     ['new york', 'new delhi']
     >>> vote_labels(["votes1", "votes2"], ["score"])
@@ -249,8 +210,6 @@ def _is_found(texts: Sequence[str], others: Sequence[str]) -> bool:
 def columns_of_votes(names: Sequence[str], labels: Sequence[str], classes: Sequence[Any]) -> tuple[str, ...]:
     """The column of votes of each class; `labels` are those that the columns are named by.
 
-    Examples
-    --------
     >>> columns_of_votes(["n_cat", "n_dog"], ["cat", "dog"], ["dog", "cat"])
     ('n_dog', 'n_cat')
     """
@@ -272,8 +231,6 @@ def columns_of_votes(names: Sequence[str], labels: Sequence[str], classes: Seque
 def pairs(names: Sequence[Any], classes: Sequence[Any]) -> str:
     """Which column stands for which class, in words; of a single column the last class is its own.
 
-    Examples
-    --------
     >>> pairs(["p_no", "p_yes"], ["no", "yes"]), pairs(["score"], ["no", "yes"])
     ('p_no = no, p_yes = yes', 'score = yes')
     """

@@ -17,8 +17,6 @@ from calibrant.inputs.words import CALIBRATOR, Words
 def to_rows(X: Any, axis: int, words: Words = CALIBRATOR) -> Any:
     """Predictions with the classes on `axis`, as a matrix with one row per place.
 
-    Examples
-    --------
     >>> to_rows(np.zeros((2, 3, 4, 5)), axis=1).shape
     (40, 3)
     """
@@ -34,8 +32,6 @@ def to_rows(X: Any, axis: int, words: Words = CALIBRATOR) -> Any:
 def from_rows(p: Any, X: Any, axis: int) -> Any:
     """What was computed for each row, as one number or one per class, in the shape of the predictions `X`.
 
-    Examples
-    --------
     >>> X = np.zeros((2, 3, 4, 5))
     >>> from_rows(to_rows(X, 1), X, 1).shape, from_rows(np.arange(40), X, 1).shape
     ((2, 3, 4, 5), (2, 4, 5))
@@ -62,8 +58,6 @@ def labelled_rows(
 
     Unless they `may_be_empty`, as some of many batches may, it is an error if no place is left.
 
-    Examples
-    --------
     >>> X, y = np.full((1, 2, 1, 3), 0.5), np.array([[[0, 1, 255]]])
     >>> P, labels, _ = labelled_rows(X, y, None, axis=1, ignore_index=255)
     >>> P.shape, labels.tolist()
@@ -87,14 +81,7 @@ def labelled_rows(
 
 
 def groups_of_rows(groups: Any, X: Any, y: Any, axis: int | None, ignore_index: Any, words: Words = CALIBRATOR) -> Any:
-    """The groups of the rows that `labelled_rows` makes, from an array with the shape of the labels; `None` for none.
-
-    Examples
-    --------
-    >>> X, y = np.full((1, 2, 1, 3), 0.5), np.array([[[0, 1, 255]]])
-    >>> groups_of_rows(np.array([[["a", "b", "b"]]]), X, y, axis=1, ignore_index=255).tolist()
-    ['a', 'b']
-    """
+    """The groups of the rows that `labelled_rows` makes, from an array of the shape of the labels, or `None`."""
     if groups is None:
         return None
     if axis is not None:

@@ -43,24 +43,6 @@ def take_columns(
 ) -> FrameColumns:
     """Predictions, labels, weights and groups, of which some are named as columns of `frame`.
 
-    Parameters
-    ----------
-    frame : data frame
-    y : array-like or None
-        Labels, unless `label` names their column.
-    sample_weight, groups : array-like, str or None
-        A text is the name of a column.
-    label : str or another name, default=None
-        The column of the labels.
-    probs : str or sequence of str, default=None
-        Names or patterns such as ``"p_*"`` of the columns of predictions; by default they are found by the labels.
-    classes : sequence, default=None
-        The labels, if they are known.
-    probabilities : bool, default=True
-        Whether found columns must hold numbers from 0 to 1.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"id": [7, 8], "p_no": [0.9, 0.2], "p_yes": [0.1, 0.8], "truth": ["no", "yes"]})
     >>> X, y, _, _ = take_columns(frame, None, None, None, label="truth")

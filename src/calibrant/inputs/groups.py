@@ -14,17 +14,6 @@ from calibrant.typing import IntArray
 def check_groups(groups: Any, blocks: int | None, n: int) -> IntArray | None:
     """A group number for each of `n` rows; `None` if every row is a group of its own.
 
-    Parameters
-    ----------
-    groups : array-like of shape (n,) or None
-        The group of each row, of any type.
-    blocks : int or None
-        Instead of groups: so many consecutive rows belong together.
-    n : int
-        Number of rows.
-
-    Examples
-    --------
     >>> check_groups(["b", "a", "b"], None, 3).tolist()
     [1, 0, 1]
     """

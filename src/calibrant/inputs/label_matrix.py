@@ -35,18 +35,6 @@ _MOST_CELLS = 2_000_000
 class LabelMatrix:
     """Validated predictions of many labels.
 
-    Attributes
-    ----------
-    off, on : ndarray of shape (n, L)
-        The probabilities that a label is not, and is, true of a row.
-    y : ndarray of shape (n, L)
-        0 or 1.
-    rows : Sample
-        The rows with their counts and groups, and the labels as classes; its `y` is the rarest label of a row, by
-        which folds are dealt.
-
-    Examples
-    --------
     >>> found = label_matrix([["b"], ["a", "b"], []], [[0.2, 0.8], [0.5, 0.9], [0.0, 0.1]])
     >>> found.y.tolist(), found.labels
     ([[0, 1], [1, 1], [0, 0]], ['a', 'b'])
@@ -126,13 +114,6 @@ def check_not_labels(array: NDArray[Any], y: Any, words: Words = CALIBRATOR, *, 
 
     Logits of labels cannot be told from those of classes, nor zeros and ones from votes: where rows have none and
     several ones there is a warning.
-
-    Examples
-    --------
-    >>> check_not_labels(np.array([[0.9, 0.8], [0.1, 0.3]]), [[1, 1], [0, 0]])
-    Traceback (most recent call last):
-        ...
-    ValueError: The rows of X do not sum to 1, and y is a matrix of zeros and ones with none or several ones in a ...
     """
     if not is_matrix(y) or array.ndim != 2:
         return

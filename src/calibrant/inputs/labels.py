@@ -90,13 +90,7 @@ def check_labels(
 
 
 def missing_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which labels are missing: NaN, infinity, NaT, None and all that does not equal itself.
-
-    Examples
-    --------
-    >>> missing_labels(np.array(["yes", None, float("nan")], dtype=object)).tolist()
-    [False, True, True]
-    """
+    """Which labels are missing: NaN, infinity, NaT, None and all that does not equal itself."""
     if labels.dtype.kind == "f":
         return ~np.isfinite(labels)
     if labels.dtype.kind in "mM":
@@ -192,13 +186,7 @@ def in_order(labels: Iterable[Any]) -> list[Any]:
 
 
 def column_numbers(y: Any, n_rows: int, n_classes: int, words: Words = CALIBRATOR) -> NDArray[np.int64]:
-    """Labels that are the column numbers 0..k-1 of the classes, as int64.
-
-    Examples
-    --------
-    >>> column_numbers([0.0, 1.0], 2, 3)
-    array([0, 1])
-    """
+    """Labels that are the column numbers 0..k-1 of the classes, as int64."""
     labels = to_numpy(y, words.labels)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.shape != (n_rows,):
@@ -373,13 +361,7 @@ def _check_known(seen: NDArray[Any], columns: NDArray[Any], words: Words) -> Non
 
 
 def distinct(labels: NDArray[Any]) -> NDArray[Any]:
-    """Sorted distinct labels; small integers are counted, which is faster than sorting or hashing them.
-
-    Examples
-    --------
-    >>> distinct(np.array([3, 1, 3]))
-    array([1, 3])
-    """
+    """Sorted distinct labels; small integers are counted, which is faster than sorting or hashing them."""
     if labels.dtype.kind in "iu" and labels.size:
         low, high = int(labels.min()), int(labels.max())
         if high - low < len(labels) and high < 2**63:

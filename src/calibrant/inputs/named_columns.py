@@ -33,13 +33,7 @@ class NamedColumns:
 
 
 def column_names(frame: Any) -> list[Any] | None:
-    """The names of the columns of a data frame or an Arrow table; `None` of anything else.
-
-    Examples
-    --------
-    >>> column_names(np.zeros((2, 2))) is None
-    True
-    """
+    """The names of the columns of a data frame or an Arrow table; `None` of anything else."""
     names = getattr(frame, "column_names", None)  # of Arrow, whose `columns` are the data
     if names is None and hasattr(frame, "__getitem__") and not isinstance(frame, dict):
         names = getattr(frame, "columns", None)
@@ -61,15 +55,7 @@ def column(frame: Any, name: Any) -> Any:
 
 
 def fitted_columns(X: Any, fitted: Sequence[Any] | None) -> Any:
-    """Of a data frame with further columns, such as an id, those that `fit` saw.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> frame = pandas.DataFrame({"id": ["a"], "p_yes": [0.8], "p_no": [0.2]})
-    >>> list(fitted_columns(frame, ["p_no", "p_yes"]))
-    ['p_no', 'p_yes']
-    """
+    """Of a data frame with further columns, such as an id, those that `fit` saw."""
     if fitted is None or type(X) is np.ndarray or (names := column_names(X)) is None:
         return X
     more = len(names) > len(fitted) or hasattr(X, "column_names")

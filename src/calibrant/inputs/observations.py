@@ -34,8 +34,6 @@ def observations(
     Returns the row of each observation in ascending order (`None`: every row is one), its label, its positive count
     (`None`: all one), and the categories of the labels, if these are categorical.
 
-    Examples
-    --------
     >>> observations([0, 1, 1], (3, 2), [1.0, 0.0, 2.0])[:3]
     (array([0, 2]), array([0, 1]), array([1., 2.]))
     >>> observations([[3, 1], [0, 2]], (2, 2))[:3]
@@ -63,14 +61,7 @@ def check_observations(n: int, counts: FloatArray | None) -> None:
 
 
 def encoded(sample: Sample, classes: NDArray[Any], order: NDArray[np.intp] | None) -> Sample:
-    """A sample with labels as given, with column numbers instead, and its columns in the order of `classes`.
-
-    Examples
-    --------
-    >>> given = Sample(np.array([[0.2, 0.8], [0.6, 0.4]]), np.array(["b", "a"]))
-    >>> encoded(given, np.array(["a", "b"]), None).y.tolist()
-    [1, 0]
-    """
+    """A sample with labels as given, with column numbers instead, and its columns in the order of `classes`."""
     values = sample.values if order is None else np.ascontiguousarray(sample.values[:, order])
     return replace(sample, values=values, y=encode(sample.y, classes), classes=classes)
 

@@ -191,8 +191,6 @@ def to_probabilities(
     Rows that miss one by no more than `tolerance` (by default the square root of the precision: as exact as the type
     allows) are left as given.
 
-    Examples
-    --------
     >>> to_probabilities(np.array([0.25, 1.0])).tolist()
     [[0.75, 0.25], [0.0, 1.0]]
     """
@@ -250,8 +248,6 @@ def label_predictions(
 
     A list of arrays (n, 2), one for each label, is what forests of scikit-learn give.
 
-    Examples
-    --------
     >>> off, on, names = label_predictions([[0.0, 0.25]])
     >>> off.tolist(), on[:, 1].tolist(), names
     ([[1.0, 0.75]], [0.25], None)
@@ -294,15 +290,7 @@ LOOKED_AT = 1000
 
 
 def check_logits(array: NDArray[Any], words: Words = CALIBRATOR) -> None:
-    """Refuse what is said to be logits and surely holds probabilities; warn of a single column that may hold them.
-
-    Examples
-    --------
-    >>> check_logits(np.full((20, 4), 0.25))
-    Traceback (most recent call last):
-        ...
-    ValueError: The rows of X sum to 1 and none holds a negative number: these are probabilities, not logits. Leave ...
-    """
+    """Refuse what is said to be logits and surely holds probabilities; warn of a single column that may hold them."""
     values = array[:LOOKED_AT].reshape(min(len(array), LOOKED_AT), -1)
     if len(values) < LEAST_ROWS:
         return
@@ -328,13 +316,7 @@ def check_logits(array: NDArray[Any], words: Words = CALIBRATOR) -> None:
 
 
 def check_scores(array: NDArray[Any], words: Words = CALIBRATOR) -> FloatArray:
-    """Scores (n, columns) as float64; an error if one of them is not finite.
-
-    Examples
-    --------
-    >>> check_scores(np.array([300, 850])).tolist()
-    [[300.0], [850.0]]
-    """
+    """Scores (n, columns) as float64; an error if one of them is not finite."""
     values = array.astype(np.float64).reshape(len(array), -1)
     if not np.isfinite(values).all():
         place = tuple(np.argwhere(~np.isfinite(values))[0])

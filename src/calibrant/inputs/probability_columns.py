@@ -64,25 +64,6 @@ def find_columns(
 ) -> ProbabilityColumns:
     """Find the probability columns and what they stand for.
 
-    Parameters
-    ----------
-    columns : sequence of str
-        All columns of the table.
-    labels : sequence
-        The labels seen, sorted.
-    peek : callable
-        Gives the numbers of some columns in the first rows, or None.
-    probs : sequence of str, optional
-        Names, or patterns such as `p_*`, each alone or several separated by commas.
-    classes : sequence, optional
-        The label of each probability column, in the order of the columns.
-    reserved : sequence of str, optional
-        Columns that are something else: label, weight, segments.
-    as_probabilities : bool, default=True
-        Found columns must hold numbers from 0 to 1 (False: any numbers, such as logits or scores).
-
-    Examples
-    --------
     >>> found = find_columns(["id", "p_no", "p_yes"], ["no", "yes"], peek=lambda names: np.zeros((1, len(names))))
     >>> found.names, found.classes
     (('p_no', 'p_yes'), ('no', 'yes'))
@@ -100,8 +81,6 @@ def find_columns(
 def named_columns(wanted_names: Sequence[str], columns: Sequence[str], free: Sequence[str]) -> list[str]:
     """Columns that names and patterns stand for; patterns never take a column that is not `free`.
 
-    Examples
-    --------
     >>> named_columns(["n_*", "other"], ["n_cat", "n_dog", "n_total", "other"], ["n_cat", "n_dog", "other"])
     ['n_cat', 'n_dog', 'other']
     """

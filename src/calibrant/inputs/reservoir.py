@@ -13,8 +13,6 @@ _SLACK = 1.25
 class Reservoir:
     """A uniform sample of rows from one pass over them, without knowing how many will come.
 
-    Examples
-    --------
     >>> some = Reservoir(3, seed=0)
     >>> for start in range(0, 100, 10):
     ...     some.add([np.arange(start, start + 10)])

@@ -42,8 +42,6 @@ def examine(
 ) -> tuple[NDArray[np.bool_], AnyFloatArray | None]:
     """Which rows of `values` (n, columns) cannot be used, and the sums of the rows if they had to be computed.
 
-    Examples
-    --------
     >>> examine(np.array([[0.2, 0.8], [0.5, 0.6], [np.nan, 1.0]]))[0].tolist()
     [False, True, True]
     """
@@ -72,11 +70,6 @@ def total_of_one(values: AnyFloatArray, rounding: float) -> float | None:
     """The sum of the only row of probabilities, from left to right, if it can be used; None: ask `examine`.
 
     What `examine` would say of a short row, without a call of NumPy for each question.
-
-    Examples
-    --------
-    >>> total_of_one(np.array([[0.2, 0.8]]), ROUNDING), total_of_one(np.array([[0.2, 0.9]]), ROUNDING)
-    (1.0, None)
     """
     numbers = values[0].tolist()
     # NaN and infinity end up in the sum. The built-in sum rounds differently from one version of Python to the next.
@@ -89,8 +82,6 @@ def find_fault(
 ) -> Fault:
     """What is wrong with one row that `examine` found.
 
-    Examples
-    --------
     >>> find_fault(np.array([0.5, 0.6]))
     Fault(kind='sum', column=None, value=1.1)
     """
@@ -128,8 +119,6 @@ def complete(
     `sums` are those of the rows, if known. If no row misses one by more than `tolerance`, all stay as they are. Where
     only a division is needed, its result goes to `out`, which may be `values`.
 
-    Examples
-    --------
     >>> complete(np.array([[1.0, 3.0]])).tolist(), complete(np.array([[0.25]])).tolist()
     ([[0.25, 0.75]], [[0.75, 0.25]])
     """
@@ -148,13 +137,7 @@ def complete(
 
 
 def are_percentages(values: AnyFloatArray) -> bool:
-    """Whether most rows sum to about 100; a single column must lie between 0 and 100 and reach beyond 10.
-
-    Examples
-    --------
-    >>> are_percentages(np.array([[20.0, 80.0], [50.0, 50.1]])), are_percentages(np.array([[0.2], [0.9]]))
-    (True, False)
-    """
+    """Whether most rows sum to about 100; a single column must lie between 0 and 100 and reach beyond 10."""
     values = values[~np.isnan(values).any(axis=1)]
     if not len(values) or values.min() < 0 or values.max() > 105:
         return False
@@ -164,13 +147,7 @@ def are_percentages(values: AnyFloatArray) -> bool:
 
 
 def whole_of_probabilities(values: AnyFloatArray) -> float:
-    """What the rows of several columns sum to if they are probabilities, 1, or percentages, 100; else 0.
-
-    Examples
-    --------
-    >>> whole_of_probabilities(np.full((30, 4), 25.0)), whole_of_probabilities(np.full((30, 4), -2.0))
-    (100.0, 0.0)
-    """
+    """What the rows of several columns sum to if they are probabilities, 1, or percentages, 100; else 0."""
     values = values[~np.isnan(values).any(axis=1)]
     if not len(values) or values.shape[1] == 1 or values.min() < 0:
         return 0.0
@@ -179,13 +156,7 @@ def whole_of_probabilities(values: AnyFloatArray) -> float:
 
 
 def saturate(values: AnyFloatArray) -> bool:
-    """Whether nearly all rows, taken as logits, would be beyond the smallest log-probability there is.
-
-    Examples
-    --------
-    >>> saturate(np.array([[650.0], [720.0]])), saturate(np.array([[6.5], [-7.2]]))
-    (True, False)
-    """
+    """Whether nearly all rows, taken as logits, would be beyond the smallest log-probability there is."""
     values = values[np.isfinite(values).all(axis=1)].astype(np.float64)
     # Log-probabilities that were cut off there are no scores, however they were rounded.
     if values.shape[1] == 1:
@@ -197,13 +168,7 @@ def saturate(values: AnyFloatArray) -> bool:
 
 
 def may_be_probabilities(values: AnyFloatArray) -> bool:
-    """Whether a single column of supposed logits may well hold probabilities or percentages.
-
-    Examples
-    --------
-    >>> may_be_probabilities(np.full((30, 1), 0.5)), may_be_probabilities(np.full((30, 1), -0.5))
-    (True, False)
-    """
+    """Whether a single column of supposed logits may well hold probabilities or percentages."""
     values = values[~np.isnan(values).any(axis=1)]
     enough = len(values) >= LEAST_ROWS and values.shape[1] == 1 and values.min() >= 0
     return bool(enough and (values.max() <= 1 or are_percentages(values)))

@@ -78,13 +78,6 @@ def order_in_doubt(sample: Sample, names: list[Any] | None, words: Words) -> str
 
     Empty if nothing is wrong. Columns are those of the sample, whose classes are in their order; of a single column the
     second class is its own. Columns of an array have no names.
-
-    Examples
-    --------
-    >>> p = np.repeat([[0.9, 0.1], [0.2, 0.8]], 20, axis=0)
-    >>> given = Sample(p, np.repeat([1, 0], 20), classes=np.array(["no", "yes"]))
-    >>> order_in_doubt(given, ["first", "second"], METRIC)[-75:]
-    'first = yes, second = no. Pass classes=[...] with the label of each column.'
     """
     assert sample.classes is not None
     if names is not None and not are_positions(names) and tell_classes(names, sample.classes):
@@ -114,8 +107,6 @@ def better_order(sample: Sample) -> list[int] | None:
     A model that gives all rows too much of one class fits another order better, but not row by row: probabilities must
     also be far better when the mean of each column is taken from them.
 
-    Examples
-    --------
     >>> p = np.repeat([[0.9, 0.1], [0.2, 0.8]], 20, axis=0)
     >>> better_order(Sample(p, np.repeat([1, 0], 20))), better_order(Sample(p, np.repeat([0, 1], 20)))
     ([1, 0], None)

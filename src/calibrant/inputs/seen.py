@@ -15,8 +15,6 @@ from calibrant.inputs.labels import distinct
 class SeenLabels:
     """The distinct labels seen so far.
 
-    Examples
-    --------
     >>> seen = SeenLabels()
     >>> seen.add(np.array([0, 1]), "batch 0")
     >>> seen.add(np.array([1, 9]), "batch 1")

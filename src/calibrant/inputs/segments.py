@@ -44,13 +44,7 @@ SegmentInputs = Mapping[str, "Sequence[str] | None"]
 
 
 def read_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
-    """The columns of a frame, a mapping, a series or an array, with a value for each of `n` rows.
-
-    Examples
-    --------
-    >>> read_segments(["north", "south"], 2)
-    {'segment': array(['north', 'south'], dtype='<U5')}
-    """
+    """The columns of a frame, a mapping, a series or an array, with a value for each of `n` rows."""
     is_frame = hasattr(segments, "columns") and hasattr(segments, "to_numpy")
     if is_frame or isinstance(segments, Mapping):
         names = list(segments.columns if is_frame else segments)
@@ -104,8 +98,6 @@ def _numbers_of_objects(array: NDArray[Any]) -> NDArray[Any]:
 def segment_numbers(frame: Mapping[str, NDArray[Any]], inputs: SegmentInputs) -> FloatArray:
     """The numbers (n, columns) of what `read_segments` gives.
 
-    Examples
-    --------
     >>> frame = {"region": np.array(["b", "c"]), "age": np.array([31.0, np.nan])}
     >>> segment_numbers(frame, {"region": ["a", "b"], "age": None}).tolist()
     [[1.0, 31.0], [-1.0, -1e+100]]
@@ -133,8 +125,6 @@ def places_of(levels: Sequence[str]) -> dict[str, int]:
     What is no key itself has the place of its `plain_number`, if that is one. A spelling of several levels, none of
     which is spelled so, is left out.
 
-    Examples
-    --------
     >>> places_of(["007", "3.00", "True", "north"])
     {'007': 0, '3.00': 1, 'True': 2, 'north': 3, '7': 0, '3': 1, 'true': 2, 'TRUE': 2}
     >>> places_of(["007", "7", "08", "8.0"])
@@ -165,8 +155,6 @@ def _spellings(level: str) -> Iterable[str]:
 def plain_number(text: str) -> str:
     """A number without an exponent and without zeros that say nothing; the empty text if it is none.
 
-    Examples
-    --------
     >>> [plain_number(text) for text in ("007", "3.00", "-0.50", ".5", "-0", "1e5", "1-2", "")]
     ['7', '3', '-0.5', '0.5', '0', '', '', '']
     """
@@ -183,8 +171,6 @@ def texts_of(column: NDArray[Any]) -> list[str]:
 
     Zero characters at the end are left out, as NumPy's own texts leave them out: levels are found again in any array.
 
-    Examples
-    --------
     >>> texts_of(np.array([1.0, np.nan, 2.5])), texts_of(np.array([0.1], dtype=np.float32))
     (['1', '', '2.5'], ['0.1'])
     >>> texts_of(np.array([Decimal("3.00"), True, "3.00"], dtype=object))
@@ -217,8 +203,6 @@ def numbers_if_all_are(cells: NDArray[Any], few: int) -> NDArray[Any]:
 
     So do numbers in another spelling, as 1E5, if there are no more than `few`: levels are found by that spelling.
 
-    Examples
-    --------
     >>> numbers_if_all_are(np.array(["3.00", ""], dtype=object), 10)
     array([ 3., nan])
     >>> numbers_if_all_are(np.array(["007", "7"], dtype=object), 10)
@@ -239,8 +223,6 @@ def numbers_if_all_are(cells: NDArray[Any], few: int) -> NDArray[Any]:
 class SeenLevels:
     """How many rows have levels that `fit` saw, and some of the other levels: counted in one batch after the other.
 
-    Examples
-    --------
     >>> seen = SeenLevels({"region": ["north", "south"]})
     >>> seen.add({"region": np.array(["N", "S"] * 50)})
     >>> print(*seen.notes())

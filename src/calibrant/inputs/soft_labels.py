@@ -32,8 +32,6 @@ def repeated_rows(
     Columns are those of the predictions, in their order; they are named by `classes`, by the columns of a data frame
     `y`, or by their numbers. Errors count rows from `first_row`.
 
-    Examples
-    --------
     >>> [part.tolist() for part in repeated_rows([[3, 1, 0], [0, 0, 1]], 2, 3)]
     [[0, 0, 1], [0, 1, 2], [3.0, 1.0, 1.0]]
     """

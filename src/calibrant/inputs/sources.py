@@ -31,28 +31,7 @@ def as_source(
     probs: str | Sequence[str] | None = None,
     probabilities: bool = True,
 ) -> Source:
-    """A function that reads `source` from the start.
-
-    Parameters
-    ----------
-    source : callable, tuple of arrays, pyarrow Dataset, Scanner or Table, or iterable
-        A function that returns a fresh iterator of ``(P, y)`` or ``(P, y, weight)``; such a tuple of arrays, which
-        may be memory-mapped; a pyarrow Dataset, Scanner or Table with a column of labels; or an iterable that starts
-        anew for every ``for``, such as a torch DataLoader.
-    label, sample_weight : str, default=None
-        The columns of labels and weights of a pyarrow object.
-    probs : str or sequence of str, default=None
-        Its columns of predictions; by default they are found by the labels.
-    probabilities : bool, default=True
-        Whether found columns must hold numbers from 0 to 1.
-
-    Examples
-    --------
-    >>> P, y = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1])
-    >>> read = as_source((P, y))
-    >>> [len(labels) for _, labels in read()], [len(labels) for _, labels in read()]
-    ([2], [2])
-    """
+    """A function that reads `source` from the start."""
     if hasattr(source, "to_batches"):
         return _arrow_source(source, label, sample_weight, probs, probabilities)
     if label is not None or sample_weight is not None or probs is not None:

@@ -23,13 +23,7 @@ def widest_dtype(device: torch.device) -> torch.dtype:
 
 
 def computing_dtype(x: Tensor) -> torch.dtype:
-    """The precision in which predictions are computed with: their own, but at least single; double for whole numbers.
-
-    Examples
-    --------
-    >>> computing_dtype(torch.zeros(2, dtype=torch.bfloat16)), computing_dtype(torch.zeros(2, dtype=torch.float64))
-    (torch.float32, torch.float64)
-    """
+    """The precision to compute in: that of the predictions, but at least single; double for whole numbers."""
     narrow = x.is_floating_point() and x.dtype != torch.float64
     return torch.float32 if narrow else widest_dtype(x.device)
 
@@ -40,11 +34,6 @@ def tensor_log_probabilities(
     """Validated log-probabilities (rows × classes) of predictions, on their device; a single column is the second's.
 
     The step `scaling` makes logits of scores.
-
-    Examples
-    --------
-    >>> tensor_log_probabilities(torch.tensor([[0.25, 0.75]])).exp()
-    tensor([[0.2500, 0.7500]])
     """
     if str(X.layout) != "torch.strided" or X.is_complex() or X.ndim not in (1, 2) or 0 in X.shape:
         as_matrix(X, words)  # says why

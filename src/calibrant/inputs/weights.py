@@ -57,13 +57,7 @@ def row_weights(sample_weight: Any, n: int, first_row: int = 0, name: str = "sam
 
 
 def check_total_weight(weight: FloatArray) -> float:
-    """The sum of weights that are finite and not negative; an error if it is zero, too large or too small.
-
-    Examples
-    --------
-    >>> check_total_weight(np.array([1.0, 2.5]))
-    3.5
-    """
+    """The sum of weights that are finite and not negative; an error if it is zero, too large or too small."""
     with np.errstate(over="ignore"):
         total = float(weight.sum())
     if total <= 0.0:

@@ -48,13 +48,7 @@ class UnknownLabelError(RequestError):
 
 
 class Words(NamedTuple):
-    """Names of a caller's arguments, and what its errors advise.
-
-    Examples
-    --------
-    >>> Words("probas_cal of iris.h5").predictions
-    'probas_cal of iris.h5'
-    """
+    """Names of a caller's arguments, and what its errors advise."""
 
     predictions: str = "X"
     labels: str = "y"

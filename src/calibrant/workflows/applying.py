@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from calibrant.deployment.monitoring.periods import periods_of
 from calibrant.deployment.segments.columns import inputs_of
-from calibrant.files.tables.cells import segment_texts
-from calibrant.files.tables.numeric import NumberStyle
+from calibrant.files.tables.cells import NumberStyle, segment_texts
+from calibrant.files.tables.row_checks import TableRows
 from calibrant.files.tables.table import TableError
-from calibrant.files.tables.table_rows import HeldRows, RowChunk, RowReader, read_all, take_rows
+from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.files.tables.writers import open_writer
 from calibrant.inputs.named_columns import NamedColumns
 from calibrant.inputs.probability_columns import ProbabilityColumns
@@ -91,7 +91,7 @@ def apply(
     level: float | None = None,
     rule: DecisionRule | None = None,
     force: bool = False,
-    progress: Callable[[Iterator[RowChunk]], Iterator[RowChunk]] = iter,
+    progress: Callable[[Iterator[TableRows]], Iterator[TableRows]] = iter,
 ) -> Applied:
     """Write the table with calibrated probabilities, in the style of its numbers; say what was done.
 
@@ -185,7 +185,7 @@ def _as_fitted(calibrator: Any, values: NDArray[Any], place: list[int]) -> Any:
 
 def read_predictions(
     calibrator: Any, reader: RowReader, period: str | None = None
-) -> list[tuple[str | None, HeldRows]]:
+) -> list[tuple[str | None, TableRows]]:
     """All usable rows of a table as a fitted calibrator takes them, parted by the period of their dates, in its order.
 
     Without a period all rows are one part, which has no name. `segments` are the columns that the calibrator needs
@@ -200,7 +200,7 @@ def read_predictions(
     return [(name, _as_taken(calibrator, rows.take(names == name), place)) for name in sorted(set(names))]
 
 
-def _as_taken(calibrator: Any, rows: HeldRows, place: list[int]) -> HeldRows:
+def _as_taken(calibrator: Any, rows: TableRows, place: list[int]) -> TableRows:
     """Rows of a table in the form that the calibrator takes."""
     segments: Any = rows.segments
     if segments is not None:
@@ -213,7 +213,7 @@ def _as_taken(calibrator: Any, rows: HeldRows, place: list[int]) -> HeldRows:
 _ENDS = ("_low", "_high")
 
 
-def _calibrated(calibrator: Any, rows: RowChunk, place: list[int], level: float | None) -> tuple[Any, Any]:
+def _calibrated(calibrator: Any, rows: TableRows, place: list[int], level: float | None) -> tuple[Any, Any]:
     """Calibrated probabilities of a chunk, and their intervals if a level is given."""
     beside = {} if rows.segments is None else {"segments": _frame(calibrator, rows.segments)}
     given = _as_fitted(calibrator, rows.values, place)
@@ -224,11 +224,11 @@ def _calibrated(calibrator: Any, rows: RowChunk, place: list[int], level: float 
 
 
 def _with_columns(
-    rows: RowChunk, new: Mapping[str, NDArray[Any]], others: Mapping[str, Any], style: NumberStyle, *, as_text: bool
+    rows: TableRows, new: Mapping[str, NDArray[Any]], others: Mapping[str, Any], style: NumberStyle, *, as_text: bool
 ) -> Any:
     """The record batch with `new` columns of probabilities, which are written as those of the file, and `others`."""
     pa = require("pyarrow", extra="cli")
-    data = take_rows(rows)
+    data = rows.data
     cells = dict(zip(data.schema.names, data.columns))
     fields = {item.name: item for item in data.schema}
     for name, values in {**new, **others}.items():

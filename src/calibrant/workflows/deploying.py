@@ -15,7 +15,7 @@ from calibrant.deployment.monitoring.findings import Repair
 from calibrant.deployment.monitoring.periods import in_words
 from calibrant.files.locking import locked
 from calibrant.files.stored.stored_monitors import load_monitor, save_monitor
-from calibrant.files.tables.table_rows import HeldRows
+from calibrant.files.tables.row_checks import TableRows
 from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.words import RequestError
 from calibrant.text_table import list_names
@@ -26,9 +26,9 @@ def adapt(
     calibrator: Any,
     *,
     prior: Any = None,
-    unlabelled: HeldRows | None = None,
+    unlabelled: TableRows | None = None,
     method: str = "em",
-    labelled: HeldRows | None = None,
+    labelled: TableRows | None = None,
     source: Any = None,
 ) -> Any:
     """A calibrator for new class frequencies, given or estimated from files: see `calibrant.deployment.adapt`."""
@@ -58,12 +58,12 @@ class Watched:
 
 def watch(
     calibrator: Any,
-    batches: Sequence[tuple[str | None, HeldRows]],
+    batches: Sequence[tuple[str | None, TableRows]],
     state: str | Path,
     *,
     alpha: float | None = None,
     tolerance: float | None = None,
-    reference: HeldRows | None = None,
+    reference: TableRows | None = None,
     observed: bool = False,
     replace: bool = False,
     pages: Mapping[str, Callable[[CalibrationMonitor, Repair | None], str]] = MappingProxyType({}),
@@ -80,7 +80,7 @@ def watch(
     Parameters
     ----------
     calibrator : fitted calibrator
-    batches : sequence of (str or None, HeldRows)
+    batches : sequence of (str or None, TableRows)
         Each with its name, or None to name it by a checksum of its rows; with labels, as far as they are known.
     state : path
         JSON file of the monitor, made if there is none.
@@ -121,7 +121,7 @@ def watch(
 
 
 def _add(
-    monitor: CalibrationMonitor, batches: Sequence[tuple[str | None, HeldRows]], *, observed: bool, replace: bool
+    monitor: CalibrationMonitor, batches: Sequence[tuple[str | None, TableRows]], *, observed: bool, replace: bool
 ) -> list[str]:
     """Add batches, each once; what there is to say of those that were added before."""
     again: list[str] = []
@@ -154,7 +154,7 @@ def _add(
     return [f"{what}: {list_names(dict.fromkeys(names), 6, in_words)}" for what, names in words.items() if names]
 
 
-def _give(monitor: CalibrationMonitor, name: str | None, rows: HeldRows, *, observed: bool) -> None:
+def _give(monitor: CalibrationMonitor, name: str | None, rows: TableRows, *, observed: bool) -> None:
     given: dict[str, Any] = {"sample_weight": rows.weight, "groups": rows.groups, "batch": name or True}
     if rows.labels is None:
         monitor.observe(rows.values, rows.segments, **given)
@@ -163,7 +163,7 @@ def _give(monitor: CalibrationMonitor, name: str | None, rows: HeldRows, *, obse
 
 
 def _started(
-    calibrator: Any, alpha: float | None, tolerance: float | None, reference: HeldRows | None
+    calibrator: Any, alpha: float | None, tolerance: float | None, reference: TableRows | None
 ) -> CalibrationMonitor:
     then = None if reference is None else (reference.values, reference.segments)
     given = {"alpha": alpha, "tolerance": tolerance, "reference": then}

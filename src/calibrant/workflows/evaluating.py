@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.files.tables.row_checks import TableRows
 from calibrant.files.tables.table import TableError
-from calibrant.files.tables.table_rows import HeldRows, RowChunk, RowReader, as_sample, read_all
+from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import ValidationTable, calibration_test, confidence_interval, validation_table
 from calibrant.metrics import evaluate as metrics_of
@@ -166,21 +167,21 @@ def validate(reader: RowReader, *, level: float = 0.95, ordered: bool = False, p
 
 def read_sample(
     reader: RowReader, take: Callable[[Sample, Any], None], progress: Any = iter
-) -> tuple[HeldRows, Sample, Any]:
+) -> tuple[TableRows, Sample, Any]:
     """Read a labelled table once: the rows to keep, as a sample with the segment of each.
 
     `take` is given every chunk as such a sample, with its segments. Of a large table a uniform sample is kept.
     """
 
-    def watched(chunks: Iterator[RowChunk]) -> Iterator[RowChunk]:
+    def watched(chunks: Iterator[TableRows]) -> Iterator[TableRows]:
         for rows in progress(chunks):
-            part, segments = as_sample(rows, reader.layout)
+            part, segments = rows.sample(reader.layout)
             if part.n_rows:
                 take(part, segments)
             yield rows
 
     rows = read_all(reader, sample_rows, through=watched)
-    data, texts = as_sample(rows, reader.layout)
+    data, texts = rows.sample(reader.layout)
     if not data.n_rows:
         raise TableError(f"{reader.table.name} has no usable rows: all weights are zero")
     return rows, data, texts

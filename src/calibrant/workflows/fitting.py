@@ -19,10 +19,8 @@ from calibrant.deployment import SegmentedCalibrator
 from calibrant.deployment.segments.columns import BINS
 from calibrant.files.stored.audit import RowAudit
 from calibrant.files.stored.persistence import stored_text
-from calibrant.files.tables.labelled_batches import LabelledBatches
-from calibrant.files.tables.table_rows import RowReader, read_all
+from calibrant.files.tables.table_rows import LabelledBatches, RowReader, read_all
 from calibrant.files.tables.writers import atomic_output
-from calibrant.inputs.named_columns import NamedColumns
 from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import numbers_if_all_are
 from calibrant.inputs.words import CalibrationWarning, ClassOrderWarning, RequestError
@@ -150,7 +148,7 @@ def _fit_in_memory(
             renormalize=reader.layout.renormalize,
         )
     calibrator = _with_classes(calibrator, rows.classes)
-    given = NamedColumns(list(rows.columns), rows.values), rows.labels, rows.weight
+    given = rows.predictions, rows.labels, rows.weight
     calibrator.fit(*given, **beside)
     if intervals:
         calibrator.fit_intervals(*given, groups=rows.groups)
@@ -161,11 +159,9 @@ def _fit_in_memory(
 def _audit(calibrator: Any, reader: RowReader, found: ProbabilityColumns) -> dict[str, Any]:
     """The audit record of a fit to all rows of a table, which are read once more."""
     audit = RowAudit(calibrator)
-    labels, names = np.array(found.classes), list(found.names)
     for rows in filter(lambda rows: len(rows.values), reader.read(found)):
-        truth = labels[rows.codes] if rows.votes is None else NamedColumns(list(found.classes), rows.votes)
         beside = None if rows.segments is None else dict(zip(reader.layout.segments, rows.segments.T))
-        audit.add(NamedColumns(names, rows.values), truth, rows.weight, beside, rows.dates)
+        audit.add(rows.predictions, rows.labels, rows.weight, beside, rows.dates)
     return audit.record()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.deployment.inputs import batch
 from calibrant.deployment.monitoring.periods import in_words
 from calibrant.files.tables.opening import open_table
-from calibrant.files.tables.table_rows import HeldRows
+from calibrant.files.tables.row_checks import TableRows
 from calibrant.grades import GradeBacktest, MasterScale
 from calibrant.inputs.words import RequestError
 from calibrant.numerals import count
@@ -44,7 +44,7 @@ def given_scale(given: str, calibrator: Any) -> MasterScale:
 
 
 def backtest_batches(
-    calibrator: Any, scale: MasterScale, batches: Sequence[tuple[str | None, HeldRows]]
+    calibrator: Any, scale: MasterScale, batches: Sequence[tuple[str | None, TableRows]]
 ) -> dict[str, GradeBacktest]:
     """Backtests of the labelled rows of each batch, with calibrated probabilities."""
     found = {}

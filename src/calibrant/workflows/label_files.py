@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.files.tables.numeric import find_style, several_numbers
+from calibrant.files.tables.cells import find_style, several_numbers
 from calibrant.files.tables.table import Batch, Table, TableError
 from calibrant.files.tables.writers import open_writer
 from calibrant.inputs.label_matrix import LabelMatrix, label_matrix

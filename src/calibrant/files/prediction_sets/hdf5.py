@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from calibrant.files.archives import FileTooLargeError, check_size
 from calibrant.files.atomic import atomic_path, write_text
-from calibrant.files.limits import FileTooLargeError, check_size
 from calibrant.files.prediction_sets.experiments import (
     PARTS,
     Experiment,

@@ -36,13 +36,7 @@ _LONGEST = 200
 
 
 class RowAudit:
-    """Takes in the rows that a calibrator was fitted to, all at once or in parts.
-
-    Attributes
-    ----------
-    before, after : RunningMetrics
-        Losses of the predictions as given and as calibrated.
-    """
+    """Takes in the rows that a calibrator was fitted to, all at once or in parts."""
 
     def __init__(self, calibrator: Calibrator) -> None:
         self.calibrator = check_calibrator(calibrator)

@@ -13,8 +13,6 @@ _Path = list[str | int]
 def share(content: Any, maps: Any) -> bool:
     """Replace the numbers of encoded arrays in `content` that `maps` has, too, by where these stand; whether any was.
 
-    Examples
-    --------
     >>> numbers = [float(i) for i in range(100)]
     >>> content = {"coef_": {"$": "array", "dtype": "<f8", "shape": [100], "data": numbers}}
     >>> share(content, {"steps": [{"matrix": [numbers[:50], numbers[50:]]}]})
@@ -37,13 +35,6 @@ def restore(content: Any, maps: Any) -> None:
     """Undo `share`.
 
     Each array of the map is taken once, so that a small file cannot claim much memory.
-
-    Examples
-    --------
-    >>> content = {"$": "array", "dtype": "<f8", "shape": [2], "in_map": ["steps", 0, "shift"]}
-    >>> restore(content, {"steps": [{"shift": [0.5, 1.5]}]})
-    >>> content["data"]
-    [0.5, 1.5]
     """
     taken = set()
     for array in _encoded(content):

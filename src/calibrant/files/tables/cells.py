@@ -1,25 +1,181 @@
-"""Cells of Arrow columns as text and label positions, whatever type they are stored in."""
+"""Cells of Arrow columns as numbers, texts, label positions and dates, whatever type they are stored in."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.files.tables.numeric import decoded, is_text, read_number
+from calibrant.files.tables.arrow import compute, pa
 from calibrant.files.tables.table import Table
 from calibrant.inputs.class_columns import label_text
+from calibrant.inputs.rows import are_percentages, whole_of_probabilities
 from calibrant.inputs.words import HintedError, RequestError, UnknownLabelError
-from calibrant.optional import require
+
+#: Spellings of a missing number in text, besides the empty cell.
+MISSING = {"", "na", "n/a", "nan", "null", "none", "-nan"}
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|infinity|nan)", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class NumberStyle:
+    """How a file writes its probabilities: decimal mark, 1 or 100 as the whole, with a percent sign or without."""
+
+    decimal: str = "."
+    whole: float = 1.0
+    percent_sign: bool = False
+
+    @property
+    def is_special(self) -> bool:
+        """Whether numbers are written in another way than most programs do."""
+        return self.decimal != "." or self.percent_sign
+
+    def text(self, numbers: Any) -> Any:
+        """An Arrow column of numbers as text in this style."""
+        text = compute.cast(numbers, pa.string())
+        if self.decimal != ".":
+            text = compute.replace_substring(text, ".", self.decimal)
+        return compute.binary_join_element_wise(text, "%", "") if self.percent_sign else text
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers of a column, NaN where there is none, and the text of cells that are no number by position.
+
+    Of several columns `values` has the shape (n, c), and positions are pairs of row and column.
+    """
+
+    values: NDArray[Any]
+    unreadable: dict[Any, str] = field(default_factory=dict)
+
+
+def to_numbers(column: Any, decimal: str = ".") -> Numbers:
+    """Numbers of an Arrow column; float32 and narrower stay float32, the rest becomes float64.
+
+    Text may have another decimal mark, and a percent sign: `12.3%` is 0.123.
+
+    >>> to_numbers(pa.array(["0.5", "25%", "x"]))
+    Numbers(values=array([0.5 , 0.25,  nan]), unreadable={2: 'x'})
+    """
+    column = decoded(column)
+    kind = column.type
+    if pa.types.is_float32(kind) or pa.types.is_float16(kind):
+        return Numbers(np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float32))
+    if is_text(column):
+        plain = column if decimal == "." else compute.replace_substring(column, decimal, ".")
+        try:
+            numbers = compute.cast(plain, pa.float64())
+        except pa.ArrowInvalid:
+            return _parse(column.to_pylist(), decimal)
+    elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        numbers = column
+    elif pa.types.is_decimal(kind):
+        numbers = compute.cast(column, pa.float64())
+    elif pa.types.is_null(kind):
+        return Numbers(np.full(len(column), np.nan))
+    else:
+        raise RequestError(f"a column of type {kind} holds no numbers")
+    return Numbers(np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64))
+
+
+def several_numbers(columns: Sequence[Any], decimal: str = ".") -> Numbers:
+    """Numbers of several Arrow columns side by side."""
+    found = [to_numbers(column, decimal) for column in columns]
+    unreadable = {(row, j): text for j, cells in enumerate(found) for row, text in cells.unreadable.items()}
+    return Numbers(np.column_stack([cells.values for cells in found]), unreadable)
+
+
+def read_number(text: str) -> float:
+    """The number that a text is, as other programs read it: Python's own `1_000` and digits of other scripts are none.
+
+    >>> read_number("-2.5e3")
+    -2500.0
+    >>> read_number("0.5_0")
+    Traceback (most recent call last):
+        ...
+    ValueError: '0.5_0' is not a number
+    """
+    if not _NUMBER.fullmatch(text.strip()):
+        raise ValueError(f"{text!r:.80} is not a number")
+    return float(text)
+
+
+def decoded(column: Any) -> Any:
+    """An Arrow column with categories as plain values, and bytes as the text that they are."""
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if not is_bytes(column.type):
+        return column
+    try:
+        # Cast to variable length first: bytes of a fixed length have no cast to text.
+        return column.cast(pa.large_binary()).cast(pa.large_string())
+    except pa.ArrowInvalid as error:
+        raise RequestError(f"a column of type {column.type} holds bytes that are not UTF-8 text") from error
+
+
+def is_bytes(kind: Any) -> bool:
+    """Whether an Arrow type holds bytes."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def is_text(column: Any) -> bool:
+    """Whether an Arrow column holds text."""
+    kind = column.type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
+
+
+def _parse(cells: list[str | None], decimal: str) -> Numbers:
+    values = np.full(len(cells), np.nan)
+    unreadable = {}
+    for row, cell in enumerate(cells):
+        text = "" if cell is None else cell.strip()
+        number = text if decimal == "." else text.replace(decimal, ".")
+        try:
+            values[row] = read_number(number[:-1]) / 100 if number.endswith("%") else read_number(number)
+        except ValueError:
+            unreadable[row] = "" if text.lower() in MISSING else text
+    return Numbers(values, unreadable)
+
+
+def find_style(columns: Sequence[Any], decimal: str | None = None) -> NumberStyle:
+    """Decimal mark and percent signs of columns, by their first cells; whether 100 is the whole shows in the numbers.
+
+    >>> find_style([pa.array(["12,5 %", "0"])])
+    NumberStyle(decimal=',', whole=100.0, percent_sign=True)
+    """
+    cells = [cell for column in map(decoded, columns) if is_text(column) for cell in column.to_pylist() if cell]
+    if decimal is None:
+        commas = any(re.fullmatch(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*%?\s*", cell, re.IGNORECASE) for cell in cells)
+        decimal = "," if commas and not any(re.search(r"\d\.\d", cell) for cell in cells) else "."
+    signs = any(re.search(r"\d\s*%\s*$", cell) for cell in cells)
+    return NumberStyle(decimal, 100.0 if signs else 1.0, signs)
+
+
+def measured(
+    columns: Sequence[Any], decimal: str | None, *, logits: bool, percentages: bool = False
+) -> tuple[NumberStyle, NDArray[np.float64] | None]:
+    """How Arrow columns are written, and their numbers as fractions; None if few of the cells are numbers.
+
+    `percentages`: those of an earlier file were, so that these are unless their rows sum to one.
+    """
+    style = find_style(columns, decimal)
+    cells = [to_numbers(column, style.decimal) for column in columns]
+    if not cells or any(len(cell.unreadable) > len(cell.values) / 2 for cell in cells):
+        return style, None
+    values = np.column_stack([cell.values for cell in cells]).astype(np.float64)
+    percentages = percentages and whole_of_probabilities(values) != 1.0
+    if not logits and not style.percent_sign and (percentages or are_percentages(values)):
+        return replace(style, whole=100.0), values / 100
+    return style, values
 
 
 def cast_text(column: Any, kind: Any, refusal: HintedError) -> Any:
     """An Arrow column cast to the text type `kind`; `refusal` is raised if its type or its bytes are no text."""
-    pa, compute = require("pyarrow", extra="cli"), require("pyarrow.compute", extra="cli")
     try:
         return compute.cast(column, kind)
     # Nested types have no cast to text, and bytes may not be UTF-8: Arrow's words for it name neither file nor column.
@@ -29,7 +185,6 @@ def cast_text(column: Any, kind: Any, refusal: HintedError) -> Any:
 
 def to_text(column: Any) -> Any:
     """An Arrow column of labels, groups or segments as text; Booleans as Python writes them."""
-    pa, compute = require("pyarrow", extra="cli"), require("pyarrow.compute", extra="cli")
     column = stripped(column)
     if pa.types.is_boolean(column.type):
         return compute.if_else(column, "True", "False")
@@ -40,12 +195,12 @@ def to_text(column: Any) -> Any:
 def stripped(column: Any) -> Any:
     """Plain values of an Arrow column; blanks around texts do not count, as around the names of columns."""
     column = decoded(column)
-    return require("pyarrow.compute", extra="cli").utf8_trim_whitespace(column) if is_text(column) else column
+    return compute.utf8_trim_whitespace(column) if is_text(column) else column
 
 
 def to_cells(column: Any) -> list[Any]:
     """Cells of a column of segments as Python objects: floating-point numbers and times as such, all others as text."""
-    pa, column = require("pyarrow", extra="cli"), decoded(column)
+    column = decoded(column)
     # Arrow writes 0.00001 where Python, whose texts levels are, writes 1e-05, and midnight with all its zeros.
     if pa.types.is_floating(column.type):
         return list(column.to_numpy(zero_copy_only=False))
@@ -57,8 +212,6 @@ def to_cells(column: Any) -> list[Any]:
 def segment_texts(cells: NDArray[Any]) -> NDArray[Any]:
     """The segment of each row as text, from its cells in the columns of segments (n, c); missing ones are `(none)`.
 
-    Examples
-    --------
     >>> segment_texts(np.array([["north", 1.0], ["", None]], dtype=object)).tolist()
     ['north, 1', '(none), (none)']
     """
@@ -69,17 +222,15 @@ def segment_texts(cells: NDArray[Any]) -> NDArray[Any]:
 def group_codes(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """A number for each cell, equal for equal texts in whatever chunk of a table, and which cells are missing.
 
-    Examples
-    --------
-    >>> import pyarrow as pa
     >>> codes, missing = group_codes(pa.array(["ann", "bob", "ann", None]))
     >>> bool(codes[0] == codes[2] != codes[1]), missing.tolist()
     (True, [False, False, False, True])
     """
-    texts = np.array(["" if text is None else text.strip() for text in to_text(column).to_pylist()], dtype=object)
-    found, places = np.unique(texts.astype(str), return_inverse=True)
-    numbers = [int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True) for text in found]
-    return np.array(numbers, dtype=np.int64)[places], texts == ""
+    texts = compute.fill_null(to_text(column), "").dictionary_encode()
+    hashes = [blake2b(text.encode(), digest_size=8).digest() for text in texts.dictionary.to_pylist()]
+    numbers = [int.from_bytes(found, "little", signed=True) for found in hashes]
+    places = texts.indices.to_numpy()
+    return np.array(numbers, dtype=np.int64)[places], np.array(texts.dictionary.to_pylist())[places] == ""
 
 
 def read_labels(column: Any) -> list[Any]:
@@ -91,14 +242,11 @@ def read_labels(column: Any) -> list[Any]:
 def label_codes(column: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
     """Position of each label among the classes, -1 for missing and unknown ones.
 
-    Examples
-    --------
-    >>> import pyarrow as pa
     >>> label_codes(pa.array([1.0, None, 2.0, 7.0]), [1, 2]).tolist()
     [0, -1, 1, -1]
     """
     place = {label_text(label): number for number, label in enumerate(classes)}
-    column, pa = stripped(column), require("pyarrow", extra="cli")
+    column = stripped(column)
     try:
         encoded = column.dictionary_encode()  # of few labels: they alone are turned into text
     except pa.ArrowNotImplementedError:  # Arrow cannot encode nested types; `to_text` refuses them by name
@@ -110,28 +258,18 @@ def label_codes(column: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
 
 
 def missing_cells(column: Any) -> NDArray[np.bool_]:
-    """Which cells of an Arrow column hold nothing: null, NaN or blanks.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> missing_cells(pa.array(["yes", " ", None])).tolist()
-    [False, True, True]
-    """
-    texts = to_text(column).to_pylist()
-    return np.array([text is None or text in ("", "nan", "NaN") for text in texts], dtype=bool)
+    """Which cells of an Arrow column hold nothing: null, NaN or blanks."""
+    texts = compute.fill_null(to_text(column), "")
+    return np.asarray(compute.is_in(texts, pa.array(["", "nan", "NaN"])).to_numpy(zero_copy_only=False))
 
 
 def to_dates(column: Any) -> NDArray[np.datetime64]:
     """The days of an Arrow column of dates, times or texts that begin with a date such as 2026-03-14; else NaT.
 
-    Examples
-    --------
-    >>> import pyarrow as pa
     >>> to_dates(pa.array(["2026-03-14 10:30", "2026-03", "14 March"])).tolist()
     [datetime.date(2026, 3, 14), datetime.date(2026, 3, 1), None]
     """
-    pa, compute, column = require("pyarrow", extra="cli"), require("pyarrow.compute", extra="cli"), decoded(column)
+    column = decoded(column)
     if not (pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)):
         texts = compute.utf8_slice_codeunits(to_text(column), 0, 10)
         of_month = compute.equal(compute.utf8_length(texts), 7)

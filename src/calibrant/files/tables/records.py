@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.files.limits import FileTooLargeError, check_size
+from calibrant.files.archives import FileTooLargeError, check_size
+from calibrant.files.tables.arrow import pa
 from calibrant.files.tables.table import CHUNK_ROWS, LONGEST_LINE, Batch, Table, TableError
 from calibrant.optional import require
 
@@ -29,20 +30,17 @@ class ValueTable(Table):
         """Number and values of each row, in the order of `columns`."""
 
     def batches(self, columns: Sequence[str] | None = None, *, skip_errors: bool = False) -> Iterator[Batch]:
-        pa = require("pyarrow", extra="cli")
         self.skipped = []
         names = self.columns if columns is None else list(columns)
         place = {name: number for number, name in enumerate(self.columns)}
-        places = [place[name] for name in names]
         rows = self._rows(skip_errors)
         while part := list(islice(rows, CHUNK_ROWS)):
-            cells = [_column([values[place] for _, values in part]) for place in places]
+            cells = [_column([values[place[name]] for _, values in part]) for name in names]
             yield Batch(pa.RecordBatch.from_arrays(cells, names=names), np.array([number for number, _ in part]))
 
 
 def _column(values: list[Any]) -> Any:
     """An Arrow column; values of several types become text."""
-    pa = require("pyarrow", extra="cli")
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
@@ -80,21 +78,13 @@ class JsonLinesTable(ValueTable):
                         record = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
                         if not isinstance(record, dict):
                             raise ValueError("not a JSON object")
-                    except RecursionError:
-                        self.leave_out(number, "no valid JSON object (its lists are too deeply nested)", skip_errors)
-                        continue
-                    except ValueError as error:
-                        self.leave_out(number, f"no valid JSON object ({error})", skip_errors)
-                        continue
-                    yield number, record
+                    except (ValueError, RecursionError) as error:
+                        why = error if isinstance(error, ValueError) else "its lists are too deeply nested"
+                        self.leave_out(number, f"no valid JSON object ({why})", skip_errors)
+                    else:
+                        yield number, record
         except (OSError, EOFError, zlib.error) as error:
             raise TableError(f"{self.name} is damaged: {error}") from error
-
-    def leave_out(self, number: int, reason: str, skip_errors: bool) -> None:
-        """Note a line that cannot be used, or raise an error that names it."""
-        if not skip_errors:
-            raise TableError(f"{self.name}, {self.row_name(number)}: {reason}", "skip_errors")
-        self.skipped.append((number, reason))
 
     def _rows(self, skip_errors: bool) -> Iterator[tuple[int, Sequence[Any]]]:
         for number, nested in self.objects(skip_errors):

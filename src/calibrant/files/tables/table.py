@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.files.tables.arrow import pa
 from calibrant.inputs.words import HintedError, RequestError
 from calibrant.text_table import list_names
 
@@ -57,13 +58,7 @@ class Batch:
 
 
 def file_format(path: Path) -> str:
-    """Format of a file by its name: csv, jsonl, xlsx, parquet, feather, npz or npy.
-
-    Examples
-    --------
-    >>> file_format(Path("predictions.csv.gz")), file_format(Path("predictions.pq"))
-    ('csv', 'parquet')
-    """
+    """Format of a file by its name: csv, jsonl, xlsx, parquet, feather, npz or npy."""
     name = path.name.lower().removesuffix(".gz")
     for suffix, kind in SUFFIXES.items():
         if name.endswith(suffix):
@@ -72,20 +67,7 @@ def file_format(path: Path) -> str:
 
 
 class Table(ABC):
-    """A file of rows and named columns.
-
-    Attributes
-    ----------
-    path : Path
-    name : str
-        What messages call the file.
-    format : str
-    columns : list of str
-    n_rows : int or None
-        Number of rows, where the format tells without reading.
-    skipped : list of (int, str)
-        Lines left out in the last reading, because they could not be split into cells, with the reason.
-    """
+    """A file of rows and named columns; `name` is what messages call it."""
 
     format: str
     #: What a row is called in messages, with its number.
@@ -95,7 +77,9 @@ class Table(ABC):
         self.path = path
         self.name = name or str(path)
         self.columns: list[str] = []
+        #: Where the format tells without reading.
         self.n_rows: int | None = None
+        #: Lines left out in the last reading, because they could not be split into cells, with the reason.
         self.skipped: list[tuple[int, str]] = []
 
     @abstractmethod
@@ -109,6 +93,12 @@ class Table(ABC):
     def row_name(self, row: int) -> str:
         """How messages name a row."""
         return f"{self.row_word} {row}"
+
+    def leave_out(self, row: int, reason: str, skip_errors: bool) -> None:
+        """Note a line that cannot be used, or raise an error that names it."""
+        if not skip_errors:
+            raise TableError(f"{self.name}, {self.row_name(row)}: {reason}", "skip_errors")
+        self.skipped.append((row, reason))
 
     def require(self, names: Sequence[str], *hints: str) -> None:
         """Raise an error that lists the columns there are unless all `names` are among them."""
@@ -125,10 +115,13 @@ class RecordTable(Table):
 
     def batches(self, columns: Sequence[str] | None = None, *, skip_errors: bool = False) -> Iterator[Batch]:
         first = 1
-        for data in self._record_batches(None if columns is None else list(columns)):
-            if data.num_rows:
-                yield Batch(data, np.arange(first, first + data.num_rows))
-                first += data.num_rows
+        try:
+            for data in self._record_batches(None if columns is None else list(columns)):
+                if data.num_rows:
+                    yield Batch(data, np.arange(first, first + data.num_rows))
+                    first += data.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(f"{self.name} is damaged: {error}") from error
 
     @abstractmethod
     def _record_batches(self, columns: list[str] | None) -> Iterator[Any]:

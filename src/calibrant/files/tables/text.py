@@ -20,8 +20,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from calibrant.files.tables.arrow import arrow_csv, pa
 from calibrant.files.tables.table import LONGEST_LINE, Batch, Table, TableError
-from calibrant.optional import require
 
 #: Bytes of text handled at a time.
 CSV_BLOCK = 1 << 23
@@ -150,13 +150,10 @@ class CsvTable(Table):
                 yield batch
 
     def _with_arrow(self, block: bytes, line: int, names: list[str], skip_errors: bool) -> tuple[Batch, int]:
-        pa, arrow_csv = require("pyarrow", extra="cli"), require("pyarrow.csv", extra="cli")
-        left_out: list[int] = []
+        wrong: list[Any] = []
 
         def handle(row: Any) -> str:
-            left_out.append(row.number - 1)
-            if row.text.strip(_BLANK):
-                self.skipped.append((line + row.number - 1, self._wrong_number(row.actual_columns)))
+            wrong.append(row)
             return "skip"
 
         try:
@@ -182,9 +179,11 @@ class CsvTable(Table):
             if "UTF" in str(error):
                 raise self._not_text() from error
             raise TableError(f"{self.name} cannot be read as CSV: {error}") from error
-        self._stop_at_bad(skip_errors)
+        for row in wrong:
+            if row.text.strip(_BLANK):
+                self.leave_out(line + row.number - 1, self._wrong_number(row.actual_columns), skip_errors)
         end = line + block.count(b"\n") + (not block.endswith(b"\n"))
-        rows = np.delete(np.arange(line, end), left_out)
+        rows = np.delete(np.arange(line, end), [row.number - 1 for row in wrong])
         parts = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
         return Batch(parts[0], rows), end
 
@@ -211,24 +210,16 @@ class CsvTable(Table):
                 except _Unfinished:
                     break
                 except ValueError as error:
-                    self.skipped.append((line + place, str(error)))
-                    self._stop_at_bad(skip_errors)
+                    self.leave_out(line + place, str(error), skip_errors)
             place += used
-        pa = require("pyarrow", extra="cli")
         at = {name: number for number, name in enumerate(self.columns)}
-        places = [at[name] for name in names]
-        cells_by_column = [pa.array([row[j] for row in rows], pa.string()) for j in places]
-        data = pa.RecordBatch.from_arrays(cells_by_column, names=names)
+        columns = [pa.array([row[at[name]] for row in rows], pa.string()) for name in names]
+        data = pa.RecordBatch.from_arrays(columns, names=names)
         return Batch(data, np.array(numbers, dtype=np.int64)), line + place, "".join(lines[place:])
 
     def _wrong_number(self, found: int) -> str:
         cells = "1 cell" if found == 1 else f"{found} cells"
         return f"{cells} where there are {len(self.columns)} columns"
-
-    def _stop_at_bad(self, skip_errors: bool) -> None:
-        if self.skipped and not skip_errors:
-            row, reason = self.skipped[0]
-            raise TableError(f"{self.name}, {self.row_name(row)}: {reason}", "skip_errors")
 
     def fraction_read(self) -> float | None:
         with suppress(ValueError, AttributeError):

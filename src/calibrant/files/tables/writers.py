@@ -11,30 +11,37 @@ import io
 import json
 import math
 import sys
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.files.atomic import NotARegularFileError, atomic_stream, check_replaceable
-from calibrant.files.tables.cells import cast_text
-from calibrant.files.tables.numeric import is_bytes
-from calibrant.files.tables.numpy_files import ArrayWriter
+from calibrant.files.tables.arrow import compute, ipc, pa, parquet
+from calibrant.files.tables.cells import cast_text, is_bytes
 from calibrant.files.tables.table import Table, TableError, file_format
 from calibrant.inputs.words import RequestError
 from calibrant.optional import require
 
 
-class TableWriter(Protocol):
+class TableWriter(ABC):
     """Takes record batches of one schema; `text` tells that numbers leave as text."""
 
-    text: bool
+    text = False
 
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    @abstractmethod
     def write(self, data: Any) -> None:
         """Add rows."""
 
-    def close(self) -> None:
-        """Write what is left, and the end of the file."""
+    def close(self) -> None:  # noqa: B027
+        """Write what is left, and the end of the file: nothing, where every row is written at once."""
 
 
 def check_output(path: str | Path, *, force: bool) -> None:
@@ -54,24 +61,7 @@ def check_output(path: str | Path, *, force: bool) -> None:
 
 @contextmanager
 def atomic_output(path: str | Path, *, force: bool = False) -> Iterator[IO[bytes]]:
-    """Stream that becomes the file `path` at the end, all at once; ``-`` is standard output.
-
-    Parameters
-    ----------
-    path : str or Path
-        Where to write.
-    force : bool, default=False
-        Replace a file that is there already.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with atomic_output(Path(folder) / "new.txt") as stream:
-    ...         _ = stream.write(b"text")
-    ...     (Path(folder) / "new.txt").read_text()
-    'text'
-    """
+    """Stream that becomes the file `path` at the end, all at once; ``-`` is standard output."""
     check_output(path, force=force)
     if str(path) == "-":
         yield sys.stdout.buffer
@@ -109,39 +99,30 @@ def _make_writer(stream: IO[bytes], kind: str, path: Path, source: Table, suffix
     return ArrowWriter(stream, kind, decode=kind == "feather" and source.format != "feather")
 
 
-class CsvWriter:
+class CsvWriter(TableWriter):
     """Rows of text, cells quoted where needed, `\\n` at the end of a line."""
 
     text = True
 
     def __init__(self, stream: IO[bytes], delimiter: str = ",") -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._delimiter = delimiter
         self._started = False
 
     def write(self, data: Any) -> None:
-        pa = require("pyarrow", extra="cli")
-        compute = require("pyarrow.compute", extra="cli")
         names = data.schema.names
         if not self._started:
             self._stream.write((self._delimiter.join(map(self._quoted, names)) + "\n").encode())
             self._started = True
         cells = [self._text(data.column(i), name) for i, name in enumerate(names)]
-        end = pa.scalar("\n", pa.large_string())
-        lines = compute.binary_join_element_wise(*cells, pa.scalar(self._delimiter, pa.large_string()))
         # The bytes of a joined array lie one behind the other: they are the file.
-        joined = compute.binary_join_element_wise(lines, end, pa.scalar("", pa.large_string()))
-        self._stream.write(joined.buffers()[2])
-
-    def close(self) -> None:
-        pass
+        self._stream.write(_joined(_joined(*cells, by=self._delimiter), "\n").buffers()[2])
 
     def _quoted(self, text: str) -> str:
         special = any(mark in text for mark in (self._delimiter, '"', "\n", "\r"))
         return '"' + text.replace('"', '""') + '"' if special else text
 
     def _text(self, column: Any, name: str) -> Any:
-        pa, compute = require("pyarrow", extra="cli"), require("pyarrow.compute", extra="cli")
         refusal = TableError(f"the column {name!r} of type {column.type} cannot be written as CSV")
         text = compute.fill_null(cast_text(column, pa.large_string(), refusal), "")
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
@@ -149,70 +130,63 @@ class CsvWriter:
         special = compute.match_substring_regex(text, f'[{self._delimiter}"\n\r]')
         if not compute.any(special).as_py():
             return text
-        doubled = compute.replace_substring(text, '"', '""')
-        quote = pa.scalar('"', pa.large_string())
-        nothing = pa.scalar("", pa.large_string())
-        return compute.if_else(special, compute.binary_join_element_wise(quote, doubled, quote, nothing), text)
+        return compute.if_else(special, _joined('"', compute.replace_substring(text, '"', '""'), '"'), text)
 
 
-class JsonLinesWriter:
-    """One JSON object per row."""
+def _joined(*parts: Any, by: str = "") -> Any:
+    """Texts put together cell by cell; a plain text is the same in every row."""
+    kind = pa.large_string()
+    return compute.binary_join_element_wise(
+        *(pa.scalar(part, kind) if isinstance(part, str) else part for part in parts), pa.scalar(by, kind)
+    )
 
-    text = False
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+class JsonLinesWriter(TableWriter):
+    """One JSON object per row, null for NaN and infinities, which JSON does not know."""
 
     def write(self, data: Any) -> None:
-        lines = [json.dumps(_for_json(row), ensure_ascii=False, default=str) for row in _plain_rows(data, "JSON Lines")]
-        self._stream.write("".join(f"{line}\n" for line in lines).encode())
-
-    def close(self) -> None:
-        pass
+        for row in _plain_rows(data, "JSON Lines"):
+            self._stream.write((json.dumps(row, ensure_ascii=False, default=str) + "\n").encode())
 
 
-def _plain_rows(data: Any, kind: str) -> list[dict[str, Any]]:
-    """Rows as Python values; bytes become the text that they are, and are refused if they are none."""
-    pa, columns = require("pyarrow", extra="cli"), list(data.columns)
+def _plain_rows(data: Any, kind: str) -> Iterator[dict[str, Any]]:
+    """Rows as Python values, without NaN and infinities; bytes become the text that they are, or are refused."""
+    columns = list(data.columns)
     for number, field in enumerate(data.schema):
         if is_bytes(field.type):
             refusal = TableError(f"the column {field.name!r} of type {field.type} cannot be written as {kind}")
             columns[number] = cast_text(columns[number].cast(pa.large_binary()), pa.large_string(), refusal)
-    rows: list[dict[str, Any]] = pa.RecordBatch.from_arrays(columns, names=data.schema.names).to_pylist()
-    return rows
+    for row in pa.RecordBatch.from_arrays(columns, names=data.schema.names).to_pylist():
+        yield {
+            name: None if isinstance(cell, float) and not math.isfinite(cell) else cell for name, cell in row.items()
+        }
 
 
-def _for_json(row: dict[str, Any]) -> dict[str, Any]:
-    """A row without NaN and infinities, which JSON does not know."""
-    return {name: None if isinstance(cell, float) and not math.isfinite(cell) else cell for name, cell in row.items()}
-
-
-class ExcelWriter:
+class ExcelWriter(TableWriter):
     """One sheet of an xlsx file; text that looks like a formula stays text."""
 
-    text = False
+    #: What a sheet has room for.
+    _MOST_ROWS = 1 << 20
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._book = require("openpyxl", extra="excel").Workbook(write_only=True)
         self._sheet = self._book.create_sheet("predictions")
         self._rows = 0
 
     def write(self, data: Any) -> None:
-        rows = _plain_rows(data, "xlsx")
+        rows = [list(row.values()) for row in _plain_rows(data, "xlsx")]
         if not self._rows:
-            rows = [{name: name for name in data.schema.names}, *rows]
+            rows = [data.schema.names, *rows]
         self._rows += len(rows)
-        if self._rows > 1 << 20:
+        if self._rows > self._MOST_ROWS:
             raise TableError("an xlsx sheet has room for 1,048,576 rows; write CSV or parquet")
         for row in rows:
-            self._sheet.append([self._cell(value) for value in row.values()])
+            self._sheet.append([self._cell(value) for value in row])
 
     def _cell(self, value: Any) -> Any:
-        if value is None or isinstance(value, (bool, int)):
+        if value is None or isinstance(value, (bool, int, float)):
             return value
-        if isinstance(value, float):
-            return value if math.isfinite(value) else None
         text = require("openpyxl.cell.cell", extra="excel")
         cell = text.WriteOnlyCell(self._sheet)
         # Control characters cannot stand in XML; the type is set by hand, as `=1+1` would become a formula.
@@ -225,15 +199,12 @@ class ExcelWriter:
         self._stream.write(buffer.getbuffer())
 
 
-class ArrowWriter:
+class ArrowWriter(TableWriter):
     """Parquet or feather (Arrow IPC); `decode` turns categories into plain values."""
 
-    text = False
-
     def __init__(self, stream: IO[bytes], kind: str, *, decode: bool = False) -> None:
-        self._stream = stream
-        self._kind = kind
-        self._decode = decode
+        super().__init__(stream)
+        self._kind, self._decode = kind, decode
         self._writer: Any = None
         self._schema: Any = None
 
@@ -241,9 +212,7 @@ class ArrowWriter:
         if self._decode:
             data = _without_dictionaries(data)
         if self._writer is None:
-            self._schema = data.schema
-            self._writer = self._start(data.schema)
-        pa = require("pyarrow", extra="cli")
+            self._schema, self._writer = data.schema, self._start(data.schema)
         try:
             # Rows of JSON Lines and Excel may have other types than the first ones: whole numbers before fractions.
             self._writer.write_batch(data if data.schema == self._schema else data.cast(self._schema))
@@ -253,10 +222,8 @@ class ArrowWriter:
     def _start(self, schema: Any) -> Any:
         if self._kind == "parquet":
             # Looking for repeated numbers takes longer than writing them, and calibrated ones hardly repeat.
-            pa, parquet = require("pyarrow", extra="cli"), require("pyarrow.parquet", extra="cli")
             repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
             return parquet.ParquetWriter(self._stream, schema, use_dictionary=repeated)
-        ipc = require("pyarrow.ipc", extra="cli")
         return ipc.new_file(self._stream, schema, options=ipc.IpcWriteOptions(compression="lz4"))
 
     def close(self) -> None:
@@ -266,7 +233,52 @@ class ArrowWriter:
 
 def _without_dictionaries(data: Any) -> Any:
     """Categories as plain values: an IPC file allows one dictionary per column, but chunks may have several."""
-    pa = require("pyarrow", extra="cli")
     columns = [column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in data.columns]
     fields = [field.with_type(column.type) for field, column in zip(data.schema, columns)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=data.schema.metadata))
+
+
+class ArrayWriter(TableWriter):
+    """Collects record batches and writes their columns as the arrays of NumPy that they came from.
+
+    Columns that `layout` does not know stay vectors, unless they are those of one array with a suffix, which then
+    become a matrix under the array's name with that suffix.
+    """
+
+    def __init__(self, stream: IO[bytes], kind: str, layout: Mapping[str, list[str]] | None, suffix: str = "") -> None:
+        super().__init__(stream)
+        self._kind = kind
+        self._layout = dict(layout or {})
+        self._layout |= {n + suffix: [c + suffix for c in columns] for n, columns in self._layout.items()}
+        self._batches: list[Any] = []
+
+    def write(self, data: Any) -> None:
+        self._batches.append(data)
+
+    def close(self) -> None:
+        table = pa.Table.from_batches(self._batches)
+        columns = {name: _as_array(table.column(name), name) for name in table.column_names}
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, names in self._layout.items():
+            if all(column in columns for column in names):
+                parts = [columns.pop(column) for column in names]
+                arrays[name] = parts[0] if names == [name] else np.column_stack(parts)
+        arrays.update(columns)
+        # np.save needs a stream that can tell its position, which standard output cannot.
+        buffer = io.BytesIO()
+        if self._kind == "npy":
+            # There is room for one array: the one that came last, which is the calibrated one.
+            np.save(buffer, list(arrays.values())[-1], allow_pickle=False)
+        else:
+            np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+        self._stream.write(buffer.getbuffer())
+
+
+def _as_array(column: Any, name: str) -> NDArray[Any]:
+    array: NDArray[Any] = column.to_numpy()
+    if array.dtype.kind == "O":
+        # Text; without this NumPy would have to pickle it.
+        array = np.array(["" if value is None else value for value in array.tolist()])
+    if array.dtype.kind == "O":
+        raise TableError(f"the column {name!r} cannot be stored as a NumPy array")
+    return array
