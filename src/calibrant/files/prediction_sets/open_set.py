@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.files.archives import Archive, ArchiveError, open_archive
-from calibrant.files.limits import FileTooLargeError, check_size
+from calibrant.files.archives import Archive, ArchiveError, FileTooLargeError, check_size, open_archive
 from calibrant.files.prediction_sets.experiments import (
     PARTS,
     Entry,
