@@ -105,6 +105,20 @@ def test_a_change_is_found_dated_measured_and_repaired(change, kind, repair, tmp
     assert not watched.alarm_
 
 
+def test_repairs_of_a_repair_add_up():
+    calibrator = identity(2)
+    for month, odds in enumerate([1.5, 1.5, 3.0, 3.0, 3.0]):
+        p, y = stream(3000, 2, 100 + month, odds=[1, odds])
+        monitor = CalibrationMonitor(calibrator).update(p, y)
+        assert monitor.alarm_ == (month in (0, 2))
+        if monitor.alarm_:
+            repair = monitor.repair()
+            assert repair.kind == "prior"
+            calibrator = repair.calibrator
+        shift = np.diff(np.log(calibrator.predict_proba([0.5]))).item()
+        assert shift == pytest.approx(np.log(odds), abs=0.15)
+
+
 def test_both_at_once_need_a_new_fit():
     p, y = stream(4000, 3, 3, odds=[1, 1, 3], slope=0.4)
     repaired = fed(CalibrationMonitor(identity(3)), p, y).repair()

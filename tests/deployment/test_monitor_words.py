@@ -157,6 +157,8 @@ NONE, SURE, UNSURE = Part(0.0, 0.5, 0.0), Part(0.02, 0.001, 9.0), Part(0.02, 0.2
         ({"means": SURE, "slope": SURE, "rest": Part(-0.01, 0.001, 0.0)}, "refit", 0.04),
         ({"means": SURE, "rest": Part(-0.01, 0.001, 0.0)}, "prior", 0.02),  # significant, but worth nothing
         ({"means": SURE, "rest": Part(0.01, 0.02, 2.0)}, "prior", 0.02),  # more than a linear repair has to be sure
+        ({"means": SURE, "slope": Part(0.001, 0.03, 4.0)}, "prior", 0.02),  # a slope by chance: too little to matter
+        ({"slope": SURE, "means": Part(0.001, 0.03, 4.0)}, "temperature", 0.02),
     ],
 )
 def test_the_smallest_repair_is_chosen(parts, kind, gain, monkeypatch):
@@ -175,6 +177,11 @@ def test_the_smallest_repair_is_chosen(parts, kind, gain, monkeypatch):
     else:
         names = {"temperature": "TemperatureScalingCalibrator", "refit": "AutoCalibrator"}
         assert type(repair.calibrator.second_).__name__ == names[kind]
+
+
+def test_an_alarm_says_that_it_stays():
+    text = CalibrationMonitor(identity(2)).update(np.full(200, 0.3), np.zeros(200, dtype=int)).summary()
+    assert "labelled rows. It stays: watch a repaired calibrator with a new monitor, or a new --state.\n" in text
 
 
 def test_few_rows_are_not_repaired(monkeypatch):

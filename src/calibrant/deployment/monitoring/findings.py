@@ -10,6 +10,7 @@ import numpy as np
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.registry import get_calibrator
 from calibrant.deployment.adaptation import adapt
+from calibrant.deployment.adapted import AdaptedCalibrator
 from calibrant.deployment.chain import ChainedCalibrator
 from calibrant.deployment.monitoring.bets import LOG_SLOPES, SHIFTS, Bets, classes_bet_on
 from calibrant.metrics.binned import reliability_table
@@ -18,11 +19,16 @@ from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import separate
 from calibrant.numerals import percent
 from calibrant.sample import Sample
+from calibrant.typing import FloatArray
 
 #: Confidence level of sizes.
 LEVEL = 0.95
-#: P-value below which a kind of miscalibration has to be repaired, and that of all that a linear repair leaves.
-_NEEDED, _NOT_LINEAR = 0.05, 0.01
+#: P-values below which each kind of miscalibration has to be repaired: what a linear repair leaves must be surer, since
+#: a new fit follows from it.
+_SURE = {"means": 0.05, "slope": 0.05, "rest": 0.01}
+#: A kind that saves less than this share of the largest is left to a later repair. Without it a slope found by chance
+#: made 11 of 168 looks at shifted class frequencies ask for a new fit, and the other looks for new frequencies.
+_WORTH = 0.1
 #: Rows below which nothing is measured or repaired.
 _FEWEST = 20
 
@@ -187,21 +193,26 @@ def fit_repair(calibrator: Calibrator, data: Sample, segment: str | None) -> Rep
     if data.n_rows < _FEWEST or np.count_nonzero(data.class_counts) < 2:
         return None
     found = separate(data, recalibrate(data))
-    needed = {name: part.gain > 0.0 and part.p_value < _NEEDED for name, part in found.parts.items()}
-    more = found.rest.gain > 0.0 and found.rest.p_value < _NOT_LINEAR
-    if more or (needed["means"] and needed["slope"]):
-        kind, gain = "refit", found.means.gain + found.slope.gain + max(found.rest.gain, 0.0)
-    elif needed["slope"]:
-        kind, gain = "temperature", found.slope.gain
-    elif needed["means"]:
-        kind, gain = "prior", found.means.gain
-    else:
+    sure = {name: part.gain for name, part in found.parts.items() if part.gain > 0.0 and part.p_value < _SURE[name]}
+    needed = {name for name, gain in sure.items() if gain >= _WORTH * max(sure.values())}
+    if not needed:
         return None
-    if kind == "prior":
-        source = data.each @ data.proba / data.total
-        prior = source * np.exp(found.intercepts)
-        repaired = adapt(calibrator, prior=prior / prior.sum(), source=source)
+    if needed == {"means"}:
+        kind, gain = "prior", found.means.gain
+        repaired = _with_frequencies(calibrator, data, np.exp(found.intercepts))
+    elif needed == {"slope"}:
+        kind, gain = "temperature", found.slope.gain
+        repaired = ChainedCalibrator.of_fitted(calibrator, fit_clone(get_calibrator("ts"), data))
     else:
-        second = fit_clone(get_calibrator("auto" if kind == "refit" else "ts"), data)
-        repaired = ChainedCalibrator.of_fitted(calibrator, second)
+        kind, gain = "refit", sum(max(part.gain, 0.0) for part in found.parts.values())
+        repaired = ChainedCalibrator.of_fitted(calibrator, fit_clone(get_calibrator("auto"), data))
     return Repair(kind, repaired, gain, data.n_rows, str(data), segment)
+
+
+def _with_frequencies(calibrator: Calibrator, data: Sample, ratio: FloatArray) -> Calibrator:
+    """The calibrator with the probability of each class multiplied by its ratio."""
+    source = data.each @ data.proba / data.total
+    if isinstance(calibrator, AdaptedCalibrator):  # `adapt` starts from the one underneath: keep what it was adapted to
+        source, ratio = calibrator.source_prior_, ratio * calibrator.prior_ / calibrator.source_prior_
+    prior = source * ratio
+    return adapt(calibrator, prior=prior / prior.sum(), source=source)

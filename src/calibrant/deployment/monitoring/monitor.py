@@ -430,7 +430,8 @@ class CalibrationMonitor:
         if self.alarm_:
             when = self.history_.name_at((self.alarm_row_ or 1) - 1)
             when = f" ({when})" if when else ""
-            lines += [f"Alarm, raised after {self.alarm_row_:,} labelled rows{when}.", str(self.change_)]
+            stays = "It stays: watch a repaired calibrator with a new monitor, or a new --state."
+            lines += [f"Alarm, raised after {self.alarm_row_:,} labelled rows{when}. {stays}", str(self.change_)]
         elif self.rows_:
             lines.append(f"No alarm: not enough evidence for one. {self._sign()}")
         lines += [
