@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from calibrant import CalibrationMonitor
-from calibrant.deployment.monitoring.batch_log import BatchSeenError
 from calibrant.deployment.monitoring.exposition import prometheus_text
+from calibrant.deployment.monitoring.history import BatchSeenError
 from calibrant.deployment.monitoring.periods import in_words, missing_words, place_in_time
 from calibrant.runtime import canonical
 from tests.deployment.test_monitor import identity, stream

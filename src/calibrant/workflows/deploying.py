@@ -10,8 +10,8 @@ from typing import Any
 
 from calibrant.deployment import CalibrationMonitor
 from calibrant.deployment import adapt as adapt_calibrator
-from calibrant.deployment.monitoring.batch_log import BatchSeenError
 from calibrant.deployment.monitoring.findings import Repair
+from calibrant.deployment.monitoring.history import BatchSeenError
 from calibrant.deployment.monitoring.periods import in_words
 from calibrant.files.locking import locked
 from calibrant.files.stored.stored_monitors import load_monitor, save_monitor

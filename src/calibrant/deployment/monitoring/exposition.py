@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 
 from calibrant.deployment.monitoring.monitor import CalibrationMonitor
-from calibrant.deployment.monitoring.periods import first_day
+from calibrant.deployment.monitoring.periods import place_in_time
 
 #: Evidence is given in powers of ten: 0 at the start, 2 at the alarm if alpha is 0.01.
 _TEN = math.log(10.0)
@@ -68,8 +68,8 @@ def _gauges(monitor: CalibrationMonitor) -> Iterator[tuple[str, str, dict[str | 
     for name, value in (("expected", batch.expected_count), ("observed", batch.observed_count)):
         if value is not None:
             yield f"batch_{name}", f"Labelled rows of the latest batch {what}, {name}.", {None: value}
-    if day := first_day(batch.last):
-        start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    if found := place_in_time(batch.last):
+        start = datetime.combine(found[1], time(), UTC)
         text = "First day of the period of the latest batch, seconds since 1970."
         yield "batch_timestamp_seconds", text, {None: start.timestamp()}
 

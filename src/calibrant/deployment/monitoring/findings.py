@@ -12,7 +12,7 @@ from calibrant.calibrators.registry import get_calibrator
 from calibrant.deployment.adaptation import adapt
 from calibrant.deployment.adapted import AdaptedCalibrator
 from calibrant.deployment.chain import ChainedCalibrator
-from calibrant.deployment.monitoring.bets import LOG_SLOPES, SHIFTS, Bets, classes_bet_on
+from calibrant.deployment.monitoring.bets import classes_bet_on
 from calibrant.metrics.binned import reliability_table
 from calibrant.metrics.recalibration import fit_clone, recalibrate
 from calibrant.metrics.result_types import Estimate
@@ -21,7 +21,7 @@ from calibrant.numerals import percent
 from calibrant.sample import Sample
 from calibrant.typing import FloatArray
 
-#: Confidence level of sizes.
+#: Confidence level of sizes: the one that intervals have throughout the package.
 LEVEL = 0.95
 #: P-values below which each kind of miscalibration has to be repaired: what a linear repair leaves must be surer, since
 #: a new fit follows from it.
@@ -29,7 +29,7 @@ _SURE = {"means": 0.05, "slope": 0.05, "rest": 0.01}
 #: A kind that saves less than this share of the largest is left to a later repair. Without it a slope found by chance
 #: made 11 of 168 looks at shifted class frequencies ask for a new fit, and the other looks for new frequencies.
 _WORTH = 0.1
-#: Rows below which nothing is measured or repaired.
+#: Rows below which nothing is repaired, and no kind of change preferred to another: a slope of fewer is mostly noise.
 _FEWEST = 20
 
 
@@ -74,33 +74,25 @@ class Change:
         row = f"about row {self.since:,}"
         since = f"since {self.began} ({row})" if self.began else f"since {row}"
         where = "" if self.segment is None else f"In the segment {self.segment}, "
-        found = self.observed
+        the = f"{where}the" if where else "The"
+        found, ideal, slope = self.observed, self.predicted, self.kind == "slope"
         if not self.rows:
-            text = f"The frequency of {self.label} changed" if self.kind == "class" else "The slope changed"
-            return f"{where}{text}, {since}; none of the latest rows are left to measure it on."
-        ideal = self.predicted
+            text = "slope" if slope else f"frequency of {self.label}"
+            return f"{the} {text} changed, {since}; none of the latest rows are left to measure it on."
+        show = "{:.2f}".format if slope else percent
+        value, low, high = show(found.value), show(found.low), show(found.high)
         if found.low <= ideal <= found.high:
-            name, show = (
-                ("the slope", "{:.2f}".format) if self.kind == "slope" else (f"the share of {self.label}", percent)
-            )
-            text = (
-                f"{where + 'the' if where else 'The'} latest rows do not show clearly what is wrong: {name} is "
-                f"{show(found.value)} ({show(found.low)} to {show(found.high)}), where {show(ideal)} "
-                f"{'is ideal' if self.kind == 'slope' else 'was predicted'}"
-            )
-        elif self.kind == "class":
-            word = "more" if found.value > self.predicted else "less"
-            text = (
-                f"{where}{self.label} occurs {word} often than predicted: {percent(self.predicted)} predicted, "
-                f"{percent(found.value)} observed ({percent(found.low)} to {percent(found.high)})"
-            )
-        else:
+            name, word = ("the slope", "is ideal") if slope else (f"the share of {self.label}", "was predicted")
+            what = f"{name} is {value} ({low} to {high}), where {show(ideal)} {word}"
+            text = f"{the} latest rows do not show clearly what is wrong: {what}"
+        elif slope:
             word = "are too extreme" if found.value < 1.0 else "are too close to the average"
             word = "point the wrong way" if found.high < 0.0 else word
-            text = (
-                f"{where + 'the' if where else 'The'} probabilities {word}: the slope is {found.value:.2f} "
-                f"({found.low:.2f} to {found.high:.2f}; ideal: 1)"
-            )
+            text = f"{the} probabilities {word}: the slope is {value} ({low} to {high}; ideal: 1)"
+        else:
+            word = "more" if found.value > ideal else "less"
+            predicted = f"{percent(ideal)} predicted, {value} observed ({low} to {high})"
+            text = f"{where}{self.label} occurs {word} often than predicted: {predicted}"
         return f"{text}; {since}, measured on {self.size}."
 
 
@@ -133,28 +125,12 @@ class Repair:
 
     def __str__(self) -> str:
         what = {
-            "prior": "new class frequencies repair it",
-            "temperature": "one temperature repairs it",
-            "refit": "it needs a new fit",
+            "prior": "New class frequencies repair it",
+            "temperature": "One temperature repairs it",
+            "refit": "It needs a new fit",
         }[self.kind]
         where = "" if self.segment is None else f" (for the segment {self.segment} only)"
-        return f"{what[0].upper()}{what[1:]}{where}: {self.gain:.4f} of log loss saved, from {self.size}."
-
-
-def leading_bet(bets: Bets, k: int) -> tuple[float, str, int, int, bool]:
-    """Logarithm of the largest capital of a bettor, what she bets on, which column, since when, and whether on more.
-
-    More is a class that occurs more often than predicted, or probabilities that should be more extreme.
-    """
-    capital = bets.log_capital()
-    n_classes = len(classes_bet_on(k)) * len(SHIFTS)
-    # Half of the money is on classes, half on slopes, however many bettors there are.
-    share = np.repeat([-np.log(n_classes), -np.log(len(LOG_SLOPES))], [n_classes, len(LOG_SLOPES)])
-    best = int(np.argmax(capital + share))
-    kind = "class" if best < n_classes else "slope"
-    column = int(classes_bet_on(k)[best // len(SHIFTS)]) if kind == "class" else -1
-    more = SHIFTS[best % len(SHIFTS)] > 0.0 if kind == "class" else LOG_SLOPES[best - n_classes] > 0.0
-    return float(capital[best] + share[best]), kind, column, int(bets.since[best]), bool(more)
+        return f"{what}{where}: {self.gain:.4f} of log loss saved, from {self.size}."
 
 
 def most_wrong(kind: str, column: int, data: Sample) -> tuple[str, int]:

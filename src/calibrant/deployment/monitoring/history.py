@@ -1,7 +1,9 @@
-"""What a monitor remembers, in bounded memory: how much it saw, the latest rows and groups, and batches as a table.
+"""What a monitor remembers, in bounded memory: how much it saw, batches as a table and by name, the latest rows.
 
 The older half of the table is joined in pairs of batches when it is full. What changed is measured on the latest
-labelled rows, which are kept in single precision.
+labelled rows, which are kept in single precision. A batch that comes again is refused. To replace one, the monitor goes
+back to before it: the evidence after a batch depends on all batches before it, so that later ones have to be given
+again.
 """
 
 from __future__ import annotations
@@ -17,44 +19,28 @@ from calibrant.deployment.monitoring.periods import in_words, missing_periods
 from calibrant.inputs.predictions import to_numpy
 from calibrant.inputs.segments import texts_of
 from calibrant.sample import Sample, Size
-from calibrant.typing import AnyFloatArray, FloatArray
 
 #: Batches in the table, and the latest of them, which are not joined: more than can be taken out again.
-_MOST, _LATEST = 200, 60
-#: Names of groups are told apart by so many bits of a checksum, and so many of the latest are kept: in a file they
-#: take about as much room as the latest rows.
-GROUP_BITS, GROUPS = 48, 10_000
+_IN_TABLE, _NOT_JOINED = 200, 60
+#: Names of groups and batches are told apart by so many bits of a checksum.
+NAME_BITS = 48
+#: Groups that are remembered: in a file they take about as much room as the latest rows.
+GROUPS = 10_000
+#: Batches that are remembered: more than a year of days.
+_BATCHES = 400
+#: Batches that can be taken out again, a year of months, as far as their states hold no more numbers than this. The
+#: latest one can, unless its state is larger than that of a hundred classes by far.
+_UNDONE, _STATE_NUMBERS, _LARGEST_STATE = 12, 6_000, 50_000
+#: Different predictions from which two batches of equal content are taken for the same rows: rare events and
+#: calibrators with a few levels give equal batches by chance.
+_DIFFERENT = 20
 #: Numbers kept of the latest rows, and rows between which their number lies.
-_NUMBERS, _FEWEST_ROWS, _MOST_ROWS = 15_000, 200, 5000
-
-
-def group_marks(groups: Any) -> list[int]:
-    """A number for each name of a group, in the order in which they appear first.
-
-    Examples
-    --------
-    >>> group_marks(["a", "b", "a"]) == [*group_marks(["a"]), *group_marks(["b"])]
-    True
-    """
-    names = dict.fromkeys(texts_of(to_numpy(groups, "groups")))
-    digests = (blake2b(name.encode(), digest_size=GROUP_BITS // 8).digest() for name in names)
-    return [int.from_bytes(digest, "big") for digest in digests]
-
-
-def latest_groups(before: list[int], marks: list[int]) -> list[int]:
-    """The latest groups once a batch with `marks` is over, oldest first: a group that comes back is among them."""
-    return list(dict.fromkeys([*reversed(marks), *reversed(before)]))[:GROUPS][::-1]
+_ROW_NUMBERS, _FEWEST_ROWS, _MOST_ROWS = 15_000, 200, 5000
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Rows, the observations they stand for, and their groups: as many as rows where there are none.
-
-    Examples
-    --------
-    >>> print(Seen(1200, 3600.0, 1200))
-    1,200 rows, 3,600 observations
-    """
+    """Rows, the observations they stand for, and their groups: as many as rows where there are none."""
 
     rows: int = 0
     observations: float = 0.0
@@ -92,6 +78,30 @@ class Record:
     first: str | None = None
     last: str | None = None
 
+    @classmethod
+    def of(cls, seen: Sample, data: Sample, log_evidence: float, name: str | None, *, late: bool) -> Record:
+        """Of a batch `seen`, the rows `data` of which have labels; if these came `late`, rows were counted before."""
+        shown, right = data if late else seen, data.top == data.y
+        expected, observed = (data.proba[:, 1], data.y == 1) if data.n_classes == 2 else (data.confidence, right)
+
+        def total(rows: NDArray[Any], over: float = 1.0) -> float | None:
+            return float(data.each @ rows) / over if data.n_rows else None
+
+        return cls(
+            0 if late else seen.n_rows,
+            data.n_rows,
+            log_evidence,
+            float(shown.each @ shown.confidence) / shown.total,
+            total(data.confidence, data.total),
+            total(right, data.total),
+            shown.total,
+            data.total,
+            total(expected),
+            total(observed),
+            name,
+            name,
+        )
+
     @property
     def name(self) -> str:
         """The batch in words."""
@@ -99,35 +109,37 @@ class Record:
 
     def joined(self, later: Record) -> Record:
         """This record and the next as one."""
-
-        def mean(a: float | None, b: float | None, first: float, second: float) -> float | None:
-            if a is None or b is None:
-                return b if a is None else a
-            return (first * a + second * b) / (first + second)
-
         # Late labels of rows that were counted before: where there are no others, the rows are those with labels.
-        first, second = ((part.observations if part.rows else 0.0) for part in (self, later))
-        if not (first or second):
-            first, second = self.observations, later.observations
-        labelled = self.labelled_observations, later.labelled_observations
+        sizes = [part.observations if part.rows else 0.0 for part in (self, later)]
+        if not any(sizes):
+            sizes = [self.observations, later.observations]
+        labelled = [self.labelled_observations, later.labelled_observations]
+
+        def mean(name: str, sizes: list[float]) -> Any:
+            known = [(getattr(part, name), size) for part, size in zip((self, later), sizes)]
+            known = [(value, size) for value, size in known if value is not None]
+            if len(known) < 2:
+                return known[0][0] if known else None
+            return sum(value * size for value, size in known) / sum(sizes)
+
+        def total(name: str) -> float | None:
+            known = [value for part in (self, later) if (value := getattr(part, name)) is not None]
+            return sum(known) if known else None
+
         return Record(
             self.rows + later.rows,
             self.labelled + later.labelled,
             later.log_evidence,
-            float(mean(self.expected_accuracy, later.expected_accuracy, first, second) or 0.0),
-            mean(self.expected_labelled, later.expected_labelled, *labelled),
-            mean(self.accuracy, later.accuracy, *labelled),
-            first + second,
+            mean("expected_accuracy", sizes),
+            mean("expected_labelled", labelled),
+            mean("accuracy", labelled),
+            sum(sizes),
             sum(labelled),
-            _sum(self.expected_count, later.expected_count),
-            _sum(self.observed_count, later.observed_count),
+            total("expected_count"),
+            total("observed_count"),
             self.first if self.first is not None else later.first,
             later.last if later.last is not None else self.last,
         )
-
-
-def _sum(a: float | None, b: float | None) -> float | None:
-    return b if a is None else a if b is None else a + b
 
 
 @dataclass
@@ -148,8 +160,8 @@ class History:
     def add(self, record: Record) -> None:
         """Add a batch."""
         self.records.append(record)
-        if len(self.records) > _MOST:
-            older, latest = self.records[:-_LATEST], self.records[-_LATEST:]
+        if len(self.records) > _IN_TABLE:
+            older, latest = self.records[:-_NOT_JOINED], self.records[-_NOT_JOINED:]
             pairs = [older[i : i + 2] for i in range(0, len(older), 2)]
             self.records = [pair[0].joined(pair[1]) if len(pair) == 2 else pair[0] for pair in pairs] + latest
 
@@ -175,14 +187,15 @@ class Recent:
 
     @classmethod
     def start(cls, classes: NDArray[Any]) -> Recent:
-        """No rows yet."""
         nothing = Sample(np.empty((0, len(classes))), np.empty(0, dtype=np.int64), classes=classes)
         return cls(nothing, np.empty((0, 0), dtype=object))
 
     def add(self, data: Sample, segment: NDArray[Any]) -> None:
         """Add rows; the oldest leave."""
-        kept = int(np.clip(_NUMBERS // data.n_classes, _FEWEST_ROWS, _MOST_ROWS))
-        data = Sample.joined([self.data, replace(data, values=in_single_precision(data.proba))])
+        kept = int(np.clip(_ROW_NUMBERS // data.n_classes, _FEWEST_ROWS, _MOST_ROWS))
+        # As the file of a monitor holds them, so that one that goes on from it has the same numbers.
+        single = data.proba.astype(np.float32).astype(np.float64)
+        data = Sample.joined([self.data, replace(data, values=single)])
         self.data = data.take(np.arange(data.n_rows)[-kept:])
         self.segment = np.concatenate([self.segment, segment])[-kept:] if len(self.segment) else segment[-kept:]
 
@@ -200,6 +213,107 @@ class Recent:
         return Recent(self.data.take(np.arange(kept)), self.segment[:kept])
 
 
-def in_single_precision(p: AnyFloatArray) -> FloatArray:
-    """Probabilities as the file of a monitor holds them, so that one that goes on from it has the same numbers."""
-    return p.astype(np.float32).astype(np.float64)
+def group_marks(groups: Any) -> list[int]:
+    """A number for each name of a group, in the order in which they appear first."""
+    names = dict.fromkeys(texts_of(to_numpy(groups, "groups")))
+    digests = (blake2b(name.encode(), digest_size=NAME_BITS // 8).digest() for name in names)
+    return [int.from_bytes(digest, "big") for digest in digests]
+
+
+def latest_groups(before: list[int], marks: list[int]) -> list[int]:
+    """The latest groups once a batch with `marks` is over, oldest first: a group that comes back is among them."""
+    return list(dict.fromkeys([*reversed(marks), *reversed(before)]))[:GROUPS][::-1]
+
+
+class BatchSeenError(ValueError):
+    """A batch of this name, or of these rows, was added before.
+
+    Attributes
+    ----------
+    name : str
+        Of the batch that was refused.
+    known : bool
+        Whether there is a batch of this name; else these are the rows of one of another name.
+    same_rows : bool
+        Whether its rows are those of the batch of this name.
+    """
+
+    def __init__(self, name: str, message: str, *, known: bool, same_rows: bool) -> None:
+        super().__init__(message)
+        self.name, self.known, self.same_rows = name, known, same_rows
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Checksums of a batch's name and rows, whether it had labels, and whether its rows tell it from others."""
+
+    name: int
+    rows: int
+    labelled: bool
+    telling: bool
+
+    @classmethod
+    def of(cls, name: str | bool, data: Sample, *, labelled: bool) -> tuple[str, Entry]:
+        """The name of a batch, its checksum if it is not given, and its entry."""
+        p = np.ascontiguousarray(data.proba, dtype=np.float64)
+        parts = [p, data.y if labelled else None, data.counts]
+        rows = _checksum(*(b"" if part is None else np.ascontiguousarray(part).tobytes() for part in parts))
+        text = name if isinstance(name, str) else f"{rows:012x}"
+        return text, cls(_checksum(text.encode()), rows, labelled, len(np.unique(p.max(axis=1))) >= _DIFFERENT)
+
+
+def _checksum(*parts: bytes) -> int:
+    digest = blake2b(digest_size=NAME_BITS // 8)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return int.from_bytes(digest.digest(), "big")
+
+
+@dataclass
+class BatchLog:
+    """Named batches in the order in which they came.
+
+    `before` holds the state before each of the latest ones in terms of JSON, and how many groups each brought.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    before: list[dict[str, Any]] = field(default_factory=list)
+
+    def check(self, name: str, entry: Entry, *, late: bool) -> None:
+        """Refuse a batch that was added before, unless these are the late labels of one that came without."""
+        known = [other for other in self.entries if other.name == entry.name]
+        without_labels = not any(other.labelled for other in known)
+        if not known:
+            if entry.telling and any(other.rows == entry.rows for other in self.entries):
+                message = f"The rows of the batch {name!r} were added before, under another name."
+                raise BatchSeenError(name, message, known=False, same_rows=False)
+        elif not (late and without_labels):
+            same = any(other.rows == entry.rows for other in known)
+            what = "and these are its rows" if same else "with other rows"
+            hint = " It had no labels then: `observed` adds them." if without_labels and entry.labelled else ""
+            raise BatchSeenError(
+                name, f"The batch {name!r} was added before, {what}.{hint}", known=True, same_rows=same
+            )
+
+    def add(self, entry: Entry | None, before: dict[str, Any], size: int) -> None:
+        """Add a batch, whose state before it has `size` numbers; one without a name bars the way back."""
+        self.before = [] if entry is None or size > _LARGEST_STATE else [*self.before, before]
+        self.before = self.before[-max(1, min(_UNDONE, _STATE_NUMBERS // size)) :]
+        if entry is not None:
+            self.entries = [*self.entries, entry][-_BATCHES:]
+
+    def back(self, name: str) -> list[dict[str, Any]]:
+        """Take out the batch of this name and later ones: the states before each of them."""
+        checksum = _checksum(name.encode())
+        latest = [entry.name for entry in self.entries[-len(self.before) :]] if self.before else []
+        if checksum in latest:
+            place = latest.index(checksum)
+            undone, self.before = self.before[place:], self.before[:place]
+            del self.entries[-len(undone) :]
+            return undone
+        if any(entry.name == checksum for entry in self.entries):
+            raise ValueError(
+                f"The batch {name!r} is too far back: the latest {len(latest)} can be replaced. Start a new state and "
+                "give it all batches."
+            )
+        raise ValueError(f"There is no batch {name!r}.")

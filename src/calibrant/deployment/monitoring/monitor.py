@@ -10,12 +10,28 @@ from numpy.typing import NDArray
 
 from calibrant.deployment.inputs import batch as batch_rows
 from calibrant.deployment.inputs import batch_of, check_calibrator
-from calibrant.deployment.monitoring.batch_log import BatchLog, Entry
-from calibrant.deployment.monitoring.bets import Bets, classes_bet_on, log_mean, log_sum
-from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, leading_bet, measure, most_wrong
-from calibrant.deployment.monitoring.history import History, Recent, Record, Seen, group_marks, latest_groups
+from calibrant.deployment.monitoring.bets import (
+    Bets,
+    LeadingBet,
+    classes_bet_on,
+    limited_names,
+    log_mean,
+    log_shares,
+    log_sum,
+    segment_names,
+)
+from calibrant.deployment.monitoring.findings import Change, Repair, fit_repair, measure, most_wrong
+from calibrant.deployment.monitoring.history import (
+    BatchLog,
+    Entry,
+    History,
+    Recent,
+    Record,
+    Seen,
+    group_marks,
+    latest_groups,
+)
 from calibrant.deployment.monitoring.label_free import METRICS, Drift, Performance
-from calibrant.deployment.monitoring.monitored_segments import limited_names, log_shares, segment_names
 from calibrant.deployment.monitoring.periods import missing_words
 from calibrant.deployment.monitoring.stored import LARGE, VERSION, as_json, read_core, read_state, upgraded
 from calibrant.docs import describe_parameters
@@ -175,30 +191,10 @@ class CalibrationMonitor:
             A group of an earlier batch goes on in this one: alarms are then too frequent. The names of the latest
             10,000 groups are remembered.
         """
-        seen = batch_rows(self.calibrator, P, y, segments, sample_weight=sample_weight, groups=groups, blocks=blocks)
-        data = seen.take(seen.y >= 0) if np.any(seen.y < 0) else seen
-        if not data.n_rows:
-            if observed:
-                raise ValueError("These rows were observed before, and none of them has a label: there is nothing new.")
-            return self._observe(seen, batch)
-        name, entry, before = self._begin(batch, seen, labelled=True, late=observed)
-        names = self._segment_names(segments, len(P))[data.rows]
-        before["groups_brought"] = self._compare_groups(groups)
-        with limit():
-            for part in data.parts(_BLOCK):
-                self._bet(data.take(part), names[part])
-        self._recent.add(data, names)
-        if not observed:
-            self._see(seen)
-        shown = data if observed else seen
-        expected = float(shown.each @ shown.confidence) / shown.total
-        of_labelled, hits = (float(data.each @ rows) / data.total for rows in (data.confidence, data.top == data.y))
-        sizes = shown.total, data.total
-        rows = 0 if observed else seen.n_rows
-        counts = self._counts(data)
-        record = Record(rows, data.n_rows, self.log_evidence_, expected, of_labelled, hits, *sizes, *counts, name, name)
-        self._end(record, entry, before)
-        return self
+        data = batch_rows(self.calibrator, P, y, segments, sample_weight=sample_weight, groups=groups, blocks=blocks)
+        if observed and not np.any(data.y >= 0):
+            raise ValueError("These rows were observed before, and none of them has a label: there is nothing new.")
+        return self._add(data, data.y >= 0, batch, (segments, len(P)), groups, late=observed)
 
     @describe_parameters
     def observe(
@@ -222,41 +218,49 @@ class CalibrationMonitor:
         batch : str, default=None
             Name of the batch, as in `update`.
         """
-        given: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks}
-        return self._observe(batch_rows(self.calibrator, P, None, segments, **given), batch)
+        data = batch_rows(self.calibrator, P, None, segments, sample_weight=sample_weight, groups=groups, blocks=blocks)
+        return self._add(data, np.zeros(data.n_rows, dtype=bool), batch)
 
-    def _observe(self, data: Sample, batch: str | bool | None) -> CalibrationMonitor:
-        name, entry, before = self._begin(batch, data, labelled=False, late=False)
-        self._see(data)
-        expected = float(data.each @ data.confidence) / data.total
-        sizes = data.total, 0.0, None, None
-        record = Record(data.n_rows, 0, self.log_evidence_, expected, None, None, *sizes, name, name)
-        self._end(record, entry, before)
-        return self
+    def _add(
+        self,
+        seen: Sample,
+        known: NDArray[np.bool_],
+        batch: str | bool | None,
+        segments: tuple[Any, int] = (None, 0),
+        groups: Any = None,
+        *,
+        late: bool = False,
+    ) -> CalibrationMonitor:
+        """Add rows, whose labels are `known` or not; if they come `late`, their predictions were added before.
 
-    def _begin(
-        self, batch: str | bool | None, data: Sample, *, labelled: bool, late: bool
-    ) -> tuple[str | None, Entry | None, dict[str, Any]]:
-        """Name and entry of a batch that was not added before, and what is needed to take it out again."""
-        self._check_total(data)
-        if batch in (None, False):
-            return None, None, {}
-        if batch is not True and not (isinstance(batch, str) and batch.strip()):
-            raise ValueError(f"batch={batch!r}: the name of a batch is a text such as '2026-03', or True.")
-        name, entry = Entry.of(batch, data, labelled=labelled)
-        self._batches.check(name, entry, late=late)
-        return name, entry, {**self._core(), "groups_brought": 0}
-
-    def _end(self, record: Record, entry: Entry | None, before: dict[str, Any]) -> None:
-        self.history_.add(record)
+        `segments` and `groups` are those of all rows of the input, whose number comes with the segments.
+        """
+        total = seen.total + max(self.labelled_.observations, self.seen_.observations)
+        if total > LARGE:
+            raise ValueError(f"The rows count for {total:.3g} observations; a monitor takes {LARGE:.0e} at most.")
+        data = seen if known.all() else seen.take(known)
+        name, entry, before = None, None, {}
+        if batch not in (None, False):
+            if batch is not True and not (isinstance(batch, str) and batch.strip()):
+                raise ValueError(f"batch={batch!r}: the name of a batch is a text such as '2026-03', or True.")
+            name, entry = Entry.of(batch, seen, labelled=bool(data.n_rows))
+            self._batches.check(name, entry, late=late)
+            before = {**self._core(), "groups_brought": 0}
+        if data.n_rows:
+            names = self._segment_names(*segments)[data.rows]
+            before["groups_brought"] = self._compare_groups(groups)
+            with limit():
+                for part in data.parts(_BLOCK):
+                    self._bet(data.take(part), names[part])
+            self._recent.add(data, names)
+        if not late:
+            if self.drift_ is not None:
+                self.drift_.update(seen, self.alpha, self.seen_.rows)
+            self._performance.update(seen)
+        self.history_.add(Record.of(seen, data, self.log_evidence_, name, late=late))
         k, bets = len(self.classes_), self._bets[None].active.size
         self._batches.add(entry, before, 3 * bets * len(self._bets) + k * k)
-
-    def _counts(self, data: Sample) -> tuple[float, float]:
-        """How many labelled rows were expected and found to be of the second class, or of many: predicted right."""
-        if data.n_classes == 2:
-            return float(data.each @ data.proba[:, 1]), float(data.each @ (data.y == 1))
-        return float(data.each @ data.confidence), float(data.each @ (data.top == data.y))
+        return self
 
     def rewind(self, batch: str) -> list[str]:
         """Go back to before a batch was added, to replace it; the latest twelve named batches can be taken out.
@@ -294,17 +298,6 @@ class CalibrationMonitor:
         self._latest_groups = self._latest_groups[: max(0, len(self._latest_groups) - brought)]
         return [str(record.last) for record in records[-number:]]
 
-    def _check_total(self, data: Sample) -> None:
-        total = data.total + max(self.labelled_.observations, self._performance.seen.observations)
-        if total > LARGE:
-            raise ValueError(f"The rows count for {total:.3g} observations; a monitor takes {LARGE:.0e} at most.")
-
-    def _see(self, data: Sample) -> None:
-        """What needs no labels."""
-        if self.drift_ is not None:
-            self.drift_.update(data, self.alpha, self._performance.seen.rows)
-        self._performance.update(data)
-
     def _compare_groups(self, groups: Any) -> int:
         """Warn if a group of an earlier batch goes on; how many groups the batch has."""
         if groups is None:
@@ -316,7 +309,7 @@ class CalibrationMonitor:
                 f"{len(again):,} of {len(marks):,} groups were in an earlier batch as well. A group must lie within "
                 "one batch: otherwise false alarms are more frequent than alpha.",
                 CalibrationWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         self._latest_groups = latest_groups(self._latest_groups, marks)
         return len(marks)
@@ -344,14 +337,14 @@ class CalibrationMonitor:
         self.labelled_ = self.labelled_.plus(data)
         if not self.alarm_ and self.log_evidence_ >= -np.log(self.alpha):
             self.alarm_, self.alarm_row_ = True, self.rows_
-            segment, (_, kind, column, since, _) = self._leading_bet()
-            self._blame = kind, column, segment, since
+            segment, bet = self._leading_bet()
+            self._blame = bet.kind, bet.column, segment, bet.since
 
-    def _leading_bet(self) -> tuple[str | None, tuple[float, str, int, int, bool]]:
+    def _leading_bet(self) -> tuple[str | None, LeadingBet]:
         """The segment and the bet with the largest capital."""
         shares = self._log_shares()
-        leading = {name: leading_bet(bets, len(self.classes_)) for name, bets in self._bets.items()}
-        best = max(leading, key=lambda name: leading[name][0] + shares[name])
+        leading = {name: bets.leading(len(self.classes_)) for name, bets in self._bets.items()}
+        best = max(leading, key=lambda name: leading[name].log_capital + shares[name])
         return best, leading[best]
 
     def _log_shares(self) -> dict[str | None, float]:
@@ -467,17 +460,17 @@ class CalibrationMonitor:
 
     def _sign(self) -> str:
         """The strongest sign of a change that there is, in words."""
-        segment, (_, kind, column, _, more) = self._leading_bet()
+        segment, bet = self._leading_bet()
         parts = self.evidence_
-        value = parts["slope"] if kind == "slope" else parts["frequencies"]
+        value = parts["slope"] if bet.kind == "slope" else parts["frequencies"]
         value = value if segment is None else parts["segments"][segment]
         if value <= 0.0:
             return "There is no sign of a change, which does not prove that there is none."
         where = "" if segment is None else f" in the segment {segment}"
-        if kind == "slope":
-            what = f"the probabilities are too {'close to the average' if more else 'extreme'}"
+        if bet.kind == "slope":
+            what = f"the probabilities are too {'close to the average' if bet.more else 'extreme'}"
         else:
-            what = f"{self.classes_.tolist()[column]} occurs {'more' if more else 'less'} often than predicted"
+            what = f"{self.classes_.tolist()[bet.column]} occurs {'more' if bet.more else 'less'} often than predicted"
         return f"The strongest sign: {what}{where} ({factor(value)})."
 
     @property

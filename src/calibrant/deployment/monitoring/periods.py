@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -25,96 +25,53 @@ _FORMS = {
     "quarter": re.compile(r"(\d{4})-Q([1-4])"),
     "year": re.compile(r"(\d{4})"),
 }
-#: How long a period may be.
-PERIODS = tuple(_FORMS)
-#: Missing periods that are written out.
+#: Days from the first of a period into the next, however long this one is.
+_INTO_NEXT = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
+#: Missing periods that are written out: as many as a sentence can hold.
 _LISTED = 6
 
 
-def place_in_time(name: str | None) -> tuple[str, int] | None:
-    """How long the period of this name is, and its number among those of the same length; None for other names.
+def place_in_time(name: str | None) -> tuple[str, date] | None:
+    """How long the period of this name is, and its first day; None for other names.
 
     Examples
     --------
-    >>> place_in_time("2026-03"), place_in_time("2026-04"), place_in_time("2026-13"), place_in_time("north")
-    (('month', 24314), ('month', 24315), None, None)
+    >>> [str(place_in_time(name)[1]) for name in ("2026-03-14", "2026-W11", "2026-03", "2026-Q2", "2026")]
+    ['2026-03-14', '2026-03-09', '2026-03-01', '2026-04-01', '2026-01-01']
     """
     for length, form in _FORMS.items():
         if found := form.fullmatch(name or ""):
-            numbers = [int(text) for text in found.groups()]
+            year, *rest = (int(text) for text in found.groups())
             try:
-                return length, _number(length, *numbers)
+                if length == "week":
+                    return length, date.fromisocalendar(year, rest[0], 1)
+                month, day = [*rest, 1, 1][:2]
+                return length, date(year, 3 * month - 2 if length == "quarter" else month, day)
             except ValueError:  # no such day, week, month or year
                 return None
     return None
 
 
-def _number(length: str, year: int, *rest: int) -> int:
-    if length == "day":
-        return date(year, *rest).toordinal()
-    if length == "week":
-        return date.fromisocalendar(year, rest[0], 1).toordinal() // 7
-    first = date(year, rest[0] if length == "month" else 1, 1)
-    return {"month": 12 * year + first.month - 1, "quarter": 4 * year + (rest or [1])[0] - 1, "year": year}[length]
-
-
-def period_name(length: str, number: int) -> str:
-    """The name of a period by its number; `place_in_time` reads it.
+def period_of(day: date, length: str) -> str:
+    """The name of the period that a day lies in.
 
     Examples
     --------
-    >>> [period_name(*place_in_time(name)) for name in ("2026-03-14", "2026-W11", "2026-03", "2026-Q4", "2026")]
-    ['2026-03-14', '2026-W11', '2026-03', '2026-Q4', '2026']
+    >>> [period_of(date(2025, 12, 29), length) for length in ("day", "week", "month", "quarter", "year")]
+    ['2025-12-29', '2026-W01', '2025-12', '2025-Q4', '2025']
     """
-    if length == "day":
-        return date.fromordinal(number).isoformat()
     if length == "week":
-        year, week, _ = date.fromordinal(7 * number + 1).isocalendar()  # day 1 was a Monday
+        year, week, _ = day.isocalendar()
         return f"{year:04}-W{week:02}"
-    if length == "year":
-        return f"{number:04}"
     if length == "quarter":
-        return f"{number // 4:04}-Q{number % 4 + 1}"
-    return f"{number // 12:04}-{number % 12 + 1:02}"
-
-
-def first_day(name: str | None) -> date | None:
-    """The first day of the period of this name, None if it has no place in time.
-
-    Examples
-    --------
-    >>> [str(first_day(name)) for name in ("2026-03-14", "2026-W11", "2026-03", "2026-Q2", "2026", "north")]
-    ['2026-03-14', '2026-03-09', '2026-03-01', '2026-04-01', '2026-01-01', 'None']
-    """
-    found = place_in_time(name)
-    if found is None:
-        return None
-    length, number = found
-    if length in ("day", "week"):
-        return date.fromordinal(number if length == "day" else 7 * number + 1)
-    months = {"month": 1, "quarter": 3, "year": 12}[length] * number
-    return date(months // 12, months % 12 + 1, 1)
+        return f"{day.year:04}-Q{(day.month + 2) // 3}"
+    return day.isoformat()[: {"day": 10, "month": 7, "year": 4}[length]]
 
 
 def periods_of(dates: NDArray[Any], length: str) -> NDArray[Any]:
-    """The name of the period of each date.
-
-    Examples
-    --------
-    >>> days = np.array(["2026-03-14", "2025-12-29"], dtype="datetime64[D]")
-    >>> [periods_of(days, length).tolist() for length in ("week", "quarter")]
-    [['2026-W11', '2026-W01'], ['2026-Q1', '2025-Q4']]
-    """
+    """The name of the period of each date."""
     days, places = np.unique(dates.astype("datetime64[D]"), return_inverse=True)
-
-    def name(day: date) -> str:
-        if length == "week":
-            year, week, _ = day.isocalendar()
-            return f"{year:04}-W{week:02}"
-        rest = {"day": [day.month, day.day], "month": [day.month], "quarter": [(day.month + 2) // 3], "year": []}
-        return period_name(length, _number(length, day.year, *rest[length]))
-
-    return np.array([name(day) for day in days.tolist()], dtype=object)[places]
+    return np.array([period_of(day, length) for day in days.tolist()], dtype=object)[places]
 
 
 def in_words(first: str, last: str | None = None) -> str:
@@ -155,12 +112,16 @@ def missing_periods(spans: Iterable[tuple[str | None, str | None]]) -> list[str]
         return []
     length = known[-1][1][0]
     covered = sorted((first[1], last[1]) for first, last in known if first[0] == length)
-    absent: list[int] = []
+    absent: list[str] = []
     reached = covered[0][1]
     for begin, end in covered:
-        absent += range(reached + 1, begin)
+        while reached < begin:
+            name = period_of(reached + timedelta(_INTO_NEXT[length]), length)
+            reached = place_in_time(name)[1]  # type: ignore[index]
+            if reached < begin:
+                absent.append(name)
         reached = max(reached, end)
-    return [period_name(length, number) for number in absent]
+    return absent
 
 
 def missing_words(names: list[str]) -> str:

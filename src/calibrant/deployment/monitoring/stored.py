@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, fields, is_dataclass
+from dataclasses import astuple, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.deployment.monitoring.batch_log import BATCH_BITS, BatchLog, Entry
 from calibrant.deployment.monitoring.bets import Bets
-from calibrant.deployment.monitoring.history import GROUP_BITS, History, Recent, Record, Seen
+from calibrant.deployment.monitoring.history import NAME_BITS, BatchLog, Entry, History, Recent, Record, Seen
 from calibrant.deployment.monitoring.label_free import METRICS, Drift, Performance
 from calibrant.sample import Sample
 
@@ -99,155 +98,148 @@ def _plain_size(rows: int) -> dict[str, Any]:
     return {"rows": rows, "observations": float(rows), "groups": rows}
 
 
-@dataclass(frozen=True)
-class _Numbers:
-    """An array of this shape (`None`: any size) and range; the shape () is a single number."""
+#: Reads a part of a state, with its name for messages.
+Form = Callable[[Any, str], Any]
 
-    shape: tuple[int | None, ...] = ()
-    low: float = 0.0
-    high: float = LARGE
-    whole: bool = False
 
-    def read(self, value: Any, name: str) -> Any:
+def _numbers(*shape: int | None, low: float = 0.0, high: float = LARGE, whole: bool = False) -> Form:
+    """An array of this shape (`None`: any size) and range; without a shape a single number."""
+
+    def read(value: Any, name: str) -> Any:
         array = np.asarray(value)
-        if self.shape and array.size == 0:
-            array = np.zeros([0 if size is None else size for size in self.shape], dtype=np.int64)
-        _require(array.dtype.kind in ("i" if self.whole else "if"), f"{name} holds something other than numbers")
-        sizes = zip(self.shape, array.shape)
-        fits = array.ndim == len(self.shape) and all(size in (None, found) for size, found in sizes)
+        if shape and array.size == 0:
+            array = np.zeros([0 if size is None else size for size in shape], dtype=np.int64)
+        _require(array.dtype.kind in ("i" if whole else "if"), f"{name} holds something other than numbers")
+        fits = array.ndim == len(shape) and all(size in (None, found) for size, found in zip(shape, array.shape))
         _require(fits, f"{name} has shape {array.shape}")
-        inside = np.all((array >= self.low) & (array <= self.high))
-        _require(inside, f"{name} is outside of [{self.low:g}, {self.high:g}]")
-        array = array.astype(np.int64 if self.whole else np.float64)
-        return array if self.shape else array.item()
+        _require(np.all((array >= low) & (array <= high)), f"{name} is outside of [{low:g}, {high:g}]")
+        array = array.astype(np.int64 if whole else np.float64)
+        return array if shape else array.item()
+
+    return read
 
 
-@dataclass(frozen=True)
-class _Packed:
+def _packed(width: int) -> Form:
     """What `packed` made of a matrix with so many columns, of numbers from 0 to 1."""
 
-    width: int
+    def read(value: Any, name: str) -> Any:
+        data = b64decode(_a(str)(value, name), validate=True)
+        _require(len(data) % (4 * width) == 0, f"{name} is cut off")
+        array = np.frombuffer(data, dtype="<f4").astype(np.float64).reshape(-1, width)
+        return _numbers(None, width, high=1.0 + 1e-6)(array, name)
 
-    def read(self, value: Any, name: str) -> Any:
-        data = b64decode(_read(value, str, name), validate=True)
-        _require(len(data) % (4 * self.width) == 0, f"{name} is cut off")
-        array = np.frombuffer(data, dtype="<f4").astype(np.float64).reshape(-1, self.width)
-        return _Numbers((None, self.width), high=1.0 + 1e-6).read(array, name)
+    return read
 
 
-@dataclass(frozen=True)
-class _Record:
+def _record(make: Callable[..., Any], parts: dict[str, Form]) -> Form:
     """What `make` makes of named parts."""
-
-    make: Callable[..., Any]
-    parts: dict[str, Any]
-
-    def read(self, value: Any, name: str) -> Any:
-        return self.make(**{key: _read(value[key], part, f"{name} {key}") for key, part in self.parts.items()})
+    return lambda value, name: make(**{key: part(value[key], f"{name} {key}") for key, part in parts.items()})
 
 
-@dataclass(frozen=True)
-class _Maybe:
-    """None, or something else."""
-
-    other: Any
-
-    def read(self, value: Any, name: str) -> Any:
-        return None if value is None else _read(value, self.other, name)
+def _maybe(form: Form) -> Form:
+    return lambda value, name: None if value is None else form(value, name)
 
 
-def _read(value: Any, form: Any, name: str) -> Any:
-    """A part of a state: its form is one of the above, a type, a list of one form, or a tuple of a form for each."""
-    if isinstance(form, type):
-        _require(isinstance(value, form), f"{name} is not of the type {form.__name__}")
+def _a(kind: type) -> Form:
+    def read(value: Any, name: str) -> Any:
+        _require(isinstance(value, kind), f"{name} is not of the type {kind.__name__}")
         return value
-    if isinstance(form, (list, tuple)):
-        _require(isinstance(value, list), f"{name} is not a list")
-        forms = form * len(value) if isinstance(form, list) else form
-        _require(len(value) == len(forms), f"{name} has {len(value)} parts instead of {len(forms)}")
-        return [_read(item, each, name) for item, each in zip(value, forms)]
-    return form.read(value, name)
+
+    return read
 
 
-_COUNT, _AMOUNT, _ANY = _Numbers(whole=True), _Numbers(), _Numbers(low=-LARGE)
-_SEEN = _Record(Seen, {"rows": _COUNT, "observations": _AMOUNT, "groups": _COUNT})
+def _list(*forms: Form) -> Form:
+    """A list with a part of each form."""
+
+    def read(value: Any, name: str) -> list[Any]:
+        _require(len(_a(list)(value, name)) == len(forms), f"{name} has {len(value)} parts instead of {len(forms)}")
+        return [form(item, name) for form, item in zip(forms, value)]
+
+    return read
+
+
+def _lists(form: Form) -> Form:
+    """A list of any length, all parts of one form."""
+    return lambda value, name: [form(item, name) for item in _a(list)(value, name)]
+
+
+_COUNT, _AMOUNT, _ANY, _TEXT = _numbers(whole=True), _numbers(), _numbers(low=-LARGE), _a(str)
+_SEEN = _record(Seen, {"rows": _COUNT, "observations": _AMOUNT, "groups": _COUNT})
 
 
 def read_state(state: dict[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
     """The parts of a state by name: what `as_json` was given."""
-    k, n = len(classes), (None,)
-    columns = _read(state["segment_columns"], _Maybe([str]), "segment_columns")
+    k = len(classes)
+    columns = _maybe(_lists(_TEXT))(state["segment_columns"], "segment_columns")
     recent = {
-        "p": _Packed(k),
-        "y": _Numbers(n, high=k - 1, whole=True),
-        "counts": _Maybe(_Numbers(n, low=np.nextafter(0.0, 1.0))),
-        "groups": _Maybe(_Numbers(n, whole=True)),
-        "segment": [(str,) * len(columns or ())],
+        "p": _packed(k),
+        "y": _numbers(None, high=k - 1, whole=True),
+        "counts": _maybe(_numbers(None, low=np.nextafter(0.0, 1.0))),
+        "groups": _maybe(_numbers(None, whole=True)),
+        "segment": _lists(_list(*[_TEXT] * len(columns or ()))),
     }
     record = {
         **dict.fromkeys(("rows", "labelled"), _COUNT),
         **dict.fromkeys(("log_evidence", "expected_accuracy"), _ANY),
-        **dict.fromkeys(("expected_labelled", "accuracy"), _Maybe(_ANY)),
+        **dict.fromkeys(("expected_labelled", "accuracy"), _maybe(_ANY)),
         **dict.fromkeys(("observations", "labelled_observations"), _AMOUNT),
-        **dict.fromkeys(("expected_count", "observed_count"), _Maybe(_AMOUNT)),
-        **dict.fromkeys(("first", "last"), _Maybe(str)),
+        **dict.fromkeys(("expected_count", "observed_count"), _maybe(_AMOUNT)),
+        **dict.fromkeys(("first", "last"), _maybe(_TEXT)),
     }
-    mark = _Numbers(high=2**BATCH_BITS - 1, whole=True)
+    mark, flag = _numbers(high=2**NAME_BITS - 1, whole=True), _a(bool)
     parts = {
-        "latest_groups": _Numbers(n, high=2**GROUP_BITS - 1, whole=True),
-        "recent": _Record(lambda **rows: _recent(classes, **rows), recent),
-        "history": _Record(_history, {name: [form] for name, form in record.items()}),
-        "known": [(mark, mark, bool, bool)],
+        "latest_groups": _numbers(None, high=2**NAME_BITS - 1, whole=True),
+        "recent": _record(lambda **rows: _recent(classes, **rows), recent),
+        "history": _record(_history, {name: _lists(form) for name, form in record.items()}),
+        "known": _lists(_list(mark, mark, flag, flag)),
+        "before": _lists(_a(dict)),
     }
-    found = {name: _read(state[name], part, name) for name, part in parts.items()}
-    _require(all(part.rows + part.labelled for part in found["history"].records), "history of no rows")
-    before = _read(state["before"], [dict], "before")
-    _require(len(before) <= min(len(found["known"]), len(found["history"].records)), "before has no batches")
+    found = {name: part(state[name], name) for name, part in parts.items()}
+    history, before = found["history"].records, found["before"]
+    _require(all(part.rows + part.labelled for part in history), "history of no rows")
+    _require(len(before) <= min(len(found["known"]), len(history)), "before has no batches")
     for earlier in before:  # kept as it is, and used only to go back
         read_core(earlier, classes)
-        _COUNT.read(earlier["groups_brought"], "groups_brought")
-    return {
-        **read_core(state, classes),
-        **found,
-        "batches": BatchLog([Entry(*entry) for entry in found["known"]], before),
-    }
+        _COUNT(earlier["groups_brought"], "groups_brought")
+    batches = BatchLog([Entry(*entry) for entry in found["known"]], before)
+    return {**read_core(state, classes), **found, "batches": batches}
 
 
 def read_core(state: dict[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
     """The parts of a state that are kept of the time before each of the latest batches."""
-    k, labelled = len(classes), _SEEN.read(state["labelled"], "labelled")
-    last_row = _Numbers(high=labelled.rows, whole=True)
+    k, labelled = len(classes), _SEEN(state["labelled"], "labelled")
+    last_row = _numbers(high=labelled.rows, whole=True)
     bettors, n_edges = len(Bets.start(k).active), len((state["drift"] or {"edges": ()})["edges"])
-    moments = _Numbers((len(METRICS),), -_LARGEST_SUM, _LARGEST_SUM)
-    cells = _Numbers((k,)), _Numbers((n_edges + 1,))
+    moments = _numbers(len(METRICS), low=-_LARGEST_SUM, high=_LARGEST_SUM)
+    cells = _numbers(k), _numbers(n_edges + 1)
     bets = {
-        "observations": _Numbers(high=labelled.observations * (1.0 + 1e-9)),
-        "active": [_Maybe(_ANY)],
-        "run": _Numbers((bettors,), -LARGE),
-        "since": _Numbers((bettors,), high=labelled.rows, whole=True),
+        "observations": _numbers(high=labelled.observations * (1.0 + 1e-9)),
+        "active": _lists(_maybe(_ANY)),
+        "run": _numbers(bettors, low=-LARGE),
+        "since": _numbers(bettors, high=labelled.rows, whole=True),
     }
-    performance = {**dict.fromkeys(("mean", "variance", "third"), moments), "confusion": _Numbers((k, k))}
+    performance = {**dict.fromkeys(("mean", "variance", "third"), moments), "confusion": _numbers(k, k)}
     drift = {
-        "edges": _Numbers((n_edges,), high=1.0 + 1e-9),
-        "reference": cells,
+        "edges": _numbers(n_edges, high=1.0 + 1e-9),
+        "reference": _list(*cells),
         "units": _AMOUNT,
         "batches": _COUNT,
-        "found": bool,
-        "p_value": _Numbers(high=1.0),
-        "since": _Maybe(_COUNT),
-        "waiting": [_Maybe((*cells, _AMOUNT, _COUNT))],
+        "found": _a(bool),
+        "p_value": _numbers(high=1.0),
+        "since": _maybe(_COUNT),
+        "waiting": _lists(_maybe(_list(*cells, _AMOUNT, _COUNT))),
     }
     parts = {
         "labelled": _SEEN,
-        "alarm": bool,
-        "alarm_row": _Maybe(last_row),
-        "blame": _Maybe((str, _Numbers(low=-1, high=k - 1, whole=True), _Maybe(str), last_row)),
-        "segment_columns": _Maybe([str]),
-        "bets": [(_Maybe(str), _Record(_bets, bets))],
-        "performance": _Record(Performance, {"seen": _SEEN, **performance}),
-        "drift": _Maybe(_Record(Drift, drift)),
+        "alarm": _a(bool),
+        "alarm_row": _maybe(last_row),
+        "blame": _maybe(_list(_TEXT, _numbers(low=-1, high=k - 1, whole=True), _maybe(_TEXT), last_row)),
+        "segment_columns": _maybe(_lists(_TEXT)),
+        "bets": _lists(_list(_maybe(_TEXT), _record(_bets, bets))),
+        "performance": _record(Performance, {"seen": _SEEN, **performance}),
+        "drift": _maybe(_record(Drift, drift)),
     }
-    found = {name: _read(state[name], part, name) for name, part in parts.items()}
+    found = {name: part(state[name], name) for name, part in parts.items()}
     _check_together(found)
     return found
 
