@@ -15,7 +15,7 @@ import pytest
 
 import calibrant
 from calibrant import adapt, runtime
-from calibrant.deployment.segments.map_steps import cell_steps
+from calibrant.deployment.segments.columns import cell_steps
 from tests.segmented import CASES, expected, rows, segmented
 from tests.steps.test_decoding import damage
 

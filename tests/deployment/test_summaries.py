@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibrant.deployment import AdaptedCalibrator
-from calibrant.deployment.segments.segment_summary import segments_in_words, worst_segments
+from calibrant.deployment.segments.segmented import SegmentedCalibrator, worst_segments
 from calibrant.sample import Sample
 
 
@@ -57,7 +57,7 @@ START = "SegmentedCalibrator, fitted to 90 rows by region"
     ],
 )
 def test_segments_in_words(given, first):
-    lines = segments_in_words(segmented(**given)).splitlines()
+    lines = SegmentedCalibrator.summary(segmented(**given)).splitlines()
     assert lines[0] == first
     if "no correction" in first:
         assert len(lines) == 1
@@ -73,7 +73,7 @@ def test_segments_in_words(given, first):
 def test_a_file_of_version_0_2_tells_its_observations():
     old = segmented()
     del old.fitted_to_
-    assert segments_in_words(old).startswith("SegmentedCalibrator, fitted to 90 rows by region")
+    assert SegmentedCalibrator.summary(old).startswith("SegmentedCalibrator, fitted to 90 rows by region")
 
 
 def test_what_a_segment_gets_wrong_is_as_sure_as_its_groups():

@@ -1,7 +1,9 @@
-"""Columns that say which segments a row belongs to: divided into levels, found again later.
+"""Columns that say which segments a row belongs to: divided into levels, found again later, and corrected by steps.
 
 A column of texts, Booleans or few different numbers has a level for each value; one of more numbers has a level for
-each of its quantile bins. Missing values are a level of their own.
+each of its quantile bins. Missing values are a level of their own. The correction of a global map works on rows of its
+log-probabilities and the numbers of segments behind them: every column's levels add intercepts and slopes, combinations
+of levels theirs, and trees their steps; the sum of all with the log-probabilities goes through softmax.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from calibrant.bins import quantiles
 from calibrant.inputs.segments import LARGEST, MISSING, segment_numbers, texts_of
 from calibrant.steps import Columns as PickColumns
-from calibrant.steps import Join, Step, StepFunction, run
+from calibrant.steps import Join, Lead, Levels, Linear, Log, LogOdds, Softmax, Step, StepFunction, Sum, run
 from calibrant.typing import FloatArray, IntArray
 
 #: Columns of more different numbers are cut into as many bins of about equal size.
@@ -24,6 +26,12 @@ BINS = 10
 #: Edges of bins that are closer are one.
 APART = 1e-99
 
+#: Whole numbers up to this one, and the halves between them, are exact in double precision.
+_MOST_COMBINATIONS = 2**51
+#: Trees ask about columns with more levels by the number of a level, about others level by level.
+_MOST_LEVELS = 12
+#: Of more classes the largest log-probability stands for all, and by how much it leads.
+_MOST_CLASSES = 10
 #: The levels of each column by its name: texts, sorted, or the numbers between bins.
 Columns = dict[str, NDArray[Any]]
 
@@ -113,3 +121,94 @@ def _edges(column: NDArray[Any], weight: FloatArray | None) -> FloatArray:
     finite = np.clip(column[known].astype(np.float64), -LARGEST, LARGEST)
     edges = np.unique(quantiles(finite, None if weight is None else weight[known], np.arange(1, BINS) / BINS))
     return edges[np.diff(edges, prepend=-np.inf) > APART]
+
+
+def cell_steps(columns: Columns, cells: IntArray, first: int) -> list[Step]:
+    """Steps that make the combination of levels of a row, as its row in the sorted `cells`; -1 if it is not there.
+
+    Examples
+    --------
+    >>> columns = {"region": np.array(["north", "south"]), "age": np.array([30.0])}
+    >>> steps = cell_steps(columns, np.array([[0, 0], [1, 1]]), 0)
+    >>> from calibrant.steps import run
+    >>> run(steps, np.array([[0.0, 20.0], [1.0, 40.0], [1.0, 20.0], [-1.0, 20.0]])).ravel().tolist()
+    [0.0, 1.0, -1.0, -1.0]
+    """
+    # The digits of one number are the levels, from 1 on: an unknown level is the digit 0.
+    sizes = [count_levels(levels) + 1 for levels in columns.values()]
+    place = [1]
+    for size in sizes[:0:-1]:
+        place.insert(0, place[0] * size)
+    if place[0] * sizes[0] > _MOST_COMBINATIONS:
+        raise ValueError(
+            f"crossed=True: the columns of segments have {place[0] * sizes[0]:.0e} combinations of levels, too many to "
+            "number them. Leave out columns, or crossed=True: trees see combinations, too."
+        )
+    worth = np.array(place)
+    numbers = (cells + 1) @ worth
+    edges = np.unique(np.concatenate([numbers - 0.5, numbers + 0.5]))
+    values = np.full(len(edges) + 1, -1.0)
+    values[np.searchsorted(edges, numbers)] = np.arange(len(cells))
+    digits = Linear(worth[:, None].astype(np.float64), np.array([float(worth.sum())]))
+    return [Join(level_steps(columns, first)), digits, StepFunction(edges, values)]
+
+
+def correction_steps(
+    columns: Columns,
+    cells: IntArray,
+    intercept: FloatArray,
+    slope: FloatArray,
+    trees: list[Step],
+) -> list[Step]:
+    """Steps that make corrected probabilities of rows of probabilities and numbers of segments, after the global map.
+
+    `intercept` and `slope` (levels, k) are those of all levels, column after column, and of `cells`; `trees` none or
+    one step.
+    """
+    k = intercept.shape[1]
+    z = [PickColumns(np.arange(k))]
+    parts: list[list[Step]] = [list(z)]
+    codes = list(level_steps(columns, k)) + ([cell_steps(columns, cells, k)] if len(cells) else [])
+    start = 0
+    for code, size in zip(codes, [*map(count_levels, columns.values()), len(cells)]):
+        own = slice(start, start + size)
+        if intercept[own].any() or slope[own].any():
+            parts.append([Join((z, code)), Levels(intercept[own], slope[own])])
+        start += size
+    if trees:
+        parts.append(_where_known(columns, k, [question_steps(columns, k), *trees]))
+    return [Sum(tuple(parts)), Softmax()]
+
+
+def question_steps(columns: Columns, k: int) -> Step:
+    """What makes the columns that trees ask about, of rows of `k` log-probabilities and the numbers of segments."""
+    z = PickColumns(np.arange(k))
+    parts: list[list[Step]] = [[z, LogOdds()] if k == 2 else [z] if k <= _MOST_CLASSES else [z, Lead()]]
+    for j, levels in enumerate(columns.values()):
+        number = PickColumns(np.array([k + j]))
+        if is_numeric(levels) or len(levels) in (1, 2) or len(levels) > _MOST_LEVELS:
+            parts.append([number])
+        else:
+            for level in range(len(levels)):
+                is_level = StepFunction(np.array([level - 0.5, level + 0.5]), np.array([0.0, 1.0, 0.0]))
+                parts.append([number, is_level])
+    return Join(tuple(parts))
+
+
+def global_steps(steps: list[Step], k: int, c: int, *, corrected: bool) -> list[Step]:
+    """The global map's `steps` on rows of `k` probabilities and `c` numbers, followed by them if it is corrected."""
+    first = [PickColumns(np.arange(k)), *steps]
+    return [Join(([*first, Log()], [PickColumns(np.arange(k, k + c))]))] if corrected else first
+
+
+def _where_known(columns: Columns, k: int, steps: list[Step]) -> list[Step]:
+    """`steps`, but zero in a row with a level that was not there in the fit: trees know nothing of it."""
+    texts = [k + j for j, levels in enumerate(columns.values()) if not is_numeric(levels)]
+    if not texts:
+        return steps
+    known: list[Step] = [
+        Join(tuple([PickColumns(np.array([j])), StepFunction(np.array([-0.5]), np.array([0.0, 1.0]))] for j in texts)),
+        Linear(np.ones((len(texts), 1))),
+        StepFunction(np.array([len(texts) - 0.5]), np.array([-1.0, 0.0])),
+    ]
+    return [Join((steps, known)), Levels(np.zeros((1, k)), np.ones((1, k)))]

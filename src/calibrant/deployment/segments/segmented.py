@@ -16,25 +16,33 @@ from calibrant.deployment.segments.by_segment import BySegment, without_segments
 from calibrant.deployment.segments.columns import (
     APART,
     Columns,
+    cell_steps,
+    correction_steps,
     count_levels,
+    global_steps,
     inputs_of,
     is_numeric,
     learn_columns,
+    level_name,
     level_steps,
+    question_steps,
 )
-from calibrant.deployment.segments.map_steps import cell_steps, correction_steps, global_steps, question_steps
 from calibrant.deployment.segments.segment_correction import find_correction
-from calibrant.deployment.segments.segment_summary import segments_in_words, worst_segments
 from calibrant.docs import describe_parameters
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.segments import LARGEST, read_segments, segment_numbers
+from calibrant.metrics.part_metrics import segment_calibration
 from calibrant.metrics.recalibration import resolve_calibrator
+from calibrant.numerals import count, number, percent
 from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities, softmax
 from calibrant.sklearn_private import HasMethods, Interval
 from calibrant.steps import Join, Step, run, run_from_logs
 from calibrant.threads import limit
 from calibrant.typing import FloatArray, IntArray
+
+#: Segments that a summary names: a handful to look at first.
+_WORST = 5
 
 
 class SegmentedCalibrator(BySegment):
@@ -256,7 +264,38 @@ class SegmentedCalibrator(BySegment):
         region = west (978 rows): True 29.7% observed, 49.3% by the global map, 30.3% now
         region = north (1,022 rows): True 49.8% observed, 50.4% by the global map, 49.8% now
         """
-        return segments_in_words(self)
+        fitted = vars(self)
+        what = ", ".join(self.segment_columns_) + (" (crossed)" if self.crossed else "")
+        size = fitted.get("fitted_to_", f"{count(float(self.class_counts_.sum()))} rows")  # not stored by version 0.2
+        start = f"SegmentedCalibrator, fitted to {size} by {what}"
+        parts = []
+        if np.isfinite(self.strength_):
+            moved = np.any(self.intercept_ != 0.0, axis=1).sum()
+            parts.append(f"{moved} levels, ridge of strength {self.strength_:g}")
+        if len(self.tree_features_):
+            parts.append(f"{len(self.tree_features_)} small trees")
+        if not parts:
+            why = "no correction gains more than chance on rows held out"
+            if "gain_" not in fitted:
+                why = "all rows are of one segment or there are too few of them"
+            return f"{start}: no correction of the global map, since {why}."
+        lines = [f"{start}: {' and '.join(parts)}."]
+        if "gain_" in fitted:
+            lines.append(
+                f"On rows held out it saves {number(fitted['gain_'])} of log loss, with a standard error of "
+                f"{number(fitted['gain_error_'])}."
+            )
+            lines += [
+                f"The global map has a multicalibration error of {number(error)} by {name}."
+                for name, error in fitted["errors_"]
+            ]
+            lines.append("Segments where the global map is most clearly wrong:")
+            lines += [
+                f"{level} ({rows:,} rows): {self.classes_[j]} {percent(observed)} observed, {percent(before)} by the "
+                f"global map, {percent(after)} now"
+                for _, level, rows, j, observed, before, after in fitted["worst_"]
+            ]
+        return "\n".join(lines)
 
     def _check_state(self, state: StateCheck) -> None:
         super()._check_state(state)
@@ -292,3 +331,30 @@ class SegmentedCalibrator(BySegment):
 def _mapped(calibrator: Any, x: FloatArray) -> FloatArray:
     """Log-probabilities of a fitted map."""
     return log_probabilities(run_from_logs(steps_of(calibrator), np.array(x)))
+
+
+def worst_segments(
+    before: Sample,
+    after: Sample,
+    levels: IntArray,
+    columns: Columns,
+) -> tuple[list[tuple[str, float]], list[tuple[Any, ...]]]:
+    """What the global map gets wrong, with predictions `before` and `after` of rows held out.
+
+    Errors by column, and the surest ones by level: (p-value, level, rows, class, shares).
+    """
+    found: list[tuple[Any, ...]] = []
+    errors = []
+    for column, (name, values) in zip(levels.T, columns.items()):
+        given: dict[str, Any] = {"sample_weight": before.counts, "groups": before.groups}
+        classes = range(before.n_classes)
+        then, now = (
+            segment_calibration(part.y, part.proba, column, classes=classes, **given) for part in (before, after)
+        )
+        # The error after the correction is left out: over all folds together held-out means agree too well.
+        errors.append((name, then.error))
+        for i, code in enumerate(then.segments):
+            j = 1 if before.n_classes == 2 else int(np.argmax(np.abs(then.observed[i] - then.predicted[i])))
+            shares = [float(share[i, j]) for share in (then.observed, then.predicted, now.predicted)]
+            found.append((float(then.p_value[i]), level_name(name, values, code), round(then.rows[i]), j, *shares))
+    return errors, sorted(found)[:_WORST]
