@@ -16,9 +16,9 @@ pd = needs("pandas")
 
 from calibrant.bench.schema import METRICS  # noqa: E402
 from calibrant.bench.study import leaderboard  # noqa: E402
-from calibrant.bench.study.method_ranking import rank_methods  # noqa: E402
 from calibrant.bench.study.results import check_results, loss_table, select, with_baseline  # noqa: E402
 from calibrant.bench.study.run_summary import describe, summarise  # noqa: E402
+from calibrant.bench.study.statistics import rank_methods  # noqa: E402
 from calibrant.bench.study.study_tables import build_tables  # noqa: E402
 from tests.bench.conftest import synthetic_results  # noqa: E402
 

@@ -20,10 +20,9 @@ from dataclasses import replace
 import pandas as pd
 
 from calibrant.bench.schema import DATASET, METRICS
-from calibrant.bench.study.method_ranking import rank_methods
 from calibrant.bench.study.render import StudyTable
 from calibrant.bench.study.results import change_table, loss_table, relative_table
-from calibrant.bench.study.statistics import mean_interval, quantiles
+from calibrant.bench.study.statistics import mean_interval, quantiles, rank_methods
 from calibrant.calibrators.registry import BASELINE
 
 ENOUGH = 0.95
@@ -40,20 +39,10 @@ def has_draws(results: pd.DataFrame) -> bool:
 
 
 def draw_tables(results: pd.DataFrame, order: Sequence[str], ranked: Sequence[str]) -> list[StudyTable]:
-    """Tables of the draws among checked results, of one kind of labels.
+    """Tables of the draws among results of experiments whose `none` finished, of one kind of labels.
 
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        Results of experiments whose `none` finished.
-    order, ranked : sequence of str
-        Methods in display order, and those that ranks include.
-
-    Returns
-    -------
-    list of StudyTable
-        `draws` and `draw_curves` with one row per loss, size and method; `change_by_draw_*` and `rank_by_draw_*` with
-        one column per size; `rows_needed`, `rows_to_match` and `rows_to_match_*`, unless labels were drawn.
+    `draws` and `draw_curves` have one row per loss, size and method (in the given order), `change_by_draw_*` and
+    `rank_by_draw_*` one column per size; `rows_needed` and `rows_to_match*` are made unless labels were drawn.
     """
     results = results[results["draw"] > 0]
     harm = bool((results["labels"] == "drawn").all())
@@ -78,15 +67,7 @@ def draw_tables(results: pd.DataFrame, order: Sequence[str], ranked: Sequence[st
 
 
 def curve_table(results: pd.DataFrame, order: Sequence[str], ranked: Sequence[str]) -> pd.DataFrame:
-    """What the curves show: one row per loss, size and method, all on the same datasets.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns `metric`, `draw`, `method`, `change` (mean over datasets) with `low` and `high` (95 %), quartiles over
-        datasets of the relative change (`q25`, `q50`, `q75`), `better` (share of draws with a lower loss than `none`,
-        of experiments with something to gain), `n_gainful` (datasets among them), `rank`, `n_datasets` and `labels`.
-    """
+    """What the curves show: one row per loss, size and method, all on the same datasets."""
     common = common_sizes(results)
     inside = results[results["draw"].isin(common)]
     reach = inside.groupby(DATASET)["draw"].nunique() == len(common)
@@ -95,15 +76,7 @@ def curve_table(results: pd.DataFrame, order: Sequence[str], ranked: Sequence[st
 
 
 def common_sizes(results: pd.DataFrame) -> list[int]:
-    """Sizes that at least a third of the datasets have.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = [("b", name, n) for name, sizes in (("x", (30, 100)), ("y", (30,)), ("z", (30,))) for n in sizes]
-    >>> common_sizes(pd.DataFrame(rows + [("b", "u", 30)], columns=["benchmark", "dataset", "draw"]))
-    [30]
-    """
+    """Sizes that at least a third of the datasets have."""
     counts = results.drop_duplicates([*DATASET, "draw"])["draw"].value_counts()
     total = len(results[DATASET].drop_duplicates())
     return sorted(int(size) for size, count in counts.items() if count >= _SHARE_OF_DATASETS * total)
@@ -137,19 +110,9 @@ def draw_notes(results: pd.DataFrame) -> tuple[str, ...]:
 
 
 def rows_needed(shares: Mapping[int, float], enough: float = ENOUGH) -> float:
-    """Number of calibration rows from which a method is better than no calibration in enough of the draws.
+    """Number of calibration rows from which the share of draws that got better is `enough`, also with more rows.
 
-    Parameters
-    ----------
-    shares : mapping from int to float
-        Share of draws that got better, by number of rows.
-    enough : float
-        Share to reach, and to keep at all larger sizes.
-
-    Returns
-    -------
-    float
-        Interpolated on a logarithmic scale of rows; the smallest size if it is enough already, infinity if no size is.
+    Interpolated on a logarithmic scale of rows; the smallest size if it is enough already, infinity if no size is.
 
     Examples
     --------
@@ -170,7 +133,12 @@ def rows_needed(shares: Mapping[int, float], enough: float = ENOUGH) -> float:
 
 
 def _by_size(results: pd.DataFrame, sizes: Sequence[int], order: Sequence[str], ranked: Sequence[str]) -> pd.DataFrame:
-    """One row per loss, size and method: mean change with its interval over datasets, share of draws with a gain."""
+    """One row per loss, size and method.
+
+    `change` is the mean over datasets with its 95 % interval; `q25` to `q75` are quartiles over datasets of the
+    relative change; `better` is the share of draws with a lower loss than `none` among experiments with something to
+    gain, which `n_gainful` datasets have.
+    """
     rows = []
     for metric in METRICS:
         gainful = _gainful(results, metric, order)
@@ -246,18 +214,9 @@ def _needed_table(curves: pd.DataFrame, order: Sequence[str], of_datasets: str) 
 
 
 def rows_to_match(curves: pd.DataFrame) -> pd.DataFrame:
-    """Rows that each method needs to gain what the leader gains with n rows, for every n that was drawn.
+    """Rows that each method needs to gain what the leader gains with `draw` rows; who needs the fewest comes first.
 
-    Parameters
-    ----------
-    curves : pandas.DataFrame
-        Columns `metric`, `draw`, `method` and `change`, as of `curve_table`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns `metric`, `draw` (the leader's rows), `method`, `rows` (as of `rows_needed`: infinity for more than were
-        drawn) and `leader`, the method of the lowest mean log loss over the sizes; methods that need the fewest first.
+    The leader has the lowest mean log loss over the sizes of `curve_table`; infinity stands for more than were drawn.
 
     Examples
     --------

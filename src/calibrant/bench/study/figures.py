@@ -37,41 +37,38 @@ _RELATIVE = "relative per experiment, mean per dataset, boxes at 10/25/50/75/90 
 
 
 def _figures() -> Iterator[tuple[str, FigureSpec]]:
-    def spec(
-        caption: str, tables: str, function: Callable[..., Any], optional: bool = False, **options: Any
-    ) -> FigureSpec:
-        return FigureSpec(caption, tuple(tables.split()), partial(function, **options), optional)
-
     def each_loss(
         name: str, caption: str, tables: str, function: Callable[..., Any], optional: bool = False, **options: Any
     ) -> Iterator[tuple[str, FigureSpec]]:
         for metric, words in METRICS.items():
-            options |= {"metric": metric, "words": words}
-            text = caption.format(words=words), tables.format(metric=metric)
-            yield name.format(metric), spec(*text, function, optional, **options)
+            drawn = partial(function, metric=metric, words=words, **options)
+            needed = tuple(tables.format(metric=metric).split())
+            yield name.format(metric), FigureSpec(caption.format(words=words), needed, drawn, optional)
 
     # First those of results whose calibration rows were drawn.
     caption = "Change of {words} against the number of calibration rows, with bands over datasets."
     yield from each_loss("draw_curves_{}", caption, "draw_curves", draw.draw_curves, True, baseline=BASELINE)
     caption = "Average rank of every method by number of calibration rows."
-    yield "rank_by_draw", spec(caption, "draws", draw.rank_by_draw, True, metrics=METRICS)
+    yield "rank_by_draw", FigureSpec(caption, ("draws",), partial(draw.rank_by_draw, metrics=METRICS), True)
     caption = (
         "Share of draws in which a method beat no calibration, where there is at least 1 % to gain, and the rows it "
         "needs to do so in 95 of 100."
     )
-    yield "rows_needed", spec(caption, "draw_curves rows_needed", draw.rows_needed, True, metrics=METRICS)
+    needed = "draw_curves", "rows_needed"
+    yield "rows_needed", FigureSpec(caption, needed, partial(draw.rows_needed, metrics=METRICS), True)
     caption = "Calibration rows that the other methods need to gain what the best one gains with few."
-    yield "rows_to_match", spec(caption, "rows_to_match", draw.rows_to_match, True, metrics=METRICS)
+    yield "rows_to_match", FigureSpec(caption, ("rows_to_match",), partial(draw.rows_to_match, metrics=METRICS), True)
 
     caption = f"Relative change of test {{words}}: {_RELATIVE}."
     yield from each_loss("relative_{}", caption, "relative_by_dataset", draw.relative_change)
     caption = "Average ranks by {words}; a bar joins methods that Nemenyi's test cannot tell apart."
     yield from each_loss("critical_difference_{}", caption, "ranks_{metric} friedman", draw.critical_difference_diagram)
-    yield "winrates", spec("Win rates against the other methods.", "winrates", draw.win_rates, metrics=METRICS)
-    yield "fit_time", spec("Time to fit a calibrator.", "fit_time", draw.fit_time)
-    for name, what in (("rows", "calibration rows"), ("classes", "classes")):
+    caption = "Win rates against the other methods."
+    yield "winrates", FigureSpec(caption, ("winrates",), partial(draw.win_rates, metrics=METRICS))
+    yield "fit_time", FigureSpec("Time to fit a calibrator.", ("fit_time",), draw.fit_time)
+    for name, what in (("rank_by_rows", "calibration rows"), ("rank_by_classes", "classes")):
         caption = f"Average rank by Brier score in groups of datasets by number of {what}."
-        yield f"rank_by_{name}", spec(caption, f"rank_by_{name}", draw.rank_by_group, what=what, baseline=BASELINE)
+        yield name, FigureSpec(caption, (name,), partial(draw.rank_by_group, what=what, baseline=BASELINE))
     caption = "Relative change of test {words}, by model."
     yield from each_loss("relative_{}_by_model", caption, "relative_by_model", draw.relative_change_by_model)
 

@@ -22,7 +22,6 @@ from calibrant.bench.study.figures import FIGURES
 from calibrant.bench.study.results import loss_table
 from calibrant.optional import require
 
-_TEMPLATES = Path(__file__).parent / "templates"
 #: Files have 150 dots an inch, figures on the page 100.
 PAGE_SCALE = 2 / 3
 
@@ -39,35 +38,17 @@ def leaderboard_page(
     runs: Sequence[Mapping[str, Any]] = (),
     title: str = "Calibration leaderboard",
 ) -> str:
-    """HTML text of the page.
+    """HTML text of the page from results of experiments whose `none` finished and the table `methods`.
 
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        Checked results of experiments whose `none` finished.
-    methods : pandas.DataFrame
-        The table `methods`.
-    tests, notes : sequence of str
-        Sentences on the tests, and on what is missing or odd.
-    parts : mapping from str to Path
-        Headings and folders with the PNG files of `calibrant.bench.study.figures.FIGURES`.
-    command, versions : str and mapping from package to version
-        What made the page.
-    runs : sequence of mapping
-        Command, time and versions of the runs that made the results.
-    title : str
-        Heading of the page.
+    `parts` maps headings to folders with the PNG files of figures; `command` and `versions` made the page, `runs` the
+    results.
     """
     jinja2 = require("jinja2", extra="bench")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     data = page_data(results, methods)
-    template = environment.from_string((_TEMPLATES / "leaderboard.html").read_text(encoding="utf-8"))
+    template = environment.from_string(_template("leaderboard.html"))
     # The two files and the data are ours; the data has no "<" left, so that no name can close the script element.
-    own = {
-        "style": (_TEMPLATES / "leaderboard.css").read_text(encoding="utf-8"),
-        "script": (_TEMPLATES / "leaderboard.js").read_text(encoding="utf-8"),
-        "data": script_json(data),
-    }
+    own = {"style": _template("leaderboard.css"), "script": _template("leaderboard.js"), "data": script_json(data)}
     return str(
         template.render(
             title=title,
@@ -89,6 +70,10 @@ def leaderboard_page(
             **{name: jinja2.utils.markupsafe.Markup(text) for name, text in own.items()},
         )
     )
+
+
+def _template(name: str) -> str:
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
 
 
 def page_data(results: pd.DataFrame, methods: pd.DataFrame) -> dict[str, Any]:

@@ -17,13 +17,7 @@ OTHER = "other"
 
 
 def family_of(method: str) -> str:
-    """Family of a method by its name, with or without parameters; what is not known by name is `other`.
-
-    Examples
-    --------
-    >>> family_of("sms"), family_of("sms(rho=0.5)"), family_of("package.module:Class")
-    ('MS', 'MS', 'other')
-    """
+    """Family of a method by its name, with or without parameters; what is not known by name is `other`."""
     try:
         return calibrator_info(method.split("(")[0]).family
     except ValueError:
@@ -33,13 +27,7 @@ def family_of(method: str) -> str:
 def method_table(
     methods: Sequence[str], *, families: Mapping[str, str] | None = None, unranked: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Methods in display order with family, colour and whether ranks include them.
-
-    Examples
-    --------
-    >>> method_table(["sms", "none", "ts"])["method"].tolist()
-    ['none', 'ts', 'sms']
-    """
+    """Methods in display order with family, colour and whether ranks include them."""
     given = dict(families or {})
     family = {name: given.get(name) or family_of(name) for name in methods}
     place = {info.name: i for i, info in enumerate(list_calibrators())}
@@ -48,20 +36,15 @@ def method_table(
     ordered = sorted(
         methods, key=lambda name: (order.index(family[name]), place.get(name.split("(")[0], len(place)), name)
     )
-    rows = [(name, family[name], method_colour(name, family[name]), name not in unranked) for name in ordered]
+    rows = [(name, family[name], _colour(name, family[name]), name not in unranked) for name in ordered]
     return pd.DataFrame(rows, columns=["method", "family", "colour", "ranked"])
 
 
-def method_colour(method: str, family: str) -> str:
+def _colour(method: str, family: str) -> str:
     """Colour of a method, the same whatever other methods there are.
 
     Families take hues that are far apart in the order of the registry, and their methods differ in lightness. Methods
     outside of the registry get a colour from their name, close to that of their family if it is known.
-
-    Examples
-    --------
-    >>> method_colour("none", "uncalibrated"), method_colour("mine", "other") == method_colour("yours", "other")
-    ('#555555', False)
     """
     if family == family_of(BASELINE):
         return "#555555"

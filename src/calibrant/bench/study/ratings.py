@@ -26,19 +26,8 @@ ELO_ANCHOR = 1000.0
 """Chess players' scale: 400 points are odds of 10 to 1. `none` has 1000."""
 
 
-def dataset_wins(losses: pd.DataFrame) -> NDArray[np.float64]:
-    """Share of each dataset's experiments on which method i beats j, nan where they never met.
-
-    The result has shape (datasets, methods, methods).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> index = pd.MultiIndex.from_tuples([("b", "d", "m", 0), ("b", "d", "m", 1)],
-    ...                                   names=["benchmark", "dataset", "model", "fold"])
-    >>> dataset_wins(pd.DataFrame({"x": [0.1, 0.2], "y": [0.3, 0.2]}, index=index))[0].tolist()
-    [[nan, 0.75], [0.25, nan]]
-    """
+def _dataset_wins(losses: pd.DataFrame) -> NDArray[np.float64]:
+    """Share of each dataset's experiments on which method i beats j, nan where they never met: (datasets, i, j)."""
     values = losses.to_numpy(float)
     codes = losses.groupby(level=DATASET).ngroup().to_numpy()
     n_datasets, k = int(codes.max()) + 1, values.shape[1]
@@ -57,15 +46,8 @@ def dataset_wins(losses: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def win_rates(losses: pd.DataFrame, *, n_bootstrap: int = N_BOOTSTRAP, seed: int = 0) -> pd.DataFrame:
-    """Win rate of every method against the others and against `none`, with 95 % intervals.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns method, winrate, low, high (mean over the other methods), beats_none, beats_none_low,
-        beats_none_high and n_datasets. With one dataset the intervals are nan.
-    """
-    share = dataset_wins(losses)
+    """Win rate of every method, mean over the others and against `none`, with 95 % intervals (nan with one dataset)."""
+    share = _dataset_wins(losses)
     names = list(losses.columns)
     point = _pair_rates(share, np.ones((1, len(share))))
     draws = _pair_rates(share, _draws(len(share), n_bootstrap, seed))
@@ -83,13 +65,8 @@ def elo(losses: pd.DataFrame, *, n_bootstrap: int = 500, seed: int = 0) -> pd.Da
 
     Half a win in each direction is added to every pair that met, so that a method that always wins keeps a
     finite rating.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns method, elo, low, high.
     """
-    share = dataset_wins(losses)
+    share = _dataset_wins(losses)
     names = list(losses.columns)
     none = names.index(BASELINE)
     point = _bradley_terry(_pair_sums(share, np.ones((1, len(share)))), none)

@@ -1,8 +1,11 @@
-"""A table of the study and its two printed forms, Markdown and LaTeX.
+"""A table of the study and its printed forms: Markdown, LaTeX and text for a terminal.
 
-CSV keeps every digit; the printed forms round (four decimals, ranks two), set the best value of a column or
-row in bold and the best of a family in italics, and carry the notes that a reader needs beside the numbers.
-Every text that comes from data is escaped.
+CSV keeps every digit; the printed forms round (four decimals, ranks two), set the best value of a column or row in bold
+and the best of a family in italics, and carry the notes that a reader needs beside the numbers. Every text that comes
+from data is escaped.
+
+Pandas' Styler cannot replace this: it marks the smallest number, not all numbers that print like it, knows neither
+Markdown nor rules between groups of rows, and leaves α, χ² and ∞ to LaTeX as they are.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
@@ -26,48 +29,29 @@ _LONG = 45
 
 @dataclass(frozen=True)
 class StudyTable:
-    """A data frame with what is needed to print it.
-
-    Parameters
-    ----------
-    name : str
-        File name without ending.
-    frame : pandas.DataFrame
-        The values, all digits.
-    caption : str
-        One sentence above the printed table.
-    decimals : dict
-        Decimals by column; floats without an entry get four.
-    best : dict
-        Columns whose smallest ("min") or largest ("max") value is set in bold.
-    best_in_row : tuple of str
-        Columns of which the smallest value of each row is set in bold.
-    group : str or None
-        Column whose runs are separated by rules, the best of each run in italics.
-    bold_in_group : bool
-        Whether bold goes to the best of each run, where runs are not comparable, and italics to none.
-    p_values : tuple of str
-        Columns of p-values, printed as <0.0001 where they round to zero.
-    unmarked : frozenset of int
-        Rows that are never marked as best, because they are not comparable with the others.
-    notes : tuple of str
-        Lines printed below the table.
-    printed : bool
-        False for tables that only feed a figure: CSV alone.
-    """
+    """A data frame with what is needed to print it."""
 
     name: str
+    """File name without ending."""
     frame: pd.DataFrame
     caption: str = ""
     decimals: dict[str, int] = field(default_factory=dict)
+    """Decimals by column; floats without an entry get four."""
     best: dict[str, Best] = field(default_factory=dict)
+    """Columns whose smallest ("min") or largest ("max") value is set in bold."""
     best_in_row: tuple[str, ...] = ()
+    """Columns of which the smallest value of each row is set in bold."""
     group: str | None = None
+    """Column whose runs are separated by rules, the best of each run in italics."""
     bold_in_group: bool = False
+    """Whether bold goes to the best of each run, where runs are not comparable, and italics to none."""
     p_values: tuple[str, ...] = ()
+    """Columns of p-values, printed as <0.0001 where they round to zero."""
     unmarked: frozenset[int] = frozenset()
+    """Rows that are never marked as best, because they are not comparable with the others."""
     notes: tuple[str, ...] = ()
     printed: bool = True
+    """False for tables that only feed a figure: CSV alone."""
 
     def save(self, directory: Path) -> list[Path]:
         """Write `name.csv` and, for printed tables, `name.md` and `name.tex`."""
@@ -95,33 +79,18 @@ def to_markdown(table: StudyTable) -> str:
     | c | **1.25** |
     <BLANKLINE>
     """
-    cells, numeric = _cells(table, escape_markdown, ("**", "**"), ("*", "*"), infinity="∞")
-    names = [escape_markdown(str(name)) for name in table.frame.columns]
-    lines = [f"{escape_markdown(table.caption)}\n"] if table.caption else []
-    lines.append(f"| {' | '.join(names)} |")
+    header, cells, numeric = _cells(table, _MARKDOWN)
+    lines = [f"{_MARKDOWN.escape(table.caption)}\n"] if table.caption else []
+    lines.append(f"| {' | '.join(header)} |")
     lines.append("|" + "|".join("---:" if is_number else ":---" for is_number in numeric) + "|")
-    lines += [f"| {' | '.join(row)} |" for row in cells]
-    if not cells:
-        lines.append("\n(no rows)")
-    lines += [f"\n{escape_markdown(note)}" for note in table.notes]
+    lines += [f"| {' | '.join(row)} |" for row in cells] or ["\n(no rows)"]
+    lines += [f"\n{_MARKDOWN.escape(note)}" for note in table.notes]
     return "\n".join(lines) + "\n"
 
 
 def to_latex(table: StudyTable) -> str:
-    r"""LaTeX text of a table, for the package booktabs (and longtable, when it is long).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = StudyTable("t", pd.DataFrame({"m": ["a_b", "c"], "x": [1.0, 2.0]}), best={"x": "min"})
-    >>> "a\\_b & \\textbf{1.0000}" in to_latex(table)
-    True
-    """
-    cells, numeric = _cells(
-        table, escape_latex, (r"\textbf{", "}"), (r"\textit{", "}"), infinity=r"$\infty$", missing="--"
-    )
-    header = " & ".join(escape_latex(str(name)) for name in table.frame.columns) + r" \\"
-    columns = "".join("r" if is_number else "l" for is_number in numeric)
+    """LaTeX text of a table, for the package booktabs (and longtable, when it is long)."""
+    header, cells, numeric = _cells(table, _LATEX)
     runs = list(table.frame[table.group]) if table.group else []
     body = []
     for i, row in enumerate(cells):
@@ -129,19 +98,18 @@ def to_latex(table: StudyTable) -> str:
             body.append(r"\midrule")
         body.append(" & ".join(row) + r" \\")
     long = len(cells) > _LONG
-    title = rf"\caption{{{escape_latex(table.caption)}}}" * bool(table.caption) + rf"\label{{tab:{table.name}}}"
-    outer = [] if long else [r"\begin{table}[htbp]", r"\centering", title]
+    title = rf"\caption{{{_LATEX.escape(table.caption)}}}" * bool(table.caption) + rf"\label{{tab:{table.name}}}"
     inner = "longtable" if long else "tabular"
     lines = [
-        *outer,
-        rf"\begin{{{inner}}}{{{columns}}}",
+        *([] if long else [r"\begin{table}[htbp]", r"\centering", title]),
+        rf"\begin{{{inner}}}{{{''.join('r' if is_number else 'l' for is_number in numeric)}}}",
         *([title + r" \\"] if long else []),
-        *(r"\toprule", header, r"\midrule"),
+        *(r"\toprule", " & ".join(header) + r" \\", r"\midrule"),
         *([r"\endhead"] if long else []),
         *body,
         *(r"\bottomrule", rf"\end{{{inner}}}"),
-        *(rf"\par\smallskip\footnotesize {escape_latex(note)}" for note in table.notes),
-        *([r"\end{table}"] if outer else []),
+        *(rf"\par\smallskip\footnotesize {_LATEX.escape(note)}" for note in table.notes),
+        *([] if long else [r"\end{table}"]),
     ]
     return "\n".join(lines) + "\n"
 
@@ -158,79 +126,74 @@ def to_text(table: StudyTable) -> str:
     ts       2.0000
     sms     *1.0000
     """
-    cells, numeric = _cells(table, lambda text: " ".join(text.split()), ("*", ""), ("", ""), infinity="inf")
-    rows = [[str(name) for name in table.frame.columns], *cells]
-    return aligned(rows, left=[not number for number in numeric])
+    header, cells, numeric = _cells(table, _TEXT)
+    return aligned([header, *cells], left=[not number for number in numeric])
 
 
-def escape_markdown(text: str) -> str:
-    r"""Escape what Markdown or HTML would read as markup.
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
-    Examples
-    --------
-    >>> print(escape_markdown("a_b <i> *c*"))
-    a\_b &lt;i&gt; \*c\*
-    """
-    text = " ".join(text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").split())
+
+def _escape_markdown(text: str) -> str:
+    """Escape what Markdown or HTML would read as markup."""
+    text = _one_line(text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
     return "".join("\\" + c if c in "\\`*_[]|#$~" else c for c in text)
 
 
-_LATEX = {
-    **{c: "\\" + c for c in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "∞": r"$\infty$",
-    "α": r"$\alpha$",
-    "χ": r"$\chi$",
-    "²": r"$^2$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "–": "--",
-    "\n": " ",
-}
+_IN_LATEX = str.maketrans(
+    {
+        **{c: "\\" + c for c in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "∞": r"$\infty$",
+        "α": r"$\alpha$",
+        "χ": r"$\chi$",
+        "²": r"$^2$",
+        "±": r"$\pm$",
+        "×": r"$\times$",
+        "–": "--",
+        "\n": " ",
+    }
+)
 
 
-def escape_latex(text: str) -> str:
-    r"""Escape LaTeX's special characters.
+class _Format(NamedTuple):
+    """How text is escaped, what stands before and after a marked number, and what for infinity and for nan."""
 
-    Examples
-    --------
-    >>> print(escape_latex("50% of a_b"))
-    50\% of a\_b
-    """
-    return "".join(_LATEX.get(c, c) for c in text)
+    escape: Callable[[str], str]
+    bold: tuple[str, str]
+    italic: tuple[str, str]
+    infinity: str
+    missing: str
 
 
-def _cells(
-    table: StudyTable,
-    escape: Callable[[str], str],
-    bold: tuple[str, str],
-    italic: tuple[str, str],
-    *,
-    infinity: str,
-    missing: str = "–",
-) -> tuple[list[list[str]], list[bool]]:
-    """Printed cells by row, and which columns are numbers."""
+_MARKDOWN = _Format(_escape_markdown, ("**", "**"), ("*", "*"), "∞", "–")
+_LATEX = _Format(lambda text: text.translate(_IN_LATEX), (r"\textbf{", "}"), (r"\textit{", "}"), r"$\infty$", "--")
+_TEXT = _Format(_one_line, ("*", ""), ("", ""), "inf", "–")
+
+
+def _cells(table: StudyTable, style: _Format) -> tuple[list[str], list[list[str]], list[bool]]:
+    """Printed names of the columns, printed cells by row, and which columns are numbers."""
     frame = table.frame.reset_index(drop=True)
     numeric = [frame[name].dtype.kind in "fiu" for name in frame.columns]
     shown = pd.DataFrame(index=frame.index, columns=frame.columns, dtype=object)
     for name, is_number in zip(frame.columns, numeric):
         decimals = table.decimals.get(name, 4) if frame[name].dtype.kind == "f" else 0
         shown[name] = [
-            _number(value, decimals, p_value=name in table.p_values) if is_number else escape(str(value))
+            _number(value, decimals, p_value=name in table.p_values) if is_number else style.escape(str(value))
             for value in frame[name]
         ]
     marks = _marks(table, frame, shown)
     for name, is_number in zip(frame.columns, numeric):
         if is_number:
-            shown[name] = [text.replace("inf", infinity).replace("nan", missing) for text in shown[name]]
+            shown[name] = [text.replace("inf", style.infinity).replace("nan", style.missing) for text in shown[name]]
     for (row, name), best in marks.items():
-        before, after = bold if best else italic
+        before, after = style.bold if best else style.italic
         shown.loc[row, name] = f"{before}{shown.loc[row, name]}{after}"
-    return shown.to_numpy().tolist(), numeric
+    return [style.escape(str(name)) for name in frame.columns], shown.to_numpy().tolist(), numeric
 
 
 def _marks(table: StudyTable, frame: pd.DataFrame, shown: pd.DataFrame) -> dict[tuple[int, Any], bool]:

@@ -53,14 +53,6 @@ def check_results(results: pd.DataFrame) -> pd.DataFrame:
     """Return a checked copy: columns complete, names as text, losses as numbers, every row once.
 
     A row that says `ok` but carries no loss becomes `failed`: it has nothing to compare.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> check_results(pd.DataFrame({"dataset": ["d"]}))
-    Traceback (most recent call last):
-    ...
-    ValueError: results lack the columns benchmark, model, fold, method, n_cal, ...
     """
     _require_columns(results, "results")
     if results.empty:
@@ -169,15 +161,7 @@ def relative_table(losses: pd.DataFrame) -> pd.DataFrame:
 
 
 def split_results(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Parts whose methods are comparable, with their titles: benchmarks, and binary apart from multiclass.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = pd.DataFrame({"benchmark": ["a", "a", "b"], "n_classes": [2.0, 5.0, 5.0]})
-    >>> [title for title, _ in split_results(rows)]
-    ['a, binary', 'a, multiclass', 'b']
-    """
+    """Parts whose methods are comparable, with their titles: benchmarks, and binary apart from multiclass."""
     found = []
     for name in dict.fromkeys(frame["benchmark"]):
         rows = frame[frame["benchmark"] == name]

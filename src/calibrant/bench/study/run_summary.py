@@ -10,15 +10,15 @@ from typing import Any
 import pandas as pd
 
 from calibrant.bench.study.draw_tables import curve_table, draw_notes, has_draws, rows_needed
-from calibrant.bench.study.method_ranking import rank_methods
 from calibrant.bench.study.results import change_table, loss_table, split_results, with_baseline
+from calibrant.bench.study.statistics import rank_methods
 from calibrant.calibrators.registry import BASELINE, DEFAULT
 from calibrant.text_table import aligned
 
 HEADER = ("method", "log loss", "Brier", "median log loss", "rank", "better on", "fit ms", "unfinished")
 
-#: Width of all text in characters, that of a usual terminal.
 WIDTH = 79
+"""Width of all text in characters, that of a usual terminal."""
 LEGEND = (
     "Changes of test log loss and Brier score against no calibration (none), in thousandths; lower is better. rank: by "
     "log loss among the methods, mean over datasets. better on: share of experiments with less log loss. fit ms: "
@@ -61,7 +61,12 @@ def describe(results: pd.DataFrame | list[dict[str, Any]]) -> str:
         listed = ", ".join(names) if len(names) <= 12 else f"{len(names)} datasets"
         title = "Two classes" if (rows["n_classes"] == 2).all() else "Three and more classes"
         where = f"{rows['benchmark'].iloc[0]}, {title.lower()}" if several else title
-        legend, table, notes = _described(rows)
+        if has_draws(rows):
+            legend = HARM_LEGEND if (rows["labels"] == "drawn").all() else DRAW_LEGEND
+            table, notes = _draws(rows), draw_notes(rows)
+        else:
+            summary, notes = summarise(rows)
+            legend, table = LEGEND, render(summary)
         text += f"\n{_wrapped(legend)}" if legend not in told else ""
         told.add(legend)
         text += f"\n{_wrapped(f'{where}: {listed}')}\n{table}\n"
@@ -89,14 +94,7 @@ def findings(results: pd.DataFrame | list[dict[str, Any]]) -> str:
 
 
 def failed_everywhere(results: list[dict[str, Any]], methods: Sequence[str]) -> str:
-    """A sentence on those of the methods that finished none of their fits; empty if there are none.
-
-    Examples
-    --------
-    >>> rows = [{"method": "mine", "status": "failed", "message": "ValueError: no"}, {"method": "ts", "status": "ok"}]
-    >>> failed_everywhere(rows, ["mine", "ts"])
-    'FAILED: mine finished none of its 1 fits (ValueError: no); the column `message` of the results has every reason'
-    """
+    """A sentence on those of the methods that finished none of their fits; empty if there are none."""
     lost = []
     for method in methods:
         own = [row for row in results if row["method"] == method]
@@ -137,14 +135,6 @@ def _wrapped(text: str) -> str:
     return fill(text, WIDTH) + "\n"
 
 
-def _described(rows: pd.DataFrame) -> tuple[str, str, tuple[str, ...]]:
-    """Legend, table and notes of results of one kind."""
-    if has_draws(rows):
-        return (HARM_LEGEND if (rows["labels"] == "drawn").all() else DRAW_LEGEND), _draws(rows), draw_notes(rows)
-    table, notes = summarise(rows)
-    return LEGEND, render(table), notes
-
-
 def _curves(results: pd.DataFrame) -> pd.DataFrame:
     """The curves of log loss by method and number of rows."""
     methods = sorted(set(results["method"]))
@@ -180,14 +170,7 @@ def _needs(rows: float, sizes: list[int]) -> str:
 
 
 def _best(change: pd.Series) -> list[str]:
-    """The methods of the lowest loss; differences too small to show in the table count as equal.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> _best(pd.Series({"ts": -0.01, "sms": -0.05004, "auto": -0.05}))
-    ['sms', 'auto']
-    """
+    """The methods of the lowest loss; differences too small to show in the table count as equal."""
     shown = (1000 * change).round(1)
     return list(change[shown == shown.min()].sort_values(kind="stable").index)
 
@@ -195,27 +178,8 @@ def _best(change: pd.Series) -> list[str]:
 def summarise(results: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """One row per method, best average rank first, and notes on the ranks.
 
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        Tidy results of experiments whose `none` finished.
-
-    Returns
-    -------
-    table : pandas.DataFrame
-        Columns `method`, `logloss` and `brier` (mean change against `none`), `median_logloss`, `rank` (by log loss, see
-        `calibrant.bench.study.method_ranking`), `better` (share of experiments with a lower log loss), `fit_seconds`
-        (median) and `unfinished`.
-    notes : tuple of str
-        Methods and datasets that the ranks leave out.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = [("b", "d", "m", 0, method, "ok", loss, loss, 0.1) for method, loss in (("none", 0.5), ("ts", 0.4))]
-    >>> columns = ["benchmark", "dataset", "model", "fold", "method", "status", "logloss", "brier", "fit_seconds"]
-    >>> summarise(pd.DataFrame(rows, columns=columns))[0][["method", "logloss", "rank"]].round(3).values.tolist()
-    [['ts', -0.1, 1.0], ['none', 0.0, 2.0]]
+    `logloss` and `brier` are mean changes against `none`, `better` the share of experiments with a lower log loss, and
+    `fit_seconds` is a median.
     """
     methods = sorted(set(results["method"]))
     losses = {name: loss_table(results, name, methods) for name in ("logloss", "brier")}
@@ -238,28 +202,17 @@ def summarise(results: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
 
 
 def render(summary: pd.DataFrame) -> str:
-    """Text of a summary, aligned for a terminal.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> numbers = {"logloss": -0.0123, "brier": -0.004, "median_logloss": -0.01, "rank": 1.5, "better": 0.8}
-    >>> print(render(pd.DataFrame([{"method": "ts", **numbers, "fit_seconds": 0.002, "unfinished": 0}])))
-    method   log loss   Brier   median log loss   rank   better on   fit ms
-    ts          -12.3    -4.0             -10.0    1.5         80%      2.0
-    """
-    rows = [list(HEADER), *(_cells(row) for _, row in summary.iterrows())]
-    return aligned(rows if summary["unfinished"].any() else [row[:-1] for row in rows], gap=3)
-
-
-def _cells(row: Any) -> list[str]:
-    if row["method"] == BASELINE:
-        changes, better = ["0", "0", "0"], ""
-    else:
-        changes = [_shown(1000 * row[name], "+.1f") for name in ("logloss", "brier", "median_logloss")]
-        better = _shown(row["better"], ".0%")
-    times = _shown(1000 * row["fit_seconds"], ".1f")
-    return [row["method"], *changes, _shown(row["rank"], ".1f"), better, times, str(row["unfinished"] or "")]
+    """Text of a summary, aligned for a terminal."""
+    lines = [list(HEADER)]
+    for row in summary.to_dict("records"):
+        if row["method"] == BASELINE:
+            changes, better = ["0", "0", "0"], ""
+        else:
+            changes = [_shown(1000 * row[name], "+.1f") for name in ("logloss", "brier", "median_logloss")]
+            better = _shown(row["better"], ".0%")
+        rank, time = _shown(row["rank"], ".1f"), _shown(1000 * row["fit_seconds"], ".1f")
+        lines.append([row["method"], *changes, rank, better, time, str(row["unfinished"] or "")])
+    return aligned(lines if summary["unfinished"].any() else [line[:-1] for line in lines], gap=3)
 
 
 def _shown(value: float, style: str) -> str:

@@ -1,25 +1,96 @@
-"""Ranks and tests over datasets, as Demšar (2006) proposes for comparing methods on many datasets.
+"""The one ranking of methods, and tests over datasets as Demšar (2006) proposes.
 
-Everything starts from a table of losses, one row per dataset (independent) and one column per method. Mean
-ranks R_j over N datasets and k methods give the Friedman statistic
-`12/(Nk(k+1)) Σ (N R_j)² - 3N(k+1)`, divided by its tie correction, and the Nemenyi critical difference
-`q_α √(k(k+1)/(6N))`; pairwise signed-rank tests with Holm's correction stand beside it, because Nemenyi's
-test weakens as methods are added. Infinite losses are worst, and equal to each other.
+Losses are averaged over the experiments of a dataset, because experiments on the same data are not independent, and
+methods are ranked on every dataset. All methods are ranked on the same datasets, those on which each of them finished
+every experiment. A method that finished no dataset would leave none to rank on: it has no rank. The summary of a run,
+the tables, the tests and the page all show this ranking; the page's script follows the same rule, and a test compares
+the two.
+
+Mean ranks R_j over N datasets and k methods give the Friedman statistic `12/(Nk(k+1)) Σ (N R_j)² - 3N(k+1)`, divided by
+its tie correction, and the Nemenyi critical difference `q_α √(k(k+1)/(6N))`; pairwise signed-rank tests with Holm's
+correction stand beside it, because Nemenyi's test weakens as methods are added. Infinite losses are worst, and equal to
+each other. SciPy's own functions, with which tests compare these, need three methods for Friedman's test, and give nan
+where everything ties or two losses are infinite.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from calibrant.bench.schema import DATASET
+from calibrant.bench.study.results import ten_digits
+
 Z95 = float(stats.norm.ppf(0.975))
 """Half width of a 95 % interval in standard errors."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Ranks of methods."""
+
+    means: pd.DataFrame
+    """Mean losses, one row per dataset used and one column per ranked method."""
+    n_datasets: int
+    """Number of datasets in the results, used or not."""
+    notes: tuple[str, ...]
+    """Methods without a rank and datasets left out, in words."""
+
+    @property
+    def ranks(self) -> pd.DataFrame:
+        """Rank of every method on every dataset, 1 for the smallest loss; ties share their mean rank."""
+        return dataset_ranks(self.means)
+
+    @property
+    def mean_ranks(self) -> pd.Series:
+        """Mean rank of every ranked method, the best first."""
+        return self.ranks.mean().sort_values(kind="stable")
+
+
+def rank_methods(losses: pd.DataFrame) -> Ranking:
+    """Rank methods by losses with one row per experiment and one column per method, nan where one did not finish.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names = ["benchmark", "dataset", "model", "fold"]
+    >>> index = pd.MultiIndex.from_tuples([("b", dataset, "m", "0") for dataset in "xy"], names=names)
+    >>> nan = float("nan")
+    >>> table = pd.DataFrame({"none": [0.5, 0.6], "ts": [0.4, nan], "sms": [0.3, 0.2], "ms": [nan, nan]}, index=index)
+    >>> rank_methods(table).mean_ranks.to_dict()
+    {'sms': 1.0, 'ts': 2.0, 'none': 3.0}
+    >>> rank_methods(table).notes
+    ('ms finished no dataset and is not ranked',
+     'ranks use 1 of 2 datasets, where all ranked methods finished; datasets with gaps by method: ts (1)')
+    """
+    finished = losses.notna().groupby(level=DATASET).all()
+    ranked = [name for name in losses.columns if finished[name].any()]
+    complete = finished[ranked].all(axis=1)
+    # Rounded again, since sums of the same losses in another order differ in their last digits.
+    means = ten_digits(losses.groupby(level=DATASET).mean()[ranked][complete])
+    notes = []
+    if lost := [str(name) for name in losses.columns if name not in ranked]:
+        notes.append(f"{', '.join(lost)} finished no dataset and {'is' if len(lost) == 1 else 'are'} not ranked")
+    if len(means) < len(finished):
+        gaps = (~finished[ranked]).sum().sort_values(ascending=False, kind="stable")
+        worst = ", ".join(f"{name} ({int(count)})" for name, count in gaps[gaps > 0].items())
+        note = f"ranks use {len(means)} of {len(finished)} datasets, where all ranked methods finished"
+        note += f"; datasets with gaps by method: {worst}"
+        notes.append(note if len(means) else f"{note}; leave some of these methods out of the ranks to have any")
+    return Ranking(means, len(finished), tuple(notes))
+
+
+def dataset_ranks(losses: pd.DataFrame) -> pd.DataFrame:
+    """Rank the methods on every dataset, 1 for the smallest loss; ties share their mean rank."""
+    if losses.isna().to_numpy().any():
+        raise ValueError("ranks need every method's loss on every dataset: drop incomplete datasets first")
+    return losses.rank(axis=1, method="average")
 
 
 @dataclass(frozen=True)
@@ -32,31 +103,10 @@ class FriedmanTest:
     n_methods: int
 
 
-def dataset_ranks(losses: pd.DataFrame) -> pd.DataFrame:
-    """Rank the methods on every dataset, 1 for the smallest loss; ties share their mean rank.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> dataset_ranks(pd.DataFrame({"a": [0.1, 0.2], "b": [0.3, 0.2]})).values.tolist()
-    [[1.0, 2.0], [1.5, 1.5]]
-    """
-    if losses.isna().to_numpy().any():
-        raise ValueError("ranks need every method's loss on every dataset: drop incomplete datasets first")
-    return losses.rank(axis=1, method="average")
-
-
 def friedman(ranks: pd.DataFrame) -> FriedmanTest:
     """Friedman's χ² test with tie correction; nan with fewer than two datasets or methods.
 
     When every method ties on every dataset there is no difference to find: statistic 0, p-value 1.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> ranks = pd.DataFrame({"a": [1.0, 1, 1, 1], "b": [2.0, 2, 2, 2], "c": [3.0, 3, 3, 3]})
-    >>> friedman(ranks).statistic
-    8.0
     """
     n, k = ranks.shape
     if n < 2 or k < 2:
@@ -73,13 +123,7 @@ def friedman(ranks: pd.DataFrame) -> FriedmanTest:
 
 
 def critical_difference(n_methods: int, n_datasets: int, alpha: float = 0.05) -> float:
-    """Smallest difference of two mean ranks that Nemenyi's test calls significant at level `alpha`.
-
-    Examples
-    --------
-    >>> round(critical_difference(4, 14, 0.05), 2)
-    1.25
-    """
+    """Smallest difference of two mean ranks that Nemenyi's test calls significant at level `alpha`."""
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie between 0 and 1, got {alpha}")
     if n_methods < 2 or n_datasets < 2:
@@ -102,29 +146,20 @@ def nemenyi(ranks: pd.DataFrame) -> pd.DataFrame:
 
 
 def wilcoxon_holm(losses: pd.DataFrame) -> pd.DataFrame:
-    """Signed-rank p-value of every pair of methods, corrected by Holm over all pairs.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = wilcoxon_holm(pd.DataFrame({"a": [1.0, 2, 3], "b": [1.0, 2, 3]}))
-    >>> float(table.loc["a", "b"])
-    1.0
-    """
+    """Signed-rank p-value of every pair of methods, corrected by Holm over all pairs."""
     values = losses.to_numpy(float)
     pairs = zip(*np.triu_indices(values.shape[1], 1))
     raw = [signed_rank_p(values[:, i], values[:, j]) if len(values) > 1 else math.nan for i, j in pairs]
     return _symmetric(losses, holm(np.array(raw)))
 
 
-def signed_rank_p(a: NDArray[Any], b: NDArray[Any]) -> float:
+def signed_rank_p(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     """Two-sided Wilcoxon signed-rank p-value; 1 when the pairs do not differ at all.
 
     Two infinite values are a tie, and an infinite difference has the largest rank.
     """
-    equal = a == b
     with np.errstate(invalid="ignore"):
-        difference = np.where(equal, 0.0, a - b)
+        difference = np.where(a == b, 0.0, a - b)
     difference = difference[difference != 0.0]
     if difference.size == 0:
         return 1.0
@@ -138,7 +173,7 @@ def signed_rank_p(a: NDArray[Any], b: NDArray[Any]) -> float:
     return float(stats.wilcoxon(difference, method=method).pvalue)
 
 
-def holm(p_values: NDArray[Any]) -> NDArray[Any]:
+def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Holm's step-down correction.
 
     Examples
@@ -154,14 +189,17 @@ def holm(p_values: NDArray[Any]) -> NDArray[Any]:
     return result
 
 
-def mean_interval(values: NDArray[Any]) -> tuple[float, float, float]:
-    """Mean and standard 95 % interval, `mean ± 1.96 s/√n`; no interval (nan) below two values.
+def _symmetric(like: pd.DataFrame, upper: NDArray[np.float64]) -> pd.DataFrame:
+    """A matrix of pairs of methods from its upper triangle, with ones on the diagonal."""
+    names = list(like.columns)
+    matrix = np.ones((len(names), len(names)))
+    rows, columns = np.triu_indices(len(names), 1)
+    matrix[rows, columns] = matrix[columns, rows] = upper
+    return pd.DataFrame(matrix, index=pd.Index(names, name="method"), columns=names)
 
-    Examples
-    --------
-    >>> mean_interval(np.array([1.0]))
-    (1.0, nan, nan)
-    """
+
+def mean_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Mean and standard 95 % interval, `mean ± 1.96 s/√n`; no interval (nan) below two values."""
     values = values[~np.isnan(values)]
     if values.size == 0:
         return math.nan, math.nan, math.nan
@@ -172,7 +210,22 @@ def mean_interval(values: NDArray[Any]) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def equal_mass_groups(values: NDArray[Any], n_groups: int) -> NDArray[np.int64]:
+def quantiles(values: NDArray[np.float64], shares: list[float]) -> list[float]:
+    """Quantiles of values that may be infinite; nan without any.
+
+    Examples
+    --------
+    >>> quantiles(np.array([0.0, 1.0, np.inf]), [0.25, 1.0]), quantiles(np.array([1.0, 2.0]), [0.5])
+    ([0.0, inf], [1.5])
+    """
+    if values.size == 0:
+        return [math.nan] * len(shares)
+    # The nearest data value keeps infinite quantiles infinite, where interpolation makes them nan.
+    method: Literal["linear", "nearest"] = "linear" if np.isfinite(values).all() else "nearest"
+    return [float(q) for q in np.quantile(values, shares, method=method)]
+
+
+def equal_mass_groups(values: NDArray[np.float64], n_groups: int) -> NDArray[np.int64]:
     """Group numbers 0, 1, ... in growing value, sizes as equal as possible with equal values kept together.
 
     Minimises the sum of squared group sizes over all ways to cut the sorted distinct values.
@@ -201,28 +254,3 @@ def equal_mass_groups(values: NDArray[Any], n_groups: int) -> NDArray[np.int64]:
         label[start:end] = group - 1
         end = start
     return label[back]
-
-
-def _symmetric(like: pd.DataFrame, upper: NDArray[Any]) -> pd.DataFrame:
-    """A matrix of pairs of methods from its upper triangle, with ones on the diagonal."""
-    names = list(like.columns)
-    matrix = np.ones((len(names), len(names)))
-    rows, columns = np.triu_indices(len(names), 1)
-    matrix[rows, columns] = matrix[columns, rows] = upper
-    return pd.DataFrame(matrix, index=pd.Index(names, name="method"), columns=names)
-
-
-def quantiles(values: NDArray[Any], shares: list[float]) -> list[float]:
-    """Quantiles of values that may be infinite; nan without any.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> quantiles(np.array([0.0, 1.0, np.inf]), [0.25, 1.0]), quantiles(np.array([1.0, 2.0]), [0.5])
-    ([0.0, inf], [1.5])
-    """
-    if values.size == 0:
-        return [math.nan] * len(shares)
-    # The nearest data value keeps infinite quantiles infinite, where interpolation makes them nan.
-    method: Literal["linear", "nearest"] = "linear" if np.isfinite(values).all() else "nearest"
-    return [float(q) for q in np.quantile(values, shares, method=method)]

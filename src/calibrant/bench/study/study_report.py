@@ -75,7 +75,6 @@ def make_report(
     -------
     StudyReport
     """
-    frame: pd.DataFrame
     runs: list[Mapping[str, Any]] = []
     if isinstance(results, str | Path):
         results = [results]

@@ -1,13 +1,15 @@
-"""The tables of the study from tidy results: changes of loss, quantiles, fit times, what did not finish.
+"""The tables of the study from tidy results: changes of loss, quantiles, fit times, ranks, tests, what did not finish.
 
-The tables of ranks, tests, win rates and Elo come from `calibrant.bench.study.rank_tables`, those of drawn calibration
-rows from `calibrant.bench.study.draw_tables`. `build_tables` makes them all and collects notes for the reader:
-failed fits, infinite losses, datasets left out of the ranks, tests that cannot be made. Nothing is fitted or drawn.
+Tables of drawn calibration rows come from `calibrant.bench.study.draw_tables`. `build_tables` makes them all and
+collects notes for the reader: failed fits, infinite losses, datasets left out of the ranks, tests that cannot be made.
+Nothing is fitted or drawn.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -15,27 +17,26 @@ import pandas as pd
 from calibrant.bench.schema import DATASET, EXPERIMENT, KEY, METRICS
 from calibrant.bench.study.draw_tables import draw_tables, has_draws
 from calibrant.bench.study.method_order import method_table
-from calibrant.bench.study.method_ranking import rank_methods
-from calibrant.bench.study.rank_tables import (
-    elo_table,
-    friedman_table,
-    rank_groups,
-    rank_tables,
-    test_notes,
-    winrate_table,
-)
 from calibrant.bench.study.ratings import elo, win_rates
-from calibrant.bench.study.render import StudyTable
-from calibrant.bench.study.results import (
-    change_table,
-    loss_table,
-    relative_table,
-    with_baseline,
+from calibrant.bench.study.render import Best, StudyTable
+from calibrant.bench.study.results import change_table, loss_table, relative_table, with_baseline
+from calibrant.bench.study.statistics import (
+    Ranking,
+    critical_difference,
+    equal_mass_groups,
+    friedman,
+    mean_interval,
+    nemenyi,
+    quantiles,
+    rank_methods,
+    wilcoxon_holm,
 )
-from calibrant.bench.study.statistics import mean_interval, quantiles
 from calibrant.calibrators.registry import BASELINE
 
 QUANTILES = {"q10": 0.10, "q25": 0.25, "q50": 0.50, "q75": 0.75, "q90": 0.90}
+
+Losses = dict[str, pd.DataFrame]
+"""For each metric, losses with one row per experiment and one column per method."""
 
 
 def build_tables(
@@ -62,53 +63,37 @@ def build_tables(
     if BASELINE in unranked:
         raise ValueError(f"{BASELINE!r} is always ranked: it is what a method must beat")
     results, notes = with_baseline(results)
-    families = _given_families(results)
-    methods = method_table(list(dict.fromkeys(results["method"])), families=families, unranked=unranked)
+    methods = method_table(list(dict.fromkeys(results["method"])), families=_families(results), unranked=unranked)
     order = methods["method"].tolist()
     ranked = methods.loc[methods["ranked"], "method"].tolist()
     losses = {metric: loss_table(results, metric, order) for metric in METRICS}
     notes += _gaps(results, losses["logloss"]) + _infinities(losses)
     if len(order) == 1:
         notes.append(f"the results hold no method beside {BASELINE!r}: there is nothing to compare")
+    compared, told = _rank_tables(results, {metric: table[ranked] for metric, table in losses.items()}, alpha, seed)
     tables = [
         StudyTable("methods", methods, printed=False),
-        absolute(losses, methods),
-        by_dataset_model(losses["logloss"]),
-        relative_quantiles(losses),
-        fit_time(results, order),
-        relative_by(losses, [*DATASET], "relative_by_dataset"),
-        relative_by(losses, [*DATASET, "model"], "relative_by_model"),
-        incomplete(results),
+        _absolute(losses, methods),
+        _by_dataset_model(losses["logloss"]),
+        _relative_quantiles(losses),
+        _fit_time(results, order),
+        _relative_by(losses, [*DATASET], "relative_by_dataset"),
+        _relative_by(losses, [*DATASET, "model"], "relative_by_model"),
+        _incomplete(results),
+        *compared,
+        *(draw_tables(results, order, ranked) if has_draws(results) else ()),
     ]
-    tests, win, rating = [], [], []
-    for metric in METRICS:
-        ranking = rank_methods(losses[metric][ranked])
-        notes += [note for note in ranking.notes if note not in notes]
-        made, test = rank_tables(ranking, metric, alpha)
-        tables += made
-        tests.append(test)
-        win.append(win_rates(losses[metric][ranked], seed=seed).assign(metric=metric))
-        rating.append(elo(losses[metric][ranked], seed=seed).assign(metric=metric))
-        if metric == "brier":
-            groups, told = rank_groups(results, ranking)
-            tables += groups
-            notes += told
-    tables += [friedman_table(tests, alpha), winrate_table(win), elo_table(rating)]
-    if has_draws(results):
-        tables += draw_tables(results, order, ranked)
-    notes += test_notes(tests)
+    notes += [note for note in told if note not in notes]
     return {table.name: table for table in tables}, notes
 
 
-def absolute(losses: dict[str, pd.DataFrame], methods: pd.DataFrame) -> StudyTable:
+def _absolute(losses: Losses, methods: pd.DataFrame) -> StudyTable:
     """Change of Brier score and log loss against `none`, averaged over the experiments a method finished."""
-    changes = {metric: change_table(table) for metric, table in losses.items()}
-    names = [name for name in methods["method"] if name != BASELINE]
-    frame = pd.DataFrame({"method": names})
-    frame["family"] = frame["method"].map(dict(zip(methods["method"], methods["family"]))).astype(object)
+    frame = methods.loc[methods["method"] != BASELINE, ["method", "family"]].reset_index(drop=True)
     for metric in ("brier", "logloss"):
-        frame[metric] = [float(changes[metric][name].mean()) for name in names]
-    frame["n_experiments"] = [int(losses["logloss"][name].notna().sum()) for name in names]
+        change = change_table(losses[metric])
+        frame[metric] = [float(change[name].mean()) for name in frame["method"]]
+    frame["n_experiments"] = [int(losses["logloss"][name].notna().sum()) for name in frame["method"]]
     notes = _infinities(losses)
     total = len(losses["logloss"])
     fewer = frame["n_experiments"] < total
@@ -118,7 +103,7 @@ def absolute(losses: dict[str, pd.DataFrame], methods: pd.DataFrame) -> StudyTab
     return StudyTable(
         "absolute",
         frame,
-        caption=f"Change of test loss after calibration, mean over {total} experiments (lower is better).",
+        f"Change of test loss after calibration, mean over {total} experiments (lower is better).",
         best={"brier": "min", "logloss": "min"},
         group="family",
         unmarked=frozenset(np.flatnonzero(fewer).tolist()),
@@ -126,21 +111,16 @@ def absolute(losses: dict[str, pd.DataFrame], methods: pd.DataFrame) -> StudyTab
     )
 
 
-def by_dataset_model(losses: pd.DataFrame) -> StudyTable:
+def _by_dataset_model(losses: pd.DataFrame) -> StudyTable:
     """Change of log loss for every dataset × model (mean over folds), one column per method."""
     change = change_table(losses).drop(columns=BASELINE)
     frame = change.groupby(level=[*DATASET, "model"]).mean().reset_index()
     frame.columns.name = None
-    return StudyTable(
-        "by_dataset_model",
-        frame,
-        caption="Change of test log loss by dataset and model, mean over folds (lower is better).",
-        best_in_row=tuple(change.columns),
-        group="dataset",
-    )
+    caption = "Change of test log loss by dataset and model, mean over folds (lower is better)."
+    return StudyTable("by_dataset_model", frame, caption, best_in_row=tuple(change.columns), group="dataset")
 
 
-def relative_quantiles(losses: dict[str, pd.DataFrame]) -> StudyTable:
+def _relative_quantiles(losses: Losses) -> StudyTable:
     """Quantiles over datasets of the relative change of loss: per experiment, then mean per dataset."""
     rows = []
     for metric, table in losses.items():
@@ -148,60 +128,156 @@ def relative_quantiles(losses: dict[str, pd.DataFrame]) -> StudyTable:
         for method in means.columns:
             values = means[method].dropna().to_numpy(float)
             rows.append((metric, method, *quantiles(values, list(QUANTILES.values())), values.size))
-    frame = pd.DataFrame(rows, columns=["metric", "method", *QUANTILES, "n_datasets"])
     return StudyTable(
         "relative_quantiles",
-        frame,
-        caption="Relative change of test loss, quantiles over datasets (-0.1 is 10 % less loss).",
+        pd.DataFrame(rows, columns=["metric", "method", *QUANTILES, "n_datasets"]),
+        "Relative change of test loss, quantiles over datasets (-0.1 is 10 % less loss).",
         best=dict.fromkeys(QUANTILES, "min"),
         group="metric",
         bold_in_group=True,
     )
 
 
-def fit_time(results: pd.DataFrame, order: Sequence[str]) -> StudyTable:
+def _fit_time(results: pd.DataFrame, order: Sequence[str]) -> StudyTable:
     """Seconds of fitting per 1000 calibration rows, mean and 95 % interval over dataset-model pairs."""
     finished = results[(results["status"] == "ok") & (results["n_cal"] > 0) & (results["method"] != BASELINE)]
     seconds = 1000.0 * finished["fit_seconds"] / finished["n_cal"]
     pairs = seconds.groupby([finished[name] for name in [*DATASET, "model", "method"]]).mean().dropna()
     rows = []
     for method in order:
-        if method in pairs.index.get_level_values("method"):
-            values = pairs.xs(method, level="method").to_numpy(float)
+        values = pairs[pairs.index.get_level_values("method") == method].to_numpy(float)
+        if values.size:
             rows.append((method, *mean_interval(values), float(np.median(values)), values.size))
-    frame = pd.DataFrame(rows, columns=["method", "seconds_per_1000", "low", "high", "median", "n_pairs"])
     return StudyTable(
         "fit_time",
-        frame,
-        caption="Seconds of fitting per 1000 calibration rows, 95 % intervals over dataset-model pairs.",
+        pd.DataFrame(rows, columns=["method", "seconds_per_1000", "low", "high", "median", "n_pairs"]),
+        "Seconds of fitting per 1000 calibration rows, 95 % intervals over dataset-model pairs.",
         best={"seconds_per_1000": "min", "median": "min"},
     )
 
 
-def relative_by(losses: dict[str, pd.DataFrame], levels: Sequence[str], name: str) -> StudyTable:
+def _relative_by(losses: Losses, levels: list[str], name: str) -> StudyTable:
     """Relative change of both losses averaged to `levels`, one row per method: what figures draw."""
     columns = {}
     for metric, table in losses.items():
-        means = relative_table(table).drop(columns=BASELINE).groupby(level=list(levels)).mean()
+        means = relative_table(table).drop(columns=BASELINE).groupby(level=levels).mean()
         long = means.melt(var_name="method", value_name=metric, ignore_index=False)
         columns[metric] = long.set_index("method", append=True)[metric].dropna()
     frame = pd.DataFrame(columns).rename_axis([*levels, "method"]).sort_index().reset_index()
     return StudyTable(name, frame, printed=False)
 
 
-def incomplete(results: pd.DataFrame) -> StudyTable:
+def _incomplete(results: pd.DataFrame) -> StudyTable:
     """Every row that is missing or did not finish, with its status and message."""
     experiments = results[EXPERIMENT].drop_duplicates().itertuples(index=False, name=None)
     methods = list(dict.fromkeys(results["method"]))
     every = pd.MultiIndex.from_tuples([(*key, method) for key in experiments for method in methods], names=KEY)
-    rows = results.set_index(KEY)[["status", "message"]].reindex(every)
-    rows["status"] = rows["status"].fillna("absent")
-    rows["message"] = rows["message"].fillna("")
-    frame = rows[rows["status"] != "ok"].reset_index()
-    return StudyTable("incomplete", frame, caption="Experiments a method did not finish.")
+    rows = results.set_index(KEY)[["status", "message"]].reindex(every).fillna({"status": "absent", "message": ""})
+    return StudyTable("incomplete", rows[rows["status"] != "ok"].reset_index(), "Experiments a method did not finish.")
 
 
-def _given_families(results: pd.DataFrame) -> dict[str, str]:
+def _rank_tables(results: pd.DataFrame, losses: Losses, alpha: float, seed: int) -> tuple[list[StudyTable], list[str]]:
+    """Ranks with Friedman, Nemenyi and Wilcoxon-Holm tests, ranks in groups of datasets, win rates and Elo."""
+    tables: list[StudyTable] = []
+    notes: list[str] = []
+    tests = []
+    for metric, words in METRICS.items():
+        ranking = rank_methods(losses[metric])
+        notes += [note for note in ranking.notes if note not in notes]
+        ranks, means = ranking.ranks, ranking.means
+        test = friedman(ranks)
+        difference = critical_difference(test.n_methods, test.n_datasets, alpha)
+        tests.append({"metric": metric, **asdict(test), "alpha": alpha, "critical_difference": difference})
+        found = f"Friedman χ² = {test.statistic:.2f}, p = {test.p_value:.2g}"
+        note = f"{found}; critical difference {difference:.2f} at α = {alpha:g}."
+        shown = (note,) if math.isfinite(test.statistic) else ()
+        frame = ranking.mean_ranks.rename_axis("method").rename("rank").reset_index()
+        caption = f"Average rank by test {words} over {test.n_datasets} datasets (1 is best)."
+        tables.append(
+            StudyTable(f"ranks_{metric}", frame, caption, decimals={"rank": 2}, best={"rank": "min"}, notes=shown)
+        )
+        order = frame["method"].tolist()
+        for name, matrix, text in (
+            ("nemenyi", nemenyi(ranks), "Nemenyi p-values"),
+            ("wilcoxon", wilcoxon_holm(means), "Wilcoxon signed-rank p-values, Holm's correction over all pairs"),
+        ):
+            square, caption = matrix.loc[order, order].reset_index(), f"{text}, {words}, {test.n_datasets} datasets."
+            tables.append(StudyTable(f"{name}_{metric}", square, caption, p_values=tuple(order)))
+        if metric == "brier":
+            tables += _rank_groups(results, ranking, notes)
+    caption = f"Friedman test of equal ranks, and the critical difference of Nemenyi's test at α = {alpha:g}."
+    tables.append(StudyTable("friedman", pd.DataFrame(tests), caption, decimals={"alpha": 2}, p_values=("p_value",)))
+    caption = "Share of wins against the other methods and against none, with 95 % intervals over datasets."
+    best: dict[str, Best] = {"winrate": "max", "beats_none": "max"}
+    frame = _by_metric({metric: win_rates(table, seed=seed) for metric, table in losses.items()})
+    tables.append(StudyTable("winrates", frame, caption, best=best, group="metric", bold_in_group=True))
+    caption, best = f"Elo ratings ({BASELINE} = 1000) with 95 % intervals over datasets.", {"elo": "max"}
+    frame = _by_metric({metric: elo(table, seed=seed) for metric, table in losses.items()})
+    whole = {"elo": 0, "low": 0, "high": 0}
+    tables.append(StudyTable("elo", frame, caption, whole, best, group="metric", bold_in_group=True))
+    return tables, notes + _test_notes(tests)
+
+
+def _by_metric(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    return pd.concat(frames, names=["metric"]).reset_index("metric").reset_index(drop=True)
+
+
+def _rank_groups(results: pd.DataFrame, ranking: Ranking, notes: list[str]) -> list[StudyTable]:
+    """Average Brier ranks in groups of datasets of equal mass, by calibration rows and by classes."""
+    ranks = ranking.ranks
+    traits = results.groupby(DATASET)[["n_cal", "n_classes"]].mean().loc[ranks.index]
+    binary = bool((traits["n_classes"] == 2).all())
+    tables = []
+    for name, trait, count, words in (
+        ("rank_by_rows", "n_cal", 5 if binary else 4, "calibration rows"),
+        ("rank_by_classes", "n_classes", 4, "classes"),
+    ):
+        rows: list[tuple[object, ...]] = []
+        values = traits[trait].to_numpy(float)
+        if traits[trait].nunique() >= 2:
+            group = equal_mass_groups(values, count)
+            # Fewer groups until each has two datasets: with one there is nothing to average.
+            while count > 2 and np.bincount(group).min() < 2:
+                count -= 1
+                group = equal_mass_groups(values, count)
+            for number in range(int(group.max()) + 1):
+                inside = group == number
+                about = (number + 1, values[inside].min(), values[inside].max(), int(inside.sum()))
+                for method in ranks.columns:
+                    rows.append((*about, method, *mean_interval(ranks[method].to_numpy(float)[inside])))
+        elif len(ranks) and not (binary and trait == "n_classes"):
+            notes.append(f"no table of ranks by number of {words}, because all datasets have equally many")
+        columns = ["group", "smallest", "largest", "n_datasets", "method", "rank", "low", "high"]
+        tables.append(
+            StudyTable(
+                name,
+                pd.DataFrame(rows, columns=columns),
+                f"Average rank by test Brier score in groups of datasets by number of {words}.",
+                decimals={"rank": 2, "low": 2, "high": 2, "smallest": 0, "largest": 0},
+                group="group",
+                best={"rank": "min"},
+                bold_in_group=True,
+            )
+        )
+    return tables
+
+
+def _test_notes(tests: list[dict[str, object]]) -> list[str]:
+    first = tests[0]
+    if first["n_methods"] == 1:
+        return ["ranks and tests need at least two methods"]
+    if first["n_datasets"] == 0:
+        return ["there are no ranks: no dataset has results of all compared methods"]
+    if first["n_datasets"] == 1:
+        return ["tests and intervals need at least two datasets: with one there are only ranks"]
+    return [
+        f"all methods tie on every dataset in {METRICS[str(test['metric'])]}: no difference to test"
+        for test in tests
+        if test["statistic"] == 0.0
+    ]
+
+
+def _families(results: pd.DataFrame) -> dict[str, str]:
     if "family" not in results:
         return {}
     named = results.dropna(subset=["family"]).drop_duplicates("method")
@@ -221,7 +297,7 @@ def _gaps(results: pd.DataFrame, losses: pd.DataFrame) -> list[str]:
     return [f"methods without a result on some of the {len(losses)} experiments: {gaps}"] if told else []
 
 
-def _infinities(losses: dict[str, pd.DataFrame]) -> list[str]:
+def _infinities(losses: Losses) -> list[str]:
     told = []
     for metric, table in losses.items():
         change = change_table(table)

@@ -27,7 +27,7 @@
     return values.map((v) => 1 + values.filter((w) => w < v).length + (values.filter((w) => w === v).length - 1) / 2);
   }
 
-  // As in `calibrant.bench.study.method_ranking`, against which a test compares: methods that finished no dataset have no
+  // As in `calibrant.bench.study.statistics`, against which a test compares: methods that finished no dataset have no
   // rank, and the others are ranked on the datasets that all of them finished, by means of ten digits.
   function compare(rows, methods, metric) {
     const loss = data[metric];
