@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from calibrant.files.tables.table_rows import open_batches as open_batches
     from calibrant.grades.master_scale import MasterScale as MasterScale
     from calibrant.inputs.answers import Answers as Answers
+    from calibrant.inputs.observations import effective_counts as effective_counts
     from calibrant.inputs.top_k import TopK as TopK
-    from calibrant.inputs.weights import effective_counts as effective_counts
     from calibrant.inputs.words import CalibrationWarning as CalibrationWarning
     from calibrant.report.calibration_report import CalibrationReport as CalibrationReport
     from calibrant.report.document_formats import ValidationDocument as ValidationDocument
@@ -82,7 +82,7 @@ _HOMES = {
     "calibrators": ".",
     "decisions": ".",
     "document": ".report.validation_document",
-    "effective_counts": ".inputs.weights",
+    "effective_counts": ".inputs.observations",
     "export": ".writers.exporting",
     "get_calibrator": ".calibrators.registry",
     "grades": ".",

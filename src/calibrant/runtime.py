@@ -17,8 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.class_columns import check_second_class, columns_of_classes, order_of_columns
-from calibrant.inputs.named_columns import NamedColumns, fitted_columns
+from calibrant.inputs.class_columns import (
+    NamedColumns,
+    check_second_class,
+    columns_of_classes,
+    fitted_columns,
+    order_of_columns,
+)
 from calibrant.inputs.predictions import (
     as_matrix,
     label_predictions,

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 import calibrant
 from calibrant import get_calibrator, list_calibrators
 from calibrant.calibrators.base import RowsCalibrator
-from calibrant.inputs.reservoir import Reservoir
+from calibrant.inputs.batches import Reservoir
 from calibrant.inputs.words import CalibrationWarning
 from tests.calibrators.homes import ANY, BINARY, TIGHT, assert_same
 from tests.samples import confused, draw_labels

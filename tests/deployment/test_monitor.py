@@ -13,7 +13,7 @@ from calibrant import CalibrationMonitor, NoCalibrator, SegmentedCalibrator, get
 from calibrant.deployment.monitoring.bets import Bets, log_ratios, log_waiting
 from calibrant.deployment.monitoring.label_free import two_sample_p_values
 from calibrant.files.stored.encoding import CalibratorFileError
-from calibrant.files.stored.stored_monitors import load_monitor
+from calibrant.files.stored.persistence import load_monitor
 from calibrant.sample import Sample
 from tests.altered import NUMBERS, pick, places
 from tests.samples import draw_labels

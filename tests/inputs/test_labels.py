@@ -12,7 +12,7 @@ import pytest
 
 from calibrant import get_calibrator
 from calibrant.inputs.labels import check_labels, column_numbers, distinct, encode
-from calibrant.inputs.weights import check_sample_weight
+from calibrant.inputs.observations import check_sample_weight
 from calibrant.metrics import log_loss
 
 P = np.array([[0.7, 0.3], [0.4, 0.6], [0.6, 0.4], [0.2, 0.8]])

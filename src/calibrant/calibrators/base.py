@@ -32,10 +32,9 @@ from calibrant.calibrators.score_scaling import DIRECTIONS, ScoreScale, find_sca
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
-from calibrant.inputs.class_columns import check_second_class, order_of_columns
+from calibrant.inputs.class_columns import check_second_class, fitted_columns, order_of_columns
 from calibrant.inputs.dense import from_rows, groups_of_rows, labelled_rows, to_rows
 from calibrant.inputs.frames import take_columns
-from calibrant.inputs.groups import check_groups
 from calibrant.inputs.label_matrix import check_not_labels
 from calibrant.inputs.labels import (
     are_positions,
@@ -44,8 +43,7 @@ from calibrant.inputs.labels import (
     warn_of_missing_information,
     warn_of_order,
 )
-from calibrant.inputs.named_columns import fitted_columns
-from calibrant.inputs.observations import check_observations, encoded, observations
+from calibrant.inputs.observations import check_groups, check_observations, encoded, observations
 from calibrant.inputs.predictions import as_matrix, check_logits, check_scores, rounding_of, to_log_probabilities
 from calibrant.inputs.samples import order_in_doubt
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning

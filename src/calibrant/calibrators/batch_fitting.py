@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.streaming import fit_to_sample, survey
-from calibrant.inputs.batches import BatchReader, predictions_of
+from calibrant.inputs.batches import BatchReader, as_source, predictions_of
 from calibrant.inputs.observations import encoded
-from calibrant.inputs.sources import as_source
 from calibrant.softmax.rows.batch_rows import BatchRows
 from calibrant.softmax.rows.cache import RowCache
 from calibrant.softmax.rows.memory import ArrayRows

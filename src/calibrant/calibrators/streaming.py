@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from calibrant.inputs.batches import BatchReader
+from calibrant.inputs.batches import BatchReader, Reservoir, SeenLabels
 from calibrant.inputs.labels import distinct, encode, warn_of_missing_information, warn_of_order
 from calibrant.inputs.observations import check_observations, unless_ones
-from calibrant.inputs.reservoir import Reservoir
-from calibrant.inputs.seen import SeenLabels
 from calibrant.sample import Sample, Size
 from calibrant.softmax.rows.batch_rows import watched
 from calibrant.softmax.rows.row_source import Extent

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibrant.inputs.named_columns import NamedColumns
+from calibrant.inputs.class_columns import NamedColumns
 from calibrant.numerals import class_text, count, percent
 from calibrant.typing import AnyArray, FloatArray
 

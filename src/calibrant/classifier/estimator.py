@@ -28,10 +28,9 @@ from calibrant.calibrators.registry import calibrator_info, get_calibrator
 from calibrant.classifier.fold_fitting import fit_calibrator, fit_fold
 from calibrant.classifier.label_pair import LabelPair, fit_label_pairs, label_splits
 from calibrant.classifier.pair import CalibratedPair, common_map, log_scores, response_method
-from calibrant.inputs.groups import check_groups
 from calibrant.inputs.label_matrix import label_matrix
 from calibrant.inputs.labels import check_labels, encode, is_matrix
-from calibrant.inputs.weights import check_sample_weight
+from calibrant.inputs.observations import check_groups, check_sample_weight
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.runtime import Map
 from calibrant.sample import Sample

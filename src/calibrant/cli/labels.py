@@ -46,7 +46,7 @@ def fit_labels(
 ) -> None:
     """Learn a `MultilabelCalibrator` and store it."""
     from calibrant.calibrators.multilabel import MultilabelCalibrator
-    from calibrant.inputs.named_columns import NamedColumns
+    from calibrant.inputs.class_columns import NamedColumns
     from calibrant.workflows.fitting import store
 
     rows = _read(file, table, others)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.base import Calibrator
-from calibrant.inputs.groups import check_groups
 from calibrant.inputs.labels import check_labels, encode, missing_labels
+from calibrant.inputs.observations import check_groups, check_sample_weight
 from calibrant.inputs.predictions import to_numpy
-from calibrant.inputs.weights import check_sample_weight
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
 from calibrant.typing import FloatArray, IntArray

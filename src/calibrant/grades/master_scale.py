@@ -21,8 +21,8 @@ from calibrant.bins import equal_mass_edges, sum_by
 from calibrant.confidence import check_level
 from calibrant.docs import describe_parameters
 from calibrant.grades.backtesting import LIGHTS, Alternative, GradeBacktest, check_correlation, run_backtest
+from calibrant.inputs.observations import check_sample_weight
 from calibrant.inputs.samples import check_sample
-from calibrant.inputs.weights import check_sample_weight
 from calibrant.metrics.frequencies import class_frequencies
 from calibrant.metrics.result_types import Tabular
 from calibrant.metrics.views import one_against_rest

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs.groups import check_groups
-from calibrant.inputs.weights import check_sample_weight
+from calibrant.inputs.observations import check_groups, check_sample_weight
 from calibrant.sample import Sample
 from calibrant.simplex import log_softmax
 from calibrant.typing import AnyArray, FloatArray

@@ -1,25 +1,238 @@
-"""The input contract for batches: each is checked as an array is, with rows counted over all batches.
+"""The input contract for batches: anything that can be read again from the start, checked batch by batch.
 
-What could not be wrong in one array is checked as well: all batches have the same columns and labels of one type, and
-a later pass sees what the first one saw.
+A source is called for every pass and returns a fresh iterator of ``(P, y)`` or ``(P, y, weight)``. Each batch is
+checked as an array is, with rows counted over all batches, and so is what could not be wrong in one array: all batches
+have the same columns and labels of one type, and a later pass sees what the first one saw.
 """
 
 from __future__ import annotations
 
+import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.inputs.class_columns import NamedColumns
 from calibrant.inputs.dense import labelled_rows
+from calibrant.inputs.frames import take_columns
+from calibrant.inputs.labels import distinct
 from calibrant.inputs.observations import observations
-from calibrant.inputs.predictions import as_matrix, check_logits, rounding_of, to_log_probabilities
-from calibrant.inputs.sources import Source
+from calibrant.inputs.predictions import as_matrix, check_logits, is_tensor, rounding_of, to_log_probabilities
 from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
+from calibrant.typing import AnyArray, FloatArray
+
+#: Returns a fresh iterator of batches.
+Source = Callable[[], Iterator[Any]]
+
+#: Rows of a batch that is cut from a larger whole.
+BATCH_ROWS = 1 << 16
+
+
+def as_source(
+    source: Any,
+    *,
+    label: str | None = None,
+    sample_weight: str | None = None,
+    probs: str | Sequence[str] | None = None,
+    probabilities: bool = True,
+) -> Source:
+    """A function that reads `source` from the start."""
+    if hasattr(source, "to_batches"):
+        return _arrow_source(source, label, sample_weight, probs, probabilities)
+    if label is not None or sample_weight is not None or probs is not None:
+        raise ValueError(
+            "label=, sample_weight= and probs= name columns of a pyarrow Dataset, Scanner or Table; other sources give "
+            "(P, y) or (P, y, weight)."
+        )
+    if callable(source):
+        return lambda: iter(source())
+    if isinstance(source, (str, os.PathLike)):
+        raise TypeError(
+            f"{os.fspath(source)!r} is a path: pass calibrant.open_batches({os.fspath(source)!r}, label=...), which "
+            "reads a file in batches."
+        )
+    if isinstance(source, (tuple, list)) and len(source) in (2, 3) and all(map(_is_array, source)):
+        return lambda: _slices(source)
+    if not hasattr(source, "__iter__"):
+        raise TypeError(
+            f"A source of batches is a function that returns an iterator of (P, y), not {type(source).__name__}."
+        )
+    if iter(source) is source:
+        raise TypeError(
+            f"A {type(source).__name__} can be read only once, and a fit reads its rows several times: pass a function "
+            "that returns a fresh one."
+        )
+    return lambda: iter(source)
+
+
+def _is_array(part: Any) -> bool:
+    return isinstance(part, np.ndarray) or is_tensor(part) or (hasattr(part, "shape") and hasattr(part, "__getitem__"))
+
+
+def _slices(arrays: Sequence[Any]) -> Iterator[Any]:
+    lengths = [len(part) for part in arrays]
+    if len(set(lengths)) > 1:
+        names = ("P", "y", "weight")
+        found = ", ".join(f"{name} has {length}" for name, length in zip(names, lengths))
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: {found}.")
+    for start in range(0, lengths[0], BATCH_ROWS):
+        yield tuple(part[start : start + BATCH_ROWS] for part in arrays)
+
+
+def _arrow_source(
+    data: Any,
+    label: str | None,
+    sample_weight: str | None,
+    probs: str | Sequence[str] | None,
+    probabilities: bool,
+) -> Source:
+    schema = data.projected_schema if hasattr(data, "projected_schema") else data.schema
+    names, kind = list(schema.names), type(data).__name__
+    if label is None:
+        raise ValueError(
+            f"Name the column of the labels, as in label={names[-1]!r}; the columns are {list_names(names)}."
+        )
+    # A scanner has its own size of batches.
+    sizes = {"Table": "max_chunksize", "RecordBatch": "max_chunksize", "Scanner": None}
+    size = sizes.get(kind, "batch_size")
+    options = {} if size is None else {size: BATCH_ROWS}
+
+    def batches() -> Iterator[Any]:
+        return (batch for batch in data.to_batches(**options) if batch.num_rows)
+
+    first = next(batches(), None)
+    if first is None:
+        raise ValueError("The source holds no rows: it gave no batch, or only empty ones.")
+    seen: dict[Any, None] = {}
+    if probs is None and label in names:
+        for batch in batches():
+            seen.update(dict.fromkeys(batch.column(label).unique().drop_null().to_pylist()))
+    found = take_columns(
+        first, None, sample_weight, None, label=label, probs=probs, classes=sorted(seen), probabilities=probabilities
+    )
+    columns = list(found.X.columns)
+
+    def read() -> Iterator[Any]:
+        for batch in batches():
+            values = np.column_stack([batch.column(name).to_numpy(zero_copy_only=False) for name in columns])
+            rest = [batch.column(n).to_numpy(zero_copy_only=False) for n in (label, sample_weight) if n is not None]
+            yield (NamedColumns(columns, values), *rest)
+
+    return read
+
+
+class SeenLabels:
+    """The distinct labels seen so far.
+
+    >>> seen = SeenLabels()
+    >>> seen.add(np.array([0, 1]), "batch 0")
+    >>> seen.add(np.array([1, 9]), "batch 1")
+    >>> seen.labels
+    array([0, 1, 9])
+    >>> with seen.named():
+    ...     raise ValueError("There is no column 9.")
+    Traceback (most recent call last):
+    ValueError: There is no column 9. The last label to appear was 9, in batch 1.
+    """
+
+    labels: NDArray[Any]
+
+    def __init__(self) -> None:
+        self._known: set[Any] = set()
+
+    def add(self, labels: NDArray[Any], place: str | Callable[[Any], str]) -> None:
+        """Take in the distinct labels of a part at some place, or with a function that tells where in it a label is."""
+        new = [label for label in labels.tolist() if label not in self._known]
+        if not new:
+            return
+        self.labels = distinct(np.concatenate([self.labels, labels])) if self._known else labels
+        self._known.update(new)
+        self._last = new[-1], place if isinstance(place, str) else place(new[-1])
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Say in an error about labels, which is probably about the last one to appear, where that was."""
+        try:
+            yield
+        except ValueError as error:
+            label, place = self._last
+            raise ValueError(f"{error} The last label to appear was {label!r}, in {place}.") from None
+
+
+#: The sample is thinned when it exceeds its size by this factor: thinning it for every batch would be slow.
+_SLACK = 1.25
+
+
+class Reservoir:
+    """A uniform sample of rows from one pass over them, without knowing how many will come.
+
+    >>> some = Reservoir(3, seed=0)
+    >>> for start in range(0, 100, 10):
+    ...     some.add([np.arange(start, start + 10)])
+    >>> some.size, some.seen, len(some.take()[0])
+    (3, 100, 3)
+
+    Rows of one group are kept or left out together, so that the sample is one of groups:
+
+    >>> some = Reservoir(50, seed=0)
+    >>> some.add([np.arange(100)], groups=np.arange(100) // 10)
+    >>> np.unique(some.take()[0] // 10, return_counts=True)[1].tolist()
+    [10, 10, 10, 10, 10]
+    """
+
+    def __init__(self, size: int, seed: int) -> None:
+        self.size, self.seen = size, 0
+        self._rng = np.random.default_rng(seed)
+        self._keys: list[FloatArray] = []
+        self._parts: list[list[AnyArray]] = []
+        self._threshold = 1.0
+        self._held = 0
+
+    def add(self, columns: list[AnyArray], groups: AnyArray | None = None) -> None:
+        """Offer some rows: arrays of the same length, with a number for each if groups are to be drawn."""
+        n = len(columns[0])
+        keys = self._rng.random(n) if groups is None else _hashed(groups)
+        self.seen += n
+        chosen = np.flatnonzero(keys < self._threshold)
+        if not len(chosen):
+            return
+        self._keys.append(keys[chosen])
+        self._parts.append([column[chosen] for column in columns])
+        self._held += len(chosen)
+        if self._held > max(_SLACK * self.size, self.size + 1000):
+            self._thin()
+
+    def _thin(self) -> None:
+        if self._held > self.size:
+            keys = np.concatenate(self._keys)
+            # One group is kept in any case.
+            self._threshold = max(float(np.partition(keys, self.size)[self.size]), np.nextafter(keys.min(), 1.0))
+            kept = [part < self._threshold for part in self._keys]
+            self._parts = [[c[keep] for c in part] for part, keep in zip(self._parts, kept, strict=True)]
+            self._keys = [part[keep] for part, keep in zip(self._keys, kept, strict=True)]
+        self._keys = [np.concatenate(self._keys)]
+        self._parts = [[np.concatenate(parts) for parts in zip(*self._parts, strict=True)]]
+        self._held = len(self._keys[0])
+
+    def take(self) -> list[AnyArray]:
+        """The sample, in the order of the rows."""
+        self._thin()
+        return self._parts[0]
+
+
+def _hashed(groups: AnyArray) -> FloatArray:
+    """Numbers between 0 and 1 that look random, equal for equal groups (the finaliser of SplitMix64)."""
+    bits = groups.astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    return (bits ^ (bits >> np.uint64(31))).astype(np.float64) / 2.0**64
+
 
 #: Numbers of predictions that are checked at a time.
 _ELEMENTS = 1 << 20

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.named_columns import column, column_names, select
+from calibrant.inputs.class_columns import column, column_names, select
 from calibrant.inputs.predictions import is_dask
 from calibrant.inputs.probability_columns import find_columns, named_columns
 from calibrant.inputs.words import RequestError

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs.class_columns import classes_of_names, label_text
-from calibrant.inputs.groups import check_groups
 from calibrant.inputs.labels import in_order, is_matrix
+from calibrant.inputs.observations import check_groups, check_sample_weight
 from calibrant.inputs.predictions import label_predictions, to_numpy
 from calibrant.inputs.rows import LEAST_ROWS, ROUNDING
-from calibrant.inputs.weights import check_sample_weight
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning, Words
 from calibrant.sample import Sample
 from calibrant.text_table import list_names

@@ -16,12 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.inputs.class_columns import pairs
-from calibrant.inputs.groups import check_groups
 from calibrant.inputs.label_matrix import check_not_labels
 from calibrant.inputs.labels import are_positions, check_labels, encode, is_matrix, name_columns, tell_classes
+from calibrant.inputs.observations import check_groups, check_sample_weight, repeated_rows
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
-from calibrant.inputs.soft_labels import repeated_rows
-from calibrant.inputs.weights import check_sample_weight
 from calibrant.inputs.words import METRIC, CalibrationWarning, Words
 from calibrant.sample import Sample
 from calibrant.text_table import list_names

@@ -11,16 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.docs import describe_parameters
-from calibrant.inputs.batches import BatchReader
+from calibrant.inputs.batches import BatchReader, SeenLabels, Source, as_source
 from calibrant.inputs.dense import labelled_rows
 from calibrant.inputs.labels import distinct, name_columns
-from calibrant.inputs.observations import encoded, observations
+from calibrant.inputs.observations import encoded, observations, row_weights
 from calibrant.inputs.predictions import is_dask
 from calibrant.inputs.samples import check_sample
-from calibrant.inputs.seen import SeenLabels
-from calibrant.inputs.sources import Source, as_source
 from calibrant.inputs.top_k import TopK
-from calibrant.inputs.weights import row_weights
 from calibrant.inputs.words import METRIC
 from calibrant.metrics.intervals import DEFAULT_METRICS, estimates
 from calibrant.metrics.running import RunningMetrics, dense_groups

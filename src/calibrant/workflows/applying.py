@@ -19,7 +19,7 @@ from calibrant.files.tables.row_checks import TableRows
 from calibrant.files.tables.table import TableError
 from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.files.tables.writers import open_writer
-from calibrant.inputs.named_columns import NamedColumns
+from calibrant.inputs.class_columns import NamedColumns
 from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import SeenLevels
 from calibrant.inputs.words import CalibrationWarning, RequestError

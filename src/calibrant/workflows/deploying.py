@@ -14,7 +14,7 @@ from calibrant.deployment.monitoring.findings import Repair
 from calibrant.deployment.monitoring.history import BatchSeenError
 from calibrant.deployment.monitoring.periods import in_words
 from calibrant.files.locking import locked
-from calibrant.files.stored.stored_monitors import load_monitor, save_monitor
+from calibrant.files.stored.persistence import load_monitor, save_monitor
 from calibrant.files.tables.row_checks import TableRows
 from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.words import RequestError

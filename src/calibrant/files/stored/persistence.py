@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -19,10 +20,10 @@ from calibrant import __version__
 from calibrant.calibrators.base import has_steps
 from calibrant.classifier.estimator import CalibratedClassifier
 from calibrant.decisions.rule import DecisionRule
+from calibrant.deployment import CalibrationMonitor
 from calibrant.files.atomic import write_text
 from calibrant.files.stored.audit import record_fault
-from calibrant.files.stored.encoding import STORED, CalibratorFileError, decode, encode
-from calibrant.files.stored.shared_arrays import restore, share
+from calibrant.files.stored.encoding import STORED, CalibratorFileError, decode, encode, restore, share
 from calibrant.runtime import FORMAT, VERSION, canonical, checksum, read_rule, version_fault
 
 
@@ -229,3 +230,20 @@ def _document(data: bytes) -> dict[str, Any]:
 
 def _refuse_constant(text: str) -> Any:
     raise CalibratorFileError(f"This file is damaged: {text} is not JSON.")
+
+
+def save_monitor(monitor: CalibrationMonitor, path: str | Path) -> None:
+    """Store the state of a monitor; a crash while writing leaves the old file as it was."""
+    write_text(path, canonical(monitor.state_) + "\n")
+
+
+def load_monitor(path: str | Path, calibrator: Any) -> CalibrationMonitor:
+    """The monitor of this calibrator that `save_monitor` stored."""
+    try:
+        state = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # not text, not JSON, or more than a parser takes
+        raise CalibratorFileError(f"{path}: This is not the state of a monitor: it is not JSON ({error}).") from None
+    try:
+        return CalibrationMonitor.resume(calibrator, state)
+    except ValueError as error:
+        raise CalibratorFileError(f"{path}: {error}") from None

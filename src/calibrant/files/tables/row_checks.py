@@ -23,10 +23,10 @@ from calibrant.files.tables.cells import (
     to_text,
 )
 from calibrant.files.tables.table import Batch
-from calibrant.inputs.named_columns import NamedColumns
+from calibrant.inputs.class_columns import NamedColumns
+from calibrant.inputs.observations import repeated_rows
 from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.rows import complete, examine, find_fault, saturate
-from calibrant.inputs.soft_labels import repeated_rows
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
 

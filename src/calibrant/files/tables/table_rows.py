@@ -24,9 +24,10 @@ from calibrant.files.tables.cells import (
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.row_checks import Layout, TableRows, check_rows
 from calibrant.files.tables.table import Batch, Table, TableError
+from calibrant.inputs.batches import Reservoir
 from calibrant.inputs.class_columns import columns_of_votes, pairs, vote_labels
+from calibrant.inputs.observations import LARGEST_TOTAL
 from calibrant.inputs.probability_columns import ProbabilityColumns, find_columns, named_columns
-from calibrant.inputs.reservoir import Reservoir
 from calibrant.inputs.rows import (
     LEAST_ROWS,
     are_percentages,
@@ -35,7 +36,6 @@ from calibrant.inputs.rows import (
     whole_of_probabilities,
 )
 from calibrant.inputs.samples import better_order
-from calibrant.inputs.weights import LARGEST_TOTAL
 from calibrant.inputs.words import RequestError, UnknownLabelError
 from calibrant.text_table import list_names
 
