@@ -29,8 +29,6 @@ from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, IntArray
 _ONE_BY_ONE = 1_000_000
 #: The largest count of a row that labels are drawn for; more observations leave no chance to be seen.
 _LARGEST_COUNT = 1e15
-
-
 #: Rows by which half an unseen observation is represented.
 _UNSEEN_ROWS = 128
 
@@ -289,10 +287,6 @@ class Sample:
         """The same rows with other counts."""
         return replace(self, counts=None if counts is None else np.asarray(counts, dtype=np.float64))
 
-    def blocks(self, size: int) -> Sample:
-        """The same rows, of which so many consecutive ones belong together: rows in the order of time."""
-        return replace(self, groups=consecutive_blocks(self.n_rows, size))
-
     def folds(self, n_folds: int, seed: int | np.random.Generator, *, stratified: bool = True) -> IntArray:
         """A fold number for each row; groups and copies of a row stay together, labels are spread evenly."""
         y = self.y if stratified else np.zeros_like(self.y)
@@ -377,7 +371,6 @@ class Sample:
         return LabelDraw(rows, y, drawn[rows, y].astype(np.float64))
 
     def draw_group_signs(self, rng: np.random.Generator) -> FloatArray:
-        """A random sign for each group."""
         return rng.choice(np.array([-1.0, 1.0]), self.n_groups)
 
     def draw_signs(self, rng: np.random.Generator) -> FloatArray:

@@ -33,7 +33,7 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.docs import describe_parameters
 from calibrant.inputs.class_columns import check_second_class, fitted_columns, order_of_columns
-from calibrant.inputs.dense import from_rows, groups_of_rows, labelled_rows, to_rows
+from calibrant.inputs.dense import from_rows, labelled_rows, rows_beside, to_rows
 from calibrant.inputs.frames import take_columns
 from calibrant.inputs.label_matrix import check_not_labels
 from calibrant.inputs.labels import (
@@ -163,7 +163,7 @@ class Calibrator(
                 probabilities=not self.takes_logits,
             )
         if axis is not None or ignore_index is not None:
-            groups = groups_of_rows(groups, X, y, axis, ignore_index)
+            groups = rows_beside(groups, X, y, axis, ignore_index, "groups")
             X, y, sample_weight = labelled_rows(X, y, sample_weight, axis, ignore_index)
         self._check_parameters()
         for name in ("batches_", "score_factor_", "score_shift_", "scores_seen_", "percentages_"):  # of an earlier fit

@@ -109,7 +109,6 @@ class BatchFitting:
         )
         with limit():
             found, drawn = survey(reader, memory_mb, random_state)
-            assert reader.n_columns is not None
             extent = found.describe(calibrator, reader.n_columns, reader.names, reader.categories)
             encode = partial(encoded, classes=calibrator.classes_, order=calibrator._column_order)
             if drawn.n_rows == found.n_rows or not hasattr(calibrator, "_fit_rows"):

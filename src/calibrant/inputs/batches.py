@@ -11,12 +11,13 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs.class_columns import NamedColumns
+from calibrant.inputs.class_columns import column, select
 from calibrant.inputs.dense import labelled_rows
 from calibrant.inputs.frames import take_columns
 from calibrant.inputs.labels import distinct
@@ -42,7 +43,12 @@ def as_source(
     probs: str | Sequence[str] | None = None,
     probabilities: bool = True,
 ) -> Source:
-    """A function that reads `source` from the start."""
+    """A function that reads a source from the start.
+
+    A source is such a function; a tuple of arrays, which may be memory-mapped; a pyarrow Dataset, Scanner or Table, of
+    which `label`, `sample_weight` and `probs` name columns; or an iterable that starts anew for every ``for``, such as
+    a torch DataLoader. `probabilities` says that columns must hold numbers from 0 to 1 to be found by the labels.
+    """
     if hasattr(source, "to_batches"):
         return _arrow_source(source, label, sample_weight, probs, probabilities)
     if label is not None or sample_weight is not None or probs is not None:
@@ -85,13 +91,7 @@ def _slices(arrays: Sequence[Any]) -> Iterator[Any]:
         yield tuple(part[start : start + BATCH_ROWS] for part in arrays)
 
 
-def _arrow_source(
-    data: Any,
-    label: str | None,
-    sample_weight: str | None,
-    probs: str | Sequence[str] | None,
-    probabilities: bool,
-) -> Source:
+def _arrow_source(data: Any, label: str | None, sample_weight: str | None, probs: Any, probabilities: bool) -> Source:
     schema = data.projected_schema if hasattr(data, "projected_schema") else data.schema
     names, kind = list(schema.names), type(data).__name__
     if label is None:
@@ -99,9 +99,7 @@ def _arrow_source(
             f"Name the column of the labels, as in label={names[-1]!r}; the columns are {list_names(names)}."
         )
     # A scanner has its own size of batches.
-    sizes = {"Table": "max_chunksize", "RecordBatch": "max_chunksize", "Scanner": None}
-    size = sizes.get(kind, "batch_size")
-    options = {} if size is None else {size: BATCH_ROWS}
+    options = {} if kind == "Scanner" else {"batch_size" if "Dataset" in kind else "max_chunksize": BATCH_ROWS}
 
     def batches() -> Iterator[Any]:
         return (batch for batch in data.to_batches(**options) if batch.num_rows)
@@ -113,16 +111,15 @@ def _arrow_source(
     if probs is None and label in names:
         for batch in batches():
             seen.update(dict.fromkeys(batch.column(label).unique().drop_null().to_pylist()))
-    found = take_columns(
+    found, *_ = take_columns(
         first, None, sample_weight, None, label=label, probs=probs, classes=sorted(seen), probabilities=probabilities
     )
-    columns = list(found.X.columns)
+    columns = list(found.columns)
 
     def read() -> Iterator[Any]:
         for batch in batches():
-            values = np.column_stack([batch.column(name).to_numpy(zero_copy_only=False) for name in columns])
-            rest = [batch.column(n).to_numpy(zero_copy_only=False) for n in (label, sample_weight) if n is not None]
-            yield (NamedColumns(columns, values), *rest)
+            beside = [column(batch, name) for name in (label, sample_weight) if name is not None]
+            yield (select(batch, columns), *beside)
 
     return read
 
@@ -234,43 +231,42 @@ def _hashed(groups: AnyArray) -> FloatArray:
     return (bits ^ (bits >> np.uint64(31))).astype(np.float64) / 2.0**64
 
 
-#: Numbers of predictions that are checked at a time.
+#: Numbers of predictions that are checked at a time: 8 MB of them.
 _ELEMENTS = 1 << 20
 
 
+@dataclass(eq=False)
 class BatchReader:
     """Reads a source batch by batch, and checks it."""
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        logits: bool = False,
-        renormalize: bool = False,
-        classes: Any = None,
-        axis: int | None = None,
-        ignore_index: Any = None,
-        words: Words = CALIBRATOR,
-    ) -> None:
-        self._source, self._words = source, words
-        self._logits, self._renormalize = logits, renormalize
-        self._classes, self._axis, self._ignore_index = classes, axis, ignore_index
-        self.n_columns: int | None = None
-        self.names: list[Any] | None = None
-        self.categories: NDArray[Any] | None = None
-        self._label_type: tuple[str, str] | None = None
-        #: Rows of each batch of the first pass, and numbers that tell whether its pieces are the same.
-        self._marks: list[tuple[int, list[int]]] = []
-        self._passes = 0
-        self.place = ""
-        #: The labels handed over last, and their rows in the source.
-        self._handed: tuple[NDArray[Any], Any] = np.empty(0), range(0)
+    source: Source
+    logits: bool = False
+    renormalize: bool = False
+    #: The names of the columns, for labels that are a matrix.
+    classes: Any = None
+    #: Of dense outputs, as `calibrant.inputs.dense.labelled_rows` takes them.
+    axis: int | None = None
+    ignore_index: Any = None
+    words: Words = CALIBRATOR
+    #: The columns of the predictions, one or one per class, and their names, if batches are data frames.
+    n_columns: int = field(default=0, init=False)
+    names: list[Any] | None = field(default=None, init=False)
+    #: The categories of the labels, if these are categorical.
+    categories: NDArray[Any] | None = field(default=None, init=False)
+    #: The batch that is being read, in words.
+    place: str = field(default="", init=False)
+    _label_type: str = field(default="", init=False)
+    #: Rows of each batch of the first pass, and numbers that tell whether its pieces are the same.
+    _marks: list[tuple[int, list[int]]] = field(default_factory=list, init=False)
+    _passes: int = field(default=0, init=False)
+    #: The labels handed over last, and their rows in the source.
+    _handed: tuple[NDArray[Any], Any] = field(default=(np.empty(0), range(0)), init=False)
 
     def read(self) -> Iterator[Sample]:
         """All rows that have a weight, with labels as given, in pieces that are no larger than a batch."""
         first_pass, self._passes = self._passes == 0, self._passes + 1
         first_row = number = 0
-        for number, batch in enumerate(_started(self._source)):
+        for number, batch in enumerate(_started(self.source)):
             n_rows, marks, same = 0, [0], True
             first = self._marks[number][1] if number < len(self._marks) else []
             self.place = f"batch {number}, which starts at row {first_row:,}"
@@ -304,19 +300,19 @@ class BatchReader:
                 f"Batch {number} is {_kind(batch)}; a batch is (P, y) or (P, y, weight): predictions, labels, weights."
             )
         X, y, weight = batch if len(batch) == 3 else (*batch, None)
-        words = self._words
+        words = self.words
         try:
-            if self._axis is not None or self._ignore_index is not None:
-                X, y, weight = labelled_rows(X, y, weight, self._axis, self._ignore_index, words, may_be_empty=True)
+            if self.axis is not None or self.ignore_index is not None:
+                X, y, weight = labelled_rows(X, y, weight, self.axis, self.ignore_index, words, may_be_empty=True)
             if len(X) == 0 and len(y) == 0:
                 return
             array, names = as_matrix(X, words)
             n = len(array)
             rows, labels, weight, categories = observations(
-                y, array.shape, weight, self._classes, words, first_row=first_row
+                y, array.shape, weight, self.classes, words, first_row=first_row
             )
             self._check_alike(array, names, labels)
-            if self._logits and self._passes == 1:
+            if self.logits and self._passes == 1:
                 check_logits(array, words)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{error} (B{self.place[1:]}.)") from None
@@ -329,8 +325,8 @@ class BatchReader:
             stop = min(start + step, n)
             x = to_log_probabilities(
                 array[start:stop],
-                logits=self._logits,
-                renormalize=self._renormalize,
+                logits=self.logits,
+                renormalize=self.renormalize,
                 first_row=first_row + start,
                 rounding=rounding,
                 words=words,
@@ -349,17 +345,15 @@ class BatchReader:
     def _check_alike(self, array: NDArray[Any], names: list[Any] | None, labels: NDArray[Any]) -> None:
         columns = 1 if array.ndim == 1 else array.shape[1]
         kind = "integers" if labels.dtype.kind in "iu" else labels.dtype.name.rstrip("0123456789") or "texts"
-        if self.n_columns is None or self._label_type is None:
-            self.n_columns, self.names = columns, names
-            self._label_type = kind, labels.dtype.kind
-            return
+        if not self.n_columns:
+            self.n_columns, self.names, self._label_type = columns, names, kind
         if columns != self.n_columns:
             raise ValueError(f"The predictions have {columns} columns, those of the batches before {self.n_columns}.")
         if columns > 1 and names != self.names:
             now, before = list_names(names or ()), list_names(self.names or ())
             raise ValueError(f"The columns are called {now}, those of the batches before {before}.")
-        if kind != self._label_type[0]:
-            raise ValueError(f"The labels are {kind}, those of the batches before {self._label_type[0]}.")
+        if kind != self._label_type:
+            raise ValueError(f"The labels are {kind}, those of the batches before {self._label_type}.")
 
     def _raise_changed(self, number: int, first_row: int, n_rows: int) -> None:
         if number >= len(self._marks):

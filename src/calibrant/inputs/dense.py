@@ -63,35 +63,39 @@ def labelled_rows(
     >>> P.shape, labels.tolist()
     ((2, 2), [0, 1])
     """
+    rows, labels = X, y
     if axis is not None:
-        places = list(np.shape(X))
-        X = to_rows(X, axis, words)
-        del places[axis]
-        y = _flat(y, places, words.labels)
-        weight = weight if weight is None or np.ndim(weight) == 0 else _flat(weight, places, "sample_weight")
+        rows, labels = to_rows(X, axis, words), _flat(y, X, axis, words.labels)
+    weight = rows_beside(weight, X, y, axis, ignore_index, "sample_weight", words)
     if ignore_index is None:
-        return X, y, weight
-    labels = y if is_dask(y) else to_numpy(y, words.labels)
+        return rows, labels, weight
+    labels = labels if is_dask(labels) else to_numpy(labels, words.labels)
     kept = labels != ignore_index
     if not may_be_empty and not is_dask(kept) and not kept.any():
         raise ValueError(f"{words.labels} holds nothing but ignore_index={ignore_index!r}.")
-    if weight is not None and np.ndim(weight):
-        weight = weight[kept] if is_dask(weight) else to_numpy(weight, "sample_weight")[kept]
-    return _some(X, kept), labels[kept], weight
+    return _some(rows, kept), labels[kept], weight
 
 
-def groups_of_rows(groups: Any, X: Any, y: Any, axis: int | None, ignore_index: Any, words: Words = CALIBRATOR) -> Any:
-    """The groups of the rows that `labelled_rows` makes, from an array of the shape of the labels, or `None`."""
-    if groups is None:
-        return None
+def rows_beside(
+    values: Any, X: Any, y: Any, axis: int | None, ignore_index: Any, name: str, words: Words = CALIBRATOR
+) -> Any:
+    """Weights or groups of the rows that `labelled_rows` makes, from an array of the shape of the labels.
+
+    `None`, and one number for all rows, stay as they are.
+    """
+    if values is None or np.ndim(values) == 0:
+        return values
     if axis is not None:
-        places = list(np.shape(X))
-        del places[axis]
-        groups, y = _flat(groups, places, "groups"), _flat(y, places, words.labels)
-    return groups if ignore_index is None else to_numpy(groups, "groups")[to_numpy(y, words.labels) != ignore_index]
+        values, y = _flat(values, X, axis, name), _flat(y, X, axis, words.labels)
+    if ignore_index is None:
+        return values
+    kept = (y if is_dask(y) else to_numpy(y, words.labels)) != ignore_index
+    return values[kept] if is_dask(values) else to_numpy(values, name)[kept]
 
 
-def _flat(values: Any, places: list[int], name: str) -> Any:
+def _flat(values: Any, X: Any, axis: int, name: str) -> Any:
+    places = list(np.shape(X))
+    del places[axis]
     array = values if is_tensor(values) or is_dask(values) else to_numpy(values, name)
     if list(array.shape) != places:
         raise ValueError(

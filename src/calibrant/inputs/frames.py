@@ -6,7 +6,7 @@ Frames of pandas, polars, pyarrow and Dask are told by what they can do, so that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +21,6 @@ from calibrant.text_table import list_names
 _PEEKED = 1000
 
 
-class FrameColumns(NamedTuple):
-    """What `fit` takes, out of one frame."""
-
-    X: Any
-    y: Any
-    sample_weight: Any
-    groups: Any
-
-
 def take_columns(
     frame: Any,
     y: Any,
@@ -40,8 +31,11 @@ def take_columns(
     probs: str | Sequence[Any] | None = None,
     classes: Sequence[Any] | None = None,
     probabilities: bool = True,
-) -> FrameColumns:
+) -> tuple[Any, Any, Any, Any]:
     """Predictions, labels, weights and groups, of which some are named as columns of `frame`.
+
+    `probs` are names or patterns of the predictions; by default they are found by the labels, or by `classes` if these
+    are known, and must hold numbers from 0 to 1 unless `probabilities` is false.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"id": [7, 8], "p_no": [0.9, 0.2], "p_yes": [0.1, 0.8], "truth": ["no", "yes"]})
@@ -65,7 +59,6 @@ def take_columns(
         _check_single(columns, [name])
     taken = {what: column(frame, name) for what, name in reserved.items()}
     labels = taken.get("label", y)
-    wanted = None if probs is None else [probs] if isinstance(probs, str) else [str(name) for name in probs]
     texts = [str(name) for name in columns]  # names may be numbers
     names_of = dict(zip(texts, columns))
     others = [str(name) for name in reserved.values()]
@@ -75,13 +68,13 @@ def take_columns(
         return [names_of[text] for text in found]
 
     try:
-        if wanted is not None:
+        if probs is not None:
+            wanted = [probs] if isinstance(probs, str) else [str(name) for name in probs]
             found: Sequence[str] = named_columns(wanted, texts, [text for text in texts if text not in others])
         else:
-            seen = _seen(labels) if classes is None else list(classes)
             found = find_columns(
                 texts,
-                seen,
+                _seen(labels) if classes is None else list(classes),
                 peek=lambda names: _peek(frame, chosen(names)),
                 reserved=others,
                 as_probabilities=probabilities,
@@ -89,8 +82,8 @@ def take_columns(
     except RequestError as error:
         advice = " Name them by probs=, as in probs='p_*' or probs=['a', 'b']." if "probs" in error.hints else ""
         raise ValueError(f"In X, {error}.{advice}") from error
-    X = select(frame, chosen(found))
-    return FrameColumns(X, labels, taken.get("sample_weight", sample_weight), taken.get("groups", groups))
+    beside = (taken.get(what, given) for what, given in named.items())
+    return select(frame, chosen(found)), labels, *beside
 
 
 def _check_single(columns: Sequence[Any], names: Sequence[Any]) -> None:

@@ -81,7 +81,12 @@ def check_labels(
         )
     if labels.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} holds complex numbers, which cannot be sorted.")
-    _check_present(labels, name, first_row)
+    missing = missing_labels(labels)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(
+            f"Input {name} contains NaN, infinity or a missing label: {labels[row]!r} at row {first_row + row}."
+        )
     if labels.dtype.kind == "f":
         _check_whole(labels, words, first_row)
     elif labels.dtype.kind == "O":
@@ -98,16 +103,6 @@ def missing_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
     if labels.dtype.kind == "O":
         return np.array([_is_missing(label) for label in _plain(labels)], dtype=bool)
     return np.zeros(len(labels), dtype=bool)
-
-
-def _check_present(labels: NDArray[Any], name: str, first_row: int = 0) -> None:
-    """No label is missing."""
-    missing = missing_labels(labels)
-    if missing.any():
-        row = int(np.flatnonzero(missing)[0])
-        raise ValueError(
-            f"Input {name} contains NaN, infinity or a missing label: {labels[row]!r} at row {first_row + row}."
-        )
 
 
 def _is_missing(label: Any) -> bool:
@@ -227,7 +222,11 @@ def name_columns(
             raise ValueError(
                 f"classes={classes!r:.200} must name each of the {n_columns} columns of {words.predictions} once."
             )
-        _check_known(seen, columns, words)
+        unknown = [label for label in _plain(seen) if label not in named]
+        if unknown:
+            raise ValueError(
+                f"{words.labels} holds the label {unknown[0]!r}, which classes= does not name: {_plain(columns)}."
+            )
         return columns, None if names is None else order_of_names(columns, names)
     found = None if names is None else _read_names(seen, names, words)
     if found is not None and len(found) == n_columns:
@@ -349,15 +348,6 @@ def _classes_from_labels(seen: NDArray[Any], n_columns: int, words: Words) -> ND
         f"{words.labels} holds {len(seen)} of {n_columns} classes ({known}): {hint}. Pass classes=[...] with each "
         "column's label."
     )
-
-
-def _check_known(seen: NDArray[Any], columns: NDArray[Any], words: Words) -> None:
-    known = set(_plain(columns))
-    unknown = [label for label in _plain(seen) if label not in known]
-    if unknown:
-        raise ValueError(
-            f"{words.labels} holds the label {unknown[0]!r}, which classes= does not name: {_plain(columns)}."
-        )
 
 
 def distinct(labels: NDArray[Any]) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.labels import check_labels, encode, is_matrix
 from calibrant.inputs.predictions import to_numpy
+from calibrant.inputs.rows import LEAST_ROWS
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning, Words
 from calibrant.sample import Sample, consecutive_blocks
 from calibrant.typing import FloatArray, IntArray
@@ -31,19 +32,8 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray | None:
     if sample_weight is None:
         return None
     w = row_weights(sample_weight, n)
-    check_counts(check_total_weight(w), n)
-    return None if bool(np.all(w == 1.0)) else w
-
-
-def check_counts(total: float, n: int) -> None:
-    """Warn if the weights of `n` rows sum to one: they are counts."""
-    if n >= 20 and 0.9 < total < 1.1:
-        warnings.warn(
-            f"The sample weights of {n} rows sum to {total:.3g}. They are counts of observations, not shares: with "
-            "these the data weigh as much as a single observation. Multiply them by the number of rows.",
-            CalibrationWarning,
-            stacklevel=5,
-        )
+    check_total_weight(w, n)
+    return unless_ones(w)
 
 
 def row_weights(sample_weight: Any, n: int, first_row: int = 0, name: str = "sample_weight") -> FloatArray:
@@ -65,8 +55,8 @@ def row_weights(sample_weight: Any, n: int, first_row: int = 0, name: str = "sam
     return w
 
 
-def check_total_weight(weight: FloatArray) -> float:
-    """The sum of weights that are finite and not negative; an error if it is zero, too large or too small."""
+def check_total_weight(weight: FloatArray, n: int) -> None:
+    """An error if weights that are finite and not negative sum to zero, too much or too little; a warning if to one."""
     with np.errstate(over="ignore"):
         total = float(weight.sum())
     if total <= 0.0:
@@ -81,7 +71,13 @@ def check_total_weight(weight: FloatArray) -> float:
             f"The sample weights sum to {total:.3g}: they are counts of observations, and no less than "
             f"{SMALLEST_TOTAL:g} can be computed with. Scale them up."
         )
-    return total
+    if n >= LEAST_ROWS and 0.9 < total < 1.1:
+        warnings.warn(
+            f"The sample weights of {n} rows sum to {total:.3g}. They are counts of observations, not shares: with "
+            "these the data weigh as much as a single observation. Multiply them by the number of rows.",
+            CalibrationWarning,
+            stacklevel=5,
+        )
 
 
 def effective_counts(weights: Any) -> FloatArray:
@@ -228,7 +224,7 @@ def observations(
 def check_observations(n: int, counts: FloatArray | None) -> None:
     """Raise an error if there are none, or if their counts cannot be computed with; warn if these are shares."""
     if n == 0 or counts is not None:
-        check_counts(check_total_weight(np.zeros(1) if n == 0 or counts is None else counts), n)
+        check_total_weight(np.zeros(1) if n == 0 or counts is None else counts, n)
 
 
 def encoded(sample: Sample, classes: NDArray[Any], order: NDArray[np.intp] | None) -> Sample:

@@ -13,7 +13,7 @@ import re
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,11 @@ def find_columns(
     reserved: Sequence[str] = (),
     as_probabilities: bool = True,
 ) -> ProbabilityColumns:
-    """Find the probability columns and what they stand for.
+    """Find the probability columns among those of a table, and what they stand for.
+
+    `labels` are those seen, sorted; `probs` names or patterns such as `p_*`, each alone or several separated by commas;
+    `classes` the label of each probability column, in the order of the columns; `reserved` columns are something else.
+    `as_probabilities`: columns must hold numbers from 0 to 1 to be found, not just any numbers.
 
     >>> found = find_columns(["id", "p_no", "p_yes"], ["no", "yes"], peek=lambda names: np.zeros((1, len(names))))
     >>> found.names, found.classes
@@ -94,15 +98,17 @@ def named_columns(wanted_names: Sequence[str], columns: Sequence[str], free: Seq
     return list(chosen)
 
 
+@dataclass
 class _Finder:
     """Looks for the probability columns among `free` ones, given the labels as text."""
 
-    def __init__(self, free: Sequence[str], labels: Sequence[str], peek: Peek, as_probabilities: bool) -> None:
-        self.free = free
-        self.place = {name: number for number, name in enumerate(free)}
-        self.labels = labels
-        self.peek = peek
-        self.as_probabilities = as_probabilities
+    free: Sequence[str]
+    labels: Sequence[str]
+    peek: Peek
+    as_probabilities: bool
+
+    def __post_init__(self) -> None:
+        self.place = {name: number for number, name in enumerate(self.free)}
 
     def find(self) -> list[str]:
         if len(self.labels) > 1 and self.place.keys() >= set(self.labels):
@@ -122,9 +128,9 @@ class _Finder:
         for group in self._stems(fewest=2):
             classes_of_names(group, self.labels)  # columns of some labels: the error is about those that have none
         usual = _usual_pair(self.labels)
-        if usual and (single := _Finder(self.free, usual, self.peek, self.as_probabilities)._single()):
+        if usual and (single := replace(self, labels=usual)._single()):
             return single  # of a pair of labels, beside which there are others: likewise
-        numbers = [] if not self.as_probabilities else _Finder(self.free, self.labels, self.peek, False)._single()
+        numbers = replace(self, as_probabilities=False)._single() if self.as_probabilities else []
         values = self.peek(numbers) if numbers else None
         raise RequestError(
             f"no columns look like probabilities of the labels {list_names(self.labels, 10)}; the columns are "

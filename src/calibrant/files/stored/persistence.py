@@ -75,20 +75,24 @@ def stored_text(calibrator: Any) -> str:
     head = {"format": FORMAT, "version": VERSION if shared else 1, "calibrant": __version__, "sha256": checksum(text)}
     text = json.dumps(head)[:-1] + ', "content": ' + text
     if maps is not None:
-        stored = canonical(maps)
-        text += f', "map_sha256": "{checksum(stored)}", "map": {stored}'
+        text += _part("map", maps)
     if hasattr(fitted, "rule_"):
-        rule = canonical(fitted.rule_.table.to_json())
-        text += f', "rule_sha256": "{checksum(rule)}", "rule": {rule}'
+        text += _part("rule", fitted.rule_.table.to_json())
     audit = getattr(fitted, "audit_", None)
     if audit is not None:
-        if fault := record_fault(audit, fitted, None if maps is None else checksum(stored)):
+        if fault := record_fault(audit, fitted, None if maps is None else checksum(canonical(maps))):
             raise CalibratorFileError(
                 f"This {type(calibrator).__name__} has an audit record that cannot be its own: {fault}. Make a new one "
                 "with calibrant.record_fit, or delete its attribute audit_."
             )
-        text += f', "audit_sha256": "{checksum(canonical(audit))}", "audit": {canonical(audit)}'
+        text += _part("audit", audit)
     return text + "}\n"
+
+
+def _part(name: str, value: Any) -> str:
+    """A part of the file, after its checksum."""
+    text = canonical(value)
+    return f', "{name}_sha256": "{checksum(text)}", "{name}": {text}'
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -128,18 +132,19 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         document = _document(data)
         loaded = decode(document["content"])
-        if isinstance(loaded, list):
-            loaded = FoldCalibrators(loaded[item] if type(item) is int else item for item in loaded)
+        folds = loaded if isinstance(loaded, list) else None
+        if folds is not None:
+            loaded = FoldCalibrators(folds[item] if type(item) is int else item for item in folds)
             loaded.scaled = any("scaling" in item for item in document.get("map", ()) if isinstance(item, dict))
-        for item in loaded if isinstance(loaded, list) else [loaded]:
+        for item in [loaded] if folds is None else loaded:
             if not isinstance(item, STORED):
                 raise CalibratorFileError("This file is damaged: it holds something other than calibrators.")
             check_is_fitted(item, "classes_")
-        if "rule" in document and not isinstance(loaded, list):
+        if "rule" in document and folds is None:
             table = read_rule(document, loaded.classes_.tolist())
             assert table is not None
             loaded.set_rule(DecisionRule(table.rows(), actions=table.actions))
-        if "audit" in document and not isinstance(loaded, list):
+        if "audit" in document and folds is None:
             if fault := record_fault(document["audit"], loaded, document.get("map_sha256")):
                 raise CalibratorFileError(
                     f"This file was changed, its audit record is not that of its calibrator: {fault}."

@@ -64,6 +64,9 @@ class _Question(NamedTuple):
     right: int = -1
     texts: Sequence[str] = ()
     unlisted: int = 0
+    line: int = 0
+    group: str = ""
+    count: float = 1.0
 
 
 def read_answers(
@@ -117,31 +120,25 @@ def read_answers(
             f"{table.name} holds no answers of a language model: {'; or '.join(_FIELDS.values())} are expected, "
             f"{', '.join(table.columns)[:200]} are found"
         )
-    numbers, questions, groups = [], [], []
-    counts: list[float] | None = None if weight is None else []
+    questions = []
     for number, record in table.objects(skip_errors):
         try:
             if _form(record, labelled) is not form:
                 raise ValueError(
                     f"the fields {_FIELDS[form]} are expected, as above; {', '.join(record)[:200]} are found"
                 )
-            question, group = form(record, labelled), _group(record, number, group_by)
-            if counts is not None:
-                counts.append(_count(record, str(weight)))
+            group, count = _group(record, number, group_by), _count(record, weight)
+            questions.append(form(record, labelled)._replace(line=number, group=group, count=count))
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             plain = isinstance(error, ValueError)
             reason = str(error) if plain else f"cannot be understood ({type(error).__name__}: {error})"
             table.leave_out(number, reason, skip_errors)
-            continue
-        numbers.append(number)
-        questions.append(question)
-        groups.append(group)
     if not questions:
         raise TableError(f"{table.name} has no usable line; the first problem is: {table.skipped[0][1]}")
-    made = _answers(table, form, questions, numbers, groups, counts)
+    made = _answers(table.name, form, questions)
+    lines = np.array([question.line for question in questions if question.count > 0])
     skipped = [f"skipped {len(table.skipped):,} lines, first line {table.skipped[0][0]}"] if table.skipped else []
-    counted = np.array(numbers) if counts is None else np.array(numbers)[np.array(counts) > 0]
-    return replace(made, sample=replace(made.sample, rows=counted), notes=(*skipped, *made.notes))
+    return replace(made, sample=replace(made.sample, rows=lines), notes=(*skipped, *made.notes))
 
 
 def holds_options(path: str | Path) -> bool:
@@ -172,46 +169,42 @@ def stated_columns(table: Table) -> tuple[str, str, str | None] | None:
     said, truth = (next((name for name in names if name in table.columns), "") for names in (_CONFIDENCE, _CORRECT))
     if not said or not truth:
         return None
-    for name in _TOGETHER:
-        if name in table.columns:
-            cells = [
-                cell for batch in table.batches([name], skip_errors=True) for cell in to_text(batch.data.column(0))
-            ]
-            texts = [cell.as_py() for cell in cells]
-            if all(texts) and len(set(texts)) < len(texts):
-                return said, truth, name
+    for name in (name for name in _TOGETHER if name in table.columns):
+        batches = table.batches([name], skip_errors=True)
+        texts = [text for batch in batches for text in to_text(batch.data.column(0)).to_pylist()]
+        if all(texts) and len(set(texts)) < len(texts):
+            return said, truth, name
     return said, truth, None
 
 
-def _answers(
-    table: JsonLinesTable,
-    form: _Form,
-    questions: Sequence[_Question],
-    numbers: Sequence[int],
-    groups: Sequence[str],
-    counts: Sequence[float] | None,
-) -> Answers:
-    beside: dict[str, Any] = {"groups": groups, "sample_weight": counts}
+def _answers(name: str, form: _Form, questions: Sequence[_Question]) -> Answers:
     right = [question.right for question in questions]
-    known = None if -1 in right else right
-    if form is _stated:
-        said = np.array([question.values[0] for question in questions])
-        if 1.0 < said.max() <= 10.0:
-            raise TableError(
-                f"{table.name}, line {numbers[int(said.argmax())]}: {said.max():g}, the largest confidence, is neither "
-                "a probability nor a percentage; divide scores by the top of their scale"
-            )
-        p = said / (100.0 if said.max() > 1.0 else 1.0)
-        with np.errstate(divide="ignore"):
-            made = Answers.from_lists(np.log(np.column_stack([1.0 - p, p])).tolist(), known, **beside)
-        notes = ("confidences are read as percentages",) if said.max() > 1.0 else ()
-        return replace(made, sample=replace(made.sample, classes=np.array(WRONG_RIGHT)), stated=True, notes=notes)
-    lengths = [[len(text) for text in question.texts] for question in questions]
-    values = [question.values for question in questions]
-    made = Answers.from_lists(values, known, lengths=lengths if all(lengths) else None, **beside)
-    unlisted = sum(question.unlisted > 0 for question in questions)
-    note = f"{unlisted:,} of {len(questions):,} questions have options that are not among the tokens listed; they were "
-    return replace(made, notes=(f"{note}given the smallest probability listed",) if unlisted else ())
+    beside: dict[str, Any] = {
+        "y": None if -1 in right else right,
+        "groups": [question.group for question in questions],
+        "sample_weight": [question.count for question in questions],
+    }
+    if form is not _stated:
+        lengths = [[len(text) for text in question.texts] for question in questions]
+        values = [question.values for question in questions]
+        made = Answers.from_lists(values, lengths=lengths if all(lengths) else None, **beside)
+        unlisted = sum(question.unlisted > 0 for question in questions)
+        note = (
+            f"{unlisted:,} of {len(questions):,} questions have options that are not among the tokens listed; they "
+            "were given the smallest probability listed"
+        )
+        return replace(made, notes=(note,) if unlisted else ())
+    said = np.array([question.values[0] for question in questions])
+    if 1.0 < said.max() <= 10.0:
+        raise TableError(
+            f"{name}, line {questions[int(said.argmax())].line}: {said.max():g}, the largest confidence, is neither "
+            "a probability nor a percentage; divide scores by the top of their scale"
+        )
+    p = said / (100.0 if said.max() > 1.0 else 1.0)
+    with np.errstate(divide="ignore"):
+        made = Answers.from_lists(np.log(np.column_stack([1.0 - p, p])).tolist(), **beside)
+    notes = ("confidences are read as percentages",) if said.max() > 1.0 else ()
+    return replace(made, sample=replace(made.sample, classes=np.array(WRONG_RIGHT)), stated=True, notes=notes)
 
 
 def _first(record: Mapping[str, Any], names: Iterable[str], *, required: bool = True) -> str:
@@ -374,10 +367,8 @@ def _right(record: Mapping[str, Any], names: Sequence[str], texts: Sequence[str]
     """The number of the right option, which may be given as its text, as a letter or as a number from 0."""
     name = _first(record, names)
     value = record[name]
-    text, plain = (
-        str(value[0] if isinstance(value, list) and len(value) == 1 else value).strip(),
-        [t.strip() for t in texts],
-    )
+    text = str(value[0] if isinstance(value, list) and len(value) == 1 else value).strip()
+    plain = [option.strip() for option in texts]
     numbered = isinstance(value, int) and not all(option.isdigit() for option in plain)
     if text in plain and not numbered:
         return plain.index(text)
@@ -388,8 +379,8 @@ def _right(record: Mapping[str, Any], names: Sequence[str], texts: Sequence[str]
         raise ValueError(f"field {name!r}: {text[:40]!r} is none of the {k} options") from None
 
 
-def _count(record: Mapping[str, Any], name: str) -> float:
-    value = record[_first(record, (name,))]
+def _count(record: Mapping[str, Any], name: str | None) -> float:
+    value = 1.0 if name is None else record[_first(record, (name,))]
     if not (isinstance(value, (int, float)) and 0 <= value < np.inf):
         raise ValueError(f"field {name!r}: {str(value)[:40]} is no weight; weights are finite and not negative")
     return float(value)
