@@ -66,7 +66,7 @@ class _Question(NamedTuple):
     unlisted: int = 0
     line: int = 0
     group: str = ""
-    count: float = 1.0
+    weight: float = 1.0
 
 
 def read_answers(
@@ -128,7 +128,7 @@ def read_answers(
                     f"the fields {_FIELDS[form]} are expected, as above; {', '.join(record)[:200]} are found"
                 )
             group, count = _group(record, number, group_by), _count(record, weight)
-            questions.append(form(record, labelled)._replace(line=number, group=group, count=count))
+            questions.append(form(record, labelled)._replace(line=number, group=group, weight=count))
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             plain = isinstance(error, ValueError)
             reason = str(error) if plain else f"cannot be understood ({type(error).__name__}: {error})"
@@ -136,7 +136,7 @@ def read_answers(
     if not questions:
         raise TableError(f"{table.name} has no usable line; the first problem is: {table.skipped[0][1]}")
     made = _answers(table.name, form, questions)
-    lines = np.array([question.line for question in questions if question.count > 0])
+    lines = np.array([question.line for question in questions if question.weight > 0])
     skipped = [f"skipped {len(table.skipped):,} lines, first line {table.skipped[0][0]}"] if table.skipped else []
     return replace(made, sample=replace(made.sample, rows=lines), notes=(*skipped, *made.notes))
 
@@ -182,7 +182,7 @@ def _answers(name: str, form: _Form, questions: Sequence[_Question]) -> Answers:
     beside: dict[str, Any] = {
         "y": None if -1 in right else right,
         "groups": [question.group for question in questions],
-        "sample_weight": [question.count for question in questions],
+        "sample_weight": [question.weight for question in questions],
     }
     if form is not _stated:
         lengths = [[len(text) for text in question.texts] for question in questions]
