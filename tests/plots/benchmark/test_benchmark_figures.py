@@ -21,8 +21,8 @@ from calibrant.bench.study.results import check_results  # noqa: E402
 from calibrant.bench.study.study_tables import build_tables  # noqa: E402
 from calibrant.plots.benchmark.benchmark_style import plain  # noqa: E402
 from calibrant.plots.benchmark.critical import cliques, critical_difference_diagram  # noqa: E402
-from calibrant.plots.benchmark.rank_panels import rank_by_group  # noqa: E402
-from calibrant.plots.benchmark.relative import relative_change, relative_change_by_model  # noqa: E402
+from calibrant.plots.benchmark.method_rows import relative_change, relative_change_by_model  # noqa: E402
+from calibrant.plots.benchmark.number_panels import rank_by_group  # noqa: E402
 
 # Figures of results without draws; those of draws are tested with their tables.
 ALWAYS = [name for name, spec in FIGURES.items() if not spec.optional]

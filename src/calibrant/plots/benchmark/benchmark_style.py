@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from calibrant.optional import require
 from calibrant.plots import style
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Parameters = ParamSpec("Parameters")
 
 RC = {
     "font.family": "DejaVu Sans",
@@ -69,13 +71,20 @@ class Methods:
         return [name for name in self.order if name in have]
 
 
-@contextmanager
-def styled() -> Iterator[Any]:
-    """Matplotlib's `Figure` class under the style of the study."""
-    matplotlib = require("matplotlib", extra="plots")
-    figure = require("matplotlib.figure", extra="plots")
-    with matplotlib.rc_context(RC):
-        yield figure.Figure
+def styled(draw: Callable[Parameters, Any]) -> Callable[Parameters, Any]:
+    """Let a function draw in the style of the study."""
+
+    @wraps(draw)
+    def drawn(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Any:
+        with require("matplotlib", extra="plots").rc_context(RC):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of so many inches."""
+    return require("matplotlib.figure", extra="plots").Figure(figsize=(width, height), layout="constrained")
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:
@@ -89,13 +98,13 @@ def plain(text: str, longest: int = _LONGEST) -> str:
     return style.plain(style.shorten(" ".join(text.split()), longest))
 
 
+@styled
 def empty_figure(message: str) -> Any:
     """A figure that says why there is nothing to draw."""
-    with styled() as figure_class:
-        figure = figure_class(figsize=(6.0, 1.6), layout="constrained")
-        axes = figure.add_subplot()
-        axes.axis("off")
-        axes.text(0.5, 0.5, message, ha="center", va="center", wrap=True, color="#666666")
+    figure = new_figure(6.0, 1.6)
+    axes = figure.add_subplot()
+    axes.axis("off")
+    axes.text(0.5, 0.5, message, ha="center", va="center", wrap=True, color="#666666")
     return figure
 
 
@@ -109,9 +118,9 @@ def method_axis(axes: Any, names: Sequence[str], *, labels: bool = True) -> None
         axes.axhspan(row - 0.5, row + 0.5, color="#f6f6f6", zorder=-5, linewidth=0)
 
 
-def row_height(n_methods: int) -> float:
-    """Inches a row of methods takes; rows get narrower when there are many."""
-    return 0.34 if n_methods <= 10 else 0.26
+def rows_height(n_methods: int) -> float:
+    """Inches that rows of methods take; they get narrower when there are many."""
+    return n_methods * (0.34 if n_methods <= 10 else 0.26)
 
 
 def grid_shape(n_panels: int, widest: int) -> tuple[int, int]:
@@ -121,9 +130,7 @@ def grid_shape(n_panels: int, widest: int) -> tuple[int, int]:
     return rows, math.ceil(n_panels / rows)
 
 
-def family_panels(
-    figure_class: Any, names: Sequence[str], look: Methods, baseline: str
-) -> tuple[Any, list[tuple[Any, list[str]]]]:
+def family_panels(names: Sequence[str], look: Methods, baseline: str) -> tuple[Any, list[tuple[Any, list[str]]]]:
     """A figure, its panels and the methods of each: one panel for a few methods, else one for each family.
 
     Lines of many methods in one panel could not be told apart; a panel of a family shows the others in grey.
@@ -133,8 +140,7 @@ def family_panels(
         families = dict.fromkeys(look.family[name] for name in names if name != baseline)
         panels = [[name for name in names if look.family[name] == family] for family in families]
     rows, columns = grid_shape(len(panels), 3)
-    size = (7.5, 4.2) if len(panels) == 1 else (0.6 + 3.6 * columns, 0.5 + 3.0 * rows)
-    figure = figure_class(figsize=size, layout="constrained")
+    figure = new_figure(*((7.5, 4.2) if len(panels) == 1 else (0.6 + 3.6 * columns, 0.5 + 3.0 * rows)))
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for place, axes in enumerate(grid.flat):
         if place >= len(panels):

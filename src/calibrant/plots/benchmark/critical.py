@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from calibrant.plots.benchmark.benchmark_style import Methods, empty_figure, plain, styled
+from calibrant.plots.benchmark.benchmark_style import Methods, empty_figure, new_figure, plain, styled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,22 +17,11 @@ _ROW = 0.26
 """Inches between two lines of labels."""
 
 
+@styled
 def critical_difference_diagram(
     ranks: pd.DataFrame, friedman: pd.DataFrame, methods: pd.DataFrame, metric: str, words: str
 ) -> Any:
-    """Draw the tables `ranks_<metric>` and `friedman`.
-
-    Parameters
-    ----------
-    ranks : pandas.DataFrame
-        Columns method and rank.
-    friedman : pandas.DataFrame
-        The row of `metric` has critical_difference, n_datasets and alpha.
-    methods : pandas.DataFrame
-        The table `methods`.
-    metric, words : str
-        The loss in the table, and its name in the title.
-    """
+    """Draw the tables `ranks_<metric>` and `friedman`; `words` is the name of the loss in the title."""
     ranks = ranks.dropna(subset=["rank"]).sort_values("rank", kind="stable")
     test = friedman[friedman["metric"] == metric].iloc[0]
     if len(ranks) < 2 or test["n_datasets"] < 1:
@@ -48,42 +37,41 @@ def critical_difference_diagram(
     # Heights are counted in label rows below the axis, so that nothing overlaps however many methods there are.
     first = 0.9 + 0.55 * n_lanes
     depth = first + half
-    with styled() as figure_class:
-        figure = figure_class(figsize=(8.0, 0.25 + _ROW * (depth + 3.0)), layout="constrained")
-        axes = figure.add_subplot()
-        low, high = 1.0, float(len(names))
-        room = 0.30 * (high - low)
-        axes.set_xlim(low - room, high + room)
-        axes.set_ylim(depth - 0.4, -3.2)
-        axes.axis("off")
-        axes.plot([low, high], [0, 0], color="#222222", linewidth=1.2)
-        step = max(1, round((high - low) / 10))
-        for tick in range(1, len(names) + 1):
-            major = (tick - 1) % step == 0
-            axes.plot([tick, tick], [0, -0.35 if major else -0.2], color="#222222", linewidth=1.0)
-            if major:
-                axes.text(tick, -0.5, str(tick), ha="center", va="bottom")
-        for place, (name, value) in enumerate(zip(names, values)):
-            left = place < half
-            row = first + (place if left else len(names) - 1 - place)
-            edge = low - 0.03 * (high - low) if left else high + 0.03 * (high - low)
-            colour = look.colour[name]
-            axes.plot([value, value, edge], [0, row, row], color=colour, linewidth=1.3, solid_joinstyle="miter")
-            axes.text(
-                edge + (-1 if left else 1) * 0.012 * (high - low),
-                row,
-                f"{plain(name)} ({value:.2f})",
-                ha="right" if left else "left",
-                va="center",
-            )
-        for group, lane in zip(groups, lanes):
-            y = 0.5 + 0.55 * lane
-            margin = 0.006 * (high - low)
-            ends = [series[group[0]] - margin, series[group[-1]] + margin]
-            axes.plot(ends, [y, y], color="#111111", linewidth=3.4, solid_capstyle="butt", zorder=5)
-        _scale(axes, difference, low)
-        title = f"Average rank by test {words}, {int(test['n_datasets'])} datasets (left is best)"
-        axes.set_title(title, fontsize=9)
+    figure = new_figure(8.0, 0.25 + _ROW * (depth + 3.0))
+    axes = figure.add_subplot()
+    low, high = 1.0, float(len(names))
+    room = 0.30 * (high - low)
+    axes.set_xlim(low - room, high + room)
+    axes.set_ylim(depth - 0.4, -3.2)
+    axes.axis("off")
+    axes.plot([low, high], [0, 0], color="#222222", linewidth=1.2)
+    step = max(1, round((high - low) / 10))
+    for tick in range(1, len(names) + 1):
+        major = (tick - 1) % step == 0
+        axes.plot([tick, tick], [0, -0.35 if major else -0.2], color="#222222", linewidth=1.0)
+        if major:
+            axes.text(tick, -0.5, str(tick), ha="center", va="bottom")
+    for place, (name, value) in enumerate(zip(names, values)):
+        left = place < half
+        row = first + (place if left else len(names) - 1 - place)
+        edge = low - 0.03 * (high - low) if left else high + 0.03 * (high - low)
+        colour = look.colour[name]
+        axes.plot([value, value, edge], [0, row, row], color=colour, linewidth=1.3, solid_joinstyle="miter")
+        axes.text(
+            edge + (-1 if left else 1) * 0.012 * (high - low),
+            row,
+            f"{plain(name)} ({value:.2f})",
+            ha="right" if left else "left",
+            va="center",
+        )
+    for group, lane in zip(groups, lanes):
+        y = 0.5 + 0.55 * lane
+        margin = 0.006 * (high - low)
+        ends = [series[group[0]] - margin, series[group[-1]] + margin]
+        axes.plot(ends, [y, y], color="#111111", linewidth=3.4, solid_capstyle="butt", zorder=5)
+    _scale(axes, difference, low)
+    title = f"Average rank by test {words}, {int(test['n_datasets'])} datasets (left is best)"
+    axes.set_title(title, fontsize=9)
     return figure
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.optional import require
-from calibrant.plots.benchmark.benchmark_style import empty_figure, styled
+from calibrant.plots.benchmark.benchmark_style import empty_figure, new_figure, styled
 from calibrant.plots.style import BLUE, VERMILION
 
 if TYPE_CHECKING:
@@ -20,56 +20,48 @@ SYMBOLS = {
     "lambda_diagonal": "λ diagonal",
     "lambda_off_diagonal": "λ off-diagonal",
 }
-#: Ticks that a panel has room for.
 MOST_TICKS = 5
+"""Ticks that a panel has room for."""
 _DOT, _DEFAULT, _BEST = BLUE, "#222222", VERMILION
 
 
+@styled
 def search_figure(trials: pd.DataFrame, control: pd.DataFrame) -> Any:
-    """Draw the tables `search_trials` and `search_control`.
-
-    Parameters
-    ----------
-    trials : pandas.DataFrame
-        Columns trial, state, the parameters, and brier_improvement; the first row is the defaults.
-    control : pandas.DataFrame
-        Columns dataset, default and best.
-    """
+    """Draw the tables `search_trials`, whose first row is the defaults, and `search_control`."""
     done = trials[(trials["state"] == "complete")].sort_values("trial")
     if done.empty:
         return empty_figure("no trial finished")
     names = [name for name in SYMBOLS if name in done]
     values = done["brier_improvement"].to_numpy(float)
     top = int(np.argmax(values))
-    with styled() as figure_class:
-        figure = figure_class(figsize=(9.6, 5.6), layout="constrained")
-        shape = figure.subplots(2, 4 if len(names) > 4 else 3)
-        grid = list(shape.flat)
-        figure.suptitle("Hyperparameter search: its course, every parameter, and control datasets", fontsize=10)
-        _course(grid[0], values, top)
-        # The axis leaves out a few very bad configurations, beside which all others would look equal.
-        low, high = min(np.quantile(values, 0.15), values[0]), values.max()
-        margin = 0.12 * (high - low) or 1e-6
-        for axes, name in zip(grid[1:], names):
-            _parameter(axes, done[name].to_numpy(float), values, top, name)
-        below = int((values < low - margin).sum())
-        if below:
-            grid[0].set_title(f"{below} of {len(values)} trials lie below", fontsize=8, color="#666666")
-        for axes in grid[: len(names) + 1]:
-            axes.set_ylim(low - margin, high + margin)
-            axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, 3), useMathText=True)
-        if not control.empty:
-            _control(grid[len(names) + 1], control)
-        for axes in grid[len(names) + (1 if control.empty else 2) :]:
-            axes.set_visible(False)
-        for row in shape:
-            row[0].set_ylabel("mean Brier improvement")
-            for axes in row[1:]:
-                if axes is not grid[len(names) + 1]:
-                    axes.tick_params(labelleft=False)
-                    axes.yaxis.get_offset_text().set_visible(False)
-        handles, labels = grid[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
+    figure = new_figure(9.6, 5.6)
+    shape = figure.subplots(2, 4 if len(names) > 4 else 3)
+    grid = list(shape.flat)
+    figure.suptitle("Hyperparameter search: its course, every parameter, and control datasets", fontsize=10)
+    _course(grid[0], values, top)
+    # The axis leaves out a few very bad configurations, beside which all others would look equal.
+    low, high = min(np.quantile(values, 0.15), values[0]), values.max()
+    margin = 0.12 * (high - low) or 1e-6
+    for axes, name in zip(grid[1:], names):
+        _parameter(axes, done[name].to_numpy(float), values, top, name)
+    below = int((values < low - margin).sum())
+    if below:
+        grid[0].set_title(f"{below} of {len(values)} trials lie below", fontsize=8, color="#666666")
+    for axes in grid[: len(names) + 1]:
+        axes.set_ylim(low - margin, high + margin)
+        axes.ticklabel_format(axis="y", style="sci", scilimits=(-3, 3), useMathText=True)
+    if not control.empty:
+        _control(grid[len(names) + 1], control)
+    for axes in grid[len(names) + (1 if control.empty else 2) :]:
+        axes.set_visible(False)
+    for row in shape:
+        row[0].set_ylabel("mean Brier improvement")
+        for axes in row[1:]:
+            if axes is not grid[len(names) + 1]:
+                axes.tick_params(labelleft=False)
+                axes.yaxis.get_offset_text().set_visible(False)
+    handles, labels = grid[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
     return figure
 
 
