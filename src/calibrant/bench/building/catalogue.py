@@ -6,89 +6,78 @@ measured after it. Tables known to be simulated are not listed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class SourceTable:
-    """One classification task.
-
-    Examples
-    --------
-    >>> TABLES["glass"].source
-    'MASS/fgl'
-    """
+class SourceTable(NamedTuple):
+    """One classification task: where its table is, the column to predict, and those to leave out."""
 
     name: str
     source: str
     target: str
-    drop: tuple[str, ...] = ()
-
-
-def _table(name: str, source: str, target: str, drop: str = "") -> SourceTable:
-    return SourceTable(name, source, target, tuple(drop.split()))
+    drop: str = ""
 
 
 _MULTICLASS = (
-    _table("beps_vote", "carData/BEPS", "vote"),
-    _table("bird_strikes", "openintro/birds", "phase_of_flt", "opid remarks date"),
-    _table("chile_vote", "carData/Chile", "vote"),
-    _table("diamonds", "ggplot2/diamonds", "cut"),
-    _table("digits", "sklearn/digits", "target"),
-    _table("fastfood", "openintro/fastfood", "restaurant", "item salad"),
+    SourceTable("beps_vote", "carData/BEPS", "vote"),
+    SourceTable("bird_strikes", "openintro/birds", "phase_of_flt", "opid remarks date"),
+    SourceTable("chile_vote", "carData/Chile", "vote"),
+    SourceTable("diamonds", "ggplot2/diamonds", "cut"),
+    SourceTable("digits", "sklearn/digits", "target"),
+    SourceTable("fastfood", "openintro/fastfood", "restaurant", "item salad"),
     # price and catch are those of the mode that was chosen
-    _table("fishing", "Ecdat/Fishing", "mode", "price catch"),
-    _table("flights", "nycflights13/flights", "carrier", "year flight tailnum time_hour"),
-    _table("forbes", "HSAUR/Forbes2000", "category", "rank name"),
-    _table("glass", "MASS/fgl", "type"),
+    SourceTable("fishing", "Ecdat/Fishing", "mode", "price catch"),
+    SourceTable("flights", "nycflights13/flights", "carrier", "year flight tailnum time_hour"),
+    SourceTable("forbes", "HSAUR/Forbes2000", "category", "rank name"),
+    SourceTable("glass", "MASS/fgl", "type"),
     # occ10 and prestg10 are codes of the occupation
-    _table("gss_occupation", "stevedata/gss_wages", "occrecode", "occ10 prestg10"),
-    _table("happiness", "wooldridge/happiness", "happy", "vhappy y94 y96 y98 y00 y02 y04 y06"),
-    _table("hawks", "Stat2Data/Hawks", "Species", "CaptureTime ReleaseTime BandNumber"),
-    _table("hpc", "modeldata/hpc_data", "class"),
-    _table("kershaw", "Stat2Data/Kershaw", "PitchType", "Time Batter BatterNumber"),
-    _table("leaves", "modeldata/leaf_id_flavia", "species"),
-    _table("males_occupation", "Ecdat/Males", "occupation", "nr"),
-    _table("mlb_position", "openintro/mlb_players_18", "position", "name"),
-    _table("olive", "dslabs/olive", "area", "region"),
-    _table("penguins", "palmerpenguins/penguins", "species"),
-    _table("rodents", "ratdat/complete", "species_id", "record_id genus species taxa"),
-    _table("stackoverflow", "modeldata/stackoverflow", "Country"),
+    SourceTable("gss_occupation", "stevedata/gss_wages", "occrecode", "occ10 prestg10"),
+    SourceTable("happiness", "wooldridge/happiness", "happy", "vhappy y94 y96 y98 y00 y02 y04 y06"),
+    SourceTable("hawks", "Stat2Data/Hawks", "Species", "CaptureTime ReleaseTime BandNumber"),
+    SourceTable("hpc", "modeldata/hpc_data", "class"),
+    SourceTable("kershaw", "Stat2Data/Kershaw", "PitchType", "Time Batter BatterNumber"),
+    SourceTable("leaves", "modeldata/leaf_id_flavia", "species"),
+    SourceTable("males_occupation", "Ecdat/Males", "occupation", "nr"),
+    SourceTable("mlb_position", "openintro/mlb_players_18", "position", "name"),
+    SourceTable("olive", "dslabs/olive", "area", "region"),
+    SourceTable("penguins", "palmerpenguins/penguins", "species"),
+    SourceTable("rodents", "ratdat/complete", "species_id", "record_id genus species taxa"),
+    SourceTable("stackoverflow", "modeldata/stackoverflow", "Country"),
     # the category of a hurricane is part of its status
-    _table("storms", "dplyr/storms", "status", "name category"),
-    _table("wine", "sklearn/wine", "target"),
-    _table("yogurt", "Ecdat/Yogurt", "choice", "id"),
+    SourceTable("storms", "dplyr/storms", "status", "name category"),
+    SourceTable("wine", "sklearn/wine", "target"),
+    SourceTable("yogurt", "Ecdat/Yogurt", "choice", "id"),
 )
 
 _BINARY = (
-    _table("alzheimer", "modeldata/ad_data", "Class"),
-    _table("arrests", "carData/Arrests", "released"),
-    _table("biopsy", "MASS/biopsy", "class", "ID"),
-    _table("breast_cancer", "sklearn/breast_cancer", "target"),
-    _table("callback", "openintro/resume", "received_callback", "job_ad_id firstname"),
-    _table("caravan", "ISLR/Caravan", "Purchase"),
-    _table("cells", "modeldata/cells", "class", "case"),
-    _table("contraception", "mlmRev/Contraception", "use", "woman"),
+    SourceTable("alzheimer", "modeldata/ad_data", "Class"),
+    SourceTable("arrests", "carData/Arrests", "released"),
+    SourceTable("biopsy", "MASS/biopsy", "class", "ID"),
+    SourceTable("breast_cancer", "sklearn/breast_cancer", "target"),
+    SourceTable("callback", "openintro/resume", "received_callback", "job_ad_id firstname"),
+    SourceTable("caravan", "ISLR/Caravan", "Purchase"),
+    SourceTable("cells", "modeldata/cells", "class", "case"),
+    SourceTable("contraception", "mlmRev/Contraception", "use", "woman"),
     # injSeverity counts deaths; weight is the sampling weight, which depends on them
-    _table("crash_deaths", "DAAG/nassCDS", "dead", "injSeverity caseid weight"),
-    _table("credit", "modeldata/credit_data", "Status"),
-    _table("email_spam", "openintro/email", "spam", "time"),
-    _table("health_insurance", "AER/HealthInsurance", "insurance"),
-    _table("heart_deaths", "DAAG/monica", "outcome"),
-    _table("lending_club", "modeldata/lending_club", "Class"),
-    _table("loan_approval", "wooldridge/loanapp", "approve", "action reject"),
-    _table("mortgage_denial", "AER/HMDA", "deny"),
-    _table("orange_juice", "ISLR/OJ", "Purchase"),
+    SourceTable("crash_deaths", "DAAG/nassCDS", "dead", "injSeverity caseid weight"),
+    SourceTable("credit", "modeldata/credit_data", "Status"),
+    SourceTable("email_spam", "openintro/email", "spam", "time"),
+    SourceTable("health_insurance", "AER/HealthInsurance", "insurance"),
+    SourceTable("heart_deaths", "DAAG/monica", "outcome"),
+    SourceTable("lending_club", "modeldata/lending_club", "Class"),
+    SourceTable("loan_approval", "wooldridge/loanapp", "approve", "action reject"),
+    SourceTable("mortgage_denial", "AER/HMDA", "deny"),
+    SourceTable("orange_juice", "ISLR/OJ", "Purchase"),
     # p401k is the participation that eligibility allows
-    _table("pension", "wooldridge/k401ksubs", "e401k", "p401k incsq agesq"),
-    _table("pima", "MASS/Pima.te", "type"),
-    _table("smoker", "AER/SmokeBan", "smoker"),
-    _table("spam7", "DAAG/spam7", "yesno"),
-    _table("swiss_labor", "AER/SwissLabor", "participation"),
-    _table("taxi_tip", "modeldata/taxi", "tip"),
-    _table("titanic", "Stat2Data/Titanic", "Survived", "Name SexCode"),
+    SourceTable("pension", "wooldridge/k401ksubs", "e401k", "p401k incsq agesq"),
+    SourceTable("pima", "MASS/Pima.te", "type"),
+    SourceTable("smoker", "AER/SmokeBan", "smoker"),
+    SourceTable("spam7", "DAAG/spam7", "yesno"),
+    SourceTable("swiss_labor", "AER/SwissLabor", "participation"),
+    SourceTable("taxi_tip", "modeldata/taxi", "tip"),
+    SourceTable("titanic", "Stat2Data/Titanic", "Survived", "Name SexCode"),
     # edrel is the time to the relapse that is to be predicted
-    _table("wilms_relapse", "survival/nwtco", "rel", "seqno edrel in.subcohort"),
+    SourceTable("wilms_relapse", "survival/nwtco", "rel", "seqno edrel in.subcohort"),
 )
 
 TABLES: dict[str, SourceTable] = {table.name: table for table in (*_MULTICLASS, *_BINARY)}

@@ -9,16 +9,16 @@ from __future__ import annotations
 import contextlib
 import io
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.bench.building.catalogue import TABLES, SourceTable
-from calibrant.bench.building.suites import list_datasets
 from calibrant.optional import require
 
-__all__ = ["Dataset", "list_datasets", "load_dataset"]
+if TYPE_CHECKING:
+    import pandas as pd
 
 MIN_CLASS_ROWS = 10
 """Ten stratified folds need one row of each class."""
@@ -26,38 +26,20 @@ MIN_CLASS_ROWS = 10
 
 @dataclass(frozen=True)
 class Dataset:
-    """A classification table: features as a data frame, labels in 0..k-1.
-
-    Attributes
-    ----------
-    name : str
-    features : pandas.DataFrame
-        Numbers as float64, everything else as categories.
-    labels : ndarray of int
-    classes : tuple of str
-        Names of the labels.
-    notes : tuple of str
-        What was left out while loading.
-    """
+    """A classification table."""
 
     name: str
-    features: Any
+    features: pd.DataFrame
+    """Numbers as float64, everything else as categories."""
     labels: NDArray[np.int64]
+    """Numbers of the classes, 0..k-1."""
     classes: tuple[str, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    """What was left out while loading."""
 
 
 def load_dataset(name: str, max_rows: int | None = None, seed: int = 0) -> Dataset:
-    """Load one table.
-
-    Parameters
-    ----------
-    name : str
-        One of `calibrant.bench.building.suites.list_datasets()`.
-    max_rows : int, optional
-        Subsample larger tables to about this many rows, stratified by class.
-    seed : int
-        Seed of the subsample.
+    """Load one table; a larger one than `max_rows` is subsampled to about this many rows, stratified by class.
 
     Examples
     --------
@@ -75,7 +57,7 @@ def load_dataset(name: str, max_rows: int | None = None, seed: int = 0) -> Datas
         notes.append(f"{missing} rows without a label dropped")
         frame = frame[target.notna()]
     labels = frame[table.target].astype(str).to_numpy(dtype=object)
-    frame = frame.drop(columns=[table.target, *table.drop])
+    frame = frame.drop(columns=[table.target, *table.drop.split()])
     if max_rows is not None and len(labels) > max_rows:
         rows = _stratified_rows(labels, max_rows, seed)
         notes.append(f"{len(rows)} of {len(labels)} rows kept")
@@ -90,7 +72,7 @@ def load_dataset(name: str, max_rows: int | None = None, seed: int = 0) -> Datas
     return Dataset(name, features, codes.astype(np.int64), tuple(str(c) for c in classes), tuple(notes))
 
 
-def _read(table: SourceTable) -> Any:
+def _read(table: SourceTable) -> pd.DataFrame:
     package, item = table.source.split("/")
     if package == "sklearn":
         from sklearn import datasets as bundled
@@ -109,7 +91,7 @@ def _read(table: SourceTable) -> Any:
     return frame.drop(columns=["rownames"], errors="ignore")
 
 
-def _tidy_columns(frame: Any) -> Any:
+def _tidy_columns(frame: pd.DataFrame) -> pd.DataFrame:
     """Numbers as float64, the rest as categories; constant columns are dropped, because some models reject them."""
     pandas = require("pandas", extra="bench")
     columns = {}

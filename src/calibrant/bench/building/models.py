@@ -2,6 +2,11 @@
 
 Every function takes training and validation rows, a configuration and a seed, uses one thread, and returns the
 fitted model's `predict_proba`. Boosted trees and neural nets stop at the best log loss on the validation rows.
+
+The models of `DISTORTED` are miscalibrated as models are in practice. Classes are balanced by weights or by resampling,
+so that rare ones are predicted too often; naive Bayes counts evidence twice; nearest neighbours and few bagged trees
+vote in large steps and predict exact zeros; scores of a support vector machine are no logits; label smoothing pulls
+predictions towards the average; and probabilities are rounded, or stored in eight bits.
 """
 
 from __future__ import annotations
@@ -9,53 +14,42 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import expit, softmax
 
 from calibrant.optional import require
+from calibrant.typing import FloatArray
 
 Config = dict[str, Any]
-Predict = Callable[[Any], NDArray[np.float64]]
+Predict = Callable[[Any], FloatArray]
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model of the benchmark.
-
-    Attributes
-    ----------
-    name : str
-        Name in results.
-    features : {"codes", "dense"}
-        Categories as integer codes with missing values kept, or one-hot with scaled and imputed numbers.
-    fit : callable
-        `fit(X, y, X_val, y_val, n_classes, config, seed) -> predict_proba`.
-    default : dict
-        Configuration used without a search.
-    space : dict
-        Choices of a random configuration.
-    needs : str or None
-        Package that the model comes from, when it is not scikit-learn.
-    after : callable or None
-        What is done to the final predictions, as rounding; rows are then scaled to sum to one.
-    """
+    """A model of the benchmark."""
 
     name: str
-    features: str
+    features: Literal["codes", "dense"]
+    """Categories as integer codes with missing values kept, or one-hot with scaled and imputed numbers."""
     fit: Callable[..., Predict]
+    """`fit(X, y, X_val, y_val, n_classes, config, seed) -> predict_proba`."""
     default: Config
+    """Configuration used without a search."""
     space: dict[str, tuple[Any, ...]]
+    """Choices of a random configuration."""
     needs: str | None = None
-    after: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None
+    """Package that the model comes from, when it is not scikit-learn."""
+    after: Callable[[FloatArray], FloatArray] | None = None
+    """What is done to the final predictions, as rounding; rows are then scaled to sum to one."""
 
     def sample(self, rng: np.random.Generator) -> Config:
         """Draw a configuration."""
         return {**self.default, **{key: choices[rng.integers(len(choices))] for key, choices in self.space.items()}}
 
 
-def sklearn_model(target: str, seeded: bool = False, **fixed: Any) -> Callable[..., Predict]:
+def _sklearn(target: str, seeded: bool = False, **fixed: Any) -> Callable[..., Predict]:
     """The function `fit` of a scikit-learn classifier, named as in "linear_model.LogisticRegression"."""
 
     def fit(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
@@ -77,7 +71,7 @@ def _lightgbm(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Co
         valid_sets=[lightgbm.Dataset(X_val, y_val)],
         callbacks=[lightgbm.early_stopping(20, verbose=False)],
     )
-    return lambda Z: two_columns(booster.predict(Z, num_iteration=booster.best_iteration))
+    return lambda Z: _two_columns(booster.predict(Z, num_iteration=booster.best_iteration))
 
 
 def _xgboost(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
@@ -93,7 +87,7 @@ def _xgboost(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Con
         verbose_eval=False,
     )
     best = (0, booster.best_iteration + 1)
-    return lambda Z: two_columns(booster.predict(xgboost.DMatrix(Z), iteration_range=best))
+    return lambda Z: _two_columns(booster.predict(xgboost.DMatrix(Z), iteration_range=best))
 
 
 def _catboost(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
@@ -134,19 +128,76 @@ def _neural_net(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: 
     return net.predict_proba
 
 
-def two_columns(p: Any) -> NDArray[np.float64]:
+def _two_columns(p: Any) -> FloatArray:
     """Probabilities of both classes, where a model gives those of the second one only."""
     p = np.asarray(p, dtype=np.float64)
     return np.column_stack([1 - p, p]) if p.ndim == 1 else p
+
+
+def _smoothed_logistic(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+    """Fits every row once with each label, weighted by the smoothed label, which gives the same cross-entropy."""
+    from sklearn.linear_model import LogisticRegression
+
+    smoothing = config["smoothing"]
+    weight = np.full((len(y), n_classes), smoothing / n_classes)
+    weight[np.arange(len(y)), y] += 1 - smoothing
+    labels = np.tile(np.arange(n_classes), len(y))
+    model = LogisticRegression(C=config["C"], max_iter=2000)
+    return model.fit(np.repeat(X, n_classes, axis=0), labels, sample_weight=weight.ravel()).predict_proba
+
+
+def _resampled_forest(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+    """Rows drawn with replacement such that all classes are equally frequent."""
+    share = 1.0 / np.bincount(y, minlength=n_classes)[y]
+    rows = np.random.default_rng(seed).choice(len(y), size=len(y), p=share / share.sum())
+    return MODELS["RF"].fit(X[rows], y[rows], X_val, y_val, n_classes, config, seed)
+
+
+def _weighted_lightgbm(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+    """`scale_pos_weight` for two classes, weights of rows for more; no early stopping, which would end too soon."""
+    lightgbm = require("lightgbm", extra="trees")
+    count = np.bincount(y, minlength=n_classes)
+    settings = {"n_jobs": 1, "random_state": seed, "verbosity": -1, "deterministic": True, "force_row_wise": True}
+    if n_classes == 2:
+        model = lightgbm.LGBMClassifier(scale_pos_weight=count[0] / count[1], **settings, **config)
+    else:
+        model = lightgbm.LGBMClassifier(class_weight="balanced", **settings, **config)
+    booster = model.fit(X, y).booster_
+    return lambda Z: _two_columns(booster.predict(Z))
+
+
+def _support_vectors(X: Any, y: Any, X_val: Any, y_val: Any, n_classes: int, config: Config, seed: int) -> Predict:
+    """Distances from the separating planes, taken for logits."""
+    from sklearn.svm import LinearSVC
+
+    score = LinearSVC(random_state=seed, **config).fit(X, y).decision_function
+    return lambda Z: _two_columns(expit(score(Z))) if n_classes == 2 else softmax(score(Z), axis=1)
+
+
+def two_decimals(p: FloatArray) -> FloatArray:
+    """Probabilities as a report prints them."""
+    return np.round(p, 2)
+
+
+def eight_bit_logits(p: FloatArray) -> FloatArray:
+    """Softmax of centred logits in whole steps of an eighth, which reach from -16 to 15.875."""
+    logits = np.log(np.maximum(p, 1e-30))
+    logits -= logits.mean(axis=1, keepdims=True)
+    return np.asarray(softmax(np.clip(np.round(8 * logits), -128, 127) / 8, axis=1))
+
+
+def eight_bit_softmax(p: FloatArray) -> FloatArray:
+    """Probabilities in 255ths."""
+    return np.round(255 * p) / 255
 
 
 _RATES, _DEPTHS, _PENALTIES = (0.03, 0.1, 0.3), (4, 6, 8), (1e-5, 1e-3, 1e-1)
 # Name, features, function, default, space, package: kept as a table, which the formatter would spread over fifty lines.
 # fmt: off
 _MODELS = (
-    Model("LR", "dense", sklearn_model("linear_model.LogisticRegression", max_iter=2000), {"C": 1.0},
+    Model("LR", "dense", _sklearn("linear_model.LogisticRegression", max_iter=2000), {"C": 1.0},
           {"C": (0.01, 0.1, 1.0, 10.0, 100.0)}),
-    Model("RF", "codes", sklearn_model("ensemble.RandomForestClassifier", seeded=True, n_jobs=1), {"n_estimators": 100},
+    Model("RF", "codes", _sklearn("ensemble.RandomForestClassifier", seeded=True, n_jobs=1), {"n_estimators": 100},
           {"min_samples_leaf": (1, 2, 5, 10), "max_features": ("sqrt", 0.5, 0.8)}),
     Model("LGBM", "codes", _lightgbm, {"learning_rate": 0.1, "num_leaves": 31, "min_data_in_leaf": 10},
           {"learning_rate": (0.03, 0.1), "num_leaves": (7, 15, 31, 63), "min_data_in_leaf": (5, 10, 20, 50)},
@@ -160,20 +211,35 @@ _MODELS = (
     Model("MLP3", "dense", _neural_net, {"hidden_layer_sizes": (128,) * 3, "alpha": 1e-4},
           {"hidden_layer_sizes": ((64,) * 3, (128,) * 3, (256,) * 3), "alpha": _PENALTIES}),
 )
-# fmt: on
 MODELS = {model.name: model for model in _MODELS}
+_DISTORTED = (
+    Model("LR-balanced", "dense",
+          _sklearn("linear_model.LogisticRegression", max_iter=2000, class_weight="balanced"),
+          {"C": 1.0}, {"C": (0.01, 1.0, 100.0)}),
+    Model("RF-resampled", "codes", _resampled_forest, {"n_estimators": 100}, {"min_samples_leaf": (1, 5)}),
+    Model("LGBM-weighted", "codes", _weighted_lightgbm, {"n_estimators": 100, "num_leaves": 7, "learning_rate": 0.05},
+          {"num_leaves": (7, 15, 31)}, "lightgbm"),
+    Model("NB", "dense", _sklearn("naive_bayes.GaussianNB"), {"var_smoothing": 1e-6},
+          {"var_smoothing": (1e-9, 1e-6, 1e-3)}),
+    Model("KNN", "dense", _sklearn("neighbors.KNeighborsClassifier"), {"n_neighbors": 10},
+          {"n_neighbors": (5, 10, 20)}),
+    Model("SVM", "dense", _support_vectors, {"C": 0.1}, {"C": (0.01, 0.1, 1.0)}),
+    Model("LR-smoothed", "dense", _smoothed_logistic, {"C": 1.0, "smoothing": 0.1}, {"smoothing": (0.05, 0.1, 0.2)}),
+    Model("BAG5", "codes", _sklearn("ensemble.BaggingClassifier", seeded=True), {"n_estimators": 5},
+          {"n_estimators": (3, 5, 10)}),
+    Model("LR-rounded", "dense", MODELS["LR"].fit, {"C": 1.0}, MODELS["LR"].space, after=two_decimals),
+    Model("MLP-logits8", "dense", MODELS["MLP"].fit, MODELS["MLP"].default, MODELS["MLP"].space,
+          after=eight_bit_logits),
+    Model("LGBM-softmax8", "codes", MODELS["LGBM"].fit, MODELS["LGBM"].default, MODELS["LGBM"].space, "lightgbm",
+          after=eight_bit_softmax),
+)
+# fmt: on
+DISTORTED = {model.name: model for model in _DISTORTED}
+ALL_MODELS = {**MODELS, **DISTORTED}
 
 
-def preprocessor(kind: str, features: Any) -> Any:
-    """Scikit-learn transformer from a dataset's data frame to the input of a model.
-
-    Parameters
-    ----------
-    kind : {"codes", "dense"}
-        See `Model.features`.
-    features : pandas.DataFrame
-        Its column types decide what happens to each column.
-    """
+def preprocessor(kind: Literal["codes", "dense"], features: Any) -> Any:
+    """Scikit-learn transformer from a data frame of features to the input of a model, see `Model.features`."""
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline

@@ -23,19 +23,10 @@ N_FOLDS, N_INNER = 10, 8
 def predict_experiment(
     dataset: Dataset, model: Model, fold: int, seed: int = 0, n_configs: int = 1
 ) -> SplitPredictions:
-    """Train a model by the protocol.
+    """Train a model by the protocol, with one of the test folds 0 to 9.
 
-    Parameters
-    ----------
-    dataset : Dataset
-    model : Model
-    fold : int
-        Test fold, 0 to 9.
-    seed : int
-        Seed of folds, models and configurations.
-    n_configs : int
-        With more than one, that many configurations are tried, the default and random ones, and the one with
-        the best log loss on the out-of-fold predictions is kept.
+    With several configurations, the default and random ones, that with the best log loss on the out-of-fold predictions
+    is kept.
     """
     rng = np.random.default_rng([seed, fold, sum(model.name.encode())])
     configs = [model.default, *(model.sample(rng) for _ in range(n_configs - 1))]

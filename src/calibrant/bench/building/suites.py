@@ -12,29 +12,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calibrant.bench.building.catalogue import BINARY, MULTICLASS, TABLES
-from calibrant.bench.building.distorted import DISTORTED
-from calibrant.bench.building.models import MODELS, Model
+from calibrant.bench.building.models import DISTORTED, MODELS
 
 SuitePart = Literal["open", "unseen", "all"]
-
-ALL_MODELS: dict[str, Model] = {**MODELS, **DISTORTED}
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite of the builder.
-
-    Attributes
-    ----------
-    name : str
-    datasets, models : tuple of str
-    max_rows : int
-        Larger tables are subsampled to so many rows.
-    folds : tuple of int
-        Test folds.
-    keeps_third : bool
-        Whether a third of the datasets stays unseen.
-    """
+    """A suite of the builder; `keeps_third` says whether a third of its datasets stays unseen."""
 
     name: str
     datasets: tuple[str, ...]
@@ -45,18 +30,12 @@ class Suite:
 
     def part(self, which: SuitePart = "open") -> list[str]:
         """Datasets to choose on (`open`), those kept apart (`unseen`), or all."""
-        unseen = self._unseen() if self.keeps_third else set()
+        unseen: set[str] = set()
+        for kind in (BINARY, MULTICLASS) if self.keeps_third else ():
+            own = [name for name in self.datasets if name in kind]
+            own.sort(key=lambda name: hashlib.sha1(f"{self.name}/{name}".encode()).hexdigest())
+            unseen.update(own[: len(own) // 3])
         return [name for name in self.datasets if which == "all" or (name in unseen) == (which == "unseen")]
-
-    def _unseen(self) -> set[str]:
-        kept: set[str] = set()
-        for kind in (BINARY, MULTICLASS):
-            own = sorted((name for name in self.datasets if name in kind), key=self._order)
-            kept.update(own[: len(own) // 3])
-        return kept
-
-    def _order(self, dataset: str) -> str:
-        return hashlib.sha1(f"{self.name}/{dataset}".encode()).hexdigest()
 
 
 _QUICK = "chile_vote digits fastfood hpc mlb_position storms"
@@ -79,13 +58,7 @@ SUITES = {suite.name: suite for suite in _SUITES}
 
 
 def find_suite(name: str) -> Suite:
-    """The suite of this name, or an error that lists them.
-
-    Examples
-    --------
-    >>> find_suite("embedded").models
-    ('LR', 'RF', 'LGBM', 'MLP')
-    """
+    """The suite of this name, or an error that lists them."""
     if name not in SUITES:
         raise ValueError(f"no suite named {name!r}; there are {', '.join(SUITES)}")
     return SUITES[name]
