@@ -91,6 +91,10 @@ class Spoiling(Shrink):
         return self
 
 
+def logarithm(value: float) -> float:
+    return float(np.log(value))
+
+
 class Scribbling(Shrink):
     """Writes to every descriptor it finds, and reads what it can from standard input."""
 

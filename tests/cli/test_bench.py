@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from calibrant.cli import app
+from tests.bench.here import work_here
 from tests.needs import needs
 
 pd = needs("pandas")
@@ -21,7 +22,8 @@ def invoke(*arguments: str | Path) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_build_run_merge(tmp_path: Path) -> None:
+def test_build_run_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work_here(monkeypatch)
     file = tmp_path / "small.h5"
     code, said = invoke("build", "--datasets", "wine,pima", "--models", "LR", "--folds", "0", "-j", "1", "-o", file)
     assert code == 0, said
@@ -40,7 +42,10 @@ def test_build_run_merge(tmp_path: Path) -> None:
     assert set(table["dataset"]) == {"wine"}
 
 
-def test_a_method_that_failed_everywhere_is_said_and_is_exit_code_one(tmp_path: Path) -> None:
+def test_a_method_that_failed_everywhere_is_said_and_is_exit_code_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work_here(monkeypatch)
     run = ("run", "--embedded", "--datasets", "hpc", "--models", "LR", "-j", "1", "-o", tmp_path / "out")
     code, said = invoke(*run, "--methods", "ts,tests.bench.odd_methods:Failing")
     assert code == 1

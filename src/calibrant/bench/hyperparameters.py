@@ -40,6 +40,9 @@ LAMBDAS = {
 }
 PENALTIES = ("ridge", "lasso", "group_lasso", "mcp")
 
+Scores = dict[tuple[str, str, str], float]
+"""A number by the key of an experiment."""
+
 
 @dataclass(frozen=True)
 class SearchOptions:
@@ -80,13 +83,7 @@ class SearchOptions:
 
 
 def split_datasets(improvements: Mapping[str, float]) -> tuple[list[str], list[str]]:
-    """Search and control group: odd and even ranks by improvement, the largest first.
-
-    Examples
-    --------
-    >>> split_datasets({"a": 0.1, "b": 0.3, "c": 0.2})
-    (['b', 'a'], ['c'])
-    """
+    """Search and control group: odd and even ranks by improvement, the largest first."""
     ranked = sorted(improvements, key=lambda name: (-improvements[name], name))
     return ranked[0::2], ranked[1::2]
 
@@ -147,7 +144,16 @@ def search_hyperparameters(
             predictions=source.name,
             defaults=options.defaults,
             best=best,
-            trials=[_row(trial) for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()],
+            trials=[
+                {
+                    "trial": trial.number,
+                    "state": trial.state.name.lower(),
+                    **trial.params,
+                    "brier_improvement": math.nan if trial.value is None else float(trial.value),
+                }
+                for trial in study.get_trials(deepcopy=False)
+                if trial.state.is_finished()
+            ],
             ts_improvement=improvements,
             searched=searched,
             control=control,
@@ -164,7 +170,7 @@ class _Search:
 
     def __init__(self, pool: ProcessPool, source: PredictionSource, options: SearchOptions) -> None:
         self._pool, self._source, self.options = pool, source, options
-        self.base: dict[tuple[str, str, str], float] = {}
+        self.base: Scores = {}
 
     def temperature_scaling(self, experiments: list[Experiment], progress: bool | None) -> dict[str, float]:
         """Mean Brier improvement of TS on every dataset; sets `base`, the scores without calibration."""
@@ -176,16 +182,12 @@ class _Search:
             gains.setdefault(key[0], []).append(score - ts[key])
         return {name: float(np.mean(values)) for name, values in gains.items()}
 
-    def improvements(
-        self, experiments: list[Experiment], parameters: Mapping[str, float], bar: ProgressBar
-    ) -> dict[tuple[str, str, str], float]:
+    def improvements(self, experiments: list[Experiment], parameters: Mapping[str, float], bar: ProgressBar) -> Scores:
         """Brier improvement of a configuration on every experiment that it finished."""
         spec = make_spec(self.options.calibrator, {"penalty": self.options.penalty, **parameters})
         return {key: self.base[key] - score for key, score in self._brier(experiments, spec, bar).items()}
 
-    def _brier(
-        self, experiments: list[Experiment], spec: MethodSpec, bar: ProgressBar
-    ) -> dict[tuple[str, str, str], float]:
+    def _brier(self, experiments: list[Experiment], spec: MethodSpec, bar: ProgressBar) -> Scores:
         """Brier scores of a method by the key of every experiment that it finished, in the order given."""
         options = Options(self.options.time_limit, self.options.max_cal_rows, self.options.seed)
         # The slowest first, so that no process still works on one of them when all others are done.
@@ -229,7 +231,9 @@ def _run_trials(optuna: Any, study: Any, search: _Search, experiments: list[Expe
         # A search that was stopped in the middle left these: no other process works in this folder.
         study.set_user_attr(f"stopped-{trial.number}", True)
         study.tell(trial.number, state=states.FAIL)
-    done = _finished(study)
+    # Trials that completed or whose fits failed, without those that were stopped in the middle.
+    finished = [trial.number for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()]
+    done = sum(f"stopped-{number}" not in study.user_attrs for number in finished)
     with ProgressBar((options.n_trials - done) * len(experiments), "search", progress) as bar:
         for number in range(done, options.n_trials):
             # A new sampler for every trial depends on the seed and the trials before it alone, so that a search
@@ -251,12 +255,6 @@ def _run_trials(optuna: Any, study: Any, search: _Search, experiments: list[Expe
                 study.tell(trial, math.fsum(gains.values()) / len(gains))
 
 
-def _finished(study: Any) -> int:
-    """Number of trials that completed or whose fits failed, without those that were stopped in the middle."""
-    trials = [trial for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()]
-    return sum(f"stopped-{trial.number}" not in study.user_attrs for trial in trials)
-
-
 def _best(optuna: Any, study: Any, options: SearchOptions) -> dict[str, float]:
     done = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
     if not done:
@@ -264,11 +262,6 @@ def _best(optuna: Any, study: Any, options: SearchOptions) -> dict[str, float]:
     # Of equally good trials the first, so that the defaults win a tie.
     best = max(done, key=lambda trial: (trial.value, -trial.number))
     return {name: float(value) for name, value in best.params.items()}
-
-
-def _row(trial: Any) -> dict[str, Any]:
-    value = math.nan if trial.value is None else float(trial.value)
-    return {"trial": trial.number, "state": trial.state.name.lower(), **trial.params, "brier_improvement": value}
 
 
 @contextlib.contextmanager

@@ -140,9 +140,9 @@ def test_an_interrupted_build_keeps_its_parts(tmp_path: Path, monkeypatch: pytes
 
     done: list[tuple] = []
 
-    def train(todo, parts, max_rows, seed, n_configs, n_jobs, progress) -> list[str]:
+    def train(todo, parts, settings, n_jobs, progress) -> list[str]:
         for task in todo[:1] if not done else todo:
-            builder._one(task, str(parts), max_rows, seed, n_configs)
+            builder._one(task, parts, settings)
             done.append(task)
         if len(done) == 1:
             raise KeyboardInterrupt

@@ -18,7 +18,7 @@ from calibrant.bench.runs.one_fit import Options, Setting, fit_method
 from calibrant.bench.runs.pool import ProcessPool, Worker
 from calibrant.bench.runs.worker import Answer, Job
 from calibrant.files.prediction_sets.experiments import SplitPredictions
-from tests.bench.odd_methods import ended
+from tests.bench.odd_methods import Scribbling, Shrink, ended, logarithm
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and forks")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds processes under /proc")
@@ -61,10 +61,11 @@ def test_a_method_does_not_change_the_next_one(process: Worker, setting: Setting
     assert again.value["logloss"] != alone.value["logloss"]
 
 
-def test_bytes_in_the_pipe_of_the_answers_fail_their_method_alone(process: Worker, setting: Setting) -> None:
-    alone, odd, after = done(process, [fit(setting, name) for name in ("Shrink", "Scribbling", "Shrink")])
+def test_bytes_in_the_pipe_of_the_answers_fail_their_method_alone(process: Worker) -> None:
+    fine = Job(Shrink().predict_proba, (np.eye(3),))
+    alone, odd, after = done(process, [fine, Job(Scribbling().fit, (np.eye(3), np.arange(3))), fine])
     assert (odd.status, odd.message) == ("failed", "the process stopped answering")
-    assert after.value["logloss"] == alone.value["logloss"]
+    np.testing.assert_array_equal(after.value, alone.value)
 
 
 @pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
@@ -82,13 +83,13 @@ def test_what_a_method_left_behind_ends_with_its_time(setting: Setting, tmp_path
     assert all(ended(pid) for pid in children)
 
 
-def test_a_class_from_elsewhere_keeps_what_it_spoils_to_itself(setting: Setting) -> None:
-    specs = [make_spec(name) for name in ("ts", "tests.bench.odd_methods:Spoiling", "ts")]
-    worker = Worker()
-    alone, odd, after = done(worker, [Job(fit_method, (setting, spec), spec.make, spec.module) for spec in specs])
-    worker.close()
-    assert odd.value["status"] == "failed"  # of its own doing: the losses need logarithms
-    assert after.value["logloss"] == alone.value["logloss"]
+def test_a_class_from_elsewhere_keeps_what_it_spoils_to_itself(process: Worker) -> None:
+    spec = make_spec("tests.bench.odd_methods:Spoiling")
+    jobs = [Job(logarithm, (2.0,)), Job(spec.make().fit, (None, None), code_from=spec.module)]
+    jobs += [Job(logarithm, (2.0,), code_from=spec.module), Job(logarithm, (2.0,))]
+    alone, odd, there, after = done(process, jobs)
+    assert (odd.status, there.status) == ("ok", "failed")  # of its own doing: it left no logarithms
+    assert after.value == alone.value == np.log(2.0)
 
 
 @posix

@@ -56,7 +56,7 @@ def shrink(tmp_path: Path, **params: float) -> tuple[str, Path]:
 def test_results_are_tidy_and_right(source: MemorySource, file: Path, tmp_path: Path) -> None:
     from sklearn.metrics import accuracy_score, log_loss
 
-    run_benchmark(file, ["tests.bench.odd_methods:Shrink(weight=0.25)"], tmp_path, n_jobs=2)
+    run_benchmark(file, ["tests.bench.odd_methods:Shrink(weight=0.25)"], tmp_path, n_jobs=1)
     table = pd.read_parquet(tmp_path / "results.parquet")
     assert list(table.columns) == list(COLUMNS)
     assert len(table) == 8

@@ -17,7 +17,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from types import ModuleType
@@ -167,13 +167,16 @@ def _define(target: str, pickled: bytes) -> None:
     setattr(module, attribute, pickle.loads(pickled))
 
 
+_distributions = lru_cache(1)(packages_distributions)
+
+
 def _version_of(cls: Any) -> str:
     top = cls.__module__.partition(".")[0]
     try:
         return f"{top} {version(top)}"
     except PackageNotFoundError:
         # The package goes by another name than its module; looking that up reads every installed package.
-        for distribution in packages_distributions().get(top, ()):
+        for distribution in _distributions().get(top, ()):
             return f"{distribution} {version(distribution)}"
     try:
         return f"file {hashlib.sha256(Path(inspect.getfile(cls)).read_bytes()).hexdigest()[:12]}"
