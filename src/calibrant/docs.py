@@ -16,6 +16,10 @@ y_true : array-like of shape (n,)
     each row once for each class, with these numbers as weights.
 y_prob : array-like of shape (n, k), (n, 1) or (n,)
     Predicted probabilities; a single column is the probability of the second of two classes.
+rule : DecisionRule
+    What is done at which probabilities.
+amounts : mapping of str to array-like of shape (n,)
+    The amounts of each row that the costs name.
 kind : {"auto", "binary", "top-label", "class-wise"}
     Which scores are judged: the second class's of two, the predicted class's, or every class's against the rest
     (the mean over classes). "auto" is binary for two classes and top-label for more.

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.state import StateCheck
-from calibrant.steps.actions import CostTable
+from calibrant.steps.actions import CostTable, cheapest
 from calibrant.typing import AnyArray
 
 
@@ -71,7 +71,7 @@ class KeptRule:
             )
         p = self.predict_proba(X, **beside)
         rule = self.rule_
-        return rule.named(rule.cheapest(rule.cost_of_rows(p, rule.check_amounts(amounts, len(p)))))
+        return rule.named(cheapest(rule.table.expected(p, rule.table.check_amounts(amounts, len(p)))))
 
     def _check_rule(self: Any, state: StateCheck) -> None:
         """Check the rule of a file, which was made of checked costs: it must be for these classes."""

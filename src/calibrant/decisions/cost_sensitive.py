@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.decisions.rule import DecisionRule
+from calibrant.docs import describe_parameters
 from calibrant.text_table import list_names
 from calibrant.typing import FloatArray
 
@@ -112,14 +113,13 @@ class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
+    @describe_parameters
     def predict(self, X: Any, amounts: Mapping[str, ArrayLike] | None = None) -> NDArray[Any]:
         """The cheapest action for each row.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-        amounts : mapping of str to array-like of shape (n,), default=None
-            The amounts of each row that the costs name.
 
         Returns
         -------
@@ -128,6 +128,7 @@ class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         proba = self.predict_proba(X)
         return self.rule_.decide(proba, amounts)
 
+    @describe_parameters
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Share of rows whose action is their class, where the actions are the classes.
 
@@ -136,8 +137,6 @@ class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         X : array-like of shape (n, d)
         y : array-like of shape (n,)
             Labels.
-        sample_weight : array-like of shape (n,), default=None
-            How many observations each row counts for.
 
         Returns
         -------

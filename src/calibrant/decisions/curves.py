@@ -20,12 +20,11 @@ from numpy.typing import ArrayLike
 
 from calibrant.confidence import check_level
 from calibrant.decisions.rule import DecisionRule
-from calibrant.decisions.value import CostedSample, classes_of
+from calibrant.decisions.value import CostedSample, with_intervals
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
 from calibrant.metrics.intervals import bootstrap_with_unseen, interval, too_few
 from calibrant.metrics.result_types import Estimate, Tabular
-from calibrant.metrics.scalars import Statistic
 from calibrant.metrics.views import class_view, column_of
 from calibrant.numerals import percent
 from calibrant.random_numbers import generator
@@ -249,13 +248,14 @@ def risk_coverage(
     >>> curve.coverage.tolist(), curve.risk.tolist()
     ([0.5, 0.75, 1.0], [0.0, 0.0, 0.25])
     """
-    named = classes_of(classes, rule) if rule is not None else classes
+    named = rule.classes if rule is not None and classes is None else classes
     data = check_sample(y_true, y_prob, sample_weight, named, groups=groups, blocks=blocks)
     k = data.n_classes
     costed = CostedSample(data, DecisionRule(1.0 - np.eye(k)) if rule is None else rule, None, data.n_rows)
 
-    def prepare(sample: Sample) -> tuple[FloatArray, AnyIntArray, FloatArray]:
-        expected = costed.rule.cost_of_rows(sample.proba, {}).min(axis=1)
+    def in_order(sample: Sample) -> tuple[FloatArray, AnyIntArray, FloatArray]:
+        """Certainties, the surest first, which of them each row has, and what each row costs."""
+        expected = costed.table.expected(sample.proba, {}).min(axis=1)
         certainty = 1.0 - expected if rule is None else -expected
         distinct, step = np.unique(-certainty, return_inverse=True)
         return -distinct, step, costed.row_costs(sample)
@@ -265,27 +265,20 @@ def risk_coverage(
         with np.errstate(invalid="ignore"):
             return weight / weight[-1], np.where(weight > 0, lost / weight, 0.0)
 
-    def area_of(sample: Sample) -> list[Statistic]:
-        _, step, costs = prepare(sample)
+    def prepare(sample: Sample) -> Callable[[AnyFloatArray], list[float]]:
+        _, step, costs = in_order(sample)
 
-        def area(counts: AnyFloatArray) -> float:
+        def area(counts: AnyFloatArray) -> list[float]:
             coverage, risk = risks(counts, step, costs)
-            return float(np.diff(coverage, prepend=0.0) @ risk)
+            return [float(np.diff(coverage, prepend=0.0) @ risk)]
 
-        return [area]
+        return area
 
-    confidence, step, costs = prepare(costed.data)
+    confidence, step, costs = in_order(costed.data)
     coverage, risk = risks(costed.data.each, step, costs)
-    value = area_of(costed.data)[0](costed.data.each)
-    check_level(level)
-    area = Estimate(value, float("nan"), float("nan"), level)
-    if not too_few(data.units):
-        costly, *others = costed.rare(costed.data, costed.actions(data.proba, costed.rows_of(costed.data)))
-        # The area changes by `-log coverage` times what a row costs: the more, the earlier it is answered.
-        rare = [costly * -np.log(coverage[step] * (1 - 1e-12))[:, None], *others]
-        drawn = bootstrap_with_unseen(
-            area_of, costed.data, n_resamples=n_resamples, random_state=random_state, outcomes=rare
-        )
-        most = float(costed.rule.costs.max())
-        area = interval(value, drawn[:, 0], level=level, units=data.units, lower=0.0, upper=most)
+    costly, *others = costed.rare(costed.data)
+    # The area changes by `-log coverage` times what a row costs: the more, the earlier it is answered.
+    unseen = [costly * -np.log(coverage[step] * (1 - 1e-12))[:, None], *others]
+    most = float(costed.table.numbers.max())
+    (area,) = with_intervals(prepare, costed.data, level, n_resamples, random_state, unseen, lower=0.0, upper=most)
     return RiskCoverage(coverage, risk, confidence, area)

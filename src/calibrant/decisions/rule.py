@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.decisions.costs import check_costs, costs_of_dict, costs_of_matrix, distinct_names
+from calibrant.docs import describe_parameters
 from calibrant.inputs.class_columns import check_second_class, columns_of_classes
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilities
 from calibrant.inputs.words import METRIC
@@ -26,9 +27,6 @@ from calibrant.numerals import percent
 from calibrant.steps.actions import CostTable, cheapest
 from calibrant.text_table import list_names
 from calibrant.typing import AnyFloatArray, FloatArray, IntArray
-
-#: An action that is taken for every row, as the end of a range of probabilities.
-_ALWAYS, _NEVER = 0.0, np.inf
 
 
 class ActionRange(NamedTuple):
@@ -158,9 +156,9 @@ class DecisionRule:
                 "no threshold above which it is taken: exchange the actions, or see `ranges`"
             )
         if missed <= 0 <= wasted:
-            return _NEVER
+            return np.inf
         if wasted <= 0:
-            return _ALWAYS
+            return 0.0
         return float(wasted / (wasted + missed))
 
     @property
@@ -181,6 +179,7 @@ class DecisionRule:
                 found.append(ActionRange(action, float(low), float(high)))
         return found
 
+    @describe_parameters
     def expected_cost(self, y_prob: ArrayLike, amounts: Mapping[str, ArrayLike] | None = None) -> FloatArray:
         """What each action is expected to cost.
 
@@ -188,8 +187,6 @@ class DecisionRule:
         ----------
         y_prob : array-like of shape (n, k), (n, 1) or (n,)
             Calibrated probabilities.
-        amounts : mapping of str to array-like of shape (n,), default=None
-            The amounts that stand among the costs, by name.
 
         Returns
         -------
@@ -203,7 +200,7 @@ class DecisionRule:
             raise ValueError(
                 f"the rule has costs for {self._parsed.numbers.shape[1]} classes, y_prob has {proba.shape[1]}"
             )
-        return self.cost_of_rows(proba, self.check_amounts(amounts, len(proba)))
+        return self._parsed.expected(proba, self._parsed.check_amounts(amounts, len(proba)))
 
     def _by_name(self, proba: AnyFloatArray, columns: list[Any]) -> AnyFloatArray:
         """Probabilities of a data frame in the order of the classes, if its columns are named after them."""
@@ -214,10 +211,7 @@ class DecisionRule:
         order = columns_of_classes(classes, columns)
         return proba if order is None else proba[:, order]
 
-    def cost_of_rows(self, proba: AnyFloatArray, amounts: Mapping[str, FloatArray]) -> FloatArray:
-        """`expected_cost` of what was checked already."""
-        return self._parsed.expected(proba, amounts)
-
+    @describe_parameters
     def decide(self, y_prob: ArrayLike, amounts: Mapping[str, ArrayLike] | None = None) -> NDArray[Any]:
         """The cheapest action for each row; of equally cheap ones (to nine digits) the first.
 
@@ -225,8 +219,6 @@ class DecisionRule:
         ----------
         y_prob : array-like of shape (n, k), (n, 1) or (n,)
             Calibrated probabilities.
-        amounts : mapping of str to array-like of shape (n,), default=None
-            The amounts that stand among the costs, by name.
 
         Returns
         -------
@@ -239,11 +231,7 @@ class DecisionRule:
         >>> rule.decide([0.1, 0.1], {"amount": [20, 200]})
         array([0, 1])
         """
-        return self.named(self.cheapest(self.expected_cost(y_prob, amounts)))
-
-    def cheapest(self, costs: FloatArray) -> IntArray:
-        """The number of the cheapest action for expected costs (n, actions); of equally cheap ones the first."""
-        return cheapest(costs)
+        return self.named(cheapest(self.expected_cost(y_prob, amounts)))
 
     def named(self, chosen: IntArray | NDArray[np.intp]) -> NDArray[Any]:
         """Names of actions given by number."""
@@ -279,10 +267,6 @@ class DecisionRule:
         made = object.__new__(DecisionRule)
         made._parsed = self._parsed.ordered(order, wanted)
         return made
-
-    def check_amounts(self, amounts: Mapping[str, ArrayLike] | None, n: int) -> dict[str, FloatArray]:
-        """The amounts that the costs name, one number for each of `n` rows."""
-        return self._parsed.check_amounts(amounts, n)
 
     def __str__(self) -> str:
         return self.describe()

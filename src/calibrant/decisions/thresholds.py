@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from calibrant.confidence import check_level
+from calibrant.decisions.value import with_intervals
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
-from calibrant.metrics.intervals import bootstrap_with_unseen, interval, too_few
 from calibrant.metrics.result_types import Estimate
-from calibrant.metrics.views import class_view, column_of
+from calibrant.metrics.views import View, class_view, column_of
 from calibrant.numerals import count, percent
 from calibrant.sample import Sample
 from calibrant.threads import limited
@@ -31,8 +31,12 @@ from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 
 #: With fewer alarms a precision is said to rest on few: the ends of its interval are some 30 points apart.
 _FEW_ALARMS = 30
-#: Each threshold that is tested raises so many times as many alarms as the one before.
+#: Each threshold that is tested raises so many times as many alarms as the one before: at most 5% of the alarms that
+#: could be proven are lost between two.
 _NEXT = 1.05
+#: Numbers of alarms, each twice the one before, at which the test of a precision starts: the last is 128 times the
+#: least that can prove it.
+_STARTS = 8
 
 
 @dataclass(frozen=True)
@@ -172,76 +176,85 @@ def choose_threshold(
     column = 1 if pos_label is None else column_of(data, pos_label)
     if data.class_counts[column] == 0:
         raise ValueError(f"no row has the label {data.names[column]!r}: there is nothing to find")
-    score, found, raised = _cumulated(data, column)
+    every = _Thresholds.of(data, column)
+    found, raised = every.found, every.raised
     if proven:
-        chosen = _proven_place(data, column, precision, recall, 1.0 - level)
+        chosen = every.proven(precision, recall, 1.0 - level)
     elif precision is not None:
-        allowed = np.flatnonzero(found / raised >= precision)
-        chosen = allowed[-1] if len(allowed) else -1
+        chosen = _last(found / raised >= precision)
     elif recall is not None:
         # Sums of fractional counts may fall short of all by rounding.
-        chosen = int(np.flatnonzero(found >= recall * found[-1] * (1 - 1e-12))[0])
+        chosen = int(np.argmax(found >= recall * found[-1] * (1 - 1e-12)))
     else:
-        allowed = np.flatnonzero(raised <= float(alarms or 0.0) / float(per or 1.0) * data.total * (1 + 1e-12))
-        chosen = allowed[-1] if len(allowed) else -1
-    threshold = float(score[chosen]) if chosen >= 0 else np.inf
+        chosen = _last(raised <= float(alarms or 0.0) / float(per or 1.0) * data.total * (1 + 1e-12))
+    threshold, number, at_least = np.inf, 0.0, float("nan")
+    if chosen >= 0:
+        threshold, number = float(every.score[chosen]), float(raised[chosen])
+        at_least = float(every.lower_bounds(np.array([chosen]), 1 - level)[0])
     right, caught, share = _shares(data, column, threshold, level, n_resamples, random_state)
-    of_alarms = float("nan") if chosen < 0 else float(_lower_bounds(data, column, np.array([chosen]), 1 - level)[0])
     held = named[0] if proven else ""
-    number = 0.0 if chosen < 0 else float(raised[chosen])
-    return ChosenThreshold(threshold, right, caught, share, data.names[column], number, of_alarms, held)
+    return ChosenThreshold(threshold, right, caught, share, data.names[column], number, at_least, held)
 
 
-def _proven_place(data: Sample, column: int, precision: float | None, recall: float | None, alpha: float) -> int:
-    """The place, among all thresholds, of the last that passed its test; -1 if none did."""
-    _, _, raised = _cumulated(data, column)
-    steps = raised[-1] / _NEXT ** np.arange(np.log(raised[-1] / raised[0]) / np.log(_NEXT) + 1)
-    tried = np.unique(np.searchsorted(raised, steps * (1 - 1e-12)))
-    if 1.0 in (precision, recall):  # no number of rows proves that all are right
-        return -1
-    if recall is not None:  # from many alarms to few
-        failed = np.flatnonzero(_lower_bounds(data, column, tried, alpha, of_class=True) < recall)
-        first = int(failed[-1]) + 1 if len(failed) else 0
-        return int(tried[first]) if first < len(tried) else -1
-    assert precision is not None
-    # The fewest alarms are proven by nothing but success, so that the test starts at more than one place, with a share
-    # of the error each.
-    least = np.log(alpha / 8) / np.log(precision)
-    starts = np.unique(np.searchsorted(raised[tried], least * 2.0 ** np.arange(8)))
-    starts = starts[starts < len(tried)]
-    passed = _lower_bounds(data, column, tried, alpha / max(len(starts), 1)) >= precision
-    best = -1
-    for start in starts:
-        run = int(np.argmin(np.append(passed[start:], False)))
-        best = max(best, int(start) + run - 1) if run else best
-    return int(tried[best]) if best >= 0 else -1
+def _last(allowed: NDArray[np.bool_]) -> int:
+    """The last place that is allowed, -1 if none is."""
+    places = np.flatnonzero(allowed)
+    return int(places[-1]) if len(places) else -1
 
 
-def _lower_bounds(
-    data: Sample, column: int, places: AnyIntArray, alpha: float, *, of_class: bool = False
-) -> FloatArray:
-    """Exact lower bounds of the precision at some thresholds, or of the recall (`of_class`), by place.
+@dataclass(frozen=True)
+class _Thresholds:
+    """Every threshold (`score`), descending, with the true alarms (`found`) and all alarms (`raised`) from it on."""
 
-    Rows of a group count as if they were alike: there are as many observations as groups of equal size would be.
-    """
-    view = class_view(data, column)
-    score, found, raised = _cumulated(data, column)
-    bounds = np.zeros(len(places))
-    for number, place in enumerate(places):
-        rows = view.hit > 0 if of_class else view.score >= score[place]
-        total = found[-1] if of_class else raised[place]
-        worth = data.take(rows).units / total if data.groups is not None else 1.0
-        right, wrong = worth * found[place], worth * max(total - found[place], 0.0)
-        bounds[number] = betaincinv(right, wrong + 1.0, alpha) if right > 0 else 0.0
-    return bounds
+    data: Sample
+    view: View
+    score: AnyFloatArray
+    found: AnyFloatArray
+    raised: AnyFloatArray
 
+    @classmethod
+    def of(cls, data: Sample, column: int) -> _Thresholds:
+        view = class_view(data, column)
+        score, place = np.unique(-view.score, return_inverse=True)
+        found, raised = (np.bincount(place, data.each * part).cumsum() for part in (view.hit, np.ones(data.n_rows)))
+        return cls(data, view, -score, found, raised)
 
-def _cumulated(data: Sample, column: int) -> tuple[AnyFloatArray, AnyFloatArray, AnyFloatArray]:
-    """Every threshold, descending, with the true alarms and all alarms from it on."""
-    view = class_view(data, column)
-    score, place = np.unique(-view.score, return_inverse=True)
-    found, raised = (np.bincount(place, data.each * part).cumsum() for part in (view.hit, np.ones(data.n_rows)))
-    return -score, found, raised
+    def proven(self, precision: float | None, recall: float | None, alpha: float) -> int:
+        """The place of the last threshold that passed its test; -1 if none did."""
+        raised = self.raised
+        steps = raised[-1] / _NEXT ** np.arange(np.log(raised[-1] / raised[0]) / np.log(_NEXT) + 1)
+        tried = np.unique(np.searchsorted(raised, steps * (1 - 1e-12)))
+        if 1.0 in (precision, recall):  # no number of rows proves that all are right
+            return -1
+        if recall is not None:  # from many alarms to few
+            first = 1 + _last(self.lower_bounds(tried, alpha, of_class=True) < recall)
+            return int(tried[first]) if first < len(tried) else -1
+        assert precision is not None
+        # The fewest alarms are proven by nothing but success, so that the test starts at more than one place, with a
+        # share of the error each.
+        least = np.log(alpha / _STARTS) / np.log(precision)
+        starts = np.unique(np.searchsorted(raised[tried], least * 2.0 ** np.arange(_STARTS)))
+        starts = starts[starts < len(tried)]
+        passed = self.lower_bounds(tried, alpha / max(len(starts), 1)) >= precision
+        best = -1
+        for start in starts:
+            run = int(np.argmin(np.append(passed[start:], False)))
+            best = max(best, int(start) + run - 1) if run else best
+        return int(tried[best]) if best >= 0 else -1
+
+    def lower_bounds(self, places: AnyIntArray, alpha: float, *, of_class: bool = False) -> FloatArray:
+        """Exact lower bounds of the precision at some thresholds, or of the recall (`of_class`), by place.
+
+        Rows of a group count as if they were alike: there are as many observations as groups of equal size would be.
+        """
+        bounds = np.zeros(len(places))
+        for number, place in enumerate(places):
+            rows = self.view.hit > 0 if of_class else self.view.score >= self.score[place]
+            total = self.found[-1] if of_class else self.raised[place]
+            worth = self.data.take(rows).units / total if self.data.groups is not None else 1.0
+            right, wrong = worth * self.found[place], worth * max(total - self.found[place], 0.0)
+            bounds[number] = betaincinv(right, wrong + 1.0, alpha) if right > 0 else 0.0
+        return bounds
 
 
 def _shares(
@@ -264,11 +277,4 @@ def _shares(
 
         return shares
 
-    values = prepare(data)(data.each)
-    if too_few(data.units):
-        return [Estimate(float(value), float("nan"), float("nan"), level) for value in values]
-    drawn = bootstrap_with_unseen(prepare, data, n_resamples=n_resamples, random_state=random_state)
-    return [
-        interval(float(value), replicates, level=level, units=data.units, lower=0.0, upper=1.0)
-        for value, replicates in zip(values, drawn.T)
-    ]
+    return with_intervals(prepare, data, level, n_resamples, random_state, lower=0.0, upper=1.0)

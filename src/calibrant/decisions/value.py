@@ -21,18 +21,13 @@ from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.samples import check_sample
 from calibrant.metrics.intervals import bootstrap_with_unseen, interval, too_few
 from calibrant.metrics.result_types import Estimate
-from calibrant.metrics.scalars import Statistic, summed_mean
 from calibrant.numerals import count, percent
 from calibrant.sample import Sample
+from calibrant.steps.actions import cheapest
 from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray, IntArray
+from calibrant.typing import AnyFloatArray, FloatArray, IntArray
 
 Amounts = Mapping[str, ArrayLike] | None
-
-
-def classes_of(classes: Sequence[Any] | None, rule: DecisionRule) -> Sequence[Any] | None:
-    """The label of each column: as given, else in the order of the rule."""
-    return rule.classes if classes is None else classes
 
 
 class CostedSample:
@@ -43,72 +38,72 @@ class CostedSample:
 
     def __init__(self, data: Sample, rule: DecisionRule, amounts: Amounts, n_given: int) -> None:
         self.data = data if data.rows is not None else replace(data, rows=np.arange(data.n_rows))
-        self.rule = rule.matched(data.names)
-        self._amounts = self.rule.check_amounts(amounts, n_given)
+        self.table = rule.matched(data.names).table
+        self._amounts = self.table.check_amounts(amounts, n_given)
 
-    def actions(self, proba: AnyFloatArray, rows: AnyIntArray) -> IntArray:
-        """The number of the cheapest action for probabilities of these rows of the input."""
-        return self.rule.cheapest(self._costs(proba, rows))
-
-    def observed(self, sample: Sample, chosen: IntArray) -> FloatArray:
-        """What actions given by number cost in the classes that were observed."""
-        seen = np.zeros(sample.proba.shape)
-        seen[np.arange(sample.n_rows), sample.y] = 1.0
-        return self._costs(seen, self.rows_of(sample))[np.arange(sample.n_rows), chosen]
-
-    def row_costs(self, sample: Sample) -> FloatArray:
-        """What each row cost."""
-        return self.observed(sample, self.actions(sample.proba, self.rows_of(sample)))
+    def actions(self, sample: Sample) -> IntArray:
+        """The number of the cheapest action for each row."""
+        amounts = {name: values[sample.rows] for name, values in self._amounts.items()}
+        return cheapest(self.table.expected(sample.proba, amounts))
 
     def lost(self, sample: Sample, chosen: IntArray) -> FloatArray:
         """What actions given by number would cost in each class, (n, k)."""
-        every = range(self.data.n_classes)
-        return np.stack([self.observed(replace(sample, y=np.full(sample.n_rows, j)), chosen) for j in every], 1)
+        costs = self.table.numbers[chosen]
+        for name, places in self.table.amounts.items():
+            costs = costs + self._amounts[name][sample.rows][:, None] * places[chosen]
+        return costs
 
-    def rare(self, sample: Sample, chosen: IntArray) -> list[FloatArray]:
+    def row_costs(self, sample: Sample, chosen: IntArray | None = None) -> FloatArray:
+        """What each row cost, by the cheapest actions or those given by number, in the class that was observed."""
+        lost = self.lost(sample, self.actions(sample) if chosen is None else chosen)
+        return lost[np.arange(sample.n_rows), sample.y]
+
+    def rare(self, sample: Sample) -> list[FloatArray]:
         """Weights of outcomes that a small sample may lack: what costs something, what costs nothing, what costs most.
 
         Costs are weighed by their size; without the costliest ones by themselves intervals hold the true cost in 84 %
         of samples of 500 rows instead of 95 % (`benchmarks/levels_decisions.py`).
         """
-        lost = self.lost(sample, chosen)
+        lost = self.lost(sample, self.actions(sample))
         return [sample.proba * part for part in (lost, lost == 0.0, lost * (lost >= lost.max() / 2))]
 
-    def rows_of(self, sample: Sample) -> AnyIntArray:
-        """The rows of the input that the rows of a sample are."""
-        assert sample.rows is not None
-        return sample.rows
 
-    def _costs(self, proba: AnyFloatArray, rows: AnyIntArray) -> FloatArray:
-        return self.rule.cost_of_rows(proba, {name: values[rows] for name, values in self._amounts.items()})
-
-
-def means(
-    rows_of: Callable[[Sample], Sequence[FloatArray]],
+def with_intervals(
+    prepare: Callable[[Sample], Callable[[AnyFloatArray], Sequence[float]]],
     data: Sample,
     level: float,
     n_resamples: int,
     random_state: int | np.random.Generator | None,
-    unseen: Sequence[FloatArray],
-    lower: Sequence[float],
+    unseen: Sequence[FloatArray] | None = None,
+    *,
+    lower: Sequence[float] | float = -np.inf,
+    upper: float = np.inf,
 ) -> list[Estimate]:
-    """Means of what each row contributes, with intervals from the same resamples, which hold unseen outcomes, too.
+    """Statistics with intervals from the same resamples, which hold outcomes that may not have been seen.
 
-    `lower` has the least value that each can have.
+    `prepare` makes of a sample what gives their values for counts of its rows; `lower` and `upper` bound them.
     """
     check_level(level)
-    values = [float(data.each @ rows) / data.total for rows in rows_of(data)]
+    values = np.array(prepare(data)(data.each), dtype=np.float64)
     if too_few(data.units):
-        return [Estimate(value, float("nan"), float("nan"), level) for value in values]
-
-    def prepare(sample: Sample) -> list[Statistic]:
-        return [summed_mean(rows).__call__ for rows in rows_of(sample)]
-
+        return [Estimate(value, float("nan"), float("nan"), level) for value in values.tolist()]
     drawn = bootstrap_with_unseen(prepare, data, n_resamples=n_resamples, random_state=random_state, outcomes=unseen)
     return [
-        interval(value, column, level=level, units=data.units, lower=least)
-        for value, column, least in zip(values, drawn.T, lower)
+        interval(value, column, level=level, units=data.units, lower=least, upper=upper)
+        for value, column, least in zip(values.tolist(), drawn.T, np.broadcast_to(lower, len(values)).tolist())
     ]
+
+
+def mean_costs(
+    costs: Callable[[Sample], Sequence[FloatArray]],
+) -> Callable[[Sample], Callable[[AnyFloatArray], list[float]]]:
+    """For `with_intervals`: means of what each row costs."""
+
+    def prepare(sample: Sample) -> Callable[[AnyFloatArray], list[float]]:
+        rows = costs(sample)
+        return lambda counts: [counts @ row / counts.sum() for row in rows]
+
+    return prepare
 
 
 @limited
@@ -129,13 +124,6 @@ def decision_cost(
 ) -> Estimate:
     """Mean cost of the decisions of a rule, with its interval.
 
-    Parameters
-    ----------
-    rule : DecisionRule
-        What is done at which probabilities.
-    amounts : mapping of str to array-like of shape (n,), default=None
-        The amounts of each row that the costs name.
-
     Returns
     -------
     Estimate
@@ -149,11 +137,13 @@ def decision_cost(
     >>> decision_cost([0, 0, 1, 1], [0.01, 0.2, 0.03, 0.9], rule).value  # one false alarm, one miss
     5.25
     """
-    data = check_sample(y_true, y_prob, sample_weight, classes_of(classes, rule), groups=groups, blocks=blocks)
+    data = check_sample(
+        y_true, y_prob, sample_weight, rule.classes if classes is None else classes, groups=groups, blocks=blocks
+    )
     costed = CostedSample(data, rule, amounts, len(as_matrix(y_prob)[0]))
-    data = costed.data
-    unseen = costed.rare(data, costed.actions(data.proba, costed.rows_of(data)))
-    return means(lambda sample: [costed.row_costs(sample)], data, level, n_resamples, random_state, unseen, [0.0])[0]
+    costs = mean_costs(lambda sample: [costed.row_costs(sample)])
+    unseen = costed.rare(costed.data)
+    return with_intervals(costs, costed.data, level, n_resamples, random_state, unseen, lower=0.0)[0]
 
 
 @dataclass(frozen=True)
@@ -212,10 +202,6 @@ def compare_decisions(
     ----------
     y_prob_before, y_prob_after : array-like of shape (n, k), (n, 1) or (n,)
         Two sets of predictions of the same rows. The rows must be others than those that calibration was fitted to.
-    rule : DecisionRule
-        What is done at which probabilities.
-    amounts : mapping of str to array-like of shape (n,), default=None
-        The amounts of each row that the costs name.
 
     Returns
     -------
@@ -231,7 +217,7 @@ def compare_decisions(
     (0.75, 0.0, 3.0)
     """
     together: dict[str, Any] = {"groups": groups, "blocks": blocks}
-    named = classes_of(classes, rule)
+    named = rule.classes if classes is None else classes
     before = check_sample(y_true, y_prob_before, sample_weight, named, **together)
     after = check_sample(y_true, y_prob_after, sample_weight, named, **together)
     if before.proba.shape != after.proba.shape:
@@ -241,22 +227,21 @@ def compare_decisions(
         )
     costed = CostedSample(before, rule, amounts, len(as_matrix(y_prob_before)[0]))
     data = costed.data
-    given = costed.rows_of(data)
     # Rows of a resample find the other predictions by the row of the input that they are.
-    place = np.zeros(int(given.max()) + 1, dtype=np.int64)
-    place[given] = np.arange(data.n_rows)
+    place = np.zeros(int(data.rows.max()) + 1, dtype=np.int64)  # type: ignore[union-attr]
+    place[data.rows] = np.arange(data.n_rows)
 
-    def rows_of(sample: Sample) -> list[FloatArray]:
-        rows = costed.rows_of(sample)
-        first = costed.row_costs(sample)
-        second = costed.observed(sample, costed.actions(after.proba[place[rows]], rows))
-        return [first, second, first - second]
+    def costs(sample: Sample) -> list[FloatArray]:
+        other = sample.with_values(after.proba[place[sample.rows]], logs=False)
+        pair = [costed.row_costs(sample), costed.row_costs(other)]
+        return [*pair, pair[0] - pair[1]]
 
-    actions = [costed.actions(predictions.proba, given) for predictions in (before, after)]
+    actions = [costed.actions(data), costed.actions(data.with_values(after.proba, logs=False))]
     lost = [costed.lost(data, chosen) for chosen in actions]
     # Where few actions change, what they save in one row says little of what they lose in another.
     unseen = [data.proba * part for part in (*lost, np.maximum(lost[0] - lost[1], 0), np.maximum(lost[1] - lost[0], 0))]
-    first, second, saved = means(rows_of, data, level, n_resamples, random_state, unseen, [0.0, 0.0, -np.inf])
+    prepare, lower = mean_costs(costs), [0.0, 0.0, -np.inf]
+    first, second, saved = with_intervals(prepare, data, level, n_resamples, random_state, unseen, lower=lower)
     changed = float(before.each @ (actions[0] != actions[1]))
     return DecisionComparison(first, second, saved, changed, before.total)
 
@@ -305,7 +290,7 @@ def best_threshold(
     >>> best_threshold([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.8], DecisionRule(false_positive=1, false_negative=20))
     BestThreshold(threshold=0.3, cost=0.25, regret=0.25)
     """
-    data = check_sample(y_true, y_prob, sample_weight, classes_of(classes, rule))
+    data = check_sample(y_true, y_prob, sample_weight, rule.classes if classes is None else classes)
     matched = rule.matched(data.names)
     # Asks for two classes, two actions and no amounts, and says so.
     matched.threshold  # noqa: B018
@@ -316,5 +301,5 @@ def best_threshold(
     gained: AnyFloatArray = np.append(0.0, np.cumsum(saved[order])[ends])
     best = int(np.argmax(gained))
     found = (float(data.each @ costs[0, data.y]) - float(gained[best])) / data.total
-    own = float(data.each @ costs[matched.cheapest(matched.cost_of_rows(data.proba, {})), data.y]) / data.total
+    own = float(data.each @ costs[cheapest(matched.table.expected(data.proba, {})), data.y]) / data.total
     return BestThreshold(np.inf if best == 0 else float(score[order][ends[best - 1]]), found, max(own - found, 0.0))

@@ -24,6 +24,7 @@ from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import SeenLevels
 from calibrant.inputs.words import CalibrationWarning, RequestError
 from calibrant.optional import require
+from calibrant.steps.actions import cheapest
 
 if TYPE_CHECKING:
     from calibrant.decisions.rule import DecisionRule
@@ -145,8 +146,8 @@ def apply(
                 decided: dict[str, Any] = {}
                 if rule is not None:
                     amounts = {} if rows.amounts is None else dict(zip(rule.amounts, rows.amounts.T))
-                    expected = rule.cost_of_rows(p, amounts)
-                    chosen = rule.cheapest(expected)
+                    expected = rule.table.expected(p, amounts)
+                    chosen = cheapest(expected)
                     decided = {ACTION: rule.named(chosen), EXPECTED: expected.min(axis=1)}
                     tally, cost = tally + Counter(chosen.tolist()), cost + float(decided[EXPECTED].sum())
                 writer.write(_with_columns(rows, new, decided, columns.style, as_text=writer.text))
