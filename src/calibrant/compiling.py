@@ -9,13 +9,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from numba import njit
 from numba.core import event
 
-#: Seconds of compiling worth a word.
+#: Seconds of compiling worth a word: a shorter pause is not noticed.
 _LONG = 1.0
 
 
@@ -42,15 +41,11 @@ class Stopwatch(event.Listener):
             )
 
 
-@cache
-def announce() -> None:
-    """Listen to numba from now on."""
-    event.register("numba:compile", Stopwatch())
+event.register("numba:compile", Stopwatch())
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """`numba.njit` whose result is kept on disk, or only in memory where no folder for it can be written."""
-    announce()
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:

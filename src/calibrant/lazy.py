@@ -11,12 +11,7 @@ from typing import Any
 def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package whose public names live in other modules.
 
-    Parameters
-    ----------
-    package : str
-        The package's `__name__`.
-    homes : mapping of str to str
-        The module of each name, relative to the package; a name whose home is ``"."`` is a subpackage or module.
+    `homes` has the module of each name, relative to the package; ``"."`` for a name that is a module itself.
 
     Examples
     --------

@@ -22,13 +22,7 @@ _FEW_COLUMNS = 4
 
 
 def row_sums(x: AnyFloatArray) -> AnyFloatArray:
-    """The sum of each row of `x` (n, k), or of any array along its last axis.
-
-    Examples
-    --------
-    >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]]))
-    array([3., 7.])
-    """
+    """The sum of each row of `x` (n, k), or of any array along its last axis."""
     if 1 < x.shape[-1] <= _FEW_COLUMNS:
         total = x[..., 0] + x[..., 1]
         for j in range(2, x.shape[-1]):
@@ -63,14 +57,7 @@ def ordered_row_sums(x: AnyFloatArray) -> AnyFloatArray:
 
 
 def row_products(x: FloatArray, matrix: FloatArray) -> FloatArray:
-    """The product of each row of `x` (n, d) with `matrix` (d, m).
-
-    Examples
-    --------
-    >>> row_products(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 0.0], [1.0, 1.0]]))
-    array([[3., 2.],
-           [7., 4.]])
-    """
+    """The product of each row of `x` (n, d) with `matrix` (d, m)."""
     n, d = x.shape
     m = matrix.shape[1]
     whole = n - n % TILE

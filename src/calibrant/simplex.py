@@ -25,16 +25,9 @@ LOSS_FLOOR = 1e-15
 
 
 def log_probabilities(p: ArrayLike, *, center: bool = False, out: FloatArray | None = None) -> FloatArray:
-    """Logarithms of probabilities, clipped below at `LOG_FLOOR`.
+    """Logarithms of probabilities (n, k), clipped below at `LOG_FLOOR`, into `out`, which may be `p` itself.
 
-    Parameters
-    ----------
-    p : array-like of shape (n, k)
-        Probabilities; exact zeros, ones and denormal numbers are welcome.
-    center : bool, default=False
-        Subtract each row's mean, which makes the map a one-to-one inverse of the softmax.
-    out : ndarray, default=None
-        Where to put the result; may be `p` itself.
+    To `center` is to subtract each row's mean, which makes the map a one-to-one inverse of the softmax.
 
     Examples
     --------
@@ -54,13 +47,7 @@ def log_probabilities(p: ArrayLike, *, center: bool = False, out: FloatArray | N
 
 
 def log_in_place(p: FloatArray) -> FloatArray:
-    """`log_probabilities` that overwrites probabilities.
-
-    Examples
-    --------
-    >>> log_in_place(np.array([[0.5, 0.0]])).round(2)
-    array([[ -0.69, -87.34]])
-    """
+    """`log_probabilities` that overwrites probabilities."""
     return log_probabilities(p, out=p)
 
 
@@ -112,33 +99,15 @@ def softmax(z: ArrayLike) -> FloatArray:
 
 
 def mix_with_uniform(p: FloatArray, weight: float) -> FloatArray:
-    """The mixture ``(1 - weight) p + weight / k`` of each row with the uniform distribution.
-
-    Examples
-    --------
-    >>> mix_with_uniform(np.array([[1.0, 0.0]]), 0.1)
-    array([[0.95, 0.05]])
-    """
+    """The mixture ``(1 - weight) p + weight / k`` of each row with the uniform distribution."""
     return (1.0 - weight) * p + weight / p.shape[-1]
 
 
 def laplace_weight(n: float) -> float:
-    """Weight ``1 / (n + 1)`` of the uniform distribution in Laplace smoothing after `n` observations.
-
-    Examples
-    --------
-    >>> laplace_weight(99)
-    0.01
-    """
+    """Weight ``1 / (n + 1)`` of the uniform distribution in Laplace smoothing after `n` observations."""
     return 1.0 / (n + 1.0)
 
 
 def mix_log_probabilities(x: FloatArray, weight: float) -> FloatArray:
-    """Log-probabilities of the mixture of `x` (n, k) with the uniform distribution.
-
-    Examples
-    --------
-    >>> np.exp(mix_log_probabilities(np.log([[0.8, 0.2]]), 0.5))
-    array([[0.65, 0.35]])
-    """
+    """Log-probabilities of the mixture of `x` (n, k) with the uniform distribution."""
     return x if weight == 0.0 else log_probabilities(mix_with_uniform(np.exp(x), weight))

@@ -128,12 +128,6 @@ class limit(AbstractContextManager[None]):
     Entering takes a few microseconds, less inside another limit; it is safe in several Python threads at once and
     restores the number found also after an exception. A limit inside another may ask for more than the outer one, not
     for more than was found outside.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> with limit():
-    ...     product = np.ones((50, 50)) @ np.ones((50, 50))
     """
 
     __slots__ = ("_accounts", "_before", "_number", "_thread")
@@ -155,16 +149,7 @@ _NO_LIMIT = nullcontext()
 
 
 def limited(function: Function) -> Function:
-    """Decorator: `function` runs with one thread.
-
-    Examples
-    --------
-    >>> @limited
-    ... def double(x):
-    ...     return 2 * x
-    >>> double(4)
-    8
-    """
+    """Decorator: `function` runs with one thread."""
     context = limit
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -177,13 +162,7 @@ def limited(function: Function) -> Function:
 
 
 def for_products(rows: int, columns: int, features: int) -> AbstractContextManager[None]:
-    """A limit for products of (columns, features) and (features, rows) matrices: the free cores if large, else one.
-
-    Examples
-    --------
-    >>> with for_products(1000, 10, 10):
-    ...     pass  # one thread
-    """
+    """A limit for products of (columns, features) and (features, rows) matrices: the free cores if large, else one."""
     size = rows * columns * features
     if size <= SMALL_PRODUCT:
         return _NO_LIMIT

@@ -87,13 +87,7 @@ def batch_of(calibrator: Any, given: Any, names: tuple[str, ...], argument: str)
 
 
 def column_codes(y: Any, n: int, classes: NDArray[Any]) -> IntArray:
-    """Column numbers of labels that a fitted calibrator knows.
-
-    Examples
-    --------
-    >>> column_codes(["no", "yes"], 2, np.array(["no", "yes"]))
-    array([0, 1])
-    """
+    """Column numbers of labels that a fitted calibrator knows."""
     labels, _ = check_labels(y, n)
     known = classes.tolist()
     unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in known]

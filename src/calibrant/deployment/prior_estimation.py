@@ -21,46 +21,28 @@ from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 
 #: Nats in total that an estimate may fall short of the maximum; chance alone costs k / 2.
 _SLACK = 1e-4
-#: The number of rows that shares which are known exactly stand for.
+#: The number of rows that shares which are known exactly stand for: their error is below any that rows could show.
 EXACT = 1e9
+#: Steps of maximum likelihood after which the estimate is taken as it is.
 _MOST_STEPS = 2000
 
 
 @dataclass(frozen=True)
 class SharesEstimate:
-    """Estimated shares of the classes.
-
-    Attributes
-    ----------
-    shares : ndarray of shape (k,)
-        The estimate.
-    interval : ndarray of shape (k, 2)
-        Confidence interval of each.
-    noise : float
-        What its sampling error costs in log loss, in nats.
-    """
+    """Estimated shares of the classes, with a confidence interval of each (k, 2)."""
 
     shares: FloatArray
     interval: FloatArray
+    #: What the sampling error costs in log loss, in nats.
     noise: float
 
 
-def em_shares(
-    p: FloatArray,
-    source: FloatArray,
-    counts: AnyFloatArray | None = None,
-) -> FloatArray:
+def em_shares(p: FloatArray, source: FloatArray, counts: AnyFloatArray | None = None) -> FloatArray:
     """Shares q that maximise ``Σ_i c_i log Σ_j q_j p_ij / s_j + k Σ_j s_j log q_j``.
 
     The last sum is worth k rows and keeps shares away from zero, where errors cost most. Steps of expectation
     maximisation, extrapolated (SQUAREM, Varadhan & Roland, 2008) where that does not lose likelihood. The largest
     ratio of a step's result to q bounds the distance to the maximum; at a small bound, in nats in total, it ends.
-
-    Examples
-    --------
-    >>> p = np.repeat([[0.9, 0.1], [0.1, 0.9]], [300, 100], axis=0)  # of which half and half were expected
-    >>> em_shares(p, np.array([0.5, 0.5])).round(3)
-    array([0.81, 0.19])
     """
     ratio = p / source
     counts = np.ones(len(p)) if counts is None else counts
@@ -91,14 +73,7 @@ def em_shares(
 
 
 def soft_confusion(p: AnyFloatArray, y: AnyIntArray, counts: AnyFloatArray | None = None) -> FloatArray:
-    """Mean of ``p_i [y = j]`` over rows, (k, k): column j sums to the share of class j.
-
-    Examples
-    --------
-    >>> soft_confusion(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]))
-    array([[0.45, 0.2 ],
-           [0.05, 0.3 ]])
-    """
+    """Mean of ``p_i [y = j]`` over rows, (k, k): column j sums to the share of class j."""
     k = p.shape[1]
     counts = np.ones(len(p)) if counts is None else counts
     return np.column_stack([(counts * (y == j)) @ p for j in range(k)]) / counts.sum()
@@ -110,12 +85,6 @@ def bbse_shares(confusion: FloatArray, mean: FloatArray, n_labelled: float, n_un
     The ratios w minimise ``Σ_i (C w - m)_i² / m_i + λ Σ_j (w_j - 1)²`` over w ≥ 0, where λ is the sampling variance of
     the first sum's terms: it matters only where the confusion is so ill-conditioned that noise would decide (the
     regularised form of Azizzadenesheli et al., 2019).
-
-    Examples
-    --------
-    >>> confusion = np.array([[0.45, 0.05], [0.05, 0.45]])  # of classes of equal share
-    >>> bbse_shares(confusion, confusion @ [1.6, 0.4], 10**6, 10**6).round(3)
-    array([0.8, 0.2])
     """
     k = len(mean)
     source = confusion.sum(axis=0)
@@ -173,7 +142,8 @@ def estimate_shares(
     from_source = labelled.sum_variance(known) if labelled is not None else source_counts @ known**2
     mean = each @ h / n
     # Moments about the means that h has over the class, 1, and over others, 0: of two classes both intervals agree.
-    of_class = _posterior(p, shares / source)
+    of_class = p * (shares / source)
+    of_class /= of_class.sum(axis=1, keepdims=True)
     weights = each[:, None] * of_class, each[:, None] * (1.0 - of_class)
     own, other = 1.0 + _spread(h, weights[0], kept), _spread(h, weights[1], kept)
     z, units = float(ndtri(0.5 + 0.5 * level)), data.units
@@ -203,11 +173,6 @@ def _inverse_of_sum_zero(matrix: FloatArray) -> FloatArray:
     k = len(matrix)
     basis = np.linalg.qr(np.eye(k)[:, 1:] - 1.0 / k)[0]
     return np.asarray(basis @ _inverse(basis.T @ matrix @ basis) @ basis.T)
-
-
-def _posterior(p: FloatArray, ratio: FloatArray) -> FloatArray:
-    q = p * ratio
-    return np.asarray(q / q.sum(axis=1, keepdims=True))
 
 
 def _spread(h: FloatArray, weight: FloatArray, kept: FloatArray) -> FloatArray:

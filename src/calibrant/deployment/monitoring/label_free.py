@@ -16,8 +16,10 @@ from calibrant.typing import AnyFloatArray, FloatArray
 
 #: What is expected without labels, by name.
 METRICS = {"accuracy": "accuracy", "log_loss": "log loss", "brier": "Brier score"}
+#: Tenths of the reference, by which the confidence of predictions is compared.
 _CONFIDENCE_BINS = 10
-#: Below this skewness the normal distribution serves.
+#: Below this skewness the normal distribution serves: the gamma distribution would have a shape of 4e8 and more, where
+#: its quantiles lose digits.
 _SYMMETRIC = 1e-4
 
 
@@ -42,7 +44,6 @@ class Performance:
 
     @classmethod
     def start(cls, k: int) -> Performance:
-        """Before the first row."""
         m = len(METRICS)
         return cls(Seen(), np.zeros(m), np.zeros(m), np.zeros(m), np.zeros((k, k)))
 
@@ -183,11 +184,6 @@ def two_sample_p_values(a: FloatArray, b: FloatArray, n: float, m: float) -> Flo
     """P-values of Fisher's exact test, one for each pair of shares: `a` of n observations and `b` of m others.
 
     Twice the smaller tail. Numbers of observations that are not whole are rounded towards no difference.
-
-    Examples
-    --------
-    >>> two_sample_p_values(np.array([0.6]), np.array([0.4]), 50, 50).round(4)  # scipy.stats.fisher_exact: 0.0713
-    array([0.0713])
     """
     # A lower share is a higher share of what is left.
     higher = b >= a

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from calibrant.bins import quantiles
 from calibrant.inputs.segments import LARGEST, MISSING, segment_numbers, texts_of
 from calibrant.steps import Columns as PickColumns
-from calibrant.steps import Join, Lead, Levels, Linear, Log, LogOdds, Softmax, Step, StepFunction, Sum, run
+from calibrant.steps import Join, Lead, Levels, Linear, LogOdds, Softmax, Step, StepFunction, Sum, run
 from calibrant.typing import FloatArray, IntArray
 
 #: Columns of more different numbers are cut into as many bins of about equal size.
@@ -37,13 +37,7 @@ Columns = dict[str, NDArray[Any]]
 
 
 def learn_columns(frame: Mapping[str, NDArray[Any]], weight: FloatArray | None = None) -> Columns:
-    """The levels of each column; rows count as often as their `weight` says.
-
-    Examples
-    --------
-    >>> learn_columns({"region": np.array(["b", "a", "b"]), "age": np.arange(20.0)})["age"].round(1).tolist()
-    [1.9, 3.8, 5.7, 7.6, 9.5, 11.4, 13.3, 15.2, 17.1]
-    """
+    """The levels of each column; rows count as often as their `weight` says."""
     return {
         name: _edges(column, weight) if _many_numbers(column) else np.unique(np.array(texts_of(column), dtype=str))
         for name, column in frame.items()
@@ -56,13 +50,7 @@ def inputs_of(columns: Columns) -> dict[str, list[str] | None]:
 
 
 def level_codes(frame: Mapping[str, NDArray[Any]], columns: Columns) -> IntArray:
-    """The level of each row in each column, (n, c), -1 for one that was not there when the levels were learned.
-
-    Examples
-    --------
-    >>> level_codes({"region": np.array(["b", "c"])}, {"region": np.array(["a", "b"])}).tolist()
-    [[1], [-1]]
-    """
+    """The level of each row in each column, (n, c), -1 for one that was not there when the levels were learned."""
     numbers = segment_numbers(frame, inputs_of(columns))
     return run([Join(level_steps(columns, 0))], numbers).astype(np.int64)
 
@@ -193,12 +181,6 @@ def question_steps(columns: Columns, k: int) -> Step:
                 is_level = StepFunction(np.array([level - 0.5, level + 0.5]), np.array([0.0, 1.0, 0.0]))
                 parts.append([number, is_level])
     return Join(tuple(parts))
-
-
-def global_steps(steps: list[Step], k: int, c: int, *, corrected: bool) -> list[Step]:
-    """The global map's `steps` on rows of `k` probabilities and `c` numbers, followed by them if it is corrected."""
-    first = [PickColumns(np.arange(k)), *steps]
-    return [Join(([*first, Log()], [PickColumns(np.arange(k, k + c))]))] if corrected else first
 
 
 def _where_known(columns: Columns, k: int, steps: list[Step]) -> list[Step]:

@@ -26,7 +26,7 @@ from calibrant.softmax.solvers import solve
 from calibrant.softmax.solvers.solution import Solution
 from calibrant.typing import FloatArray, IntArray
 
-#: Strengths that are tried, strongest first.
+#: Strengths that are tried, strongest first, each about a third of the one before.
 STRENGTHS = (1000.0, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0)
 #: The duality gap of the mean loss, and one that is enough to compare strengths by.
 _GAP, _ROUGH_GAP = 1e-9, 1e-6
@@ -36,29 +36,17 @@ _TREES = BoostingOptions(rounds=150, depth=3, rate=0.1, l2=10.0, columns=8, pair
 
 @dataclass(frozen=True)
 class SegmentCorrection:
-    """What was found, shrunk.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (k, 2 levels)
-        Intercepts and slopes of each level.
-    trees : TreeLayer
-        Steps of the logits.
-    strength : float
-        Of the ridge; infinite if levels are not corrected.
-    duality_gap : float
-        An upper bound of how far the ridge's objective is above its minimum.
-    held : ndarray of shape (n, k)
-        Logits of rows by corrections that were fitted without them.
-    gain, gain_error : float
-        Log loss saved on rows held out, and its standard error.
-    """
+    """What was found, shrunk: intercepts and slopes of each level, `theta` (k, 2 levels), and trees on top of them."""
 
     theta: FloatArray
     trees: TreeLayer
+    #: Of the ridge; infinite if levels are not corrected.
     strength: float
+    #: An upper bound of how far the ridge's objective is above its minimum.
     duality_gap: float
+    #: Logits of rows (n, k) by corrections that were fitted without them.
     held: FloatArray
+    #: Log loss saved on rows held out, and its standard error.
     gain: float
     gain_error: float
 
@@ -117,13 +105,7 @@ def kept_share(gain: float, error: float) -> float:
 
 
 def mean_and_error(values: FloatArray, sample: Sample) -> tuple[float, float]:
-    """The mean of a value for each row, and its standard error.
-
-    Examples
-    --------
-    >>> mean_and_error(np.array([0.0, 2.0]), Sample(np.zeros((2, 2)), np.zeros(2), np.array([2.0, 2.0])))
-    (1.0, 0.5)
-    """
+    """The mean of a value for each row, and its standard error."""
     mean = float(sample.each @ values) / sample.total
     return mean, float(np.sqrt(sample.sum_variance(values - mean))) / sample.total
 

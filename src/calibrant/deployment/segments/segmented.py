@@ -19,7 +19,6 @@ from calibrant.deployment.segments.columns import (
     cell_steps,
     correction_steps,
     count_levels,
-    global_steps,
     inputs_of,
     is_numeric,
     learn_columns,
@@ -37,7 +36,8 @@ from calibrant.numerals import count, number, percent
 from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities, softmax
 from calibrant.sklearn_private import HasMethods, Interval
-from calibrant.steps import Join, Step, run, run_from_logs
+from calibrant.steps import Columns as PickColumns
+from calibrant.steps import Join, Log, Step, run, run_from_logs
 from calibrant.threads import limit
 from calibrant.typing import FloatArray, IntArray
 
@@ -241,10 +241,11 @@ class SegmentedCalibrator(BySegment):
         k, c = len(self.classes_), len(self.segment_columns_)
         trees = self._trees.steps()
         corrected = bool(trees) or bool(np.any(self.intercept_) or np.any(self.slope_))
-        steps = global_steps(steps_of(self.calibrator_), k, c, corrected=corrected)
-        if corrected:
-            steps += correction_steps(self.segment_columns_, self.cells_, self.intercept_, self.slope_, trees)
-        return steps
+        probabilities: list[Step] = [PickColumns(np.arange(k)), *steps_of(self.calibrator_)]
+        if not corrected:
+            return probabilities
+        both = Join(([*probabilities, Log()], [PickColumns(np.arange(k, k + c))]))
+        return [both, *correction_steps(self.segment_columns_, self.cells_, self.intercept_, self.slope_, trees)]
 
     def summary(self) -> str:
         """What the segments are, whether they matter, and the worst of them before and after, on rows held out.
