@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant.runtime import Map
 from calibrant.writers import c_source, javascript, python_source, sql
-from calibrant.writers.tools import run_program, workshop
+from calibrant.writers.common import run_program, workshop
 from tests.needs import needs, needs_program
 
 _RUN = """

@@ -18,10 +18,10 @@ from calibrant.inputs.segments import texts_of
 from calibrant.steps import Columns, Join, Levels, Log, Softmax, Sum
 from calibrant.steps.step import NotSupportedError
 from calibrant.writers import c_source, javascript, sql
+from calibrant.writers.common import run_program, workshop
 from calibrant.writers.exporting import ParityError, export_with_proof, prove
 from calibrant.writers.proof_rows import sample_rows, with_segments
 from calibrant.writers.sql_dialects import DIALECTS
-from calibrant.writers.tools import run_program, workshop
 from tests.needs import needs, needs_program
 from tests.segmented import CASES, REGIONS, rows, segmented
 

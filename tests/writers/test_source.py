@@ -16,9 +16,9 @@ from calibrant.steps import Function, Log, Softmax, Trees
 from calibrant.steps.lines import pieces
 from calibrant.steps.step import NotSupportedError
 from calibrant.writers import c_source, javascript, python_source
+from calibrant.writers.common import run_program, workshop
 from calibrant.writers.exporting import TARGETS, ParityError, export_with_proof, prove
 from calibrant.writers.proof_rows import sample_rows
-from calibrant.writers.tools import run_program, workshop
 from tests.needs import needs_program
 from tests.steps.maps import CASES, fitted
 

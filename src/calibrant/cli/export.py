@@ -12,7 +12,7 @@ from calibrant.cli.mistakes import CommandError, asked
 from calibrant.cli.printing import check_streams, print_json
 
 if TYPE_CHECKING:
-    from calibrant.writers.export_options import OptionError
+    from calibrant.writers.common import OptionError
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -75,7 +75,7 @@ def export(
     from calibrant.workflows.costs_given import rule_of
     from calibrant.workflows.grading import given_scale
     from calibrant.workflows.loading import load_calibrator
-    from calibrant.writers.export_options import OptionError
+    from calibrant.writers.common import OptionError
     from calibrant.writers.exporting import check_options, export_with_proof, file_of, find_target
 
     check_streams(as_json, output, "export")

@@ -35,6 +35,7 @@ class Linear(Step):
     """
 
     kind: ClassVar[str] = "linear"
+    mixes: ClassVar[bool] = True
     matrix: FloatArray = array(2)
     shift: FloatArray | float = array(0, 1, default=0.0)
 
@@ -116,6 +117,7 @@ class Kernel(Step):
     """
 
     kind: ClassVar[str] = "kernel"
+    mixes: ClassVar[bool] = True
     landmarks: FloatArray = array(2)
     spread: float = number(low=1.0 / LARGE)
     weight: float = number()
@@ -163,6 +165,7 @@ class Trees(Step):
     """
 
     kind: ClassVar[str] = "trees"
+    decides: ClassVar[bool] = True
     features: IntArray = array(2, integer=True, low=0)
     subtracted: IntArray = array(2, integer=True, low=-1)
     thresholds: FloatArray = array(2)

@@ -23,8 +23,24 @@ from calibrant.steps.lines import pieces
 from calibrant.steps.step import NotSupportedError, Steps, check_steps
 from calibrant.typing import FloatArray
 
-#: A row of a target: a tensor, the name of one, or a list of expressions.
+#: A row of a target: a tensor, the name of one, or expressions; with `Operators`, or operators of its own.
 Row = Any
+
+
+def _operator(sign: str, turned: bool = False) -> Callable[[Any, Any], Any]:
+    return lambda row, other: row.combined(sign, *((other, row) if turned else (row, other)))
+
+
+class Operators(ABC):
+    """Operators of rows, each a call of `combined`."""
+
+    @abstractmethod
+    def combined(self, sign: str, left: Any, right: Any) -> Any:
+        """What an operator makes of two rows, one of which may be a number."""
+
+    __add__, __sub__, __mul__, __truediv__ = map(_operator, "+-*/")
+    __rsub__, __rtruediv__ = (_operator(sign, turned=True) for sign in "-/")
+    __gt__, __ge__, __lt__, __le__, __and__ = map(_operator, (">", ">=", "<", "<=", "&"))
 
 
 class Operations(ABC):

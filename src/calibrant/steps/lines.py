@@ -31,6 +31,7 @@ class StepFunction(Step):
     """
 
     kind: ClassVar[str] = "step-function"
+    decides: ClassVar[bool] = True
     edges: FloatArray = array(1)
     values: FloatArray = array(1)
 
@@ -59,6 +60,7 @@ class Line(Step):
     """
 
     kind: ClassVar[str] = "line"
+    decides: ClassVar[bool] = True
     knots: FloatArray = array(1)
     values: FloatArray = array(1)
     extend: bool = flag(default=False)
@@ -94,6 +96,7 @@ class Spline(Step):
     """
 
     kind: ClassVar[str] = "spline"
+    decides: ClassVar[bool] = True
     knots: FloatArray = array(1)
     values: FloatArray = array(1)
     curvature: FloatArray = array(1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,6 +44,10 @@ class Step(ABC):
     """
 
     kind: ClassVar[str]
+    #: Whether the step asks on which side of a number a value lies, so that a rounded value may get another answer.
+    decides: ClassVar[bool] = False
+    #: Whether it weighs columns against each other.
+    mixes: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -123,12 +127,7 @@ def widest(steps: Steps) -> int:
     >>> widest([Linear(np.ones((2, 7))), Softmax()])
     7
     """
-    most = 0
-    for step in steps:
-        most = max(most, step.width)
-        for branch in branches_of(step):
-            most = max(most, widest(branch))
-    return most
+    return max((step.width for step in all_steps(steps)), default=0)
 
 
 def check_steps(steps: Steps, width: int) -> int:
@@ -152,6 +151,19 @@ def check_steps(steps: Steps, width: int) -> int:
 def branches_of(step: Step) -> Iterable[Steps]:
     """The lists of steps that a step holds."""
     yield from getattr(step, "parts", ())
+
+
+def all_steps(steps: Steps) -> Iterator[Step]:
+    """The steps of a list, each followed by those of the lists that it holds."""
+    for step in steps:
+        yield step
+        for branch in branches_of(step):
+            yield from all_steps(branch)
+
+
+def decides(steps: Steps) -> bool:
+    """Whether one of the steps, or of those inside them, decides."""
+    return any(step.decides for step in all_steps(steps))
 
 
 def require(condition: Any, what: str) -> None:

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from calibrant import steps as s
-from calibrant.steps.decisions import decides
 from calibrant.steps.formulas import FORMULAS, Operations
-from calibrant.steps.step import NotSupportedError
+from calibrant.steps.step import NotSupportedError, decides
 from calibrant.typing import FloatArray
 
 #: Rows that are handled at a time where a map has trees, the numbers of each that these add at a time, and in how many

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,8 @@ from calibrant.inputs.segments import LARGEST, MISSING, places_of
 from calibrant.runtime import Map
 from calibrant.steps.step import NotSupportedError
 from calibrant.typing import FloatArray
-from calibrant.writers.source import (
-    FLOOR_TEXT,
-    LOG_FLOOR_TEXT,
-    Segments,
-    SourceWriter,
-    amounts_of,
-    names_of_all,
-    title,
-    wrapped,
-)
-from calibrant.writers.tools import run_program, workshop
-from calibrant.writers.translation import ToC
+from calibrant.writers.common import Segments, amounts_of, names_of_all, run_program, title, workshop
+from calibrant.writers.source import Row, SourceWriter, wrapped
 
 #: Largest difference of a probability.
 TOLERANCE = 1e-12
@@ -33,10 +24,75 @@ _COMPILE = ("cc", "-std=c99", "-O2", "-ffp-contract=off", "-DCALIBRATE_MAIN", "m
 class CWriter(SourceWriter):
     """A file with `calibrate(row, out)` and `calibrate_classes`; with CALIBRATE_MAIN defined, a program."""
 
-    opening, closing, room = "static void {}(const double *x, double *y) {{", "}", "double {}[{}];"
-
-    def function(self, name: str) -> str:
-        return ToC().function(name)
+    opening = "static int {}(const double *x, double *y) {{"
+    closing = "    for (int j = 0; j < {n}; j++) y[j] = {0}[j];\n    return 0;\n}}"
+    vector = "double {name}[{n}]; for (int j = 0; j < {n}; j++) {name}[j] = {text};"
+    scalar, choice = "{kind} {name} = {text};", "({} ? {} : {})"
+    refuse = "for (int j = 0; j < {n}; j++) if (!{text}) return 1;"
+    spelled = {  # noqa: RUF012
+        **{name: f"{name}({{}})" for name in ("exp", "log", "floor")},
+        "abs": "fabs({})",
+        "max": "fmax({}, {})",
+        "min": "fmin({}, {})",
+        "int": "(int){}",
+        **{name: f"{name}({{}}, {{}})" for name in ("total", "largest", "least", "top")},
+    }
+    helpers = {  # noqa: RUF012
+        "total": """
+static double total(const double *x, int n) {
+    double value = 0.0;
+    for (int j = 0; j < n; j++) value += x[j];
+    return value;
+}""",
+        "largest": """
+static double largest(const double *x, int n) {
+    double value = x[0];
+    for (int j = 1; j < n; j++) value = fmax(value, x[j]);
+    return value;
+}""",
+        "least": """
+static double least(const double *x, int n) {
+    double value = x[0];
+    for (int j = 1; j < n; j++) value = fmin(value, x[j]);
+    return value;
+}""",
+        "top": """
+static int top(const double *x, int n) {
+    int place = 0;
+    for (int j = 1; j < n; j++) place = x[j] > x[place] ? j : place;
+    return place;
+}""",
+        "product": """
+static void product(const double *x, const double *matrix, int rows, int columns, double *y) {
+    for (int j = 0; j < columns; j++) y[j] = 0.0;
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++) y[j] += x[i] * matrix[i * columns + j];
+}""",
+        "piece": """
+static int piece(double x, const double *edges, int n) { /* the number of edges below x */
+    int low = 0, high = n;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (edges[middle] < x) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}""",
+        "trees": """
+static void trees(const double *x, const int *features, const int *subtracted, const double *thresholds,
+                  const double *values, int count, int depth, int columns, double *y) {
+    for (int j = 0; j < columns; j++) y[j] = 0.0;
+    for (int t = 0; t < count; t++) {
+        int leaf = t << depth;
+        for (int b = 0; b < depth; b++) {
+            int q = t * depth + b;
+            double value = x[features[q]] - (subtracted[q] >= 0 ? x[subtracted[q]] : 0.0);
+            if (value > thresholds[q]) leaf += 1 << b;
+        }
+        for (int j = 0; j < columns; j++) y[j] += values[leaf * columns + j];
+    }
+}""",
+    }
 
     def head(self) -> str:
         notes = "".join(f"\n   {note}" for note in self.notes)
@@ -63,52 +119,49 @@ class CWriter(SourceWriter):
 #include <stdio.h>{include}
 
 #define CLASSES {self.map.k}
-#define WIDEST {self.widest}
-#define LOG_FLOOR ({LOG_FLOOR_TEXT})
-#define FLOOR {FLOOR_TEXT}
 
 const char *const calibrate_classes[CLASSES] = {{{classes}}};
-const char *const calibrate_columns[CLASSES] = {{{columns}}};{actions}
-
-typedef void (*map_t)(const double *, double *);"""
+const char *const calibrate_columns[CLASSES] = {{{columns}}};{actions}"""
 
     def constant(self, name: str, numbers: list[str], *, integer: bool) -> str:
         return f"static const {'int' if integer else 'double'} {name}[] = {{\n{wrapped(numbers or ['0'])}\n}};"
 
-    def function_list(self, names: list[str]) -> str:
-        name = f"MAPS_{len(self.maps)}"
-        self.maps.append(f"static const map_t {name}[] = {{\n{wrapped(names)}\n}};")
-        return name
+    def calling(self, function: str, arguments: list[str], result: str, width: int) -> str:
+        return f"double {result}[{width}]; {function}({', '.join([*arguments, result])});"
+
+    def joined(self, name: str, rows: Sequence[Row]) -> list[str]:
+        lines, first = [f"double {name}[{sum(row.width for row in rows)}];"], 0
+        for row in rows:
+            loop = f"for (int j = 0; j < {row.width}; j++) {name}[{first} + j] = {row.at('j')};"
+            lines.append(loop if row.width > 1 else f"{name}[{first}] = {row.at('0')};")
+            first += row.width
+        return lines
 
     def tail(self) -> str:
-        order = f"x[{self.order}[j]]" if self.order else "x[j]"
-        before, parameter, argument, width, beside = "", "", "", "CLASSES", ""
+        before, parameter, argument, width, body = "", "", "", "CLASSES", "    return calibrated(row, out);"
         if self.map.segments:
             before, parameter, argument = f"{self._segments()}\n\n", " const double *segments,", " row + CLASSES,"
-            width, beside = "CLASSES + SEGMENTS", _BESIDE
+            width, body = "CLASSES + SEGMENTS", _BESIDE
         decide, show, held = "", """printf("%.17g%c", out[j], j == CLASSES - 1 ? '\\n' : ' ');""", width
         if self.map.rule is not None:
             m, segments = len(self.map.rule.amounts), ["segments"] if self.map.segments else []
             given = ["row", *segments, *(["amounts"] if m else [])]
-            guard = _AMOUNTS.format(m) if m else "const double *amounts = NULL;"
+            guard = _AMOUNTS.format(m) if m else ""
             decide = f"""
 
 int calibrate_decide({", ".join(f"const double *{name}" for name in given)}) {{
-    double p[CLASSES];
+    double p[CLASSES + {m}], action[1];
     {guard}
     if (calibrate({", ".join(["row", *segments, "p"])})) return -1;
-    return {self.cheapest};
+    cheapest(p, action);
+    return (int)action[0];
 }}"""
             held = f"{width} + {m}"
             where = ["row", *(["row + CLASSES"] if segments else []), *([f"row + {width}"] if m else [])]
             show = f"""printf("%.17g ", out[j]);
             printf("%d\\n", calibrate_decide({", ".join(where)}));"""
         return f"""{before}int calibrate(const double *row,{parameter} double *out) {{
-    double x[CLASSES], ordered[{width}];
-    if ({self.prepare}) return 1;
-    for (int j = 0; j < CLASSES; j++) ordered[j] = {order};{beside}
-    {self.main}(ordered, out);
-    return 0;
+{body}
 }}{decide}
 
 #ifdef CALIBRATE_MAIN
@@ -157,8 +210,10 @@ _DECIDE_IN_WORDS = """
    calibrate_decide takes the same row, and the calibrate_amounts of the row if there are any, and returns the number of
    the cheapest of calibrate_actions, or -1 if these are not a prediction and amounts."""
 
-_AMOUNTS = """for (int i = 0; i < {}; i++)
-        if (!(amounts[i] >= 0.0 && amounts[i] <= DBL_MAX)) return -1;"""
+_AMOUNTS = """for (int i = 0; i < {}; i++) {{
+        if (!(amounts[i] >= 0.0 && amounts[i] <= DBL_MAX)) return -1;
+        p[CLASSES + i] = amounts[i];
+    }}"""
 
 _LEVEL = """
 static double find_level(int segment, const char *text) {
@@ -183,11 +238,13 @@ double calibrate_level(int segment, const char *text) {
     return find_level(segment, number);
 }"""
 
-_BESIDE = f"""
+_BESIDE = f"""    double x[CLASSES + SEGMENTS];
+    for (int j = 0; j < CLASSES; j++) x[j] = row[j];
     for (int j = 0; j < SEGMENTS; j++) {{
         double number = fmin(fmax(segments[j], -{LARGEST}), {LARGEST});
-        ordered[CLASSES + j] = fabs(segments[j]) <= DBL_MAX ? number : {MISSING};
-    }}"""
+        x[CLASSES + j] = fabs(segments[j]) <= DBL_MAX ? number : {MISSING};
+    }}
+    return calibrated(x, out);"""
 
 
 def _escaped(label: Any) -> str:

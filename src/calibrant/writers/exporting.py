@@ -23,10 +23,8 @@ from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.steps.actions import TIE, CostTable, cheapest
 from calibrant.typing import FloatArray
-from calibrant.writers.export_options import OptionError
+from calibrant.writers.common import MissingRuntimeError, OptionError, Segments, row_by_row
 from calibrant.writers.proof_rows import draw_amounts, sample_rows, with_segments
-from calibrant.writers.source import Segments, row_by_row
-from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability that an export in double precision may have.
 TOLERANCE = 1e-12

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,8 @@ import numpy as np
 from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
-from calibrant.writers.source import (
-    FLOOR_TEXT,
-    LOG_FLOOR_TEXT,
-    MOST_TEXT,
-    Segments,
-    SourceWriter,
-    row_by_row,
-    title,
-    wrapped,
-)
-from calibrant.writers.tools import run_program, workshop
-from calibrant.writers.translation import ToJavaScript
+from calibrant.writers.common import Segments, row_by_row, run_program, title, workshop
+from calibrant.writers.source import MOST_TEXT, Row, SourceWriter, wrapped
 
 #: Largest difference of a probability.
 TOLERANCE = 1e-12
@@ -43,10 +34,53 @@ process.stdout.write(JSON.stringify(rows.map(found)));
 class JavaScriptWriter(SourceWriter):
     """A file with `calibrate(row)`, `CLASSES` and `COLUMNS`."""
 
-    opening, closing, room, indent = "function {}(x, y) {{", "}", "const {} = room({});", "  "
-
-    def function(self, name: str) -> str:
-        return ToJavaScript().function(name)
+    opening, closing, indent = "function {}(x) {{", "  return {};\n}}", "  "
+    vector, scalar = "const {name} = each({n}, (j) => {text});", "const {name} = {text};"
+    choice, refuse = "({} ? {} : {})", "if (!each({n}, (j) => {text}).every(Boolean)) return null;"
+    spelled = {  # noqa: RUF012
+        **{name: f"Math.{name}({{}})" for name in ("exp", "log", "abs", "floor")},
+        "max": "Math.max({}, {})",
+        "min": "Math.min({}, {})",
+        "int": "{}",
+        "total": "{}.reduce((a, b) => a + b, 0)",
+        "largest": "Math.max(...{})",
+        "least": "Math.min(...{})",
+        "top": "{0}.indexOf(Math.max(...{0}))",
+    }
+    helpers = {  # noqa: RUF012
+        "product": """
+function product(x, matrix, rows, columns) {
+  const y = each(columns, () => 0);
+  for (let i = 0; i < rows; i++) {
+    for (let j = 0; j < columns; j++) y[j] += x[i] * matrix[i * columns + j];
+  }
+  return y;
+}""",
+        "piece": """
+function piece(x, edges, n) { // the number of edges below x
+  let low = 0;
+  for (let high = n; low < high; ) {
+    const middle = (low + high) >> 1;
+    if (edges[middle] < x) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}""",
+        "trees": """
+function trees(x, features, subtracted, thresholds, values, count, depth, columns) {
+  const y = each(columns, () => 0);
+  for (let t = 0; t < count; t++) {
+    let leaf = t << depth;
+    for (let b = 0; b < depth; b++) {
+      const q = t * depth + b;
+      const value = x[features[q]] - (subtracted[q] >= 0 ? x[subtracted[q]] : 0);
+      if (value > thresholds[q]) leaf += 1 << b;
+    }
+    for (let j = 0; j < columns; j++) y[j] += values[leaf * columns + j];
+  }
+  return y;
+}""",
+    }
 
     def head(self) -> str:
         notes = "".join(f"\n// {note}" for note in self.notes)
@@ -69,32 +103,35 @@ class JavaScriptWriter(SourceWriter):
 
 const CLASSES = [{classes}];
 const COLUMNS = [{", ".join(map(_literal, self.map.column_names))}];
-{actions}const LOG_FLOOR = {LOG_FLOOR_TEXT};
-const FLOOR = {FLOOR_TEXT};
-const WIDEST = {self.widest};
-const room = (size) => new Array(size).fill(0);"""
+{actions}
+function each(n, entry) {{
+  const y = new Array(n);
+  for (let j = 0; j < n; j++) y[j] = entry(j);
+  return y;
+}}"""
 
     def constant(self, name: str, numbers: list[str], *, integer: bool) -> str:
         return f"const {name} = [\n{wrapped(numbers, '  ')}\n];"
 
-    def function_list(self, names: list[str]) -> str:
-        return f"[{', '.join(names)}]"
+    def calling(self, function: str, arguments: list[str], result: str, width: int) -> str:
+        return f"const {result} = {function}({', '.join(arguments)});"
+
+    def joined(self, name: str, rows: Sequence[Row]) -> list[str]:
+        items = [f"...{self._array(row)}" if row.width > 1 else row.at("0") for row in rows]
+        return [f"const {name} = [{', '.join(items)}];"]
 
     def tail(self) -> str:
         kind, single = "probabilities", f"row[0] >= 0 && row[0] <= {MOST_TEXT}"
-        both = "[1 - Math.min(row[0], 1), Math.min(row[0], 1)]"
+        second, first = "Math.min(row[0], 1)", "1 - Math.min(row[0], 1)"
         if self.map.logits:
-            kind, single, both = self.map.input, "true", "[0, row[0]]"
+            kind, single, second, first = self.map.input, "true", "row[0]", "0"
         # A single number, of two classes, has no order.
-        order = f"  if (given.length > 1) x = {self.order}.map((j) => x[j]);\n" if self.order else ""
-        before, parameters, names = "", "row", "CLASSES, COLUMNS, calibrate"
+        both = [second, first] if self.swapped else [first, second]
+        before, parameters, names, beside = "", "row", "CLASSES, COLUMNS, calibrate", ""
         if self.map.segments:
-            before, parameters, names = (
-                f"{self._segments()}\n\n",
-                "row, segments",
-                "CLASSES, COLUMNS, SEGMENTS, calibrate",
-            )
-            order += "  x = x.concat(SEGMENTS.map(([name, levels]) => number(name, segments, levels)));\n"
+            before, parameters = f"{self._segments()}\n\n", "row, segments"
+            names = "CLASSES, COLUMNS, SEGMENTS, calibrate"
+            beside = ".concat(SEGMENTS.map(([name, levels]) => number(name, segments, levels)))"
         decide = ""
         if self.map.rule is not None:
             names += ", ACTIONS, AMOUNTS, decide"
@@ -103,20 +140,15 @@ const room = (size) => new Array(size).fill(0);"""
 function decide({parameters}{", given" if self.map.rule.amounts else ""}) {{
   const amounts = AMOUNTS.map((name) => (given[name] === null ? NaN : Number(given[name])));
   if (!amounts.every((v) => v >= 0 && v < Infinity)) throw new RangeError("not amounts: " + amounts);
-  const p = calibrate({parameters});
-  return ACTIONS[{self.cheapest}];
+  return ACTIONS[cheapest(calibrate({parameters}).concat(amounts))[0]];
 }}"""
         return f"""{before}function calibrate({parameters}) {{
   if (row[Symbol.iterator] === undefined) row = COLUMNS.map((name) => row[name]);
   const given = Array.from(row, (v) => (v === null || String(v).trim() === "" ? NaN : Number(v)));
   row = given;
-  if (row.length === 1 && CLASSES.length === 2 && {single}) row = {both};
-  let x = room({self.map.k});
-  const y = room({self.map.k});
-  if (row.length !== CLASSES.length || {self.prepare}) {{
-    throw new RangeError("not {kind} of " + CLASSES.length + " classes: " + given);
-  }}
-{order}  {self.main}(x, y);
+  if (row.length === 1 && CLASSES.length === 2 && {single}) row = [{", ".join(both)}];
+  const y = row.length === CLASSES.length ? calibrated(row{beside}) : null;
+  if (y === null) throw new RangeError("not {kind} of " + CLASSES.length + " classes: " + given);
   return y;
 }}{decide}
 

@@ -17,14 +17,12 @@ from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.steps.actions import TIE, CostTable
-from calibrant.steps.decisions import decides
 from calibrant.steps.formulas import Operations, rests
+from calibrant.steps.step import decides
 from calibrant.typing import FloatArray
-from calibrant.writers.export_options import check_precision
+from calibrant.writers.common import MissingRuntimeError, Segments, amounts_of, check_precision, facts
 from calibrant.writers.onnx_alongside import leading_steps, run_alongside
 from calibrant.writers.onnx_nodes import IR_VERSION, OPSET, Nodes, Tensor, code
-from calibrant.writers.source import Segments, amounts_of, facts
-from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability, in double precision.
 TOLERANCE = 1e-12

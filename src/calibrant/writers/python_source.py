@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,8 @@ from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
 from calibrant.runtime import Map
 from calibrant.steps.actions import CostTable
 from calibrant.typing import FloatArray
-from calibrant.writers.source import (
-    FLOOR_TEXT,
-    LOG_FLOOR_TEXT,
-    MOST_TEXT,
-    Segments,
-    SourceWriter,
-    row_by_row,
-    title,
-    wrapped,
-)
-from calibrant.writers.translation import to_python
+from calibrant.writers.common import Segments, row_by_row, title
+from calibrant.writers.source import MOST_TEXT, Row, SourceWriter, wrapped
 
 #: Largest difference of a probability.
 TOLERANCE = 1e-12
@@ -29,10 +21,51 @@ TOLERANCE = 1e-12
 class PythonWriter(SourceWriter):
     """A module with `calibrate(row)`, `CLASSES` and `COLUMNS`."""
 
-    opening, closing, room, end = "def {}(x, y):", "", "{} = room({})", ""
-
-    def function(self, name: str) -> str:
-        return to_python(name)
+    opening, closing, remark = "def {}(x):", "    return {}", "#"
+    vector, scalar = "{name} = [{text} for j in range({n})]", "{name} = {text}"
+    choice, refuse = "({1} if {0} else {2})", "if not all({text} for j in range({n})): return None"
+    spelled = {  # noqa: RUF012
+        **{name: f"{name}({{}})" for name in ("exp", "log", "abs", "floor", "int", "total")},
+        "max": "max({}, {})",
+        "min": "min({}, {})",
+        "largest": "max({})",
+        "least": "min({})",
+        "top": "{0}.index(max({0}))",
+    }
+    helpers = {  # noqa: RUF012
+        "total": """
+def total(x):
+    value = 0.0
+    for v in x:
+        value += v
+    return value""",
+        "product": """
+def product(x, matrix, rows, columns):
+    y = [0.0] * columns
+    for i in range(rows):
+        for j in range(columns):
+            y[j] += x[i] * matrix[i * columns + j]
+    return y""",
+        "piece": """
+def piece(x, edges, n):  # the number of edges below x
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if edges[middle] < x else (low, middle)
+    return low""",
+        "trees": """
+def trees(x, features, subtracted, thresholds, values, count, depth, columns):
+    y = [0.0] * columns
+    for t in range(count):
+        leaf = t << depth
+        for b in range(depth):
+            q = t * depth + b
+            value = x[features[q]] - (x[subtracted[q]] if subtracted[q] >= 0 else 0.0)
+            leaf += 1 << b if value > thresholds[q] else 0
+        for j in range(columns):
+            y[j] += values[leaf * columns + j]
+    return y""",
+    }
 
     def head(self) -> str:
         notes = "".join(f"\n{note}" for note in self.notes)
@@ -50,43 +83,44 @@ class PythonWriter(SourceWriter):
 calibrated probabilities in the order of `CLASSES`. For two classes the number of the second is enough.{what}{notes}
 """
 
-from math import exp, inf, log, log1p
+from math import exp, floor, inf, log
 
 CLASSES = [{", ".join(ascii(label) for label in self.map.classes)}]
 COLUMNS = [{", ".join(ascii(name) for name in self.map.column_names)}]
-{actions}LOG_FLOOR = {LOG_FLOOR_TEXT}
-FLOOR = {FLOOR_TEXT}
-WIDEST = {self.widest}
-
-
-def room(size):
-    return [0.0] * size'''
+{actions}'''
 
     def constant(self, name: str, numbers: list[str], *, integer: bool) -> str:
         return f"{name} = [\n{wrapped(numbers)}\n]"
 
-    def function_list(self, names: list[str]) -> str:
-        return f"[{', '.join(names)}]"
+    def calling(self, function: str, arguments: list[str], result: str, width: int) -> str:
+        return f"{result} = {function}({', '.join(arguments)})"
+
+    def joined(self, name: str, rows: Sequence[Row]) -> list[str]:
+        items = [f"*{self._array(row)}" if row.width > 1 else row.at("0") for row in rows]
+        return [f"{name} = [{', '.join(items)}]"]
 
     def tail(self) -> str:
-        kind, single = "probabilities", f"0.0 <= row[0] <= {MOST_TEXT}"
-        both = "[1.0 - min(row[0], 1.0), min(row[0], 1.0)]"
+        kind, single, second, first = (
+            "probabilities",
+            f"0.0 <= row[0] <= {MOST_TEXT}",
+            "min(row[0], 1.0)",
+            "1.0 - min(row[0], 1.0)",
+        )
         if self.map.logits:
-            kind, single, both = self.map.input, "True", "[0.0, row[0]]"
+            kind, single, second, first = self.map.input, "True", "row[0]", "0.0"
         # A single number, of two classes, has no order.
-        order = f"    x = [x[j] for j in {self.order}] if len(given) > 1 else x\n" if self.order else ""
+        both = [second, first] if self.swapped else [first, second]
         before, parameters, beside = "", "row", ""
         if self.map.segments:
             before, parameters = f"{self._segments()}\n\n\n", "row, segments"
-            beside = "    x += [number(segments[name], levels) for name, levels in SEGMENTS]\n"
+            beside = " + [number(segments[name], levels) for name, levels in SEGMENTS]"
         return f"""{before}def calibrate({parameters}):
     row = given = [float(v) for v in ([row[name] for name in COLUMNS] if hasattr(row, "keys") else row)]
     if len(row) == 1 and len(CLASSES) == 2 and {single}:
-        row = {both}
-    x, y = room({self.map.k}), room({self.map.k})
-    if len(row) != len(CLASSES) or {self.prepare}:
+        row = [{", ".join(both)}]
+    y = calibrated(row{beside}) if len(row) == len(CLASSES) else None
+    if y is None:
         raise ValueError(f"not {kind} of {{len(CLASSES)}} classes: {{given}}")
-{order}{beside}    {self.main}(x, y)
     return y{self._decide(parameters)}"""
 
     def _decide(self, parameters: str) -> str:
@@ -100,8 +134,7 @@ def decide({parameters}{extra}):
     amounts = [{"float(amounts[name]) for name in AMOUNTS" if extra else ""}]
     if not all(0.0 <= amount < inf for amount in amounts):
         raise ValueError(f"not amounts: {{amounts}}")
-    p = calibrate({parameters})
-    return ACTIONS[{self.cheapest}]"""
+    return ACTIONS[cheapest(calibrate({parameters}) + amounts)[0]]"""
 
     def _segments(self) -> str:
         columns = []

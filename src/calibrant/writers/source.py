@@ -1,196 +1,302 @@
 """Source code of a fitted map: one readable file without dependencies, in Python, JavaScript or C99.
 
-Each list of steps becomes a function that calls one small function per step; only functions that are used are written.
-A language says how it spells a function, an array, a call, and what it gives the user to call.
+Each list of steps becomes a function from an array to an array, a few lines for each step, made of the formulas of
+`calibrant.steps.formulas`. A language says how it spells a line, what it calls functions, and what it gives the user.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibrant import __version__
-from calibrant import steps as s
 from calibrant.inputs.rows import ROUNDING
 from calibrant.runtime import Map
-from calibrant.simplex import FLOOR, LOG_FLOOR
+from calibrant.simplex import LOG_FLOOR
+from calibrant.steps import Steps, Trees, check_steps
 from calibrant.steps.actions import TIE, CostTable
-from calibrant.steps.lines import pieces
-from calibrant.steps.step import NotSupportedError
+from calibrant.steps.formulas import Operations, Operators
+from calibrant.typing import FloatArray
 
-#: The columns of segments, or of amounts, of some rows, by name.
-Segments = Mapping[str, NDArray[Any]]
-
-
-def _full(value: Any, width: int) -> Any:
-    return np.broadcast_to(np.asarray(value, dtype=np.float64), (width,))
+_LARGEST = sys.float_info.max
+#: The largest probability, up to rounding.
+MOST_TEXT = repr(1.0 + ROUNDING)
 
 
-def _piecewise(step: Any, width: int) -> list[Any]:
-    edges, origins, coefficients = pieces(step)
-    return [edges, len(edges), origins, coefficients, coefficients.shape[1]]
+@dataclass(frozen=True)
+class Row(Operators):
+    """Numbers, or conditions, of generated code: `at` gives the text of one of them for the text of its index.
+
+    `array` is the array that holds them, if one does. A row of width one is a single number, whatever the index.
+    """
+
+    at: Callable[[str], str]
+    width: int = 1
+    array: str = ""
+
+    def combined(self, sign: str, left: Any, right: Any) -> Row:
+        a, b = (side if isinstance(side, Row) else _single(repr(float(side))) for side in (left, right))
+        return Row(lambda j: f"({a.at(j)} {sign} {b.at(j)})", max(a.width, b.width))
+
+    def __neg__(self) -> Row:
+        return Row(lambda j: f"(-{self.at(j)})", self.width)
 
 
-def _none(step: s.Step, width: int) -> list[Any]:
-    return []
+def _single(text: str) -> Row:
+    return Row(lambda j: text)
 
 
-#: The function of each step in `row_functions`, and the arguments that follow the row: numbers and arrays.
-CALLS: dict[str, tuple[str, Callable[[Any, int], list[Any]]]] = {
-    "exp": ("exp_all", _none),
-    "log": ("log_all", _none),
-    "clip": ("clip", lambda step, width: [step.low, step.high]),
-    "mix": ("mix", lambda step, width: [step.weight]),
-    "scale": ("scale", lambda step, width: [_full(step.factor, width), _full(step.shift, width)]),
-    "polynomial": ("polynomial", lambda step, width: [step.coefficients, len(step.coefficients)]),
-    "softmax": ("softmax", _none),
-    "normalize": ("normalize", _none),
-    "columns": ("columns", lambda step, width: [step.index, len(step.index)]),
-    "log-odds": ("log_odds", _none),
-    "lead": ("lead", _none),
-    "sigmoid": ("sigmoid", _none),
-    "complement": ("complement", _none),
-    "linear": ("linear", lambda step, width: [step.matrix, _full(step.shift, step.width), step.width]),
-    "curves": ("curves", lambda step, width: [step.coefficients]),
-    "kernel": (
-        "kernel",
-        lambda step, width: [step.landmarks, len(step.landmarks), step.spread, step.weight, step.bandwidth],
-    ),
-    "trees": (
-        "trees",
-        lambda step, width: [
-            *(step.features, step.subtracted, step.thresholds, step.values),
-            *(*step.features.shape, step.width),
-        ],
-    ),
-    "levels": ("levels", lambda step, width: [step.intercept, step.slope, len(step.intercept)]),
-    "step-function": ("piecewise", _piecewise),
-    "line": ("piecewise", _piecewise),
-    "spline": ("piecewise", _piecewise),
-    "sum": ("add", _none),
-    "join": ("join", lambda step, width: [np.array([s.check_steps(part, width) for part in step.parts])]),
-    "keep-top": ("keep_top", _none),
-    "one-vs-rest": ("one_vs_rest", _none),
-    "one-vs-one": ("one_vs_one", _none),
-}
+def _entries(name: str, width: int) -> Row:
+    return Row(lambda j: f"{name}[{j}]", width, name) if width > 1 else Row(lambda j: f"{name}[0]", 1, name)
 
 
-class SourceWriter(ABC):
-    """Collects the constants and functions of one map; a language spells them.
+class SourceWriter(Operations):
+    """Collects the constants and functions of one map.
 
     Attributes
     ----------
-    opening, closing, room : str
-        The first and last line of a function of a row, and the line that makes room for numbers.
-    end : str
-        What ends a statement.
+    opening, closing : str
+        The first and last lines of a function.
+    vector, scalar, choice, refuse : str
+        The lines that set an array and a number, an expression that is one of two, and the line that ends a function
+        unless a condition holds.
+    spelled : mapping of str to str
+        Functions of a number, or of an array and its size.
+    helpers : mapping of str to str
+        The source of functions of `spelled` and of `product`, `piece` and `trees`; those that are used are written.
     """
 
+    target = "source code"
     opening: ClassVar[str]
     closing: ClassVar[str]
-    room: ClassVar[str]
-    end: ClassVar[str] = ";"
+    vector: ClassVar[str]
+    scalar: ClassVar[str]
+    choice: ClassVar[str]
+    refuse: ClassVar[str]
+    remark: ClassVar[str] = "//"
     indent: ClassVar[str] = "    "
+    spelled: ClassVar[Mapping[str, str]]
+    helpers: ClassVar[Mapping[str, str]]
 
     def __init__(self, fitted: Map, notes: Iterable[str] = ()) -> None:
         self.map = fitted
         self.notes = list(notes)
-        self.constants: list[str] = []
-        self.maps: list[str] = []
-        self.used: dict[str, None] = {}
-        self.widest = fitted.k
-        self._names: dict[tuple[Any, ...], str] = {}
-        self.main = self._function_of(fitted.steps, fitted.k + len(fitted.segments))
-        self.order = None if fitted.columns is None else self._argument(fitted.columns)
-        self.prepare = self._prepare()
-        self.cheapest = self._cheapest()
+        self._constants: list[str] = []
+        self._functions: list[str] = []
+        self._lines: list[str] = []
+        self._made = self._maps = 0
+        self._used: dict[str, None] = {}
+        self._names: dict[tuple[str, bytes], str] = {}
+        self._define("calibrated", fitted.k + len(fitted.segments), self._calibrated)
+        if fitted.rule is not None:
+            rule = fitted.rule
+            self._define("cheapest", fitted.k + len(rule.amounts), lambda x: self._cheapest(rule, x))
+
+    @property
+    def swapped(self) -> bool:
+        """Whether the predictions of two classes are in the other order than the classes."""
+        return self.map.columns is not None and self.map.columns[0] == 1
 
     def text(self) -> str:
         """The file."""
-        helpers = [self.function(name) for name in self.used]
-        parts = [self.head(), *helpers, "\n".join(self.constants), *self.maps, self.tail()]
+        helpers = [self.helpers[name] for name in self.helpers if name in self._used]
+        parts = [self.head(), *helpers, "\n".join(self._constants), *self._functions, self.tail()]
         return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"
 
-    def _function_of(self, steps: s.Steps, width: int) -> str:
-        """The name of a function that runs `steps` on rows of `width` columns."""
-        calls: list[tuple[str, list[str], int]] = [] if steps else [self._call("copy", width, [], width)]
+    def _calibrated(self, x: Row) -> Row:
+        """Calibrated probabilities of a row of predictions, with the numbers of its segments behind them."""
+        k = self.map.k
+        row = self._prepared(self.columns(x, range(k)))
+        if self.map.columns is not None:
+            row = self.columns(row, self.map.columns)
+        if self.map.segments:
+            row = self.join([row, self.columns(x, range(k, x.width))])
+        return self._steps(self.map.steps, row, x.width)
+
+    def _prepared(self, row: Row) -> Row:
+        """The probabilities that the first step gets; the function ends if the row is not a prediction."""
+        if self.map.logits:
+            if self.map.scaling is not None:
+                row = self._steps([self.map.scaling], row, self.map.k)
+            self._require(row <= _LARGEST)
+            top = self.largest(row)
+            self._require(top >= -_LARGEST)
+            row = self._kept(row - top)
+            return self.exp(self.maximum(row - self.each("log", self.total(self.exp(row))), LOG_FLOOR))
+        self._require((row >= 0.0) & (row <= (_LARGEST if self.map.renormalize else 1.0 + ROUNDING)))
+        top = self.largest(row)
+        row = self._kept(row / self.where(top > 2.0, top, 1.0))
+        total = self.total(row)
+        self._require(total > 0.0 if self.map.renormalize else self.each("abs", total - 1.0) <= ROUNDING)
+        return self.maximum(row / total, self.floor)
+
+    def _cheapest(self, rule: CostTable, x: Row) -> Row:
+        """The number of the cheapest action, of probabilities with amounts behind them."""
+        p = self.columns(x, range(self.map.k))
+        costs = self.product(p, rule.numbers.T)
+        for number, places in enumerate(rule.amounts.values()):
+            costs = costs + self.product(p, places.T) * self.columns(x, [self.map.k + number])
+        return _single(self._first(costs <= self.least(costs) * (1.0 + TIE)))
+
+    def _define(self, name: str, width: int, body: Callable[[Row], Row]) -> None:
+        """A function of an array `x` of `width` numbers."""
+        outer, made = self._lines, self._made
+        self._lines, self._made = [], 0
+        result = body(_entries("x", width))
+        closing = self.closing.format(self._array(result), n=result.width)
+        lines = [self.indent + line for line in self._lines]
+        self._functions.append("\n".join([self.opening.format(name), *lines, closing]))
+        self._lines, self._made = outer, made
+
+    def _steps(self, steps: Steps, x: Row, width: int) -> Row:
         for step in steps:
-            if step.kind not in CALLS:
-                kind = step.kind or "function"
-                raise NotSupportedError(f"A step of the kind {kind!r} cannot be written as source code.")
-            name, arguments_of = CALLS[step.kind]
-            after = step.check(width)
-            arguments = [self._argument(value) for value in arguments_of(step, width)]
-            if parts := getattr(step, "parts", ()):
-                inner = 2 if name.startswith("one_vs") else width
-                functions = self.function_list([self._function_of(part, inner) for part in parts])
-                arguments += [functions, str(len(parts)), str(after)]
-            calls.append(self._call(name, width, arguments, after))
-            width = after
-        name = f"map_{len(self.maps)}"
-        lines, given = [self.opening.format(name)], "x"
-        for number, (function, arguments, after) in enumerate(calls):
-            result = "y" if number == len(calls) - 1 else f"v{number}"
-            if result != "y":
-                lines.append(self.indent + self.room.format(result, after))
-            lines.append(f"{self.indent}{function}({', '.join([given, result, *arguments])}){self.end}")
-            given = result
-        self.maps.append("\n".join([*lines, self.closing]))
-        return name
+            self._lines.append(f"{self.remark} {step.kind}")
+            x = self._kept(super().run([step], x, width))
+            width = step.check(width)
+        return x
 
-    def _call(self, name: str, before: int, arguments: list[str], after: int) -> tuple[str, list[str], int]:
-        self.used[name] = None
-        self.widest = max(self.widest, before, after)
-        return name, [str(before), *arguments], after
+    def run(self, steps: Steps, x: Row, width: int) -> Row:
+        """What a function of its own gives, for lists of steps inside of steps."""
+        name = f"map_{self._maps}"
+        self._maps += 1
+        self._define(name, width, lambda row: self._steps(steps, row, width))
+        return self._call(name, check_steps(steps, width), self._array(x))
 
-    def _argument(self, value: Any) -> str:
-        if not isinstance(value, np.ndarray):
-            return str(value) if isinstance(value, int) else repr(float(value))
-        flat = np.ascontiguousarray(value).ravel()
+    def _call(self, function: str, width: int, *arguments: str) -> Row:
+        """The array that a function makes."""
+        self._used[function] = None
+        name = self.new_name()
+        self._lines.append(self.calling(function, list(arguments), name, width))
+        return _entries(name, width)
+
+    def new_name(self) -> str:
+        """A name for a new variable."""
+        self._made += 1
+        return f"v{self._made}"
+
+    def _kept(self, row: Row, kind: str = "double") -> Row:
+        """The row as a variable, so that it is computed once."""
+        if row.array or row.at("0").isidentifier():
+            return row
+        name = self.new_name()
+        if row.width == 1:
+            self._lines.append(self.scalar.format(name=name, text=row.at("0"), kind=kind))
+            return _single(name)
+        self._lines.append(self.vector.format(name=name, text=row.at("j"), n=row.width))
+        return _entries(name, row.width)
+
+    def _array(self, row: Row) -> str:
+        """The array that holds the row, or a new one."""
+        return row.array or (self.join([row]) if row.width == 1 else self._kept(row)).array
+
+    def _require(self, condition: Row) -> None:
+        self._lines.append(self.refuse.format(text=condition.at("j"), n=condition.width))
+
+    def _spell(self, function: str, *arguments: Any) -> str:
+        self._used[function] = None
+        return self.spelled[function].format(*arguments)
+
+    def _constant(self, values: Any) -> str:
+        """The name of an array of numbers."""
+        flat = np.ascontiguousarray(values).ravel()
         key = (flat.dtype.kind, flat.tobytes())
         if key not in self._names:
             self._names[key] = f"DATA_{len(self._names)}"
             numbers = [str(int(v)) if flat.dtype.kind in "iu" else repr(float(v)) for v in flat]
-            self.constants.append(self.constant(self._names[key], numbers, integer=flat.dtype.kind in "iu"))
+            self._constants.append(self.constant(self._names[key], numbers, integer=flat.dtype.kind in "iu"))
         return self._names[key]
 
-    def _prepare(self) -> str:
-        """The call that checks the row `row` and prepares it as `x`: it gives 1 if the row is not a prediction."""
-        name, largest = "prepare_probabilities", repr(sys.float_info.max)
-        limits = [largest, largest] if self.map.renormalize else [MOST_TEXT, repr(ROUNDING)]
-        if self.map.logits:
-            name, limits = "prepare_logits", [largest]
-        if self.map.scaling is not None:
-            scaling = self.map.scaling
-            limits += [self._argument(_full(part, self.map.k)) for part in (scaling.factor, scaling.shift)]
-            name = "prepare_scores"
-            self.used["prepare_logits"] = self.used["scale"] = None
-        self.used[name] = None
-        return f"{name}(row, x, {', '.join([str(self.map.k), *limits])})"
+    def numbers(self, values: FloatArray | float) -> Row:
+        if np.ndim(values) == 0:
+            return _single(repr(float(values)))
+        return _entries(self._constant(values), np.size(values))
 
-    def _cheapest(self) -> str:
-        """The call that gives the number of the cheapest action for probabilities `p` and `amounts`, if any."""
-        rule = self.map.rule
-        if rule is None:
-            return ""
-        self.used["cheapest"] = None
-        places = np.array(list(rule.amounts.values())) if rule.amounts else np.empty(0)
-        tables = [self._argument(rule.numbers), str(len(rule.numbers)), self._argument(places)]
-        return f"cheapest(p, {', '.join([str(self.map.k), *tables, 'amounts', str(len(rule.amounts)), repr(TIE)])})"
+    def each(self, function: str, x: Row, *numbers: float) -> Row:
+        return self._kept(Row(lambda j: self._spell(function, x.at(j), *map(repr, map(float, numbers))), x.width))
 
-    @abstractmethod
-    def function(self, name: str) -> str:
-        """The source of a function of `row_functions`."""
+    def where(self, condition: Row, yes: Any, no: Any) -> Row:
+        a, b = (side if isinstance(side, Row) else self.numbers(side) for side in (yes, no))
+        width = max(condition.width, a.width, b.width)
+        return self._kept(Row(lambda j: self.choice.format(condition.at(j), a.at(j), b.at(j)), width))
+
+    def quotient(self, condition: Row, x: Row, y: Row, otherwise: float) -> Row:
+        return self.where(condition, x / y, otherwise)
+
+    def _reduced(self, function: str, x: Row, kind: str = "double") -> Row:
+        """A number made of the whole row."""
+        return self._kept(_single(self._spell(function, self._array(x), x.width)), kind)
+
+    def total(self, x: Row) -> Row:
+        return self._reduced("total", x)
+
+    def largest(self, x: Row) -> Row:
+        return self._reduced("largest", x)
+
+    def least(self, x: Row) -> Row:
+        return self._reduced("least", x)
+
+    def is_top(self, x: Row, width: int) -> Row:
+        place = self._reduced("top", x, "int")
+        return Row(lambda j: f"({j} == {place.at(j)})", width)
+
+    def _first(self, condition: Row) -> str:
+        return self._reduced("top", self.where(condition, 1.0, 0.0), "int").at("0")
+
+    def first(self, condition: Row, *rows: Row) -> list[Row]:
+        place = self._first(condition)
+        return [self._kept(_single(row.at(place))) for row in rows]
+
+    def columns(self, x: Row, index: Iterable[int]) -> Row:
+        places = np.array([int(j) for j in index], dtype=np.int64)
+        if len(places) == 1:
+            return _single(x.at(str(places[0])))
+        if np.array_equal(places, np.arange(len(places))):
+            return x if len(places) == x.width else Row(x.at, len(places))
+        name = self._constant(places)
+        return Row(lambda j: x.at(str(places[int(j)]) if j.isdigit() else f"{name}[{j}]"), len(places))
+
+    def join(self, rows: Sequence[Row], *, single: bool = False) -> Row:
+        name, width = self.new_name(), sum(row.width for row in rows)
+        self._lines += self.joined(name, rows)
+        return _entries(name, width)
+
+    def product(self, x: Row, matrix: FloatArray) -> Row:
+        before, after = matrix.shape
+        return self._call("product", after, self._array(x), self._constant(matrix), str(before), str(after))
+
+    def _place(self, text: str) -> str:
+        """The name of a whole number."""
+        return self._kept(_single(text), "int").at("0")
+
+    def lookup(self, tables: Sequence[FloatArray], place: Row) -> list[Row]:
+        whole, width = self._place(self._spell("int", place.at("0"))), tables[0].shape[1]
+
+        def row_of(name: str) -> Row:
+            return Row(lambda j: f"{name}[{whole} * {width} + {j}]", width)
+
+        return [row_of(self._constant(table)) for table in tables]
+
+    def piecewise(self, x: Row, edges: FloatArray, origins: FloatArray, coefficients: FloatArray) -> Row:
+        x = self._kept(x)
+        self._used["piece"] = None
+        piece = self._place(f"piece({x.at('0')}, {self._constant(edges)}, {len(edges)})")
+        origin, *others, out = [_single(f"{self._constant(v)}[{piece}]") for v in (origins, *coefficients.T)]
+        for part in reversed(others):
+            out = out * (x - origin) + part
+        return out
+
+    def step_trees(self, step: Trees, x: Row, width: int) -> Row:
+        arrays = [self._constant(values) for values in (step.features, step.subtracted, step.thresholds, step.values)]
+        sizes = [str(size) for size in (*step.features.shape, step.width)]
+        return self._call("trees", step.width, self._array(x), *arrays, *sizes)
 
     @abstractmethod
     def head(self) -> str:
-        """How the file starts: what it is, its classes and columns, and constants."""
+        """How the file starts: what it is, its classes and columns."""
 
     @abstractmethod
     def tail(self) -> str:
@@ -201,64 +307,20 @@ class SourceWriter(ABC):
         """An array; an empty one is never looked at."""
 
     @abstractmethod
-    def function_list(self, names: list[str]) -> str:
-        """An expression for a list of functions."""
+    def calling(self, function: str, arguments: list[str], result: str, width: int) -> str:
+        """The line that sets a new array to what a function makes."""
+
+    @abstractmethod
+    def joined(self, name: str, rows: Sequence[Row]) -> list[str]:
+        """Lines that set a new array to rows side by side."""
 
 
-def wrapped(numbers: list[str], indent: str = "    ", width: int = 110) -> str:
-    """Numbers on lines of no more than `width` characters."""
+def wrapped(items: list[str], indent: str = "    ", width: int = 110) -> str:
+    """Items on lines of no more than `width` characters."""
     lines, line = [], ""
-    for number in numbers:
-        if len(line) + len(number) + 2 > width:
+    for item in items:
+        if len(line) + len(item) + 2 > width:
             lines.append(line.rstrip())
             line = ""
-        line += f"{number}, "
+        line += f"{item}, "
     return "\n".join(indent + item for item in [*lines, line.rstrip()])
-
-
-def facts(fitted: Map, notes: Iterable[str]) -> dict[str, str]:
-    """What a file that is not source code says about itself, in its metadata."""
-    columns = [{"name": name, "levels": levels} for name, levels in fitted.segments.items()]
-    return {
-        **({"segments": json.dumps(columns)} if columns else {}),
-        **({} if fitted.rule is None else {"actions": json.dumps(fitted.rule.to_json()["actions"])}),
-        **({"amounts": json.dumps(list(fitted.rule.amounts))} if fitted.rule and fitted.rule.amounts else {}),
-        "classes": json.dumps(fitted.classes),
-        "columns": json.dumps(names_of_all(fitted)),
-        "method": fitted.method,
-        "version": f"calibrant {__version__}",
-        "input": fitted.input,
-        "parity": " ".join(notes),
-    }
-
-
-def names_of_all(fitted: Map) -> list[str]:
-    """The name of each column, for targets that take one column per class: a single name is none of both."""
-    return fitted.column_names if len(fitted.column_names) == fitted.k else [str(label) for label in fitted.classes]
-
-
-def row_by_row(frame: Segments) -> list[dict[str, Any]]:
-    """The values of each row of a frame, by column.
-
-    Examples
-    --------
-    >>> row_by_row({"region": np.array(["north"]), "age": np.array([40.0])})
-    [{'region': 'north', 'age': 40.0}]
-    """
-    return [dict(zip(frame, values)) for values in zip(*(column.tolist() for column in frame.values()))]
-
-
-def amounts_of(rule: CostTable, amounts: Segments | None, n: int) -> NDArray[Any]:
-    """The amounts of some rows as an array (n, amounts), in the order of the rule."""
-    return np.column_stack([np.empty((n, 0)), *(() if amounts is None else (amounts[name] for name in rule.amounts))])
-
-
-def title(fitted: Map) -> str:
-    """One line about a map, made of words of this package only: no name of a user's class can end a comment."""
-    kind = "independent labels" if fitted.independent else "classes"
-    return f"A calibration map of {fitted.input} of {fitted.k} {kind}, fitted by calibrant."
-
-
-LOG_FLOOR_TEXT, FLOOR_TEXT = repr(LOG_FLOOR), repr(FLOOR)
-#: The largest probability, up to rounding.
-MOST_TEXT = repr(1.0 + ROUNDING)

@@ -17,13 +17,11 @@ from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.steps.actions import TIE, CostTable
 from calibrant.typing import FloatArray
-from calibrant.writers.export_options import OptionError
-from calibrant.writers.source import Segments, row_by_row, title
+from calibrant.writers.common import MissingRuntimeError, OptionError, Segments, row_by_row, title
 from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, check_text, get_dialect, new_names
 from calibrant.writers.sql_statements import query_in, row_by_row_of, update_by, view_of
 from calibrant.writers.sql_steps import SqlOperations
 from calibrant.writers.sql_values import Condition, Number, Row, Value, case, compare, node, number, select
-from calibrant.writers.tools import MissingRuntimeError
 
 #: Largest difference of a probability.
 TOLERANCE = 1e-12

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from calibrant.optional import require
-from calibrant.writers.export_options import OptionError
+from calibrant.writers.common import OptionError
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def check_apart(names: Sequence[str], dialect: Dialect) -> None:
     >>> check_apart(["yes", "Yes"], get_dialect("postgres"))
     >>> check_apart(["yes", "Yes"], get_dialect("duckdb"))
     Traceback (most recent call last):
-    calibrant.writers.export_options.OptionError: columns=['yes', 'Yes'] names one column twice in ...
+    calibrant.writers.common.OptionError: columns=['yes', 'Yes'] names one column twice in ...
     """
     seen: dict[str, str] = {}
     for name in names:

@@ -20,11 +20,10 @@ from calibrant.runtime import Map
 from calibrant.simplex import FLOOR
 from calibrant.steps import Trees
 from calibrant.steps.actions import TIE, CostTable
-from calibrant.steps.decisions import decides, holds
+from calibrant.steps.step import all_steps, decides
 from calibrant.steps.torch_modules import TREE_ROWS, sequence
 from calibrant.typing import FloatArray
-from calibrant.writers.export_options import check_precision
-from calibrant.writers.source import Segments, amounts_of, facts, names_of_all
+from calibrant.writers.common import Segments, amounts_of, check_precision, facts, names_of_all
 
 #: Largest difference of a probability, in double precision.
 TOLERANCE = 1e-12
@@ -61,7 +60,9 @@ class CalibrationModule(nn.Module):
         self.n_segments: int = len(fitted.segments)
         self.largest: float = LARGEST
         self.missing: float = MISSING
-        self.rows: int = TREE_ROWS if holds(fitted.steps, Trees) else max(1, _BLOCK // fitted.k)
+        self.rows: int = max(1, _BLOCK // fitted.k)
+        if any(isinstance(step, Trees) for step in all_steps(fitted.steps)):
+            self.rows = TREE_ROWS
         self.steps = sequence(fitted.steps, fitted.k + self.n_segments)
         self.register_buffer("precision", torch.zeros((), dtype=torch.float64))
 

@@ -21,8 +21,7 @@ from calibrant.classifier import CalibratedClassifier
 from calibrant.classifier.pair import CalibratedPair, response_method
 from calibrant.inputs.labels import encode
 from calibrant.optional import require
-from calibrant.steps.decisions import decides
-from calibrant.steps.step import NotSupportedError
+from calibrant.steps.step import NotSupportedError, decides
 from calibrant.writers.onnx_graph import Graph
 from calibrant.writers.onnx_nodes import Tensor
 
