@@ -16,7 +16,7 @@ from calibrant.inputs.words import CalibrationWarning
 from calibrant.writers.proof_rows import sample_rows
 from calibrant.writers.sql import limits
 from calibrant.writers.sql_dialects import DIALECTS
-from calibrant.writers.sql_values import number
+from calibrant.writers.sql_statements import number
 from tests.needs import in_ci, needs
 from tests.steps.maps import fitted
 from tests.writers.test_source import boosted

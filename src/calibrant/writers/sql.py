@@ -18,10 +18,9 @@ from calibrant.runtime import Map
 from calibrant.steps.actions import TIE, CostTable
 from calibrant.typing import FloatArray
 from calibrant.writers.common import MissingRuntimeError, OptionError, Segments, row_by_row, title
-from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, check_text, get_dialect, new_names
-from calibrant.writers.sql_statements import query_in, row_by_row_of, update_by, view_of
-from calibrant.writers.sql_steps import SqlOperations
-from calibrant.writers.sql_values import Condition, Number, Row, Value, case, compare, node, number, select
+from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, get_dialect, new_names
+from calibrant.writers.sql_statements import Value, number, query_in, row_by_row_of, select, update_by, view_of
+from calibrant.writers.sql_steps import Condition, Number, Row, SqlOperations, case, compare
 
 #: Largest difference of a probability.
 TOLERANCE = 1e-12
@@ -69,8 +68,7 @@ def write(
     names = check_names(_names(fitted, columns), "column", spoken)
     kept = check_names(update or keep, "column to keep", spoken)
     writer = SqlOperations(spoken)
-    double = node("DataType").build("double")
-    given = [Value(lambda a: node("Cast", this=a, to=double), (spoken.quote(name),)) for name in names]
+    given = [writer.cast(spoken.quote(name)) for name in names]
     x, valid = writer.prepare(fitted, given)
     check_apart([*names, *check_names(fitted.segments, "column of segments", spoken)], spoken)
     if fitted.rule is not None:
@@ -91,7 +89,7 @@ def write(
     if fitted.rule is not None:
         outputs.append((_action(writer, fitted.rule, out, valid), spoken.quote(action)))
     if grades is not None:
-        tests = [compare("LTE", out[1], end) for end in grades.boundaries.tolist()]
+        tests = [compare("<=", out[1], end) for end in grades.boundaries.tolist()]
         *better, worst = [_literal(spoken, name) for name in grades.names]
         outputs.append((case((valid, case(*zip(tests, better), default=worst))), spoken.quote(grade)))
     head = "".join(f"-- {line}\n" for line in [title(fitted), *notes])
@@ -120,13 +118,13 @@ def limits(written: str, *, dialect: str = "ansi", **options: Any) -> list[str]:
 
 def _action(writer: SqlOperations, rule: CostTable, p: Sequence[Number], valid: Condition) -> Value:
     """The name of the cheapest action, NULL where there is no prediction or no amount."""
-    double, costs = node("DataType").build("double"), writer.product(Row(p), rule.numbers.T)
+    costs = writer.product(Row(p), rule.numbers.T)
     for name, places in rule.amounts.items():
-        amount = Value(lambda a: node("Cast", this=a, to=double), (writer.dialect.quote(name),))
+        amount = writer.cast(writer.dialect.quote(name))
         costs = costs + writer.product(Row(p), places.T) * Row([amount])
-        valid = valid & compare("GTE", amount, 0.0) & compare("LTE", amount, _LARGEST)
+        valid = valid & compare(">=", amount, 0.0) & compare("<=", amount, _LARGEST)
     bound = (writer.least(costs) * (1.0 + TIE)).values[0]
-    tests = [compare("LTE", cost, bound) for cost in costs.values]
+    tests = [compare("<=", cost, bound) for cost in costs.values]
     *names, last = [_literal(writer.dialect, name) for name in rule.to_json()["actions"]]
     return case((valid, case(*zip(tests, names), default=last)))
 
@@ -134,7 +132,7 @@ def _action(writer: SqlOperations, rule: CostTable, p: Sequence[Number], valid: 
 def _literal(dialect: Dialect, name: Any) -> str:
     """The name of an action in SQL."""
     if isinstance(name, str):
-        return dialect.spell(node("Literal", this=check_text(name), is_string=True))
+        return dialect.text(name)
     return str(int(name)) if name == int(name) else number(name)
 
 

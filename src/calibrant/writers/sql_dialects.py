@@ -33,8 +33,8 @@ class Dialect:
         Whether one of many numbers is picked from an array, which is planned and run faster than CASE.
     dots : bool
         Whether a name in quotes may hold a dot; elsewhere that is read as a field of a record.
-    skips_null : bool
-        Whether GREATEST leaves NULL out: sqlglot would write how it does not.
+    greatest, least : str
+        What the largest and the least of some numbers are called.
     parts : int
         How many names the name of a table may have: database, schema and table.
     update : {"merge", "from", "join"}
@@ -52,20 +52,33 @@ class Dialect:
     plain: bool = False
     arrays: bool = False
     dots: bool = True
-    skips_null: bool = False
+    greatest: str = "GREATEST"
+    least: str = "LEAST"
     parts: int = 3
     update: str = "merge"
     lateral: bool = False
     longest: int = 0
 
     @cached_property
-    def _generator(self) -> Any:
-        found = require("sqlglot", extra="export").Dialect.get_or_raise(self.spoken or self.name)
-        return found.generator(comments=False)
+    def _forms(self) -> dict[str, str]:
+        return {}
 
-    def spell(self, expression: Any) -> str:
-        """An expression of sqlglot as text."""
-        return str(self._generator.generate(expression, copy=False))
+    def _spell(self, expression: Any) -> str:
+        spoken = require("sqlglot", extra="export").Dialect.get_or_raise(self.spoken or self.name)
+        return str(spoken.generator(comments=False).generate(expression))
+
+    def form(self, template: str) -> str:
+        """A template of an expression of PostgreSQL in this dialect.
+
+        Examples
+        --------
+        >>> get_dialect("bigquery").form("CAST({} AS DOUBLE PRECISION)")
+        'CAST({} AS FLOAT64)'
+        """
+        if template not in self._forms:
+            parsed = require("sqlglot", extra="export").parse_one(template.format("_given"), read="postgres")
+            self._forms[template] = self._spell(parsed).replace("_given", "{}")
+        return self._forms[template]
 
     def quote(self, name: str) -> str:
         """A name in quotes, whatever it holds.
@@ -75,18 +88,26 @@ class Dialect:
         >>> get_dialect("spark").quote("a`b")
         '`a``b`'
         """
-        text = self.spell(require("sqlglot", extra="export").exp.to_identifier(name, quoted=True))
+        text = self._spell(require("sqlglot", extra="export").exp.to_identifier(name, quoted=True))
         return text.replace("\n", "\\n").replace("\r", "\\r") if self.plain else text
+
+    def text(self, text: str) -> str:
+        """A text in quotes."""
+        if re.search("[\0\ud800-\udfff]", text):
+            raise ValueError(f"The level {text!r} of the segments holds a character that SQL does not allow.")
+        return self._spell(require("sqlglot", extra="export").exp.Literal.string(text))
 
 
 DIALECTS = {
     "ansi": Dialect("", "postgres"),
-    "duckdb": Dialect("duckdb", cases=False, arrays=True, skips_null=True, update="from"),
+    "duckdb": Dialect("duckdb", cases=False, arrays=True, update="from"),
     "postgres": Dialect("postgres", fence="OFFSET 0", arrays=True, update="from", lateral=True),
     "bigquery": Dialect("bigquery", cases=False, plain=True, dots=False, longest=1_000_000),
     "snowflake": Dialect("snowflake", longest=1_000_000),
     "spark": Dialect("spark", cases=False),
-    "sqlite": Dialect("sqlite", fence="LIMIT -1 OFFSET 0", cases=False, parts=2, update="from"),
+    "sqlite": Dialect(
+        "sqlite", fence="LIMIT -1 OFFSET 0", cases=False, greatest="MAX", least="MIN", parts=2, update="from"
+    ),
     "mysql": Dialect(
         "mysql", fence="LIMIT 9223372036854775807", cases=False, parts=2, update="join", longest=16 * 2**20
     ),
@@ -137,13 +158,6 @@ def check_apart(names: Sequence[str], dialect: Dialect) -> None:
             reason = f"names one column twice in {where}: as {seen[key]!r} and as {name!r}. Give other names."
             raise OptionError("columns", list(names), reason)
         seen[key] = name
-
-
-def check_text(text: str) -> str:
-    """A text that every database can hold."""
-    if re.search("[\0\ud800-\udfff]", text):
-        raise ValueError(f"The level {text!r} of the segments holds a character that SQL does not allow.")
-    return text
 
 
 def new_names(names: Iterable[str], dialect: Dialect, taken: Iterable[str]) -> list[str]:

@@ -1,13 +1,129 @@
-"""Statements around a query: a view of it, or an update that fills columns of the table itself."""
+"""Expressions that share parts as one query, and statements around it: a view, or an update of the table itself.
+
+What is used once is written where it is used; what is used more often is computed in a layer of its own level, and
+every layer passes on what later ones need. So the text grows with the number of operations and not with the number of
+ways through them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from calibrant.writers.sql_dialects import Dialect
 
-#: What the statement calls the table and the query.
+#: What a statement calls the table and the query.
 _TARGET, _QUERY = "target", "calibrated"
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A `template` of SQL with a place for each operand: other values, numbers, or texts that are SQL already."""
+
+    template: str
+    operands: tuple[Value | float | str, ...] = ()
+
+
+def select(dialect: Dialect, source: str, keep: Sequence[str], outputs: Sequence[tuple[Value, str]]) -> str:
+    """A query that gives the columns `keep` of `source` and `outputs`, each with its name (in quotes already).
+
+    Without a source it is about one row, whose columns stand around it.
+    """
+    layers = _Layers([value for value, _ in outputs])
+    kept = [f"k{number}" for number in range(len(keep))]
+    tables, before = [], source
+    for layer in range(1, layers.count + 1):
+        columns = [f"{name} AS {alias}" for name, alias in zip(keep, kept)] if layer == 1 else list(kept)
+        columns += layers.passed_on(layer) + layers.computed(layer)
+        end = f"\n  {dialect.fence}" if dialect.fence else ""
+        body = ",\n    ".join(columns)
+        home = f"\n  FROM {before}" if before else ""
+        tables.append(f"calibrant_{layer} AS (\n  SELECT\n    {body}{home}{end}\n)")
+        before = f"calibrant_{layer}"
+    names = [f"{alias} AS {name}" for name, alias in zip(keep, kept)]
+    names += [f"{layers.texts[value]} AS {name}" for value, name in outputs]
+    body = ",\n  ".join(names)
+    return "WITH " + ",\n".join(tables) + f"\nSELECT\n  {body}\nFROM {before}\n"
+
+
+class _Layers:
+    """Which values become columns, in which layer each is computed, and until when it is needed."""
+
+    def __init__(self, outputs: list[Value]) -> None:
+        live = _in_order(outputs)
+        uses: dict[Value, int] = dict.fromkeys(outputs, 1)
+        for value in live:
+            for part in _operands(value):
+                uses[part] = uses.get(part, 0) + 1
+        needs: dict[Value, int] = {}
+        self._layer: dict[Value, int] = {}
+        self._bodies: dict[Value, str] = {}
+        self.texts: dict[Value, str] = {}
+        for value in live:
+            needs[value] = max((self._layer.get(part, needs[part]) for part in _operands(value)), default=0)
+            texts = (self.texts[part] if isinstance(part, Value) else _text(part) for part in value.operands)
+            body = value.template.format(*texts)
+            # What reads the source itself is a column: the layers above see nothing but columns of the layer below.
+            if uses[value] > 1 or not any(True for _ in _operands(value)):
+                self._layer[value] = needs[value] + 1
+                self._bodies[value] = body
+                body = f"c{len(self._layer)}"
+            self.texts[value] = body
+        self.count = max(self._layer.values())
+        self._last = dict.fromkeys(outputs, self.count + 1)
+        used_in = dict(self._last)
+        for value in reversed(live):
+            place = self._layer.get(value, used_in.get(value, 0))
+            for part in _operands(value):
+                used_in[part] = max(used_in.get(part, 0), place)
+                self._last[part] = max(self._last.get(part, 0), place)
+
+    def computed(self, layer: int) -> list[str]:
+        """Columns that are new in a layer."""
+        return [
+            f"{self._bodies[value]} AS {self.texts[value]}" for value, place in self._layer.items() if place == layer
+        ]
+
+    def passed_on(self, layer: int) -> list[str]:
+        """Columns of earlier layers that later ones need."""
+        return [
+            self.texts[value] for value, place in self._layer.items() if place < layer and self._last[value] > layer
+        ]
+
+
+def _operands(value: Value) -> Iterator[Value]:
+    return (part for part in value.operands if isinstance(part, Value))
+
+
+def _in_order(outputs: Sequence[Value]) -> list[Value]:
+    """All values that the outputs need, each after those that it is made of."""
+    done: dict[Value, None] = {}
+    stack = [(value, False) for value in reversed(outputs)]
+    while stack:
+        value, ready = stack.pop()
+        if ready:
+            done[value] = None
+        elif value not in done:
+            stack.append((value, True))
+            stack += [(part, False) for part in reversed(value.operands) if isinstance(part, Value)]
+    return list(done)
+
+
+def _text(operand: Value | float | str) -> str:
+    return operand if isinstance(operand, str) else number(operand)  # type: ignore[arg-type]
+
+
+def number(x: float) -> str:
+    """A number in double precision: with an exponent, as SQL takes others for decimal ones.
+
+    Examples
+    --------
+    >>> number(0.5), number(-2.0), number(1e-30)
+    ('0.5e0', '(-2.0e0)', '1e-30')
+    """
+    text = repr(float(x))
+    text = text if "e" in text else f"{text}e0"
+    return f"({text})" if text.startswith("-") else text
 
 
 def view_of(query: str, name: str) -> str:
