@@ -12,10 +12,7 @@ from calibrant.runtime import Map
 from calibrant.steps.step import NotSupportedError
 from calibrant.typing import FloatArray
 from calibrant.writers.common import Segments, amounts_of, names_of_all, run_program, title, workshop
-from calibrant.writers.source import Row, SourceWriter, wrapped
-
-#: Largest difference of a probability.
-TOLERANCE = 1e-12
+from calibrant.writers.source import SourceRow, SourceWriter, wrapped
 
 #: Fused multiplications round differently; everything else is what any compiler does.
 _COMPILE = ("cc", "-std=c99", "-O2", "-ffp-contract=off", "-DCALIBRATE_MAIN", "map.c", "-o", "map", "-lm")
@@ -129,7 +126,7 @@ const char *const calibrate_columns[CLASSES] = {{{columns}}};{actions}"""
     def calling(self, function: str, arguments: list[str], result: str, width: int) -> str:
         return f"double {result}[{width}]; {function}({', '.join([*arguments, result])});"
 
-    def joined(self, name: str, rows: Sequence[Row]) -> list[str]:
+    def joined(self, name: str, rows: Sequence[SourceRow]) -> list[str]:
         lines, first = [f"double {name}[{sum(row.width for row in rows)}];"], 0
         for row in rows:
             loop = f"for (int j = 0; j < {row.width}; j++) {name}[{first} + j] = {row.at('j')};"

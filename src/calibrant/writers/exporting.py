@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -66,13 +66,6 @@ TARGETS = {
 }
 #: Those that can write maps of independent labels.
 LABEL_TARGETS = ("onnx", "sql")
-
-
-class Beside(NamedTuple):
-    """What rows have beside predictions: segments and amounts, if there are any."""
-
-    segments: Segments | None
-    amounts: Segments | None
 
 
 class ParityError(ValueError):
@@ -168,7 +161,7 @@ def export_with_proof(
     module = import_module(TARGETS[to].module)
     sample = sample_rows(fitted) if rows is None else np.concatenate([sample_rows(fitted), rows])
     sample, frame = with_segments(fitted, sample)
-    beside = Beside(frame, None if fitted.rule is None else draw_amounts(fitted.rule, len(sample)))
+    beside = (frame, None if fitted.rule is None else draw_amounts(fitted.rule, len(sample)))
     try:
         difference, options = _proven(module, fitted, sample, beside, options)
         done = Exported(None, to, difference, len(sample), decides=fitted.rule is not None)
@@ -192,11 +185,11 @@ def file_of(done: Exported) -> bytes:
 
 
 def _proven(
-    module: Any, fitted: Map, rows: FloatArray, beside: Beside, options: dict[str, Any]
+    module: Any, fitted: Map, rows: FloatArray, beside: tuple[Segments | None, ...], options: dict[str, Any]
 ) -> tuple[float, dict[str, Any]]:
-    """The largest difference; and options, with double precision inside if needed."""
+    """The largest difference on rows with segments and amounts; and options, with double precision inside if needed."""
     single = np.dtype(options.get("dtype", np.float64)) == np.float32
-    tolerance = TOLERANCE_SINGLE if single else module.TOLERANCE
+    tolerance = TOLERANCE_SINGLE if single else TOLERANCE
     written = module.write(fitted, [], **options)
     rows = module.taken(fitted, rows, **options) if hasattr(module, "taken") else rows
     try:

@@ -12,10 +12,7 @@ from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
 from calibrant.writers.common import Segments, row_by_row, run_program, title, workshop
-from calibrant.writers.source import MOST_TEXT, Row, SourceWriter, wrapped
-
-#: Largest difference of a probability.
-TOLERANCE = 1e-12
+from calibrant.writers.source import MOST_TEXT, SourceRow, SourceWriter, wrapped
 
 #: The largest whole number that JavaScript tells from its neighbours.
 _LARGEST_WHOLE = 2**53 - 1
@@ -116,7 +113,7 @@ function each(n, entry) {{
     def calling(self, function: str, arguments: list[str], result: str, width: int) -> str:
         return f"const {result} = {function}({', '.join(arguments)});"
 
-    def joined(self, name: str, rows: Sequence[Row]) -> list[str]:
+    def joined(self, name: str, rows: Sequence[SourceRow]) -> list[str]:
         items = [f"...{self._array(row)}" if row.width > 1 else row.at("0") for row in rows]
         return [f"const {name} = [{', '.join(items)}];"]
 

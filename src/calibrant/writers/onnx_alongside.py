@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from calibrant import steps as s
 from calibrant.steps.formulas import sides
 from calibrant.steps.lines import pieces
 from calibrant.typing import FloatArray
-from calibrant.writers.onnx_nodes import Nodes, Tensor
+
+if TYPE_CHECKING:
+    from calibrant.writers.onnx_nodes import Graph, Tensor
 
 #: The columns of the rows that parts work on, each of all classes.
-Matrices = list[Tensor]
+Matrices = list["Tensor"]
 
 
 def leading_steps(parts: Sequence[s.Steps]) -> int:
@@ -37,7 +39,7 @@ def _form(step: s.Step) -> tuple[Any, ...]:
     return (s.Linear, *step.matrix.shape) if isinstance(step, s.Linear) else (type(step),)
 
 
-def run_alongside(graph: Nodes, level: Sequence[Any], x: Matrices) -> Matrices:
+def run_alongside(graph: Graph, level: Sequence[Any], x: Matrices) -> Matrices:
     """One step of every part."""
     return _WRITERS[type(level[0])](graph, level, x)
 
@@ -47,24 +49,24 @@ def _each(values: Sequence[Any], name: str, width: int) -> FloatArray:
     return np.array([np.broadcast_to(getattr(step, name), width) for step in values])
 
 
-def _clip(graph: Nodes, level: Sequence[s.Clip], x: Matrices) -> Matrices:
+def _clip(graph: Graph, level: Sequence[s.Clip], x: Matrices) -> Matrices:
     low, high = (_each(level, name, 1)[:, 0] for name in ("low", "high"))
     return [graph.op("Min", graph.op("Max", matrix, low), high) for matrix in x]
 
 
-def _scale(graph: Nodes, level: Sequence[s.Scale], x: Matrices) -> Matrices:
+def _scale(graph: Graph, level: Sequence[s.Scale], x: Matrices) -> Matrices:
     factor, shift = (_each(level, name, len(x)) for name in ("factor", "shift"))
     return [matrix * factor[:, c] + shift[:, c] for c, matrix in enumerate(x)]
 
 
-def _linear(graph: Nodes, level: Sequence[s.Linear], x: Matrices) -> Matrices:
+def _linear(graph: Graph, level: Sequence[s.Linear], x: Matrices) -> Matrices:
     matrix = np.array([step.matrix for step in level])
     shift = _each(level, "shift", matrix.shape[2])
     products = [[column * matrix[:, c, m] for c, column in enumerate(x)] for m in range(matrix.shape[2])]
     return [reduce(add, terms) + shift[:, m] for m, terms in enumerate(products)]
 
 
-def _pieces(graph: Nodes, level: Sequence[Any], x: Matrices) -> Matrices:
+def _pieces(graph: Graph, level: Sequence[Any], x: Matrices) -> Matrices:
     """Functions given by points: each class has its own, their pieces are numbered through."""
     found = [pieces(step) for step in level]
     by_class = graph.op("Transpose", x[0], perm=[1, 0])

@@ -1,4 +1,4 @@
-"""Nodes and constants of an ONNX graph, and the sums, columns and searches that steps are made of.
+"""The operations of a map's steps as nodes of an ONNX graph, with its constants.
 
 The piece of a function given by points is found in blocks of points, then in the block: a row is compared with few
 points, without operators of `ai.onnx.ml`, which compare in single precision or are not known everywhere.
@@ -6,47 +6,53 @@ points, without operators of `ai.onnx.ml`, which compare in single precision or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant import steps as s
+from calibrant.inputs.rows import ROUNDING
+from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.optional import require
 from calibrant.simplex import FLOOR
+from calibrant.steps.actions import TIE, CostTable
+from calibrant.steps.formulas import Operations, Operators, rests, sides
+from calibrant.steps.step import decides
 from calibrant.typing import FloatArray
+from calibrant.writers.onnx_alongside import leading_steps, run_alongside
 
 OPSET = 17
-#: The newest version of the format that runtimes of opset 17 know.
-IR_VERSION = 8
-
-
 #: Points that all rows are compared with at once: fewer cost more operators, more cost memory.
 _AT_ONCE = 32
 #: Points of the block of its own that each row is compared with.
 _BLOCK = 8
+#: Types of numbers in ONNX.
+FLOAT, INT32, INT64, DOUBLE = 1, 6, 7, 11
+_SIGNS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "&": "And"} | {
+    ">": "Greater",
+    ">=": "GreaterOrEqual",
+    "<": "Less",
+    "<=": "LessOrEqual",
+}
 
 
-def _node(kind: str, turned: bool = False) -> Callable[[Tensor, Any], Tensor]:
-    """The method of an operator."""
-
-    def method(self: Tensor, other: Any) -> Tensor:
-        return self.graph.op(kind, *((other, self) if turned else (self, other)))
-
-    return method
+def code(dtype: Any) -> int:
+    """The number of a precision in ONNX."""
+    return DOUBLE if np.dtype(dtype) == np.float64 else FLOAT
 
 
 @dataclass(frozen=True)
-class Tensor:
+class Tensor(Operators):
     """A value of a graph, by its name, with operators that make new nodes."""
 
-    graph: Nodes
+    graph: Graph
     name: str
 
-    __add__, __sub__, __truediv__ = _node("Add"), _node("Sub"), _node("Div")
-    __rsub__, __rtruediv__, __and__ = _node("Sub", turned=True), _node("Div", turned=True), _node("And")
-    __gt__, __ge__, __lt__, __le__ = (_node(kind) for kind in ("Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
+    def combined(self, sign: str, left: Any, right: Any) -> Tensor:
+        return self.graph.op(_SIGNS[sign], left, right)
 
     def __neg__(self) -> Tensor:
         return self.graph.op("Neg", self)
@@ -60,8 +66,10 @@ class Tensor:
         return self.graph.op("Mul", self, other)
 
 
-class Nodes:
-    """Nodes and constants of a graph whose values are named by numbers."""
+class Graph(Operations):
+    """Nodes of the steps of a map, and constants; values are named by numbers."""
+
+    target = "ONNX"
 
     def __init__(self, dtype: Any = np.float64, outside: Any = None, opset: int = OPSET) -> None:
         self.opset = opset
@@ -71,17 +79,17 @@ class Nodes:
         self.constants: list[Any] = []
         self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._columns: dict[Tensor, tuple[Tensor, ...]] = {}
+        self._least: dict[Tensor, float] = {}  # known bounds, which need not be drawn again
         # Single precision has no smaller normal number.
         self.floor = FLOOR if self.dtype == np.float64 else float(np.finfo(np.float32).tiny)
         self._made = 0
-        self._helper = require("onnx", extra="export").helper
-        self._numpy = require("onnx", extra="export").numpy_helper
+        self._onnx = require("onnx", extra="export")
 
     def op(self, kind: str, *inputs: Any, **attributes: Any) -> Tensor:
         """The output of a new node, whose inputs are tensors, or numbers of the graph's precision."""
         names = [(item if isinstance(item, Tensor) else self.const(item)).name for item in inputs]
         self._made += 1
-        self.nodes.append(self._helper.make_node(kind, names, [f"v{self._made}"], **attributes))
+        self.nodes.append(self._onnx.helper.make_node(kind, names, [f"v{self._made}"], **attributes))
         return Tensor(self, f"v{self._made}")
 
     def const(self, value: Any, dtype: Any = None) -> Tensor:
@@ -90,45 +98,24 @@ class Nodes:
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._known:
             self._known[key] = f"c{len(self._known)}"
-            self.constants.append(self._numpy.from_array(array, self._known[key]))
+            self.constants.append(self._onnx.numpy_helper.from_array(array, self._known[key]))
         return Tensor(self, self._known[key])
 
     def large(self, value: FloatArray) -> Tensor:
         """A constant that is stored in the precision of what goes in and comes out."""
         return self.cast(self.const(value, self.outside), self.outside, self.dtype)
 
-    def cast(self, x: Tensor, dtype: Any, to: Any) -> Tensor:
-        """The numbers `x` of one precision in another."""
-        return x if dtype == to else self.op("Cast", x, to=code(to))
-
     def index(self, value: Any) -> Tensor:
         """A constant of whole numbers."""
         return self.const(value, np.int64)
 
-    def sum(self, x: Tensor) -> Tensor:
-        """The sum of each row, as a column."""
-        return self.op("ReduceSum", x, self.index([1]), keepdims=1)
+    def cast(self, x: Tensor, dtype: Any, to: Any) -> Tensor:
+        """The numbers `x` of one precision in another."""
+        return x if dtype == to else self.op("Cast", x, to=code(to))
 
-    def ordered_sum(self, x: Tensor) -> Tensor:
-        """The sum of each row, added from left to right, to the last bit."""
-        return self.op("Gather", self.op("CumSum", x, self.const(1, np.int64)), self.index([-1]), axis=1)
-
-    def extreme(self, kind: str, x: Tensor) -> Tensor:
-        """The largest (ReduceMax) or least (ReduceMin) number of each row, as a column."""
-        if self.opset < 18:
-            return self.op(kind, x, axes=[1], keepdims=1)
-        return self.op(kind, x, self.index([1]), keepdims=1)
-
-    def column(self, x: Tensor, j: int) -> Tensor:
-        """Column j."""
-        return self._columns[x][j] if x in self._columns else self.op("Gather", x, self.index([j]), axis=1)
-
-    def join(self, rows: Sequence[Tensor], *, single: bool = False) -> Tensor:
-        """Rows side by side; asked for one of `single` columns, the graph goes back to it."""
-        x = self.op("Concat", *rows, axis=1)
-        if single:
-            self._columns[x] = tuple(rows)
-        return x
+    def flat(self, x: Tensor) -> Tensor:
+        """A column without its second axis."""
+        return self.op("Reshape", x, self.index([-1]))
 
     def prune(self, *results: Tensor) -> None:
         """Leave out nodes that none of the results needs, and their constants."""
@@ -139,6 +126,69 @@ class Nodes:
                 kept.append(node)
         self.nodes = kept[::-1]
         self.constants = [tensor for tensor in self.constants if tensor.name in needed]
+
+    def numbers(self, values: FloatArray | float) -> Any:
+        return values
+
+    def each(self, function: str, x: Tensor, *numbers: float) -> Tensor:
+        if function == "max" and numbers[0] <= self._least.get(x, -np.inf):
+            return x
+        out = self.op(function.capitalize(), x, *numbers)
+        if function == "max":
+            self._least[out] = numbers[0]
+        return out
+
+    def where(self, condition: Tensor, yes: Any, no: Any) -> Tensor:
+        return self.op("Where", condition, yes, no)
+
+    def total(self, x: Tensor) -> Tensor:
+        return self.op("ReduceSum", x, self.index([1]), keepdims=1)
+
+    def _extreme(self, kind: str, x: Tensor) -> Tensor:
+        if self.opset < 18:
+            return self.op(kind, x, axes=[1], keepdims=1)
+        return self.op(kind, x, self.index([1]), keepdims=1)
+
+    def largest(self, x: Tensor) -> Tensor:
+        return self._extreme("ReduceMax", x)
+
+    def least(self, x: Tensor) -> Tensor:
+        return self._extreme("ReduceMin", x)
+
+    def every(self, condition: Tensor) -> Tensor:
+        """Whether a condition holds in all columns."""
+        return self.least(self.op("Cast", condition, to=FLOAT)) > self.const(0.0, np.float32)
+
+    def is_top(self, x: Tensor, width: int) -> Tensor:
+        return self.op("Equal", self.index(np.arange(width)[None]), self.op("ArgMax", x, axis=1, keepdims=1))
+
+    def first(self, condition: Tensor, *rows: Tensor) -> list[Tensor]:
+        place = self.op("ArgMax", self.op("Cast", condition, to=code(self.dtype)), axis=1, keepdims=1)
+        return [self.op("GatherElements", row, place, axis=1) for row in rows]
+
+    def columns(self, x: Tensor, index: Iterable[int]) -> Tensor:
+        places = [int(j) for j in index]
+        known = self._columns.get(x) if len(places) == 1 else None
+        return known[places[0]] if known else self.op("Gather", x, self.index(places), axis=1)
+
+    def join(self, rows: Sequence[Tensor], *, single: bool = False) -> Tensor:
+        """Rows side by side; asked for one of `single` columns, the graph goes back to it."""
+        x = self.op("Concat", *rows, axis=1)
+        if single:
+            self._columns[x] = tuple(rows)
+        return x
+
+    def product(self, x: Tensor, matrix: FloatArray) -> Tensor:
+        return self.op("MatMul", x, matrix)
+
+    def lookup(self, tables: Sequence[FloatArray], place: Tensor) -> list[Tensor]:
+        whole = self.op("Cast", self.flat(place), to=INT64)
+        return [self.op("Gather", self.large(table), whole, axis=0) for table in tables]
+
+    def piecewise(self, x: Tensor, edges: FloatArray, origins: FloatArray, coefficients: FloatArray) -> Tensor:
+        flat = self.flat(x)
+        piece = self.op("Cast", self.below(flat, edges), to=INT64)
+        return self.op("Reshape", self.polynomial(flat, piece, origins, coefficients), self.index([-1, 1]))
 
     def polynomial(self, x: Tensor, piece: Tensor, origins: FloatArray, coefficients: FloatArray) -> Tensor:
         """The polynomials of each number's piece, of numbers and whole numbers without a second axis."""
@@ -152,10 +202,6 @@ class Nodes:
             out = out * t + of_piece(column)
         return out
 
-    def flat(self, x: Tensor) -> Tensor:
-        """A column without its second axis."""
-        return self.op("Reshape", x, self.index([-1]))
-
     def below(self, x: Tensor, edges: FloatArray) -> Tensor:
         """How many of ascending `edges` are below each number, in single precision: in which block, and where in that.
 
@@ -168,21 +214,85 @@ class Nodes:
         padded[: len(edges)] = edges
         blocks = padded.reshape(-1, _BLOCK)
         block = self.below(x, blocks[:-1, -1])
-        own = self.op("Gather", self.const(blocks), self.op("Cast", block, to=7), axis=0)
+        own = self.op("Gather", self.const(blocks), self.op("Cast", block, to=INT64), axis=0)
         inner = self._count(self.op("Reshape", x, self.index([-1, 1])), own, 1)
         return block * self.const(float(_BLOCK), np.float32) + inner
 
     def _count(self, x: Tensor, edges: Tensor, axis: int) -> Tensor:
         # Whole numbers below 2**24 are exact in single precision, and their sums are the fastest.
-        below = self.op("Cast", x > edges, to=1)
+        below = self.op("Cast", x > edges, to=FLOAT)
         return self.op("ReduceSum", below, self.index([axis]), keepdims=0)
 
-    @property
-    def type(self) -> int:
-        """The code of the graph's precision in ONNX."""
-        return code(self.dtype)
+    def step_softmax(self, step: s.Softmax, x: Tensor, width: int) -> Tensor:
+        return self.op("Softmax", x, axis=1)
 
+    def step_trees(self, step: s.Trees, x: Tensor, width: int) -> Tensor:
+        count, depth = step.features.shape
+        asked = self.op("MatMul", x, self.large(step.differences(width)[:, step.pairs[2].ravel()]))
+        answers = self.op("Cast", asked > step.thresholds.ravel(), to=FLOAT)
+        # Whole numbers below 2**24 are exact in single precision.
+        bits = self.const(2.0 ** np.arange(depth)[:, None], np.float32)
+        leaf = self.op("MatMul", self.op("Reshape", answers, self.index([-1, depth])), bits)
+        leaf = self.op("Transpose", self.op("Reshape", leaf, self.index([-1, count])), perm=[1, 0])
+        place = self.op("Cast", leaf, to=INT64) + self.index(np.arange(count)[:, None] << depth)
+        steps = self.op("Gather", self.large(step.values.reshape(-1, step.values.shape[2])), place, axis=0)
+        return self.op("ReduceSum", steps, self.index([0]), keepdims=0)
 
-def code(dtype: Any) -> int:
-    """The number of a precision in ONNX."""
-    return 11 if np.dtype(dtype) == np.float64 else 1
+    def step_one_vs_rest(self, step: s.OneVsRest, x: Tensor, width: int) -> Tensor:
+        columns, alike = [rests(self, x, width), x], leading_steps(step.parts)
+        for level in zip(*(part[:alike] for part in step.parts)):
+            columns = run_alongside(self, level, columns)
+        if all(len(part) == alike for part in step.parts):
+            return columns[1]
+        out = []
+        for j, part in enumerate(step.parts):
+            own = self.join([self.columns(matrix, [j]) for matrix in columns], single=True)
+            out.append(self.columns(self.run(part[alike:], own, len(columns)), [1]))
+        return self.join(out, single=True)
+
+    def segments(self, x: Tensor) -> Tensor:
+        """Numbers of segments as the first step gets them, in double precision."""
+        finite = self.op("Abs", x) <= self.const(np.finfo(np.float64).max, np.float64)
+        low, high, missing = (self.const(value, np.float64) for value in (-LARGEST, LARGEST, MISSING))
+        return self.op("Where", finite, self.op("Min", self.op("Max", x, low), high), missing)
+
+    def prepare(self, x: Tensor, steps: s.Steps, *, logits: bool, renormalize: bool = False) -> tuple[Tensor, Tensor]:
+        """The row that the first of `steps` gets, columns in the order of the predictions, and whether it is one."""
+        if logits:
+            largest = float(np.finfo(self.dtype).max)
+            possible = self.largest(self.op("Cast", x >= -largest, to=FLOAT)) > self.const(0.0, np.float32)
+            valid = self.every(x <= largest) & possible  # not so for NaN
+            return self.maximum(self.op("Softmax", x, axis=1), self.floor), valid
+        least = self.least(x) >= 0.0
+        if renormalize:
+            top = self.largest(x)
+            x = x / self.where(top > 2.0, top, 1.0)
+        total = self.total(x)
+        if decides(steps):
+            # Between two points that lie close together a map may be so steep that the sum's last bit matters: numbers
+            # are added from left to right.
+            total = self.columns(self.op("CumSum", x, self.index(1)), [-1])
+        right = total > 0.0 if renormalize else self.each("abs", total - 1.0) <= ROUNDING
+        # A number that is missing or infinite makes the sum such, too.
+        return self.maximum(x / total, self.floor), least & right
+
+    def prepare_labels(self, x: Tensor, *, logits: bool) -> tuple[Tensor, Tensor]:
+        """The probabilities that independent labels are not, and are, true, and whether the row holds predictions."""
+        least, most = (-np.inf, np.inf) if logits else (0.0, 1.0 + ROUNDING)
+        valid = self.every((x >= least) & (x <= most))  # not so for NaN
+        on = self.minimum(x, 1.0)
+        off, on = sides(self, x) if logits else (1.0 - on, on)
+        return self.maximum(self.join([off, on]), self.floor), valid
+
+    def where_valid(self, x: Tensor, valid: Tensor) -> Tensor:
+        """The rows `x`, NaN where they were made of rows that are not predictions."""
+        return self.where(valid, x, np.nan)
+
+    def action(self, p: Tensor, rule: CostTable, amounts: Tensor | None) -> Tensor:
+        """The number of the cheapest action of each row."""
+        costs = self.product(p, rule.numbers.T)
+        for number, places in enumerate(rule.amounts.values()):
+            assert amounts is not None
+            costs = costs + self.product(p, places.T) * self.columns(amounts, [number])
+        cheap = self.op("Cast", costs <= self.least(costs) * (1.0 + TIE), to=INT32)
+        return self.op("ArgMax", cheap, axis=1, keepdims=0)

@@ -12,10 +12,7 @@ from calibrant.runtime import Map
 from calibrant.steps.actions import CostTable
 from calibrant.typing import FloatArray
 from calibrant.writers.common import Segments, row_by_row, title
-from calibrant.writers.source import MOST_TEXT, Row, SourceWriter, wrapped
-
-#: Largest difference of a probability.
-TOLERANCE = 1e-12
+from calibrant.writers.source import MOST_TEXT, SourceRow, SourceWriter, wrapped
 
 
 class PythonWriter(SourceWriter):
@@ -95,7 +92,7 @@ COLUMNS = [{", ".join(ascii(name) for name in self.map.column_names)}]
     def calling(self, function: str, arguments: list[str], result: str, width: int) -> str:
         return f"{result} = {function}({', '.join(arguments)})"
 
-    def joined(self, name: str, rows: Sequence[Row]) -> list[str]:
+    def joined(self, name: str, rows: Sequence[SourceRow]) -> list[str]:
         items = [f"*{self._array(row)}" if row.width > 1 else row.at("0") for row in rows]
         return [f"{name} = [{', '.join(items)}]"]
 

@@ -28,7 +28,7 @@ MOST_TEXT = repr(1.0 + ROUNDING)
 
 
 @dataclass(frozen=True)
-class Row(Operators):
+class SourceRow(Operators):
     """Numbers, or conditions, of generated code: `at` gives the text of one of them for the text of its index.
 
     `array` is the array that holds them, if one does. A row of width one is a single number, whatever the index.
@@ -38,20 +38,20 @@ class Row(Operators):
     width: int = 1
     array: str = ""
 
-    def combined(self, sign: str, left: Any, right: Any) -> Row:
-        a, b = (side if isinstance(side, Row) else _single(repr(float(side))) for side in (left, right))
-        return Row(lambda j: f"({a.at(j)} {sign} {b.at(j)})", max(a.width, b.width))
+    def combined(self, sign: str, left: Any, right: Any) -> SourceRow:
+        a, b = (side if isinstance(side, SourceRow) else _single(repr(float(side))) for side in (left, right))
+        return SourceRow(lambda j: f"({a.at(j)} {sign} {b.at(j)})", max(a.width, b.width))
 
-    def __neg__(self) -> Row:
-        return Row(lambda j: f"(-{self.at(j)})", self.width)
-
-
-def _single(text: str) -> Row:
-    return Row(lambda j: text)
+    def __neg__(self) -> SourceRow:
+        return SourceRow(lambda j: f"(-{self.at(j)})", self.width)
 
 
-def _entries(name: str, width: int) -> Row:
-    return Row(lambda j: f"{name}[{j}]", width, name) if width > 1 else Row(lambda j: f"{name}[0]", 1, name)
+def _single(text: str) -> SourceRow:
+    return SourceRow(lambda j: text)
+
+
+def _entries(name: str, width: int) -> SourceRow:
+    return SourceRow(lambda j: f"{name}[{j}]", width, name) if width > 1 else SourceRow(lambda j: f"{name}[0]", 1, name)
 
 
 class SourceWriter(Operations):
@@ -107,7 +107,7 @@ class SourceWriter(Operations):
         parts = [self.head(), *helpers, "\n".join(self._constants), *self._functions, self.tail()]
         return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"
 
-    def _calibrated(self, x: Row) -> Row:
+    def _calibrated(self, x: SourceRow) -> SourceRow:
         """Calibrated probabilities of a row of predictions, with the numbers of its segments behind them."""
         k = self.map.k
         row = self._prepared(self.columns(x, range(k)))
@@ -117,7 +117,7 @@ class SourceWriter(Operations):
             row = self.join([row, self.columns(x, range(k, x.width))])
         return self._steps(self.map.steps, row, x.width)
 
-    def _prepared(self, row: Row) -> Row:
+    def _prepared(self, row: SourceRow) -> SourceRow:
         """The probabilities that the first step gets; the function ends if the row is not a prediction."""
         if self.map.logits:
             if self.map.scaling is not None:
@@ -134,7 +134,7 @@ class SourceWriter(Operations):
         self._require(total > 0.0 if self.map.renormalize else self.each("abs", total - 1.0) <= ROUNDING)
         return self.maximum(row / total, self.floor)
 
-    def _cheapest(self, rule: CostTable, x: Row) -> Row:
+    def _cheapest(self, rule: CostTable, x: SourceRow) -> SourceRow:
         """The number of the cheapest action, of probabilities with amounts behind them."""
         p = self.columns(x, range(self.map.k))
         costs = self.product(p, rule.numbers.T)
@@ -142,7 +142,7 @@ class SourceWriter(Operations):
             costs = costs + self.product(p, places.T) * self.columns(x, [self.map.k + number])
         return _single(self._first(costs <= self.least(costs) * (1.0 + TIE)))
 
-    def _define(self, name: str, width: int, body: Callable[[Row], Row]) -> None:
+    def _define(self, name: str, width: int, body: Callable[[SourceRow], SourceRow]) -> None:
         """A function of an array `x` of `width` numbers."""
         outer, made = self._lines, self._made
         self._lines, self._made = [], 0
@@ -152,21 +152,21 @@ class SourceWriter(Operations):
         self._functions.append("\n".join([self.opening.format(name), *lines, closing]))
         self._lines, self._made = outer, made
 
-    def _steps(self, steps: Steps, x: Row, width: int) -> Row:
+    def _steps(self, steps: Steps, x: SourceRow, width: int) -> SourceRow:
         for step in steps:
             self._lines.append(f"{self.remark} {step.kind}")
             x = self._kept(super().run([step], x, width))
             width = step.check(width)
         return x
 
-    def run(self, steps: Steps, x: Row, width: int) -> Row:
+    def run(self, steps: Steps, x: SourceRow, width: int) -> SourceRow:
         """What a function of its own gives, for lists of steps inside of steps."""
         name = f"map_{self._maps}"
         self._maps += 1
         self._define(name, width, lambda row: self._steps(steps, row, width))
         return self._call(name, check_steps(steps, width), self._array(x))
 
-    def _call(self, function: str, width: int, *arguments: str) -> Row:
+    def _call(self, function: str, width: int, *arguments: str) -> SourceRow:
         """The array that a function makes."""
         self._used[function] = None
         name = self.new_name()
@@ -178,7 +178,7 @@ class SourceWriter(Operations):
         self._made += 1
         return f"v{self._made}"
 
-    def _kept(self, row: Row, kind: str = "double") -> Row:
+    def _kept(self, row: SourceRow, kind: str = "double") -> SourceRow:
         """The row as a variable, so that it is computed once."""
         if row.array or row.at("0").isidentifier():
             return row
@@ -189,11 +189,11 @@ class SourceWriter(Operations):
         self._lines.append(self.vector.format(name=name, text=row.at("j"), n=row.width))
         return _entries(name, row.width)
 
-    def _array(self, row: Row) -> str:
+    def _array(self, row: SourceRow) -> str:
         """The array that holds the row, or a new one."""
         return row.array or (self.join([row]) if row.width == 1 else self._kept(row)).array
 
-    def _require(self, condition: Row) -> None:
+    def _require(self, condition: SourceRow) -> None:
         self._lines.append(self.refuse.format(text=condition.at("j"), n=condition.width))
 
     def _spell(self, function: str, *arguments: Any) -> str:
@@ -210,61 +210,61 @@ class SourceWriter(Operations):
             self._constants.append(self.constant(self._names[key], numbers, integer=flat.dtype.kind in "iu"))
         return self._names[key]
 
-    def numbers(self, values: FloatArray | float) -> Row:
+    def numbers(self, values: FloatArray | float) -> SourceRow:
         if np.ndim(values) == 0:
             return _single(repr(float(values)))
         return _entries(self._constant(values), np.size(values))
 
-    def each(self, function: str, x: Row, *numbers: float) -> Row:
-        return self._kept(Row(lambda j: self._spell(function, x.at(j), *map(repr, map(float, numbers))), x.width))
+    def each(self, function: str, x: SourceRow, *numbers: float) -> SourceRow:
+        return self._kept(SourceRow(lambda j: self._spell(function, x.at(j), *map(repr, map(float, numbers))), x.width))
 
-    def where(self, condition: Row, yes: Any, no: Any) -> Row:
-        a, b = (side if isinstance(side, Row) else self.numbers(side) for side in (yes, no))
+    def where(self, condition: SourceRow, yes: Any, no: Any) -> SourceRow:
+        a, b = (side if isinstance(side, SourceRow) else self.numbers(side) for side in (yes, no))
         width = max(condition.width, a.width, b.width)
-        return self._kept(Row(lambda j: self.choice.format(condition.at(j), a.at(j), b.at(j)), width))
+        return self._kept(SourceRow(lambda j: self.choice.format(condition.at(j), a.at(j), b.at(j)), width))
 
-    def quotient(self, condition: Row, x: Row, y: Row, otherwise: float) -> Row:
+    def quotient(self, condition: SourceRow, x: SourceRow, y: SourceRow, otherwise: float) -> SourceRow:
         return self.where(condition, x / y, otherwise)
 
-    def _reduced(self, function: str, x: Row, kind: str = "double") -> Row:
+    def _reduced(self, function: str, x: SourceRow, kind: str = "double") -> SourceRow:
         """A number made of the whole row."""
         return self._kept(_single(self._spell(function, self._array(x), x.width)), kind)
 
-    def total(self, x: Row) -> Row:
+    def total(self, x: SourceRow) -> SourceRow:
         return self._reduced("total", x)
 
-    def largest(self, x: Row) -> Row:
+    def largest(self, x: SourceRow) -> SourceRow:
         return self._reduced("largest", x)
 
-    def least(self, x: Row) -> Row:
+    def least(self, x: SourceRow) -> SourceRow:
         return self._reduced("least", x)
 
-    def is_top(self, x: Row, width: int) -> Row:
+    def is_top(self, x: SourceRow, width: int) -> SourceRow:
         place = self._reduced("top", x, "int")
-        return Row(lambda j: f"({j} == {place.at(j)})", width)
+        return SourceRow(lambda j: f"({j} == {place.at(j)})", width)
 
-    def _first(self, condition: Row) -> str:
+    def _first(self, condition: SourceRow) -> str:
         return self._reduced("top", self.where(condition, 1.0, 0.0), "int").at("0")
 
-    def first(self, condition: Row, *rows: Row) -> list[Row]:
+    def first(self, condition: SourceRow, *rows: SourceRow) -> list[SourceRow]:
         place = self._first(condition)
         return [self._kept(_single(row.at(place))) for row in rows]
 
-    def columns(self, x: Row, index: Iterable[int]) -> Row:
+    def columns(self, x: SourceRow, index: Iterable[int]) -> SourceRow:
         places = np.array([int(j) for j in index], dtype=np.int64)
         if len(places) == 1:
             return _single(x.at(str(places[0])))
         if np.array_equal(places, np.arange(len(places))):
-            return x if len(places) == x.width else Row(x.at, len(places))
+            return x if len(places) == x.width else SourceRow(x.at, len(places))
         name = self._constant(places)
-        return Row(lambda j: x.at(str(places[int(j)]) if j.isdigit() else f"{name}[{j}]"), len(places))
+        return SourceRow(lambda j: x.at(str(places[int(j)]) if j.isdigit() else f"{name}[{j}]"), len(places))
 
-    def join(self, rows: Sequence[Row], *, single: bool = False) -> Row:
+    def join(self, rows: Sequence[SourceRow], *, single: bool = False) -> SourceRow:
         name, width = self.new_name(), sum(row.width for row in rows)
         self._lines += self.joined(name, rows)
         return _entries(name, width)
 
-    def product(self, x: Row, matrix: FloatArray) -> Row:
+    def product(self, x: SourceRow, matrix: FloatArray) -> SourceRow:
         before, after = matrix.shape
         return self._call("product", after, self._array(x), self._constant(matrix), str(before), str(after))
 
@@ -272,15 +272,15 @@ class SourceWriter(Operations):
         """The name of a whole number."""
         return self._kept(_single(text), "int").at("0")
 
-    def lookup(self, tables: Sequence[FloatArray], place: Row) -> list[Row]:
+    def lookup(self, tables: Sequence[FloatArray], place: SourceRow) -> list[SourceRow]:
         whole, width = self._place(self._spell("int", place.at("0"))), tables[0].shape[1]
 
-        def row_of(name: str) -> Row:
-            return Row(lambda j: f"{name}[{whole} * {width} + {j}]", width)
+        def row_of(name: str) -> SourceRow:
+            return SourceRow(lambda j: f"{name}[{whole} * {width} + {j}]", width)
 
         return [row_of(self._constant(table)) for table in tables]
 
-    def piecewise(self, x: Row, edges: FloatArray, origins: FloatArray, coefficients: FloatArray) -> Row:
+    def piecewise(self, x: SourceRow, edges: FloatArray, origins: FloatArray, coefficients: FloatArray) -> SourceRow:
         x = self._kept(x)
         self._used["piece"] = None
         piece = self._place(f"piece({x.at('0')}, {self._constant(edges)}, {len(edges)})")
@@ -289,7 +289,7 @@ class SourceWriter(Operations):
             out = out * (x - origin) + part
         return out
 
-    def step_trees(self, step: Trees, x: Row, width: int) -> Row:
+    def step_trees(self, step: Trees, x: SourceRow, width: int) -> SourceRow:
         arrays = [self._constant(values) for values in (step.features, step.subtracted, step.thresholds, step.values)]
         sizes = [str(size) for size in (*step.features.shape, step.width)]
         return self._call("trees", step.width, self._array(x), *arrays, *sizes)
@@ -311,7 +311,7 @@ class SourceWriter(Operations):
         """The line that sets a new array to what a function makes."""
 
     @abstractmethod
-    def joined(self, name: str, rows: Sequence[Row]) -> list[str]:
+    def joined(self, name: str, rows: Sequence[SourceRow]) -> list[str]:
         """Lines that set a new array to rows side by side."""
 
 

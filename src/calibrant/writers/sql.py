@@ -22,8 +22,6 @@ from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, ge
 from calibrant.writers.sql_statements import Value, number, query_in, row_by_row_of, select, update_by, view_of
 from calibrant.writers.sql_steps import Condition, Number, Row, SqlOperations, case, compare
 
-#: Largest difference of a probability.
-TOLERANCE = 1e-12
 #: What the names of the ends of intervals end with.
 ENDS = ("_low", "_high")
 _LARGEST = float(np.finfo(np.float64).max)

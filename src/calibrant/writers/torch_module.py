@@ -25,10 +25,6 @@ from calibrant.steps.torch_modules import TREE_ROWS, sequence
 from calibrant.typing import FloatArray
 from calibrant.writers.common import Segments, amounts_of, check_precision, facts, names_of_all
 
-#: Largest difference of a probability, in double precision.
-TOLERANCE = 1e-12
-
-
 #: Numbers handled at a time on the processor.
 _BLOCK = 1 << 17
 

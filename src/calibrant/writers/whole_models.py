@@ -22,11 +22,9 @@ from calibrant.classifier.pair import CalibratedPair, response_method
 from calibrant.inputs.labels import encode
 from calibrant.optional import require
 from calibrant.steps.step import NotSupportedError, decides
-from calibrant.writers.onnx_graph import Graph
-from calibrant.writers.onnx_nodes import Tensor
+from calibrant.writers.onnx_nodes import DOUBLE, FLOAT, Graph, Tensor
 
 _ALIAS = "CalibrantCalibratedClassifier"
-_FLOAT, _DOUBLE = 1, 11
 #: Boosters: their class, and where onnxmltools converts it. It gives probabilities, never decision values.
 _BOOSTERS = {
     "LGBMClassifier": ("lightgbm", "onnxmltools.convert.lightgbm.operator_converters.LightGbm", "convert_lightgbm"),
@@ -138,7 +136,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         raise NotSupportedError("A classifier of many labels has no ONNX form as a whole: export its calibrators_.")
     scores = [Tensor(graph, _scores(scope, operator, container, pair)) for pair in pairs]
     mean = reduce(add, [_calibrated(graph, *found) for found in zip(pairs, scores)]) / float(len(pairs))
-    probabilities = graph.op("Cast", mean, to=_DOUBLE if double else _FLOAT)
+    probabilities = graph.op("Cast", mean, to=DOUBLE if double else FLOAT)
     best = graph.op("ArgMax", mean, axis=1, keepdims=0)
     graph.prune(probabilities, best)
     names = _add(scope, container, graph)
@@ -167,7 +165,7 @@ def _calibrated(graph: Graph, pair: CalibratedPair, scores: Tensor) -> Tensor:
     """Probabilities of all classes, from the scores of one classifier."""
     calibrator, classes = pair.calibrators[0], pair.classes
     known = np.asarray(getattr(pair.estimator, "classes_", classes))
-    x = graph.op("Cast", scores, to=_DOUBLE)
+    x = graph.op("Cast", scores, to=DOUBLE)
     logits = _decides(pair)
     if not logits:  # in single precision, one minus a sum may be a hair below zero
         x = graph.maximum(x, 0.0)
@@ -194,7 +192,7 @@ def _spread(graph: Graph, x: Tensor, places: Any, width: int) -> Tensor:
     """The columns of `x` at their places among `width`; the others are zero."""
     source = np.full(width, len(places))
     source[places] = np.arange(len(places))
-    return graph.columns(graph.join([x, graph.column(x, 0) * 0.0]), source)
+    return graph.columns(graph.join([x, graph.columns(x, [0]) * 0.0]), source)
 
 
 def _add(scope: Any, container: Any, graph: Graph) -> dict[str, str]:
