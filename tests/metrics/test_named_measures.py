@@ -99,10 +99,10 @@ def test_gini_and_separation_like_scikit_learn_and_scipy(cancer: Data, wine: Dat
     assert np.isnan(ks_separation([1, 1], [0.2, 0.3], classes=[0, 1]))
 
 
-def loess(p: np.ndarray, y: np.ndarray, span: float, degree: int) -> np.ndarray:
-    """Local regression at every row by weighted least squares, as written down in Cleveland and Devlin 1988."""
-    fitted = np.empty(len(p))
-    for i, at in enumerate(p):
+def loess(p: np.ndarray, y: np.ndarray, span: float, degree: int, places: np.ndarray) -> np.ndarray:
+    """Local regression at some scores by weighted least squares, as written down in Cleveland and Devlin 1988."""
+    fitted = np.empty(len(places))
+    for i, at in enumerate(places):
         distance = np.abs(p - at)
         h = np.sort(distance)[int(np.floor(len(p) * span + 1e-5)) - 1]
         weight = np.sqrt(np.clip(1 - (distance / h) ** 3, 0, None) ** 3)
@@ -123,7 +123,7 @@ def smooth_scores(cancer: Data) -> Data:
 @pytest.mark.parametrize("degree", [1, 2])
 def test_calibration_index_is_that_of_local_regression(smooth_scores: Data, degree: int) -> None:
     y, p = smooth_scores
-    error = np.sort(np.abs(loess(p, y, 0.75, degree) - p))
+    error = np.sort(np.abs(loess(p, y, 0.75, degree, p) - p))
     assert integrated_calibration_index(y, p, degree=degree) == pytest.approx(error.mean(), abs=1e-8)
     for share in (0.5, 0.9, 1.0):
         by_hand = error[int(np.ceil(share * len(p))) - 1]
@@ -141,9 +141,10 @@ def test_calibration_index_with_the_lowess_of_statsmodels(smooth_scores: Data) -
 
 def test_calibration_index_of_many_scores() -> None:
     rng = np.random.default_rng(3)
-    p = rng.beta(0.6, 3.0, 5000)
+    p = np.sort(rng.beta(0.6, 3.0, 5000))
     y = rng.random(5000) < p**1.3
-    error = np.abs(loess(p, y, 0.75, 2) - p)
+    # The curve is smooth: every tenth score tells what all of them do.
+    error = np.abs(loess(p, y, 0.75, 2, p[5::10]) - p[5::10])
     assert integrated_calibration_index(y, p) == pytest.approx(error.mean(), abs=2e-4)
     assert integrated_calibration_index(y, p, quantile=0.9) == pytest.approx(np.quantile(error, 0.9), abs=1e-3)
 
@@ -183,7 +184,7 @@ def test_two_bin_error_is_an_integral_over_thresholds(cancer: Data, wine: Data) 
 def test_two_bin_error_is_truthful_where_ece_is_not() -> None:
     """Among constant reports for ten rows of probability 0.4, the truth has the smallest two-bin error in the mean."""
     rng = np.random.default_rng(0)
-    draws = [(rng.random(10) < 0.4).astype(int) for _ in range(2000)]
+    draws = [(rng.random(10) < 0.4).astype(int) for _ in range(1000)]
     mean = {
         q: np.mean([two_bin_calibration_error(y, np.full(10, q), classes=[0, 1]) for y in draws])
         for q in (0.3, 0.4, 0.5)

@@ -81,7 +81,7 @@ def test_the_slope_of_saturated_predictions_is_not_called_off() -> None:
 
 def test_copies_in_groups_are_no_evidence() -> None:
     rng = np.random.default_rng(7)
-    groups, rejected, missed, runs = np.repeat(np.arange(40), 10), np.zeros(3), 0, 40
+    groups, rejected, missed, runs = np.repeat(np.arange(40), 5), np.zeros(3), 0, 40
     for _ in range(runs):
         p = rng.uniform(0.05, 0.95, 40)
         y = (rng.random(40) < p).astype(int)
@@ -94,7 +94,7 @@ def test_copies_in_groups_are_no_evidence() -> None:
 def test_copies_of_saturated_predictions_of_many_classes_are_no_evidence() -> None:
     """Thirty independent labels of ten classes: the fit of the means alone would make the slope look wrong."""
     rng = np.random.default_rng(8)
-    groups, rejected, missed, runs = np.repeat(np.arange(30), 10), 0, 0, 40
+    groups, rejected, missed, runs = np.repeat(np.arange(30), 4), 0, 0, 40
     for _ in range(runs):
         p = rng.dirichlet(np.full(10, 0.7), size=30) ** 4
         p[p < 0.02 * p.sum(axis=1, keepdims=True)] = 0.0
@@ -144,8 +144,8 @@ def test_parts_of_means_and_slope_together() -> None:
 
 
 def test_what_is_not_needed_is_not_the_merit_of_the_rest() -> None:
-    for seed in range(20):
-        p, y = sharpened(600, 10, 1.0, seed)
+    for seed in range(10):
+        p, y = sharpened(300, 10, 1.0, seed)
         found = miscalibration(y, p, recalibrated=p)
         assert abs(found.rest.gain) <= found.means.gain + found.slope.gain + 1e-12
 
@@ -197,7 +197,7 @@ def test_a_bend_is_the_rest() -> None:
 def test_p_values_are_uniform_on_calibrated_data(k: int) -> None:
     found = []
     for seed in range(100):
-        p, y = sharpened(500, k, 1.0, seed)
+        p, y = sharpened(200, k, 1.0, seed)
         parts = miscalibration(y, p, recalibrated=p)
         found.append((parts.means.p_value, parts.slope.p_value))
     for values in np.transpose(found):

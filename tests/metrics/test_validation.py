@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,11 @@ def binary(shift: float = 0.0, slope: float = 1.0, n: int = 600) -> Data:
 
 def table(y: np.ndarray, p: np.ndarray, **options: object) -> ValidationTable:
     return validation_table(y, p, n_resamples=60, **options)
+
+
+@cache
+def binary_table(shift: float, slope: float) -> ValidationTable:
+    return table(*binary(shift, slope), classes=[0, 1])
 
 
 def test_rows_are_what_their_functions_say() -> None:
@@ -52,7 +59,7 @@ def test_rows_are_what_their_functions_say() -> None:
 
 
 def test_calibrated_predictions() -> None:
-    found = table(*binary())
+    found = binary_table(0.0, 1.0)
     for name in TESTS:
         assert found[name].says == "not enough evidence against calibration"
     assert found["E:O"].says == found["Cox intercept"].says == "the mean of class 1 may be right"
@@ -81,7 +88,7 @@ def test_calibrated_predictions() -> None:
     ],
 )
 def test_what_it_says(shift: float, slope: float, said: dict[str, str]) -> None:
-    found = table(*binary(shift, slope), classes=[0, 1])
+    found = binary_table(shift, slope)
     assert {name: found[name].says for name in said} == said
 
 
