@@ -12,7 +12,7 @@ _TORCH = (
     "steps/torch_modules.py",
     "writers/torch_module.py",
 )
-_DASK = ("calibrators/partitions.py", "metrics/partition_metrics.py", "softmax/rows/dask.py")
+_DASK = ("calibrators/partitions.py", "softmax/rows/dask.py")
 _NEEDED = {"torch": _TORCH, "dask": _DASK}
 collect_ignore = [
     f"src/calibrant/{path}" for package, paths in _NEEDED.items() if not find_spec(package) for path in paths

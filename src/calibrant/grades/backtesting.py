@@ -33,8 +33,8 @@ from scipy.special import betainc, betaincc, betaincinv, ndtr, ndtri
 from calibrant.bins import quantiles, sum_by
 from calibrant.confidence import check_level
 from calibrant.metrics.frequencies import design_effects
-from calibrant.metrics.hypothesis import drawn_or_tail
-from calibrant.metrics.named_tests import CellResiduals, cell_test
+from calibrant.metrics.hypothesis import CellResiduals, drawn_or_tail
+from calibrant.metrics.named_tests import cell_test
 from calibrant.metrics.result_types import CalibrationTest, Tabular
 from calibrant.numerals import count, number, p_text, percent
 from calibrant.sample import Sample

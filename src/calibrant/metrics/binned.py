@@ -40,7 +40,7 @@ from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.samples import check_sample
 from calibrant.inputs.words import METRIC
 from calibrant.metrics.result_types import HISTOGRAM_BINS, UNIT, ReliabilityCurve
-from calibrant.metrics.scalars import Statistic, Summed, cell_spread, no_spread, scalar, table
+from calibrant.metrics.scalars import Statistic, Summed, cell_spread, scalar, table
 from calibrant.metrics.views import (
     Kind,
     View,
@@ -309,7 +309,6 @@ def _prepare_table(data: Sample, view: View, options: TableOptions) -> Callable[
     return Summed(
         options,
         lambda counts: np.concatenate([*binner.sums(counts), *products(counts), histogram(counts)]),
-        no_spread,
     )
 
 
@@ -376,7 +375,7 @@ def classwise_reliability_tables(
     def sums(counts: AnyFloatArray) -> FloatArray:
         return np.stack([cast(Summed, prepared(column)).sums(counts) for column in range(len(labels))])
 
-    return Summed(TablesByLabel(options), sums, no_spread)
+    return Summed(TablesByLabel(options), sums)
 
 
 @limited

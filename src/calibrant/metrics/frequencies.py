@@ -33,7 +33,7 @@ from scipy.special import expit, log_ndtr, logit
 
 from calibrant.confidence import wilson_interval
 from calibrant.metrics.result_types import Tabular
-from calibrant.metrics.scalars import Statistic, Summed, no_spread, scalar, summed_mean, table
+from calibrant.metrics.scalars import Statistic, Summed, scalar, summed_mean, table
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray
 
@@ -309,7 +309,7 @@ def calibration_in_the_large(data: Sample, *, level: float = 0.95) -> Callable[[
     if data.groups is not None:
         return lambda weight: class_frequencies(data.with_counts(weight), level)
     form = FrequencyTable(tuple(data.names), level)
-    return Summed(form, lambda weight: _frequency_sums(data, weight), no_spread)
+    return Summed(form, lambda weight: _frequency_sums(data, weight))
 
 
 @scalar(lower=-1.0, upper=1.0, of_sums=True)

@@ -1,4 +1,4 @@
-"""How a statistic is distributed if the predictions are calibrated, and the p-value that follows.
+"""Tests of the hypothesis that predicted probabilities are calibrated: statistics, their distribution, p-values.
 
 Every statistic here is a function of *residuals*: what happened less what was expected, `Σ (hit - score)` over the
 observations of a row. Under the hypothesis labels are draws from the predictions, so the distribution is known: draw
@@ -9,35 +9,29 @@ Rows of a group may depend on each other in an unknown way. Then the residuals o
 their sign at random (the wild bootstrap), which keeps any dependence inside the groups, and the larger of this p-value
 and that of independent draws counts. Signs say little where few groups can show an event: there one random number is
 drawn for all rows of a group instead, the strongest dependence there can be.
-
-Testing the hypothesis that the predicted probabilities are calibrated: the statistics, as functions of residuals.
-
-`calibrant.metrics.hypothesis` knows how they are distributed under the hypothesis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, Protocol, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
-from calibrant.bins import sum_by
-from calibrant.docs import describe_parameters
-from calibrant.inputs.samples import check_sample
+from calibrant.bins import Strategy, sum_by
 from calibrant.metrics.binned import Binner
 from calibrant.metrics.result_types import CalibrationTest
+from calibrant.metrics.scalars import public
 from calibrant.metrics.smooth import Grid, smooth_error
 from calibrant.metrics.sorted_scores import excursion
 from calibrant.metrics.views import Kind, View, class_view, resolve_kind, single_view
 from calibrant.random_numbers import generator
-from calibrant.sample import LabelDraw, Sample
+from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
-from calibrant.threads import limited
-from calibrant.typing import AnyFloatArray, FloatArray
+from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 
 #: Signs need so many groups of which about half could show the rarer outcome.
 INFORMATIVE_GROUPS = 10.0
@@ -47,61 +41,81 @@ DRAWS, FEW_DRAWS = 399, 199
 MOST_DRAWN = 8_000_000
 
 
-class Residuals(Protocol):
+class Residuals(ABC):
     """What a statistic is computed from: as observed, drawn from the predictions, and with random signs of groups."""
 
-    data: Sample
     observed: AnyFloatArray
 
-    def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray: ...
+    def __init__(self, data: Sample, proba: AnyFloatArray) -> None:
+        self.data, self.proba = data, np.asarray(proba, dtype=np.float64)
 
-    def flipped(self, rng: np.random.Generator) -> AnyFloatArray: ...
+    @abstractmethod
+    def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray:
+        """Residuals of labels drawn from the predictions; `together` as in `Sample.draw_hits`."""
+
+    @abstractmethod
+    def flipped(self, rng: np.random.Generator) -> AnyFloatArray:
+        """Residuals of which those of a group keep or change their sign together."""
 
     def rarer(self) -> FloatArray:
         """Expected number of observations with the rarer outcome, for each event."""
+        return np.atleast_1d(self.data.each @ np.minimum(self.proba, 1 - self.proba))
+
+    def _draw(
+        self, rng: np.random.Generator, together: bool
+    ) -> tuple[AnyIntArray, AnyIntArray, AnyFloatArray | None, FloatArray | None]:
+        """Drawn labels as in `LabelDraw`, and the observations of all rows if they are not the counts of the data."""
+        rows, y, number = self.data.draw_labels(rng, together=together)
+        rows = np.arange(self.data.n_rows) if rows is None else rows
+        counts = self.data.counts
+        if together or counts is None or not np.any(counts % 1.0):
+            return rows, y, number, None
+        # A count of 2.3 is drawn as 2 or as 3.
+        return rows, y, number, np.bincount(rows, number, minlength=len(counts)).astype(np.float64)
 
 
-class ViewResiduals:
+class ViewResiduals(Residuals):
     """Residuals of one score per row, of shape (n,)."""
 
     def __init__(self, data: Sample, view: View) -> None:
-        self.data, self.score = data, np.asarray(view.score, dtype=np.float64)
-        self.observed: AnyFloatArray = data.each * (view.hit - self.score)
+        super().__init__(data, view.score)
+        self.observed = data.each * (view.hit - self.proba)
 
     def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray:
-        return self.data.draw_hits(self.score, rng, together=together)
+        return self.data.draw_hits(self.proba, rng, together=together)
 
     def flipped(self, rng: np.random.Generator) -> AnyFloatArray:
         return self.observed * self.data.draw_signs(rng)
 
-    def rarer(self) -> FloatArray:
-        return np.atleast_1d(self.data.each @ np.minimum(self.score, 1 - self.score))
 
+class CellResiduals(Residuals):
+    """Observed less expected counts of every class in every cell of rows, of shape (g, k); by default in every row."""
 
-class ClassResiduals:
-    """Residuals of every class, of shape (n, k)."""
+    def __init__(self, data: Sample, index: AnyIntArray | None = None, n_cells: int | None = None) -> None:
+        super().__init__(data, data.proba)
+        self.index = np.arange(data.n_rows) if index is None else index
+        self.n_cells = data.n_rows if n_cells is None else n_cells
+        self.expected = self._expected(data.each)
+        self.observed = self._counts(self.index, data.y, data.counts) - self.expected
 
-    def __init__(self, data: Sample) -> None:
-        self.data, self.proba = data, np.asarray(data.proba, dtype=np.float64)
-        self.observed: AnyFloatArray = self._of(LabelDraw(None, data.y, data.counts))
+    def _expected(self, each: AnyFloatArray) -> FloatArray:
+        return np.column_stack([sum_by(self.index, each * column, self.n_cells) for column in self.proba.T])
 
-    def _of(self, labels: LabelDraw) -> FloatArray:
-        n, k = self.proba.shape
-        rows = np.arange(n) if labels.rows is None else labels.rows
-        hits = np.bincount(rows * k + labels.y, labels.number, minlength=n * k).reshape(n, k)
-        return hits - hits.sum(axis=1, keepdims=True) * self.proba
+    def _counts(self, index: AnyIntArray, y: AnyIntArray, number: AnyFloatArray | None) -> FloatArray:
+        k = self.data.n_classes
+        return np.bincount(index * k + y, number, minlength=self.n_cells * k).reshape(self.n_cells, k).astype(float)
 
     def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray:
-        return self._of(self.data.draw_labels(rng, together=together))
+        rows, y, number, each = self._draw(rng, together)
+        expected = self.expected if each is None else self._expected(each)
+        return self._counts(self.index[rows], y, number) - expected
 
     def flipped(self, rng: np.random.Generator) -> AnyFloatArray:
-        return self.observed * self.data.draw_signs(rng)[:, None]
-
-    def rarer(self) -> FloatArray:
-        return np.asarray(self.data.each @ np.minimum(self.proba, 1 - self.proba))
+        signed = self.data.each * self.data.draw_signs(rng)
+        return self._counts(self.index, self.data.y, signed) - self._expected(signed)
 
 
-class ScoreResiduals:
+class ScoreResiduals(Residuals):
     """Scores of class intercepts and of a slope of `logs`: the k + 1 derivatives of the log-likelihood.
 
     The entry of class `j` is `Σ (1[y = j] - p_j)` over all observations, that of the slope `Σ (x_y - Σ_j p_j x_j)`
@@ -109,39 +123,33 @@ class ScoreResiduals:
     """
 
     def __init__(self, data: Sample, logs: FloatArray) -> None:
-        proba = np.asarray(data.proba, dtype=np.float64)
-        self.data, self._sums = data, data.each @ proba
-        self.x = logs - np.sum(proba * logs, axis=1)[:, None]
-        self._whole = data.counts is None or not np.any(data.counts % 1.0)
-        rows = np.zeros((data.n_groups, data.n_classes + 1))
-        np.add.at(rows, (data.group_numbers, data.y), data.each)
-        rows[:, :-1] -= data.group_sums(data.each[:, None] * proba)
-        rows[:, -1] = data.group_sums(data.each * self.x[np.arange(data.n_rows), data.y])
-        self.groups: FloatArray = rows
-        self.observed: AnyFloatArray = rows.sum(axis=0)
+        super().__init__(data, data.proba)
+        self.x = logs - np.sum(self.proba * logs, axis=1)[:, None]
+        self._sums = data.each @ self.proba
+        #: What each group, or row where there are none, adds to the scores.
+        self.groups = np.zeros((data.n_groups, data.n_classes + 1))
+        np.add.at(self.groups, (data.group_numbers, data.y), data.each)
+        self.groups[:, :-1] -= data.group_sums(data.each[:, None] * self.proba)
+        self.groups[:, -1] = data.group_sums(data.each * self.x[np.arange(data.n_rows), data.y])
+        self.observed = self.groups.sum(axis=0)
 
     def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray:
-        rows, y, number = self.data.draw_labels(rng, together=together)
+        rows, y, number, each = self._draw(rng, together)
         k = self.data.n_classes
-        place = (np.arange(len(y)) if rows is None else rows) * k + y
-        chosen = self.x.ravel()[place]
-        expected = self._sums
-        if not (together or self._whole):  # a count of 2.3 is drawn as 2 or as 3
-            expected = np.bincount(place // k, number, minlength=self.data.n_rows) @ self.data.proba
-        hits = np.bincount(y, number, minlength=k) - expected
+        chosen = self.x.ravel()[rows * k + y]
+        hits = np.bincount(y, number, minlength=k) - (self._sums if each is None else each @ self.proba)
         return np.append(hits, chosen.sum() if number is None else number @ chosen)
 
     def flipped(self, rng: np.random.Generator) -> AnyFloatArray:
         return self.data.draw_group_signs(rng) @ self.groups
 
     def rarer(self) -> FloatArray:
-        proba = self.data.proba
-        expected = np.asarray(self.data.each @ np.minimum(proba, 1 - proba), dtype=np.float64)
+        expected = super().rarer()
         return expected[expected > 0]
 
     def covariance(self) -> FloatArray:
         """Covariance of the scores of independent observations, exact under the hypothesis."""
-        return score_covariance(np.asarray(self.data.proba, dtype=np.float64), self.x, self.data.each)[0]
+        return score_covariance(self.proba, self.x, self.data.each)[0]
 
 
 def score_covariance(proba: FloatArray, logs: FloatArray, each: AnyFloatArray) -> tuple[FloatArray, FloatArray]:
@@ -263,8 +271,8 @@ def _of_scores(name: str, residuals: ScoreResiduals) -> OfResiduals:
     return {"temperature": temperature, "score": score, "omnibus": omnibus}[name]
 
 
-def label_test(data: Sample, name: str, n_resamples: int, rng: np.random.Generator) -> CalibrationTest:
-    """The test of a sample with a statistic of all classes."""
+def _label_test(data: Sample, name: str, n_resamples: int, rng: np.random.Generator) -> CalibrationTest:
+    """The test with a statistic of all classes."""
     residuals = ScoreResiduals(data, np.log(np.maximum(np.asarray(data.proba, dtype=np.float64), LOSS_FLOOR)))
     # No draw can be of a class that the predictions rule out, and a few such rows would make the temperature look right
     # where the other predictions are too close to the average.
@@ -274,22 +282,16 @@ def label_test(data: Sample, name: str, n_resamples: int, rng: np.random.Generat
     return CalibrationTest(*found, name, "all classes", n_resamples)
 
 
-@limited
-@describe_parameters
+@public
 def calibration_test(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    data: Sample,
     statistic: TestStatistic = "kuiper",
     *,
     kind: Kind = "auto",
     n_resamples: int = 999,
     random_state: int | np.random.Generator | None = 0,
     n_bins: int = 15,
-    strategy: Literal["uniform", "quantile"] = "quantile",
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
+    strategy: Strategy = "quantile",
 ) -> CalibrationTest:
     """Test the hypothesis that these probabilities are calibrated.
 
@@ -328,17 +330,16 @@ def calibration_test(
     """
     if n_resamples < 1:
         raise ValueError(f"n_resamples must be positive, got {n_resamples}")
-    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     rng = generator(random_state)
     if statistic in OF_LABELS:
-        return label_test(data, statistic, n_resamples, rng)
+        return _label_test(data, statistic, n_resamples, rng)
     resolved = resolve_kind(data, kind)
     of_view = partial(_of_view, statistic, data, n_bins=n_bins, strategy=strategy)
     residuals: Residuals
     value: OfResiduals
     if resolved == "class-wise":
         each = [of_view(class_view(data, column)) for column in range(data.n_classes)]
-        residuals = ClassResiduals(data)
+        residuals = CellResiduals(data)
         value = lambda rows: float(np.mean([of_class(column) for of_class, column in zip(each, rows.T)]))  # noqa: E731
     else:
         view = single_view(data, resolved)

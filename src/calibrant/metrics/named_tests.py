@@ -18,18 +18,18 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, logsumexp
 from sklearn.base import BaseEstimator
 
-from calibrant.bins import edge_index, sum_by
+from calibrant.bins import Strategy, edge_index
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics.binned import Binner
 from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
-from calibrant.metrics.hypothesis import MOST_DRAWN, ScoreResiduals, drawn_or_tail
+from calibrant.metrics.hypothesis import MOST_DRAWN, CellResiduals, ScoreResiduals, drawn_or_tail
 from calibrant.metrics.losses import log_loss_rows
 from calibrant.metrics.recalibration import recalibrate, resolve_calibrator
 from calibrant.metrics.result_types import CalibrationTest, Estimate
@@ -49,41 +49,6 @@ _ENOUGH = 5.0
 _PRIORS = (2.0, 20.0, 200.0)
 #: Shifts of log-odds beyond this are infinite.
 _FARTHEST_SHIFT = 50.0
-
-
-class CellResiduals:
-    """Observed less expected counts of every class in every group of rows, of shape (g, k)."""
-
-    def __init__(self, data: Sample, index: AnyIntArray, n_cells: int) -> None:
-        self.data, self.index, self.n_cells = data, index, n_cells
-        self.expected = self._expected(data.each)
-        self.observed: AnyFloatArray = self._counts(index, data.y, data.counts) - self.expected
-        self._whole = data.counts is None or not np.any(data.counts % 1.0)
-
-    def _expected(self, each: AnyFloatArray) -> FloatArray:
-        columns = (np.asarray(column, dtype=np.float64) for column in self.data.proba.T)
-        return np.column_stack([sum_by(self.index, each * column, self.n_cells) for column in columns])
-
-    def _counts(self, index: AnyIntArray, y: AnyIntArray, number: AnyFloatArray | None) -> FloatArray:
-        k = self.data.n_classes
-        return np.bincount(index * k + y, number, minlength=self.n_cells * k).reshape(self.n_cells, k).astype(float)
-
-    def drawn(self, rng: np.random.Generator, *, together: bool) -> AnyFloatArray:
-        rows, y, number = self.data.draw_labels(rng, together=together)
-        expected = self.expected
-        if not (together or self._whole):  # a count of 2.3 is drawn as 2 or as 3
-            expected = self._expected(
-                np.bincount(np.asarray(rows), number, minlength=self.data.n_rows).astype(np.float64)
-            )
-        return self._counts(self.index if rows is None else self.index[rows], y, number) - expected
-
-    def flipped(self, rng: np.random.Generator) -> AnyFloatArray:
-        signed = self.data.each * self.data.draw_signs(rng)
-        return self._counts(self.index, self.data.y, signed) - self._expected(signed)
-
-    def rarer(self) -> FloatArray:
-        proba = self.data.proba
-        return np.asarray(self.data.each @ np.minimum(proba, 1 - proba), dtype=np.float64)
 
 
 def _kind(data: Sample) -> str:
@@ -113,7 +78,7 @@ def hosmer_lemeshow(
     data: Sample,
     *,
     n_bins: int = 10,
-    strategy: Literal["uniform", "quantile"] = "quantile",
+    strategy: Strategy = "quantile",
     e_test: bool = False,
     pos_label: Any = None,
     random_state: int | None = 0,
@@ -133,14 +98,10 @@ def hosmer_lemeshow(
     ----------
     n_bins : int, default=10
         Number of groups.
-    strategy : {"uniform", "quantile"}, default="quantile"
-        Groups of equal width, or of equal mass.
     e_test : bool, default=False
         Whether the statistic is an e-value: frequencies of the groups are taken from one half of the rows and judged on
         the other, in the spirit of Henzi et al. (2023). It needs more rows to reject, and may be multiplied with that
         of later rows.
-    random_state : int or None, default=0
-        Seed of the halves of the e-test.
 
     Examples
     --------

@@ -1,21 +1,17 @@
-"""Cross-validated recalibration: what a calibrator makes of predictions it was not fitted to.
+"""Cross-validated recalibration: what a calibrator makes of predictions it was not fitted to, and what that measures.
 
 Each part of the rows is recalibrated by a calibrator fitted to the other parts, so that a comparison with the
-predictions as they were is fair. The decomposition of losses and the Lp errors rest on it.
-
-Calibration and refinement: how much of a proper loss a recalibration could take away.
+predictions as they were is fair.
 
 A proper loss of `p` splits into the loss of the best recalibrated prediction `g(p)` (refinement: what the scores
 know) and the rest (calibration: what is lost because they are not probabilities). With `ĝ` fitted on other folds, the
 estimates are `mean ℓ(ĝ(p), y)` and `mean ℓ(p, y) - mean ℓ(ĝ(p), y)`. A calibrator too weak to correct everything, or
 fitted to few rows, understates the calibration part, which may then be negative.
 
-Lp calibration errors by recalibration: the mean distance of probabilities from what they should have been.
-
-The error is `E ||E[y|p] - p||_q` with `y` one-hot. Its dual form is the largest `E <s(p), y - p>` over directions with
-`||s||_{q*} ≤ 1`; the direction of a map `ĝ` fitted on other folds, `s = ∇||·||_q` at `ĝ(p) - p`, gives an estimate
-that overstates nothing: in expectation it is at most the true error, and equals it when `ĝ` is right
-(Berta, Holzmüller, Jordan and Bach).
+The Lp calibration error is `E ||E[y|p] - p||_q` with `y` one-hot. Its dual form is the largest `E <s(p), y - p>` over
+directions with `||s||_{q*} ≤ 1`; the direction of `ĝ`, `s = ∇||·||_q` at `ĝ(p) - p`, gives an estimate that overstates
+nothing: in expectation it is at most the true error, and equals it when `ĝ` is right (Berta, Holzmüller, Jordan and
+Bach).
 """
 
 from __future__ import annotations
@@ -34,7 +30,7 @@ from calibrant.inputs.samples import check_sample
 from calibrant.metrics.intervals import bootstrap, interval
 from calibrant.metrics.losses import row_losses
 from calibrant.metrics.result_types import Estimate
-from calibrant.metrics.scalars import Statistic, mean_statistic, scalar
+from calibrant.metrics.scalars import Statistic, mean_statistic, public, scalar
 from calibrant.metrics.views import Kind, resolve_kind
 from calibrant.random_numbers import generator
 from calibrant.sample import Sample
@@ -44,17 +40,10 @@ from calibrant.typing import AnyFloatArray, AnyIntArray
 Split = tuple[AnyIntArray, AnyIntArray]
 
 
-def default_calibrator() -> Any:
-    """The calibrator that measures miscalibration unless told otherwise: the logistic one."""
-    return get_calibrator("logistic")
-
-
 def resolve_calibrator(method: Any) -> Any:
-    """A calibrator from an object, a name of the registry or None for the default."""
-    if method is None:
-        return default_calibrator()
-    if isinstance(method, str):
-        return get_calibrator(method)
+    """A calibrator from an object, a name of the registry or None for the logistic one."""
+    if method is None or isinstance(method, str):
+        return get_calibrator(method or "logistic")
     if not (hasattr(method, "fit") and hasattr(method, "predict_proba")):
         raise TypeError(f"method must be a name or have fit and predict_proba, got {method!r}")
     return method
@@ -133,11 +122,9 @@ class Decomposition(NamedTuple):
     refinement: float | Estimate
 
 
-@limited
-@describe_parameters
+@public
 def decompose(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    data: Sample,
     loss: Loss = "log_loss",
     *,
     method: Any = None,
@@ -145,10 +132,6 @@ def decompose(
     level: float | None = None,
     n_resamples: int = 1000,
     random_state: int | None = 0,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
 ) -> Decomposition:
     """Split log loss or Brier score into calibration and refinement by cross-validated recalibration.
 
@@ -174,14 +157,11 @@ def decompose(
     >>> 0.015 < close.calibration < 0.026  # (p - 0.25 - p/2)² is 1/48 on average
     True
     """
-    data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     before = row_losses(data, loss)
     after = row_losses(recalibrate(data, method, cv, random_state), loss)
-    rows = (before, before - after, after)
-    statistics = [mean_statistic(row) for row in rows]
-    values = [statistic(data.each) for statistic in statistics]
+    statistics = [mean_statistic(rows) for rows in (before, before - after, after)]
     if level is None:
-        return Decomposition(*values)
+        return Decomposition(*(statistic(data.each) for statistic in statistics))
     return Decomposition(*_intervals(statistics, data, level, n_resamples, random_state))
 
 
@@ -264,11 +244,14 @@ def post_hoc_improvement(
     if first.proba.shape != second.proba.shape:
         raise ValueError(f"before has {first.n_classes} classes and after {second.n_classes}")
     was, now = row_losses(first, loss), row_losses(second, loss)
-    statistic = _improvement(was, now, relative)
-    value = statistic(first.each)
+    gain, base = mean_statistic(was - now), mean_statistic(was)
+
+    def improvement(counts: AnyFloatArray) -> float:
+        return gain(counts) / base(counts) if relative else gain(counts)
+
     if level is None:
-        return value
-    return _intervals([statistic], first, level, n_resamples, random_state)[0]
+        return improvement(first.each)
+    return _intervals([improvement], first, level, n_resamples, random_state)[0]
 
 
 def _intervals(
@@ -279,11 +262,6 @@ def _intervals(
         interval(statistic(data.each), replicates, level=level, units=data.units)
         for statistic, replicates in zip(statistics, found.T)
     ]
-
-
-def _improvement(was: AnyFloatArray, now: AnyFloatArray, relative: bool) -> Statistic:
-    gain, base = mean_statistic(was - now), mean_statistic(was)
-    return (lambda counts: gain(counts) / base(counts)) if relative else gain
 
 
 def dual_direction(difference: AnyFloatArray, norm: float) -> AnyFloatArray:

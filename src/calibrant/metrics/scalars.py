@@ -1,14 +1,10 @@
-"""Statistics that are functions of sums over rows, so that rows may be taken in part by part and in any order.
+"""The metrics of the package: how each is prepared for many sets of counts, its public function and its name.
 
-A prepared statistic of this kind gives its sums for any counts, and a *form* turns sums into the value. The functions
-on arrays and their running forms share both: a value is `form.value(sums)` whether the sums come from one table or
-from a thousand parts. `spread` gives further sums, from which intervals come without resampling of rows.
+Preparing a metric does the work that does not depend on the counts (sorting, gathering, assigning to bins) and returns
+a *statistic*: a function of the counts, one for each row. A bootstrap replicate is then one cheap call.
 
-The scalar metrics of the package by name, and how each is prepared for many sets of counts.
-
-Preparing a metric does the work that does not depend on the counts (sorting, gathering, assigning to bins) and
-returns a function of the counts, one for each row. A bootstrap replicate is then one cheap call with the counts of a
-resample.
+Some statistics are functions of sums over rows (`Summed`), so rows may be taken in part by part and in any order: a
+*form* turns sums into the value, whether they come from one table or from a thousand parts.
 """
 
 from __future__ import annotations
@@ -28,6 +24,10 @@ from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, FloatArray
 
+Statistic = Callable[[AnyFloatArray], float]
+Result = TypeVar("Result")
+Returned = TypeVar("Returned", covariant=True)
+
 #: Times that a distance is moved for its interval.
 REPLICATES = 200
 
@@ -38,20 +38,24 @@ class Form(Protocol):
     def value(self, sums: FloatArray) -> Any: ...
 
 
-class Distance(Protocol):
+class Distance(Form, Protocol):
     """A form whose value is a distance between what was expected and what was observed."""
-
-    def value(self, sums: FloatArray) -> float: ...
 
     def moved(self, sums: FloatArray, by: FloatArray) -> FloatArray:
         """The sums after the observed ones have moved, by as many numbers as `spread` has."""
 
 
 class Summed:
-    """A statistic of counts that is a function of sums over rows."""
+    """A statistic of counts that is a function of sums over rows.
+
+    `spread` gives further sums, from which intervals come without resampling rows; tables bring their own intervals.
+    """
 
     def __init__(
-        self, form: Form, sums: Callable[[AnyFloatArray], FloatArray], spread: Callable[[Sample], FloatArray]
+        self,
+        form: Form,
+        sums: Callable[[AnyFloatArray], FloatArray],
+        spread: Callable[[Sample], FloatArray] = lambda data: np.empty(0),
     ) -> None:
         self.form = form
         self.sums = sums
@@ -64,11 +68,6 @@ class Summed:
         """What the sums vary by, by what it is: variances, or moves of groups (see `cell_spread`)."""
         moves = data.groups is not None and not isinstance(self.form, Mean)
         return {"moves" if moves else "variance": self.spread(data)}
-
-
-def no_spread(data: Sample) -> FloatArray:
-    """The further sums of results that bring their own intervals."""
-    return np.empty(0)
 
 
 def moved_values(
@@ -165,25 +164,22 @@ def cell_spread(data: Sample, values: AnyFloatArray, cells: Callable[[AnyFloatAr
     )
 
 
-Statistic = Callable[[AnyFloatArray], float]
-Result = TypeVar("Result")
-Returned = TypeVar("Returned", covariant=True)
-
-
 class Metric(Protocol[Returned]):
-    """A metric as it is called."""
+    """A metric as it is called; `of` is the same metric of validated predictions."""
 
     def __call__(
         self,
         y_true: ArrayLike,
         y_prob: ArrayLike,
-        *,
+        *arguments: Any,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         blocks: int | None = None,
         classes: Sequence[Any] | None = None,
         **options: Any,
     ) -> Returned: ...
+
+    def of(self, data: Sample, *arguments: Any, **options: Any) -> Returned: ...
 
 
 @dataclass(frozen=True)
@@ -199,13 +195,13 @@ class Scalar:
     name: str
     function: Callable[..., float]
     prepare: Callable[..., Statistic]
-    lower: float
-    upper: float
-    plug_in_bias: bool
-    of_sums: bool
-    by_class: bool
-    unseen: bool
     description: str
+    lower: float = 0.0
+    upper: float = np.inf
+    plug_in_bias: bool = False
+    of_sums: bool = False
+    by_class: bool = False
+    unseen: bool = False
 
     @property
     def may_miss(self) -> bool:
@@ -238,7 +234,7 @@ def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Re
     def metric(
         y_true: ArrayLike,
         y_prob: ArrayLike,
-        *,
+        *arguments: Any,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         blocks: int | None = None,
@@ -248,13 +244,14 @@ def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Re
         if not grouped and not (groups is None and blocks is None):
             raise TypeError(f"{compute.__name__} has one value whatever the groups are; its interval depends on them")
         data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
-        return compute(data, **options)
+        return compute(data, *arguments, **options)
 
     shared = signature(metric)
-    y_true, y_prob, *common = list(shared.parameters.values())[:-1]
+    y_true, y_prob, _, *common = list(shared.parameters.values())[:-1]
     common = [one for one in common if grouped or one.name not in ("groups", "blocks")]
     options = list(signature(compute).parameters.values())[1:]
     function: Any = update_wrapper(metric, compute)
+    function.of = compute
     function.__signature__ = shared.replace(parameters=[y_true, y_prob, *options, *common])
     return cast("Metric[Result]", limited(describe_parameters(function)))
 
@@ -269,23 +266,13 @@ def _of_all_rows(prepare: Callable[..., Callable[[AnyFloatArray], Result]]) -> C
     return compute
 
 
-def scalar(
-    *,
-    lower: float = 0.0,
-    upper: float = np.inf,
-    plug_in_bias: bool = False,
-    of_sums: bool = False,
-    by_class: bool = False,
-    unseen: bool = False,
-    grouped: bool = False,
-) -> Callable[[Callable[..., Statistic]], Metric[float]]:
-    """Turn `prepare(predictions, **options)` into a public metric of labels and probabilities, under its name."""
+def scalar(*, grouped: bool = False, **facts: Any) -> Callable[[Callable[..., Statistic]], Metric[float]]:
+    """Turn `prepare(predictions, **options)` into a public metric with the facts of a `Scalar`, under its name."""
 
     def register(prepare: Callable[..., Statistic]) -> Metric[float]:
         function = public(_of_all_rows(prepare), grouped=grouped)
         name, description = prepare.__name__, (prepare.__doc__ or "").strip().splitlines()[0]
-        facts = (lower, upper, plug_in_bias, of_sums, by_class, unseen)
-        SCALARS[name] = Scalar(name, function, prepare, *facts, description)
+        SCALARS[name] = Scalar(name, function, prepare, description, **facts)
         return function
 
     return register

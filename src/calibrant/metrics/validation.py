@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.docs import describe_parameters
-from calibrant.inputs.samples import check_sample
 from calibrant.metrics.frequencies import class_frequencies
 from calibrant.metrics.intervals import estimates
 from calibrant.metrics.named_tests import (
@@ -21,9 +18,9 @@ from calibrant.metrics.named_tests import (
     split_likelihood_ratio,
 )
 from calibrant.metrics.result_types import Estimate, Tabular
-from calibrant.metrics.scalars import SCALARS
+from calibrant.metrics.scalars import SCALARS, public
 from calibrant.numerals import p_text
-from calibrant.threads import limited
+from calibrant.sample import Sample
 
 _HALVES = "a map fitted to one half makes the labels of the other more probable"
 #: What the tests say if they reject, and where they mislead.
@@ -127,20 +124,14 @@ class ValidationTable(Tabular):
         return found
 
 
-@limited
-@describe_parameters
+@public
 def validation_table(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
+    data: Sample,
     *,
     ordered: bool = False,
     level: float = 0.95,
     n_resamples: int = 500,
     random_state: int | None = 0,
-    sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    blocks: int | None = None,
-    classes: Sequence[Any] | None = None,
 ) -> ValidationTable:
     """All named tests and measures: value, interval, p-value, what each says and where it misleads.
 
@@ -168,18 +159,15 @@ def validation_table(
     >>> table["E:O"].says, table["Cox joint test"].p_value < 0.01
     ('class True is predicted too often', True)
     """
-    given: dict[str, Any] = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks, "classes": classes}
-    data, alpha = check_sample(y_true, y_prob, **given), 1.0 - level
-    frequencies, tried = class_frequencies(data, level), data.n_classes
-    column, tried = (1, 1) if tried == 2 else (int(np.argmin(frequencies.p_value)), tried)
+    alpha, frequencies = 1.0 - level, class_frequencies(data, level)
+    column, tried = (1, 1) if data.n_classes == 2 else (int(np.argmin(frequencies.p_value)), data.n_classes)
     label, wider = data.names[column], 1.0 - alpha / tried
-    cox = cox_calibration(y_true, y_prob, level=level, **given)
-    one = cox if tried == 1 else cox_calibration(y_true, y_prob, pos_label=label, level=wider, **given)
-    z, drawn = spiegelhalter(y_true, y_prob, **given), {"random_state": random_state, **given}
+    cox, z = cox_calibration.of(data, level=level), spiegelhalter.of(data)
+    one = cox if tried == 1 else cox_calibration.of(data, pos_label=label, level=wider)
     tests = [
-        hosmer_lemeshow(y_true, y_prob, **given),
-        hosmer_lemeshow(y_true, y_prob, e_test=True, **drawn),
-        split_likelihood_ratio(y_true, y_prob, **drawn),
+        hosmer_lemeshow.of(data),
+        hosmer_lemeshow.of(data, e_test=True, random_state=random_state),
+        split_likelihood_ratio.of(data, random_state=random_state),
         z,
         cox.test,
     ]
@@ -192,7 +180,7 @@ def validation_table(
         rows.append(ValidationRow(name, test.statistic, np.nan, np.nan, test.p_value, said, misleads))
     often = f"class {label} is predicted too often", f"class {label} is predicted too rarely"
     unknown = f"the mean of class {label} may be right"
-    ratio = expected_observed_ratio(y_true, y_prob, pos_label=label, level=wider, **given)
+    ratio = expected_observed_ratio.of(data, pos_label=label, level=wider)
     p_value = min(1.0, tried * float(frequencies.p_value[column]))
     slopes = "too close to the average", "too extreme", "the slope may be right"
     shown: list[tuple[str, Estimate, float, Says, str]] = [
