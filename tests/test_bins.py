@@ -18,7 +18,7 @@ def test_edges_belong_to_the_bin_on_their_left() -> None:
         np.testing.assert_array_equal(uniform_index(edges[1:], n_bins), np.arange(n_bins))
         beyond = edges[:-1] + 1e-11
         np.testing.assert_array_equal(uniform_index(beyond, n_bins), np.arange(n_bins))
-    assert uniform_index(np.array([0.0]), 10)[0] == 0
+    assert uniform_index(np.array([0.0, 0.3, 0.1 + 0.2, 0.31, 1.0]), 10).tolist() == [0, 2, 2, 3, 9]
 
 
 @pytest.mark.parametrize("n_edges", [3, 60])

@@ -45,13 +45,7 @@ def uniform_edges(n_bins: int) -> FloatArray:
 
 
 def uniform_index(score: AnyFloatArray, n_bins: int) -> NDArray[np.intp]:
-    """Equal-width bin of every score: `ceil(M s) - 1`, half a unit of the last decimal to the left.
-
-    Examples
-    --------
-    >>> uniform_index(np.array([0.0, 0.3, 0.1 + 0.2, 0.31, 1.0]), 10).tolist()
-    [0, 2, 2, 3, 9]
-    """
+    """Equal-width bin of every score: `ceil(M s) - 1`, half a unit of the last decimal to the left."""
     index = np.ceil((score - 0.5 * 10.0**-EDGE_DECIMALS) * n_bins).astype(np.intp)
     index -= 1
     return np.clip(index, 0, n_bins - 1, out=index)
@@ -61,11 +55,6 @@ def edge_index(score: AnyFloatArray, inner_edges: AnyFloatArray, closed: str = "
     """Bin of every score between sorted inner edges; both have been rounded to `EDGE_DECIMALS` decimals.
 
     `closed="left"` is for calibrators of version 0.1.0, whose bins held their left edge.
-
-    Examples
-    --------
-    >>> edge_index(np.array([0.1, 0.2, 0.3]), np.array([0.2])).tolist()
-    [0, 0, 1]
     """
     if len(inner_edges) >= _FEW_BINS:
         return np.searchsorted(inner_edges, score, side="left" if closed == "right" else "right")
@@ -79,11 +68,6 @@ def quantile_index(starts: AnyIntArray, n_bins: int, counts: AnyFloatArray) -> N
     """Equal-mass bin of every sorted score: the part of the mass in which its run of equals starts.
 
     `starts` are the positions at which the runs start, `counts` those of the sorted rows.
-
-    Examples
-    --------
-    >>> quantile_index(np.array([0, 1, 4]), 2, np.ones(5)).tolist()  # the run of three starts in the first half
-    [0, 0, 0, 0, 1]
     """
     cumulated = np.cumsum(counts)
     before, total = np.concatenate([[0.0], cumulated[starts[1:] - 1]]), float(cumulated[-1])
@@ -93,13 +77,7 @@ def quantile_index(starts: AnyIntArray, n_bins: int, counts: AnyFloatArray) -> N
 
 
 def quantiles(score: AnyFloatArray, weight: AnyFloatArray | None, levels: FloatArray) -> FloatArray:
-    """Quantiles with linear interpolation of the sequence in which each score is repeated `weight` times.
-
-    Examples
-    --------
-    >>> quantiles(np.array([0.2, 0.8]), np.array([3.0, 1.0]), np.array([0.5, 1.0])).tolist()
-    [0.2, 0.8]
-    """
+    """Quantiles with linear interpolation of the sequence in which each score is repeated `weight` times."""
     if weight is None:
         return np.asarray(np.quantile(score, levels), dtype=np.float64)
     order = np.argsort(score)
@@ -117,11 +95,6 @@ def equal_mass_edges(score: AnyFloatArray, weight: AnyFloatArray, n_bins: int) -
 
     With integer weights the bins are those of the repeated scores, of which the first few hold one more than the
     others if the number is not divisible.
-
-    Examples
-    --------
-    >>> equal_mass_edges(np.array([0.1, 0.2, 0.6]), np.array([1.0, 1.0, 2.0]), 2).tolist()
-    [0.4]
     """
     reached = np.cumsum(weight)
     total = float(reached[-1])

@@ -1,4 +1,9 @@
-"""Levels of confidence: what they may be, and how far intervals stretch where observations are few."""
+"""Levels of confidence: what they may be, intervals of frequencies, and how far few observations stretch intervals.
+
+Wilson's interval holds the frequencies `o` from which the observed one `f` is no further than `z` standard deviations
+away, `|f - o| ≤ z sqrt(o (1 - o) / n)`. It stays inside [0, 1] and keeps its level for few trials and for frequencies
+of 0 and 1.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +23,7 @@ def check_level(level: Any) -> float:
 
 
 def student_stretch(level: float, units: float) -> float:
-    """How much longer the interval of a mean of so many observations is than a resampling of them tells.
-
-    Examples
-    --------
-    >>> round(student_stretch(0.95, 5), 2), round(student_stretch(0.95, 1e6), 4)
-    (1.73, 1.0)
-    """
+    """How much longer the interval of a mean of so many observations is than a resampling of them tells."""
     if np.isinf(units):
         return 1.0
     freedom = max(units - 1.0, 1.0)
@@ -34,14 +33,7 @@ def student_stretch(level: float, units: float) -> float:
 def wilson_interval(
     frequency: AnyFloatArray, count: AnyFloatArray, level: float
 ) -> tuple[AnyFloatArray, AnyFloatArray]:
-    """Wilson's interval of a frequency observed in `count` trials.
-
-    Examples
-    --------
-    >>> low, high = wilson_interval(np.array([0.5]), np.array([10.0]), 0.95)
-    >>> round(float(low[0]), 3), round(float(high[0]), 3)
-    (0.237, 0.763)
-    """
+    """Wilson's interval of a frequency observed in `count` trials."""
     check_level(level)
     z2 = float(ndtri((1 + level) / 2)) ** 2
     centre = (frequency + z2 / (2 * count)) / (1 + z2 / count)

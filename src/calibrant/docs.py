@@ -29,6 +29,8 @@ n_bins : int
     Number of bins; empty ones are left out.
 strategy : {"uniform", "quantile"}
     Bins of equal width, or of equal mass.
+average : {"macro", "weighted"}
+    Every class alike, or by its frequency.
 loss : {"log_loss", "brier"}
     Which loss; Brier as `brier` computes it by default.
 method : str or calibrator

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 from calibrant.metrics import kolmogorov_smirnov, kuiper, smooth_ece
-from calibrant.metrics.smooth import Grid
+from calibrant.metrics.smooth import Grid, reflected_kernel
 from tests.needs import needs
 
 Data = tuple[np.ndarray, np.ndarray]
@@ -105,3 +105,8 @@ def test_like_probmetrics() -> None:
     ):
         value = float(metric.compute_from_labels_probs(torch.tensor(y), both))
         assert ours(y, p) == pytest.approx(value, abs=1e-5)
+
+
+def test_the_kernel_keeps_its_mass_at_the_ends() -> None:
+    at = (np.arange(1000) + 0.5) / 1000
+    np.testing.assert_allclose(reflected_kernel(np.array([0.01]), at, 0.2).mean(), 1.0, atol=1e-6)

@@ -1,4 +1,4 @@
-"""`calibration_curve` against scikit-learn's."""
+"""`calibration_curve` against scikit-learn's, and the axes of curves."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.calibration import calibration_curve as theirs
 
 from calibrant.metrics import calibration_curve
+from calibrant.metrics.result_types import ScoreAxis, fitting_axis, round_axis, round_step, well_inside
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
@@ -38,3 +39,20 @@ def test_errors():
         calibration_curve([0, 1, 2], [0.1, 0.2, 0.3])
     with pytest.raises(ValueError, match="strategy"):
         calibration_curve([0, 1], [0.1, 0.2], strategy="percentile")
+
+
+def test_axes_place_probabilities_and_ticks():
+    odds = ScoreAxis(0.001, 0.999, True)
+    assert_allclose(ScoreAxis(0.0, 0.1).place(np.array([0.05])), [0.5])
+    assert_allclose(odds.place(np.array([0.0, 0.001, 0.5, 1.0])), [0.0, 0.0, 0.5, 1.0], atol=1e-12)
+    assert ScoreAxis().ticks(3) == [0.0, 0.5, 1.0]
+    assert ScoreAxis(0.0, 0.05).ticks() == [0.0, 0.01, 0.02, 0.03, 0.04, 0.05]
+    assert odds.ticks() == [0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999]
+
+
+def test_axes_are_round_and_end_where_the_rows_do():
+    assert (round_step(0.37, 5), round_step(1.0, 2)) == (0.1, 0.5)
+    assert round_axis(0.01, 0.037) == ScoreAxis(0.0, 0.04)
+    assert round_axis(0.62, 0.97) == ScoreAxis(0.6, 1.0)
+    assert well_inside(np.array([3.0, 40.0, 200.0, 9.0])).tolist() == [False, True, True, False]
+    assert fitting_axis(np.array([0.01, 0.03]), np.array([0.0, 0.02]), np.ones(2)) == ScoreAxis(0.0, 0.03)

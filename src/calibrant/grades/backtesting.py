@@ -1,14 +1,10 @@
-"""Probabilities of grades with few cases or none, and counts of cases that depend on each other (Pluto and Tasche).
-
-If cases of one year share a normal factor, as in Vasicek's model, a case of probability `p` has, given the factor `y`,
-the probability `Φ((Φ⁻¹(p) - √ρ y) / √(1 - ρ))`, and the number of cases is binomial given `y`. Without correlation it
-is binomial. The binomial tail is an incomplete beta function, which also holds between whole numbers.
-
-Backtests of grades: whether cases are as many as each grade's probability says, and whether grades make sense.
+"""Backtests of grades: whether cases are as many as each grade's probability says, and whether grades make sense.
 
 With `n` observations, `d` cases and probability `p` of a grade:
 
-- binomial: `P(X ≥ d)` for a binomial `X`, or with correlated cases for that of Vasicek's model (`low_default`).
+- binomial: `P(X ≥ d)` for a binomial `X`, or one of correlated cases. If cases of one year share a normal factor, as in
+  Vasicek's model, a case has, given the factor `y`, the probability `Φ((Φ⁻¹(p) - √ρ y) / √(1 - ρ))`, and the number of
+  cases is binomial given `y`. The binomial tail is an incomplete beta function, which also holds between whole numbers.
 - Jeffreys: the share of the distribution Beta(d + 1/2, n - d + 1/2) below `p`, as the European Central Bank has it.
 - Hosmer-Lemeshow over grades: `Σ (d - n p)² / (n p (1 - p))`.
 - homogeneity: the half of a grade with the lower predictions has the same rate as the other half.
@@ -16,6 +12,8 @@ With `n` observations, `d` cases and probability `p` of a grade:
 
 Both compare two rates `r₁` and `r₂` by `(r₁ - r₂)² / (r (1 - r) (1/n₁ + 1/n₂))`, with labels drawn at the common rate
 `r`. With groups, `n` and `d` are divided by the design effect of the grade, and the larger p-value counts.
+
+Grades with few cases or none have Pluto and Tasche's upper bounds of their probabilities.
 """
 
 from __future__ import annotations
@@ -53,13 +51,7 @@ def check_correlation(correlation: float) -> float:
 
 
 def case_tails(count: float, total: float, p: float, correlation: float = 0.0) -> tuple[float, float]:
-    """`P(X ≥ count)` and `P(X ≤ count)` for the number of cases among `total` of probability `p`.
-
-    Examples
-    --------
-    >>> case_tails(1, 10, 0.5), [round(tail, 4) for tail in case_tails(1, 10, 0.5, 0.12)]
-    ((0.9990234375, 0.0107421875), [0.9916, 0.0424])
-    """
+    """`P(X ≥ count)` and `P(X ≤ count)` for the number of cases among `total` of probability `p`."""
     given: Any = p
     if correlation > 0.0 and 0.0 < p < 1.0:
         given = ndtr((ndtri(p) - np.sqrt(correlation) * _FACTOR) / np.sqrt(1.0 - correlation))
@@ -321,13 +313,7 @@ def light_of(p_value: float, lights: tuple[float, float]) -> str:
 def rate_tests(
     observed: float, n: float, p: float, alternative: str, correlation: float = 0.0, effect: float = 1.0
 ) -> tuple[float, float]:
-    """P-values of the binomial and of Jeffreys' test; with a design effect the larger of those with and without it.
-
-    Examples
-    --------
-    >>> [round(p, 4) for p in rate_tests(8, 400, 0.01, "greater")]
-    [0.0502, 0.0327]
-    """
+    """P-values of the binomial and of Jeffreys' test; with a design effect the larger of those with and without it."""
 
     def one(d: float, total: float) -> tuple[float, float]:
         upper, lower = case_tails(d, total, p, correlation)
@@ -344,13 +330,7 @@ def rate_tests(
 
 
 def rate_interval(observed: float, n: float, level: float, effect: float = 1.0) -> tuple[float, float]:
-    """Clopper and Pearson's interval of a rate, of as many observations as the design effect leaves.
-
-    Examples
-    --------
-    >>> [round(end, 4) for end in rate_interval(8, 400, 0.95)]
-    [0.0087, 0.039]
-    """
+    """Clopper and Pearson's interval of a rate, of as many observations as the design effect leaves."""
     d, total, tail = observed / effect, n / effect, (1.0 - level) / 2
     low = float(betaincinv(d, total - d + 1.0, tail)) if d > 0 else 0.0
     high = float(betaincinv(d + 1.0, total - d, 1.0 - tail)) if d < total else 1.0

@@ -1,11 +1,9 @@
-"""Migration: how the grades of the same obligors differ between two periods.
+"""`MasterScale`: grades of probabilities, and migration between them. Grade `g` holds those in `(b_{g-1}, b_g]`.
 
 With `n_ij` observations that went from grade `i` to grade `j` of `m`, the upper bandwidth of the European Central Bank
 is `Σ_{i<j} (j - i) n_ij / Σ_{i<j} max(m - i, i - 1) n_ij`, the share of the possible distance that those who got worse
 moved; the lower one is the same for those who got better. The population stability index is
 `Σ (a_j - b_j) log(a_j / b_j)` over the shares of the grades after and before.
-
-`MasterScale`: grades of probabilities. Grade `g` holds those in `(b_{g-1}, b_g]`, and the first one 0 as well.
 """
 
 from __future__ import annotations

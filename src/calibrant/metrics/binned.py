@@ -1,14 +1,9 @@
-"""Calibration errors from bins: expected (ECE), root mean square and maximum.
+"""Calibration from bins of scores: expected (ECE), root mean square and maximum errors, and reliability tables.
 
 With bin weights `w_b` (summing to one), mean score `s_b` and observed frequency `o_b`, the errors are
 `Σ w_b |o_b - s_b|`, `sqrt(Σ w_b (o_b - s_b)²)` and `max |o_b - s_b|`. The plug-in values are too large, since chance
-alone moves `o_b`; debiasing subtracts what chance contributes.
-
-Reliability tables: score and observed frequency in bins, with an interval for every frequency.
-
-The table is what a reliability diagram draws. Intervals are Wilson's: the frequencies `o` for which the observed one
-is no further than `z` standard deviations away, `|o_b - o| ≤ z sqrt(o (1 - o) / n_b)`. They stay inside [0, 1] and
-keep their level in small bins and for frequencies of 0 and 1.
+alone moves `o_b`; debiasing subtracts what chance contributes. A table, which reliability diagrams draw, has Wilson's
+interval of every frequency.
 """
 
 from __future__ import annotations

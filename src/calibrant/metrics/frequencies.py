@@ -1,4 +1,10 @@
-"""How surely a count differs from what predictions expect of it: the exact test of a sum of coins.
+"""Calibration in the large: how often each class is predicted, how often it occurs, and how surely both differ.
+
+The expected count of class `j` is the sum of its probabilities over all observations, the observed one the number of
+observations with this label. Their ratio is what a reader of rare classes wants to know ("17 times too many"). Its
+interval comes from Wilson's interval of the observed share. A share of `n` equal coins has variance `q (1 - q) / n`;
+predictions that tell rows apart leave less to chance and groups that depend on each other more, so `n` is divided by
+what is left of that variance, and by the design effect.
 
 If predictions are calibrated and rows independent, the number of rows with a label is a sum of independent coins with
 probabilities `p_i` (the Poisson-binomial distribution); a row with count `c` is `c` coins. The p-value is twice the
@@ -12,14 +18,6 @@ variance of `MOST_EXACT` on, by Lugannani and Rice's saddle point approximation.
 1 % (if all predictions are equal, within 0.1 %).
 
 Dependence inside groups makes counts vary more, by the *design effect*: then `s` and all numbers are divided by it.
-
-Calibration in the large: how often each class is predicted, and how often it occurs.
-
-The expected count of class `j` is the sum of its probabilities over all observations, the observed one the number of
-observations with this label. Their ratio is what a reader of rare classes wants to know ("17 times too many"). Its
-interval comes from Wilson's interval of the observed share, which keeps its level for a handful of cases and for none.
-A share of `n` equal coins has variance `q (1 - q) / n`; predictions that tell rows apart leave less to chance and
-groups that depend on each other more, so `n` is divided by what is left of that variance, and by the design effect.
 """
 
 from __future__ import annotations
@@ -52,14 +50,7 @@ _PRIOR_GROUPS = 4.0
 
 
 def binned_coins(proba: AnyFloatArray, each: AnyFloatArray) -> FloatArray:
-    """Number and sum of the probabilities in each bin, for every column: an array of shape (k, 2, N_BINS).
-
-    Examples
-    --------
-    >>> coins = binned_coins(np.array([[0.25], [0.25], [0.5]]), np.ones(3))
-    >>> coins[0][:, coins[0, 0] > 0].tolist()
-    [[2.0, 1.0], [0.5, 0.5]]
-    """
+    """Number and sum of the probabilities in each bin, for every column: an array of shape (k, 2, N_BINS)."""
     found = np.empty((proba.shape[1], 2, N_BINS))
     for column, sums in zip(proba.T, found):
         p = np.ascontiguousarray(column, dtype=np.float64)
@@ -76,12 +67,6 @@ def count_p_values(coins: FloatArray, observed: AnyFloatArray, effect: AnyFloatA
 
     Fractions of an observation are rounded towards what was expected. Those that a design effect makes are no fewer
     than the observations were: there the tails of the two nearest whole numbers are interpolated.
-
-    Examples
-    --------
-    >>> coins = binned_coins(np.full((10, 1), 0.5), np.ones(10))
-    >>> bool(np.allclose(count_p_values(coins, np.array([9.0])), 2 * 11 / 1024))
-    True
     """
     effects = np.broadcast_to(effect, observed.shape)
     pairs = zip(coins, observed, effects)

@@ -1,19 +1,15 @@
-"""Proper losses and what stands beside them: log loss, Brier score, accuracy, mean over-confidence.
+"""Proper losses and what stands beside them: log loss, Brier score and its skills, ranked probability score, accuracy.
 
 With `p` the predicted probabilities and `y` the observed class, log loss is the mean of `-log p_y` and the Brier
 score the mean of `Σ_j (p_j - 1[y = j])²`, or half of it. Each is a mean over rows, which is what `row_losses` gives.
-
-Scores against a reference: Brier skill score and scaled Brier score; and the ranked probability score.
 
 A forecast that gives every row the same probabilities `r` has Brier score `Σ_j (r_j² - 2 r_j f_j) + 1` if classes occur
 with frequencies `f`, which is `1 - Σ_j f_j²` for `r = f`. A skill is the share of it that the predictions take away:
 1 for perfect predictions, 0 for those that are no better than the reference, negative for worse ones.
 
-Expected losses of predictions where the true probabilities of the classes are known.
-
-With `q` the true probabilities of a row and `p` the predictions, log loss is `-Σ_j q_j log p_j` in expectation and the
-Brier score `Σ_j p_j² - 2 Σ_j p_j q_j + 1`. Both are smallest at `p = q`; what they exceed that minimum by is
-`Σ_j q_j log(q_j / p_j)` and `Σ_j (p_j - q_j)²`. No label is drawn, so the only noise left is that of the predictions.
+Where the true probabilities `q` of a row are known, log loss is `-Σ_j q_j log p_j` in expectation and the Brier score
+`Σ_j p_j² - 2 Σ_j p_j q_j + 1`. Both are smallest at `p = q`. No label is drawn, so the only noise left is that of the
+predictions.
 """
 
 from __future__ import annotations
@@ -41,27 +37,17 @@ def log_loss_rows(data: Sample, *, floor: float = LOSS_FLOOR) -> AnyFloatArray:
         return -np.log(np.maximum(data.true_proba, floor))
 
 
-def brier_factor(n_classes: int, scale_by_half: bool | Literal["auto"] = "auto") -> float:
-    """What `Σ_j (p_j - 1[y = j])²` is multiplied by: 1/2 for two classes, where it is then `(p - y)²`, else 1.
-
-    Everything in this package that is called Brier score has this factor.
-
-    Examples
-    --------
-    >>> brier_factor(2), brier_factor(3), brier_factor(3, True)
-    (0.5, 1.0, 0.5)
-    """
-    half = n_classes == 2 if scale_by_half == "auto" else bool(scale_by_half)
-    return 0.5 if half else 1.0
-
-
 def brier_rows(data: Sample, *, scale_by_half: bool | Literal["auto"] = "auto") -> AnyFloatArray:
-    """`Σ_j (p_j - 1[y = j])²` of every row, halved for two classes (or as told)."""
+    """`Σ_j (p_j - 1[y = j])²` of every row, halved for two classes (or as told), where it is then `(p - y)²`.
+
+    Everything in this package that is called Brier score is.
+    """
     if data.n_classes == 2:
         rows = 2 * (1 - data.true_proba) ** 2
     else:
         rows = np.maximum(_sum_of_squares(data.proba) - 2 * data.true_proba + 1, 0.0)
-    return brier_factor(data.n_classes, scale_by_half) * rows
+    half = data.n_classes == 2 if scale_by_half == "auto" else bool(scale_by_half)
+    return (0.5 if half else 1.0) * rows
 
 
 def _sum_of_squares(proba: AnyFloatArray) -> AnyFloatArray:
@@ -217,12 +203,6 @@ def scaled_brier(data: Sample) -> Statistic:
     return scaled
 
 
-def ranked_rows(data: Sample) -> FloatArray:
-    """`Σ_j (F_j - 1[y ≤ j])²` of every row, with `F` the cumulated probabilities in the order of the columns."""
-    reached = np.cumsum(np.asarray(data.proba, dtype=np.float64)[:, :-1], axis=1)
-    return np.asarray(np.sum((reached - (data.y[:, None] <= np.arange(data.n_classes - 1))) ** 2, axis=1))
-
-
 @scalar(of_sums=True)
 def ranked_probability_score(data: Sample, *, normalise: bool = False) -> Summed:
     """Ranked probability score of ordered classes: squared distance between cumulated probabilities and outcome.
@@ -243,31 +223,14 @@ def ranked_probability_score(data: Sample, *, normalise: bool = False) -> Summed
     >>> [round(ranked_probability_score([y], p, classes=[0, 1, 2]), 3) for y in (0, 1, 2)]
     [0.1, 0.5, 1.3]
     """
-    return summed_mean(ranked_rows(data) / (data.n_classes - 1 if normalise else 1))
+    last = data.n_classes - 1
+    reached = np.cumsum(np.asarray(data.proba, dtype=np.float64)[:, :-1], axis=1)
+    rows = np.sum((reached - (data.y[:, None] <= np.arange(last))) ** 2, axis=1)
+    return summed_mean(rows / (last if normalise else 1))
 
 
 def expected_losses(truth: AnyFloatArray, proba: AnyFloatArray, *, floor: float = LOSS_FLOOR) -> dict[str, float]:
-    """Expected log loss, Brier score (the sum over classes) and accuracy.
-
-    Parameters
-    ----------
-    truth, proba : ndarray of shape (n_rows, n_classes)
-        True and predicted probabilities.
-    floor : float
-        Smallest probability that an observed class is credited with, as in `calibrant.metrics.log_loss`.
-
-    Returns
-    -------
-    dict
-        `logloss`, `brier` and `accuracy`.
-
-    Examples
-    --------
-    >>> truth, shifted = np.array([[0.5, 0.5]]), np.array([[0.25, 0.75]])
-    >>> best, found = expected_losses(truth, truth), expected_losses(truth, shifted)
-    >>> round(found["logloss"] - best["logloss"], 4), found["brier"] - best["brier"], found["accuracy"]
-    (0.1438, 0.125, 0.5)
-    """
+    """Expected log loss, Brier score (the sum over classes) and accuracy of rows with known probabilities (n, k)."""
     q: FloatArray = np.asarray(truth, dtype=np.float64)
     p: FloatArray = np.asarray(proba, dtype=np.float64)
     if q.shape != p.shape:

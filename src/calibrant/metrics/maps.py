@@ -35,13 +35,7 @@ class CalibrationMap:
 
 
 def simplex_grid(n_steps: int) -> AnyFloatArray:
-    """Inner points of a triangular grid: all `(a, b, c) / n_steps` shifted to the middle of their cells.
-
-    Examples
-    --------
-    >>> simplex_grid(2).round(3).tolist()
-    [[0.167, 0.167, 0.667], [0.167, 0.667, 0.167], [0.667, 0.167, 0.167]]
-    """
+    """Inner points of a triangular grid: all `(a, b, c) / n_steps` shifted to the middle of their cells."""
     triples = [(a, b, n_steps - 1 - a - b) for a in range(n_steps) for b in range(n_steps - a)]
     return (np.array(triples, dtype=np.float64) + 1 / 3) / n_steps
 

@@ -1,11 +1,11 @@
-"""Calibration by segment: whether each class occurs as often as predicted in every part of the rows.
+"""Metrics of parts: of every segment of the rows, and of every independent label.
 
 In segment g with n_g rows, class j is off by ``d_gj``, the mean of ``1[y = j] - p_j``. If labels follow predictions,
 ``d_gj²`` is still ``v_gj = Σ p_j (1 - p_j) / n_g²`` in the mean. The multicalibration error
 ``√ Σ_g n_g / n Σ_j (d_gj² - v_gj)`` leaves that noise out: small segments do not look bad because they are small. Where
 rows depend on each other inside groups, ``v_gj`` is multiplied by the design effect of its count.
 
-Metrics of independent labels: of each label, over all cells (micro) and as means over labels (macro).
+Independent labels have metrics of each label, over all cells (micro) and as means over labels (macro).
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""Results that are tables: columns as arrays, and as a pandas data frame.
+"""What metrics return besides numbers: tables, values with intervals, tests, and one reliability curve.
 
-The range of probabilities that a diagram shows: as far as the rows reach, or log-odds.
+The curve says how often an event happens at each score, whichever way it was made: `reliability_table` makes it from
+bins, `corp_curve` by isotonic regression, `smooth_curve` with a kernel and `calibration_belt` from a polynomial of the
+log-odds.
 
-The scores of a rare class lie in a corner of the unit square, so an axis ends where the rows do, a few of them aside.
-Log-odds give every order of magnitude its room; they are for those who ask for them.
-
-One reliability curve, whichever way it was made: how often an event happens at each score, with a band.
-
-`reliability_table` makes it from bins, `corp_curve` by isotonic regression, `smooth_curve` with a kernel and
-`calibration_belt` from a polynomial of the log-odds.
+The scores of a rare class lie in a corner of the unit square, so the axis of a curve ends where the rows do, a few of
+them aside. Log-odds, which give every order of magnitude its room, are for those who ask for them.
 """
 
 from __future__ import annotations
@@ -95,28 +92,14 @@ class ScoreAxis(NamedTuple):
     log_odds: bool = False
 
     def place(self, probability: AnyFloatArray) -> AnyFloatArray:
-        """Where probabilities lie on the axis, from 0 to 1; on log-odds axes those outside lie at its ends.
-
-        Examples
-        --------
-        >>> ScoreAxis(0.0, 0.1).place(np.array([0.05])).tolist()
-        [0.5]
-        >>> ScoreAxis(0.001, 0.999, True).place(np.array([0.0, 0.001, 0.5, 1.0])).round(3).tolist()
-        [0.0, 0.0, 0.5, 1.0]
-        """
+        """Where probabilities lie on the axis, from 0 to 1; on log-odds axes those outside lie at its ends."""
         if not self.log_odds:
             return (probability - self.low) / (self.high - self.low)
         z, ends = logit(np.clip(probability, self.low, self.high)), logit(np.array([self.low, self.high]))
         return np.asarray((z - ends[0]) / (ends[1] - ends[0]))
 
     def ticks(self, most: int = 6) -> list[float]:
-        """Probabilities at which the axis has ticks.
-
-        Examples
-        --------
-        >>> ScoreAxis().ticks(3), ScoreAxis(0.0, 0.05).ticks(), ScoreAxis(0.001, 0.999, True).ticks()
-        ([0.0, 0.5, 1.0], [0.0, 0.01, 0.02, 0.03, 0.04, 0.05], [0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999])
-        """
+        """Probabilities at which the axis has ticks."""
         if self.log_odds:
             inside = [tick for tick in LOG_ODDS_TICKS if self.low <= tick <= self.high]
             return inside if len(inside) <= most + 1 else inside[:: -(-len(inside) // most)]
@@ -134,25 +117,13 @@ UNIT = ScoreAxis()
 
 
 def round_step(width: float, most: int) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that divides a width into at most so many parts.
-
-    Examples
-    --------
-    >>> round_step(0.37, 5), round_step(1.0, 2)
-    (0.1, 0.5)
-    """
+    """The smallest of 1, 2 and 5 times a power of ten that divides a width into at most so many parts."""
     size = 10.0 ** np.floor(np.log10(width / most))
     return float(next(times * size for times in (1.0, 2.0, 5.0, 10.0) if times * size * most >= width * (1 - 1e-9)))
 
 
 def round_axis(low: float, high: float) -> ScoreAxis:
-    """The shortest axis with round ends that holds two probabilities; it starts at zero if that is near.
-
-    Examples
-    --------
-    >>> round_axis(0.01, 0.037), round_axis(0.62, 0.97)
-    (ScoreAxis(low=0.0, high=0.04, log_odds=False), ScoreAxis(low=0.6, high=1.0, log_odds=False))
-    """
+    """The shortest axis with round ends that holds two probabilities; it starts at zero if that is near."""
     high = max(high, 0.001)
     low = 0.0 if low < 0.4 * high or high - low < 0.1 * high else low
     step = round_step(high - low, 5)
@@ -161,13 +132,7 @@ def round_axis(low: float, high: float) -> ScoreAxis:
 
 
 def well_inside(weight: AnyFloatArray) -> NDArray[np.bool_]:
-    """Points, in the order of their scores, beyond which enough observations lie on both sides, their own included.
-
-    Examples
-    --------
-    >>> well_inside(np.array([3.0, 40.0, 200.0, 9.0])).tolist()
-    [False, True, True, False]
-    """
+    """Points, in the order of their scores, beyond which enough observations lie on both sides, their own included."""
     reached, few = np.cumsum(weight), min(FEW, float(weight.sum()) / 20)
     return np.asarray((reached >= few) & (reached[-1] - reached + weight >= few))
 
@@ -175,13 +140,7 @@ def well_inside(weight: AnyFloatArray) -> NDArray[np.bool_]:
 def fitting_axis(
     score: AnyFloatArray, frequency: AnyFloatArray, weight: AnyFloatArray, *, log_odds: bool = False
 ) -> ScoreAxis:
-    """The axis for scores of one event, ascending, and the frequencies it has at them.
-
-    Examples
-    --------
-    >>> fitting_axis(np.array([0.01, 0.03]), np.array([0.0, 0.02]), np.ones(2))
-    ScoreAxis(low=0.0, high=0.03, log_odds=False)
-    """
+    """The axis for scores of one event, ascending, and the frequencies it has at them."""
     inside = well_inside(weight)
     inside = inside if inside.any() else np.ones(len(weight), dtype=bool)
     first, last = float(score[inside][0]), float(score[inside][-1])

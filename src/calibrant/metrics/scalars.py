@@ -95,12 +95,6 @@ class Mean:
 
     That is `Σ W²`, `Σ W S` and `Σ S²` over independent units, with `W` the number of observations of a unit and `S`
     the sum of their `x`. A unit is a group, or a single observation where there are no groups.
-
-    Examples
-    --------
-    >>> mean = summed_mean(np.array([1.0, 2.0, 6.0]))
-    >>> mean(np.ones(3)), mean(np.array([1.0, 1.0, 0.0]))
-    (3.0, 1.5)
     """
 
     def value(self, sums: FloatArray) -> float:

@@ -1,4 +1,4 @@
-"""Smooth ECE, the calibration error of kernel-smoothed outcomes with an automatic bandwidth, and their curve.
+"""Smooth curves of outcomes: smooth ECE with its kernel and automatic bandwidth, and the integrated calibration index.
 
 Smear the differences `hit_i - s_i` over [0, 1] by a Gaussian of width σ reflected at both ends and integrate the
 absolute value: `smECE_σ = ∫ |(1/n) Σ_i (hit_i - s_i) K_σ(s_i, t)| dt`. It falls as σ grows; the measure is its fixed
@@ -10,17 +10,14 @@ with that of Silverman's rule if it is larger. Smoothing the differences instead
 calibrated predictions on the diagonal. The interval at `t` is that of a weighted mean, with the variance
 `Σ c_i K_i² (hit_i - f(s_i))² / (Σ c_i K_i)²`; with groups, squares of their sums are summed.
 
-Integrated calibration index: how far a smooth curve of the outcomes lies from the predictions.
-
-The curve is a local polynomial regression of outcomes on scores (loess, Cleveland 1979). Its value at a score `s` is
-that of the polynomial with the least squares over the nearest `span` of all observations, with tricube weights
-`(1 - (d/h)³)³` of the distance `d`, where `h` is the distance of the farthest of them. With `e_i` the distance between
-curve and prediction, ICI is the mean of the `e_i`, E50 and E90 are quantiles of them and Emax is the largest (Austin
-and Steyerberg 2019).
+The curve of the integrated calibration index is a local polynomial regression of outcomes on scores (loess, Cleveland
+1979): at a score `s`, the polynomial with the least squares over the nearest `span` of all observations, with tricube
+weights `(1 - (d/h)³)³` of the distance `d`, where `h` is the distance of the farthest of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -125,14 +122,7 @@ def smooth_ece(data: Sample, *, kind: Kind = "auto") -> Statistic:
 
 
 def reflected_kernel(score: AnyFloatArray, at: AnyFloatArray, bandwidth: float) -> FloatArray:
-    """Gaussian kernel on [0, 1], reflected at both ends: one row for each place, one column for each score.
-
-    Examples
-    --------
-    >>> at = (np.arange(1000) + 0.5) / 1000
-    >>> float(reflected_kernel(np.array([0.01]), at, 0.2).mean().round(6))
-    1.0
-    """
+    """Gaussian kernel on [0, 1], reflected at both ends: one row for each place, one column for each score."""
     reach = 1 + int(np.ceil(4 * bandwidth))
     total = np.zeros((len(at), len(score)))
     for shift in range(-reach, reach + 1):
@@ -223,25 +213,21 @@ MOST_CELLS = 200
 _RIDGE = 1e-11
 
 
-class LocalRegression:
+def _local_regression(score: FloatArray, span: float, degree: int) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """The curve at scores in ascending order, for any mass and any sum of outcomes at each."""
+    offset, size = score[None, :] - score[:, None], degree + 1
+    order = np.argsort(np.abs(offset), axis=1, kind="stable")
+    nearest = np.take_along_axis(np.abs(offset), order, axis=1)
+    place = np.arange(size)
 
-    def __init__(self, score: FloatArray, span: float, degree: int) -> None:
-        self.offset = score[None, :] - score[:, None]
-        distance = np.abs(self.offset)
-        self.order = np.argsort(distance, axis=1, kind="stable")
-        self.sorted = np.take_along_axis(distance, self.order, axis=1)
-        self.span, self.degree = span, degree
-
-    def curve(self, mass: FloatArray, hits: FloatArray) -> FloatArray:
-        """Values at all scores."""
+    def curve(mass: FloatArray, hits: FloatArray) -> FloatArray:
         # Of n observations the nearest floor(n span) count, as in R.
-        wanted = max(np.floor(mass.sum() * self.span + 1e-5), min(1.0, mass.sum()))
-        reached = np.cumsum(mass[self.order], axis=1)
+        wanted = max(np.floor(mass.sum() * span + 1e-5), min(1.0, mass.sum()))
+        reached = np.cumsum(mass[order], axis=1)
         last = np.minimum((reached < wanted * (1 - 1e-12)).sum(axis=1), len(mass) - 1)
-        h = np.maximum(self.sorted[np.arange(len(mass)), last], 1e-300)[:, None]
+        h = np.maximum(nearest[np.arange(len(mass)), last], 1e-300)[:, None]
         # Scores beyond h have no weight; where most rows have one score, h is zero and only that score counts.
-        u, size = np.clip(self.offset / h, -1.0, 1.0), self.degree + 1
+        u = np.clip(offset / h, -1.0, 1.0)
         weight = (1.0 - np.abs(u) ** 3) ** 3
         moments, targets = np.empty((len(mass), 2 * size - 1)), np.empty((len(mass), size))
         for power in range(2 * size - 1):
@@ -249,13 +235,14 @@ class LocalRegression:
             if power < size:
                 targets[:, power] = weight @ hits
             weight *= u
-        place = np.arange(size)
         normal = moments[:, place[:, None] + place[None, :]]
         normal[:, place[1:], place[1:]] += _RIDGE * moments[:, :1]
         return np.asarray(np.linalg.solve(normal, targets[:, :, None])[:, 0, 0])
 
+    return curve
 
-def _prepare(view: View, each: AnyFloatArray, span: float, degree: int, quantile: float | None) -> Statistic:
+
+def _prepare_index(view: View, each: AnyFloatArray, span: float, degree: int, quantile: float | None) -> Statistic:
     ordered = sort_view(view)
     if len(ordered.starts) > MOST_CELLS:
         sorted_cell = np.unique(quantile_index(ordered.starts, MOST_CELLS, each[ordered.order]), return_inverse=True)[1]
@@ -265,11 +252,11 @@ def _prepare(view: View, each: AnyFloatArray, span: float, degree: int, quantile
     cell[ordered.order] = sorted_cell
     n_cells = int(sorted_cell[-1]) + 1
     score = sum_by(cell, each * view.score, n_cells) / sum_by(cell, each, n_cells)
-    regression = LocalRegression(score, span, degree)
+    curve = _local_regression(score, span, degree)
 
     def index(counts: AnyFloatArray) -> float:
         mass = sum_by(cell, counts, n_cells)
-        error = np.abs(regression.curve(mass, sum_by(cell, counts * view.hit, n_cells)) - score)
+        error = np.abs(curve(mass, sum_by(cell, counts * view.hit, n_cells)) - score)
         if quantile is None:
             return float(mass @ error / mass.sum())
         place = np.argsort(error)[mass[np.argsort(error)] > 0]
@@ -319,4 +306,4 @@ def integrated_calibration_index(
         raise ValueError(f"degree must be 0, 1 or 2, got {degree!r}")
     if quantile is not None and not 0 < quantile <= 1:
         raise ValueError(f"quantile must lie in (0, 1], got {quantile!r}")
-    return view_statistic(data, kind, lambda view: _prepare(view, data.each, span, degree, quantile))
+    return view_statistic(data, kind, lambda view: _prepare_index(view, data.each, span, degree, quantile))

@@ -1,13 +1,11 @@
-"""Calibration errors without bins or bandwidths: Kolmogorov-Smirnov, Kuiper and averaged two-bin.
+"""Metrics of rows sorted by score: calibration errors without bins or bandwidths, and how well scores rank.
 
-Sort the rows by score and follow the cumulated difference `D(t) = (1/n) Σ_{s_i ≤ t} (hit_i - s_i)`, which stays near
-zero when scores are calibrated. Kolmogorov-Smirnov is its largest distance from zero, Kuiper its range, so that an
-excess over any interval of scores counts wherever it lies. The averaged two-bin error is the mean over all thresholds
-`t` of the squared differences on both sides of it, `D(t)² + (D(1) - D(t))²`.
+Follow the cumulated difference `D(t) = (1/n) Σ_{s_i ≤ t} (hit_i - s_i)`, which stays near zero when scores are
+calibrated. Kolmogorov-Smirnov is its largest distance from zero, Kuiper its range, so that an excess over any interval
+of scores counts wherever it lies. The averaged two-bin error is the mean over all thresholds `t` of the squared
+differences on both sides of it, `D(t)² + (D(1) - D(t))²`.
 
-How well scores rank: area under the ROC curve, Gini and Kolmogorov-Smirnov separation, one class against the rest.
-
-For one class it is the probability that a random row of the class is scored above a random other row, ties counting
+AUROC of one class is the probability that a random row of the class is scored above a random other row, ties counting
 half. With `M_i` the weight of all rows scored below row `i` plus half of those scored equally (itself included), and
 `P` and `N` the weights of the class and of the rest, it is `(Σ_{i in class} w_i M_i - P²/2) / (P N)`: among themselves,
 the rows of the class contribute `P²/2` in any order. Gini is `2 AUROC - 1`; the separation is the largest difference
@@ -17,6 +15,7 @@ between the distribution functions of the scores of the class and of the rest.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -31,11 +30,10 @@ from calibrant.typing import AnyFloatArray
 def excursion(view: View, *, kuiper: bool) -> Callable[[AnyFloatArray], float]:
     """Range of the path of cumulated residuals (Kuiper), or its largest distance from zero (Kolmogorov-Smirnov)."""
     ordered = sort_view(view)
-    # Between equal scores the order is arbitrary: the path is read only where a run of equals ends.
-    ends = np.append(ordered.starts[1:], len(ordered.score)) - 1
 
     def of_residuals(residuals: AnyFloatArray) -> float:
-        path = np.cumsum(residuals[ordered.order])[ends]
+        # Between equal scores the order is arbitrary: the path is read only where a run of equals ends.
+        path = np.cumsum(residuals[ordered.order])[ordered.ends]
         high, low = max(float(path.max()), 0.0), min(float(path.min()), 0.0)
         return high - low if kuiper else max(high, -low)
 
@@ -57,7 +55,7 @@ def kolmogorov_smirnov(data: Sample, *, kind: Kind = "auto") -> Statistic:
     >>> round(kolmogorov_smirnov([0, 1, 0, 1], [0.1, 0.2, 0.6, 0.9]), 3)
     0.175
     """
-    return view_statistic(data, kind, lambda view: _prepare(view, kuiper=False))
+    return view_statistic(data, kind, partial(_prepare, kuiper=False))
 
 
 @scalar(upper=1.0, plug_in_bias=True)
@@ -70,18 +68,17 @@ def kuiper(data: Sample, *, kind: Kind = "auto") -> Statistic:
     >>> round(kuiper([0, 1, 0, 1], [0.1, 0.2, 0.6, 0.9]), 3)
     0.2
     """
-    return view_statistic(data, kind, lambda view: _prepare(view, kuiper=True))
+    return view_statistic(data, kind, partial(_prepare, kuiper=True))
 
 
 def _prepare_two_bins(view: View) -> Statistic:
     ordered = sort_view(view)
-    ends = np.append(ordered.starts[1:], len(ordered.score)) - 1
     # Thresholds up to the lowest score have all rows on one side, those above the highest on the other.
     width = np.diff(np.concatenate([[0.0], ordered.score[ordered.starts], [1.0]]))
     excess = (view.hit - view.score)[ordered.order]
 
     def error(counts: AnyFloatArray) -> float:
-        below = np.append(0.0, np.cumsum(counts[ordered.order] * excess)[ends])
+        below = np.append(0.0, np.cumsum(counts[ordered.order] * excess)[ordered.ends])
         return float(width @ (below**2 + (below[-1] - below) ** 2)) / float(counts.sum()) ** 2
 
     return error
@@ -162,11 +159,6 @@ def auroc(data: Sample, *, average: Average = "macro") -> Statistic:
     Classes that do not occur have no curve and are left out of the average; with a single class observed the result
     is NaN.
 
-    Parameters
-    ----------
-    average : {"macro", "weighted"}, default="macro"
-        Every class alike, or by its frequency.
-
     Examples
     --------
     >>> from calibrant.metrics import auroc
@@ -183,11 +175,6 @@ def gini(data: Sample, *, average: Average = "macro") -> Statistic:
     It is the accuracy ratio of credit risk. It says nothing about calibration: any increasing map of the scores
     leaves it as it is, and its value depends on how different the rows are, so compare it only on the same portfolio.
 
-    Parameters
-    ----------
-    average : {"macro", "weighted"}, default="macro"
-        Every class alike, or by its frequency.
-
     Examples
     --------
     >>> from calibrant.metrics import gini
@@ -200,14 +187,13 @@ def gini(data: Sample, *, average: Average = "macro") -> Statistic:
 
 def _prepare_separation(view: View) -> Statistic:
     ordered = sort_view(view)
-    ends = np.append(ordered.starts[1:], len(ordered.score)) - 1
 
     def separation(counts: AnyFloatArray) -> float:
         own = counts[ordered.order]
         hit, miss = np.cumsum(own * ordered.hit), np.cumsum(own * (1.0 - ordered.hit))
         if hit[-1] <= 0 or miss[-1] <= 0:
             return float("nan")
-        return float(np.abs(hit / hit[-1] - miss / miss[-1])[ends].max())
+        return float(np.abs(hit / hit[-1] - miss / miss[-1])[ordered.ends].max())
 
     return separation
 
@@ -218,11 +204,6 @@ def ks_separation(data: Sample, *, average: Average = "macro") -> Statistic:
 
     The "KS" of scorecards (`scipy.stats.ks_2samp`), a measure of ranking; `kolmogorov_smirnov` is one of calibration.
     It looks at a single cut-off, the best one for these rows, and is therefore too large in small samples.
-
-    Parameters
-    ----------
-    average : {"macro", "weighted"}, default="macro"
-        Every class alike, or by its frequency.
 
     Examples
     --------

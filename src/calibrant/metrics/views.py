@@ -54,15 +54,7 @@ def column_of(data: Sample, label: Any) -> int:
 
 
 def one_against_rest(data: Sample, label: Any) -> Sample:
-    """The same rows with two classes: all others, and the class with this label; all classes if it is None.
-
-    Examples
-    --------
-    >>> three = Sample(np.array([[0.2, 0.3, 0.5]]), np.array([1]), classes=np.array(["a", "b", "c"]))
-    >>> two = one_against_rest(three, "b")
-    >>> two.proba.tolist(), two.y.tolist(), two.names
-    ([[0.7, 0.3]], [1], ['rest', 'b'])
-    """
+    """The same rows with two classes: all others, and the class with this label; all classes if it is None."""
     if label is None:
         return data
     column = column_of(data, label)
@@ -140,6 +132,11 @@ class SortedView(NamedTuple):
     score: AnyFloatArray
     hit: AnyFloatArray
     starts: AnyIntArray
+
+    @property
+    def ends(self) -> AnyIntArray:
+        """The position at which each run ends."""
+        return np.append(self.starts[1:], len(self.score)) - 1
 
 
 def sort_view(view: View) -> SortedView:
