@@ -83,33 +83,59 @@ def _split_entries(text: str) -> list[str]:
     return re.split(r"\n(?=[\w*])", text)
 
 
+#: Where a docstring is cut into sections.
+_SECTIONS = r"\n\n(?=\w+\n-{3,}\n)"
+
 _SHARED = _by_name(_split_entries(SHARED.strip()))
 
 
 def describe_parameters(documented: Documented) -> Documented:
-    """Add to a docstring the shared parameters that it does not describe itself, in the order of the signature."""
+    """Add to a docstring the parameters that it does not describe itself, in the order of the signature.
+
+    Their descriptions are those of the bases of a class, or the shared ones. Attributes of the bases are added, too.
+    """
     if not documented.__doc__:  # `python -OO` leaves none
         return documented
-    sections = re.split(r"\n\n(?=\w+\n-{3,}\n)", inspect.cleandoc(documented.__doc__))
+    sections = re.split(_SECTIONS, inspect.cleandoc(documented.__doc__))
+    inherited = [base.__doc__ or "" for base in inspect.getmro(documented)[1:]] if inspect.isclass(documented) else []
     if not any(section.startswith("Parameters\n") for section in sections):
         sections.insert(1, "Parameters\n----------")
     number = next(i for i, section in enumerate(sections) if section.startswith("Parameters\n"))
     heading, *written = _split_entries(sections[number])
-    own = _by_name(written)
+    own, known = _by_name(written), {**_SHARED, **_inherited(inherited, "Parameters")}
     entries = []
     for name, parameter in inspect.signature(documented).parameters.items():
         if name in own:
             entries.append(own[name])
-        elif name in _SHARED:
-            entries.append(_with_default(_SHARED[name], parameter.default))
+        elif name in known:
+            entries.append(_with_default(known[name], parameter.default))
     sections[number] = "\n".join(dict.fromkeys([heading, *entries]))
+    attributes = _inherited(inherited, "Attributes")
+    if attributes and not any(section.startswith("Attributes\n") for section in sections):
+        sections.insert(number + 1, "Attributes\n----------")
+    for i, section in enumerate(sections):
+        if section.startswith("Attributes\n"):
+            written = _split_entries(section)
+            own = _by_name(written[1:])
+            sections[i] = "\n".join(dict.fromkeys([*written, *(attributes[n] for n in attributes if n not in own)]))
     documented.__doc__ = "\n\n".join(sections) + "\n"
     return documented
+
+
+def _inherited(docstrings: list[str], title: str) -> dict[str, str]:
+    """The entries of this section in the docstrings of bases, those of the nearest base first."""
+    found: dict[str, str] = {}
+    for text in docstrings:
+        for section in re.split(_SECTIONS, inspect.cleandoc(text)):
+            if section.startswith(f"{title}\n"):
+                found = {**found, **{k: v for k, v in _by_name(_split_entries(section)[1:]).items() if k not in found}}
+    return found
 
 
 def _with_default(entry: str, default: Any) -> str:
     if default is inspect.Parameter.empty:
         return entry
     first, rest = entry.split("\n", 1)
+    first = first.split(", default=")[0]
     shown = f'"{default}"' if isinstance(default, str) else repr(default)
     return f"{first}, default={shown}\n{rest}"

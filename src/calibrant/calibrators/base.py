@@ -11,12 +11,12 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cache, partial
-from inspect import signature
-from typing import Any, ClassVar, Literal, cast
+from dataclasses import KW_ONLY
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -27,11 +27,11 @@ from calibrant.calibrators.dispatch import dispatch_fit, dispatch_predict, needs
 from calibrant.calibrators.inverse_map import InverseMap
 from calibrant.calibrators.kept_rule import KeptRule
 from calibrant.calibrators.kept_steps import KeptSteps, kept_steps
+from calibrant.calibrators.parameters import Array, Parameters
 from calibrant.calibrators.probability_intervals import ProbabilityIntervals
 from calibrant.calibrators.score_scaling import DIRECTIONS, ScoreScale, find_scale, warn_of_direction
 from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
-from calibrant.docs import describe_parameters
 from calibrant.inputs.class_columns import check_second_class, fitted_columns, order_of_columns
 from calibrant.inputs.dense import from_rows, labelled_rows, rows_beside, to_rows
 from calibrant.inputs.frames import take_columns
@@ -51,7 +51,7 @@ from calibrant.rowwise import TILE
 from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.sample import Sample
 from calibrant.simplex import log_in_place
-from calibrant.sklearn_private import Constraints, StrOptions, validate_parameter_constraints
+from calibrant.sklearn_private import StrOptions
 from calibrant.softmax.rows.memory import ArrayRows, log_of_many
 from calibrant.softmax.rows.row_source import Rows
 from calibrant.steps import Function, Log, Scale, Step, run_from_logs
@@ -60,7 +60,16 @@ from calibrant.typing import AnyArray, FloatArray
 
 
 class Calibrator(
-    KeptSteps, BatchFitting, Summary, ProbabilityIntervals, InverseMap, KeptRule, ClassifierMixin, BaseEstimator, ABC
+    KeptSteps,
+    BatchFitting,
+    Summary,
+    ProbabilityIntervals,
+    InverseMap,
+    KeptRule,
+    Parameters,
+    ClassifierMixin,
+    BaseEstimator,
+    ABC,
 ):
     """Base class of all calibrators.
 
@@ -78,12 +87,10 @@ class Calibrator(
         What scores are multiplied by and what is added to make logits of them, with ``input="scores"``.
     """
 
-    #: The constructor parameters every calibrator has, with what they may be.
-    _parameter_constraints: ClassVar[Constraints] = {
-        "input": [StrOptions({"probabilities", "logits", *DIRECTIONS})],
-        "classes": ["array-like", None],
-        "renormalize": ["boolean"],
-    }
+    _: KW_ONLY
+    input: Annotated[str, StrOptions({"probabilities", "logits", *DIRECTIONS})] = "probabilities"
+    classes: Array | None = None
+    renormalize: bool = False
 
     #: Whether `_fit` itself takes no more than some of the rows, drawn at random.
     _draws_rows: ClassVar[bool] = False
@@ -91,19 +98,6 @@ class Calibrator(
     _order: ClassVar[Literal["C", "F"]] = "C"
     #: How logarithms are taken of the probabilities that it is fitted to.
     _log = staticmethod(log_in_place)
-
-    classes_: AnyArray
-
-    def __init__(
-        self, *, input: str = "probabilities", classes: ArrayLike | None = None, renormalize: bool = False
-    ) -> None:
-        self.input = input
-        self.classes = classes
-        self.renormalize = renormalize
-
-    def __init_subclass__(cls, **options: object) -> None:
-        super().__init_subclass__(**options)
-        describe_parameters(cls)
 
     def fit(
         self,
@@ -398,14 +392,6 @@ class Calibrator(
             state.number("score_factor_")
             state.number("score_shift_")
 
-    def _check_parameters(self) -> None:
-        """scikit-learn's check of the constructor's parameters that differ from their defaults."""
-        defaults = _defaults(type(self))
-        given = {name: getattr(self, name) for name in self._parameter_constraints}
-        changed = {name: value for name, value in given.items() if value is not defaults.get(name, _MISSING)}
-        if changed:
-            validate_parameter_constraints(self._parameter_constraints, changed, caller_name=type(self).__name__)
-
     def _check_predictions(self, X: Any) -> tuple[AnyArray, NDArray[np.intp] | None]:
         """Predictions with as many columns as in `fit`, and the column of each class (`None`: in their order)."""
         if "classes_" not in self.__dict__:  # asking first is several times faster than check_is_fitted
@@ -495,15 +481,6 @@ class RowsCalibrator(Calibrator):
     @abstractmethod
     def _fit_rows(self, rows: Rows) -> None:
         """Fit to labelled log-probabilities, wherever they are."""
-
-
-_MISSING = object()
-
-
-@cache
-def _defaults(cls: type) -> dict[str, object]:
-    """Default values of the constructor's parameters, which need no check."""
-    return {name: parameter.default for name, parameter in signature(cls).parameters.items()}
 
 
 def steps_of(estimator: BaseEstimator) -> list[Step]:

@@ -8,18 +8,18 @@ the folds' probabilities are averaged.
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral, Real
+from numbers import Real
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.parameters import AtLeastTwo, PositiveInt, Seed
 from calibrant.optional import require
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight, log_probabilities, log_softmax, mix_with_uniform, softmax_inplace
-from calibrant.sklearn_private import Constraints, Interval
+from calibrant.sklearn_private import Interval
 from calibrant.typing import FloatArray, IntArray
 
 #: Features, logits to start from, labels and weights of some rows.
@@ -31,39 +31,13 @@ Booster = Any
 class _BoostedCalibrator(Calibrator):
     """Base of the tree calibrators; a subclass trains one booster and computes its logits."""
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, 1, closed="right")],
-        "max_depth": [Interval(Integral, 1, None, closed="left")],
-        "patience": [Interval(Integral, 1, None, closed="left")],
-        "n_folds": [Interval(Integral, 2, None, closed="left")],
-        "n_jobs": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        max_rounds: int = 500,
-        learning_rate: float = 0.1,
-        max_depth: int = 3,
-        patience: int = 30,
-        n_folds: int = 5,
-        n_jobs: int = 1,
-        random_state: int = 0,
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.max_rounds = max_rounds
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.patience = patience
-        self.n_folds = n_folds
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    max_rounds: PositiveInt = 500
+    learning_rate: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.1
+    max_depth: PositiveInt = 3
+    patience: PositiveInt = 30
+    n_folds: AtLeastTwo = 5
+    n_jobs: PositiveInt = 1
+    random_state: Seed = 0
 
     def _fit(self, sample: Sample) -> None:
         self._import()

@@ -7,19 +7,15 @@ depend on the number of calibration rows.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import ClassVar
-
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.binary.natural_spline import check_spline, second_derivatives
 from calibrant.calibrators.lifting import positive_probability
+from calibrant.calibrators.parameters import Positive, PositiveInt, Seed
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Constraints, Interval
 from calibrant.steps import Clip, Complement, Linear, Log, LogOdds, Normalize, Softmax, Spline, Step, run
 from calibrant.typing import FloatArray, IntArray
 
@@ -76,27 +72,9 @@ class KernelCalibrator(Calibrator):
     array([0.4])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        "bandwidth": [Interval(Real, 0.0, None, closed="neither"), None],
-        "max_rows": [Interval(Integral, 1, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        bandwidth: float | None = None,
-        max_rows: int = 10000,
-        random_state: int = 0,
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.max_rows = max_rows
-        self.random_state = random_state
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    bandwidth: Positive | None = None
+    max_rows: PositiveInt = 10000
+    random_state: Seed = 0
 
     def _fit(self, sample: Sample) -> None:
         n, k = sample.n_rows, sample.n_classes

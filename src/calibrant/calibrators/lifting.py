@@ -11,17 +11,16 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.identity import NoCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Constraints, HasMethods, StrOptions
+from calibrant.sklearn_private import HasMethods
 from calibrant.steps import Columns, Normalize, OneVsOne, OneVsRest, Step
 from calibrant.steps.branches import pair, rest
 from calibrant.typing import FloatArray
@@ -97,23 +96,9 @@ class BinaryMethod(Calibrator):
     case `estimators_` holds the binary calibrators.
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        "multiclass": [StrOptions({"ovr", "ovo"})],
-    }
+    multiclass: Literal["ovr", "ovo"] = "ovr"
 
     estimators_: list[BaseEstimator]
-
-    def __init__(
-        self,
-        *,
-        multiclass: str = "ovr",
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.multiclass = multiclass
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     def _fit(self, sample: Sample) -> None:
         if sample.n_classes == 2:
@@ -145,26 +130,12 @@ class BinaryMethod(Calibrator):
         """The steps of the map of two classes."""
 
 
-class _Lifted(Calibrator):
+class _Lifted(Calibrator, kw_only=False):
     """Base of the two wrappers: a binary calibrator and how it is lifted."""
 
     _lift: ClassVar[Lift]
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        "method": [HasMethods(["fit", "predict_proba"])],
-    }
-
-    def __init__(
-        self,
-        method: BaseEstimator,
-        *,
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.method = method
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    method: Annotated[BaseEstimator, HasMethods(["fit", "predict_proba"])]
 
     def _fit(self, sample: Sample) -> None:
         single = sample.n_classes == 2

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from numbers import Integral
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.identity import NoCalibrator
 from calibrant.calibrators.label_shrinkage import fit_labels, own_steps
+from calibrant.calibrators.parameters import Array, Parameters, Seed
 from calibrant.calibrators.scaling.logistic import LogisticCalibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.inputs.label_matrix import label_matrix
@@ -23,11 +23,10 @@ from calibrant.inputs.words import CALIBRATOR, CalibrationWarning
 from calibrant.numerals import count, percent
 from calibrant.runtime import Map
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Constraints, Interval, StrOptions, validate_parameter_constraints
 from calibrant.steps import Columns, Join, Scale, Step, Sum
 from calibrant.text_table import list_names
 from calibrant.threads import limit
-from calibrant.typing import AnyArray, FloatArray, IntArray
+from calibrant.typing import FloatArray, IntArray
 
 #: Labels that were seen less often are said to lean on the others.
 _RARE = 10
@@ -35,7 +34,7 @@ _RARE = 10
 _LOOKED_AT = 0.5
 
 
-class MultilabelCalibrator(BaseEstimator):
+class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
     """Calibrates independent probabilities of many labels, of which any number may be true of a row.
 
     Each label has a map of its own: a quadratic function of the log-odds. All maps are drawn to a common one, by
@@ -79,18 +78,10 @@ class MultilabelCalibrator(BaseEstimator):
     array([[0.29, 0.28, 0.29, 0.31]])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        "labels": ["array-like", None],
-        "input": [StrOptions({"probabilities", "logits"})],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
-    }
-
-    classes_: AnyArray
-
-    def __init__(self, labels: ArrayLike | None = None, *, input: str = "probabilities", random_state: int = 0) -> None:
-        self.labels = labels
-        self.input = input
-        self.random_state = random_state
+    labels: Array | None = None
+    _: KW_ONLY
+    input: Literal["probabilities", "logits"] = "probabilities"
+    random_state: Seed = 0
 
     @property
     def takes_logits(self) -> bool:
@@ -120,9 +111,7 @@ class MultilabelCalibrator(BaseEstimator):
         -------
         self : the fitted calibrator.
         """
-        validate_parameter_constraints(
-            self._parameter_constraints, self.get_params(deep=False), caller_name=type(self).__name__
-        )
+        self._check_parameters()
         data = label_matrix(
             y, X, sample_weight, self.labels, groups=groups, blocks=blocks, logits=self.takes_logits, words=CALIBRATOR
         )
@@ -236,9 +225,7 @@ class MultilabelCalibrator(BaseEstimator):
         """Raise `ValueError` unless the fitted state is one that `fit` could have left: see `StateCheck`."""
         parameters = self._get_param_names()
         state = StateCheck({name: value for name, value in vars(self).items() if name not in parameters}, fewest=1)
-        validate_parameter_constraints(
-            self._parameter_constraints, self.get_params(deep=False), caller_name=type(self).__name__
-        )
+        self._check_parameters()
         state.require(state.number("n_features_in_") == state.k, "n_features_in_ should be the number of labels")
         state.array("label_counts_", state.k, low=0.0)
         state.calibrator("shared_", 2)

@@ -191,13 +191,17 @@ def fit_path(
     return out
 
 
-class AdditiveCalibrator(Calibrator):
-    """What calibrators made of the additive model share: temperature scaling underneath, kernel features, logits."""
+class _AdditiveState:
+    """What a fit of the additive model leaves behind."""
 
     inverse_temperature_: float
     input_smoothing_: float
     _output_smoothing: float
     coef_: FloatArray
+
+
+class AdditiveCalibrator(_AdditiveState, Calibrator):
+    """What calibrators made of the additive model share: temperature scaling underneath, kernel features, logits."""
 
     def _scaling(self) -> list[Step]:
         """The steps to temperature-scaled log-probabilities."""

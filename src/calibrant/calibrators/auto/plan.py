@@ -14,7 +14,7 @@ import numpy as np
 from calibrant.calibrators.auto.additive import EVEN, FACTORS, STRONGEST, Lambdas
 from calibrant.calibrators.auto.members import DISCRIMINANTS, GAUSSIANS, RIDGES
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions
-from calibrant.calibrators.scaling.temperature import InputSmoothing
+from calibrant.calibrators.parameters import InputSmoothing
 
 _KERNEL_CLASSES = 12
 #: With many rows trees find what the kernel would, at less cost.

@@ -16,9 +16,9 @@ from sklearn.utils import check_random_state
 
 from calibrant.calibrators.auto.additive import FACTORS, STRONGEST, AdditiveCalibrator, KernelFeatures, fit_path
 from calibrant.calibrators.auto.members import CrossFit
+from calibrant.calibrators.parameters import InputSmoothing
 from calibrant.calibrators.scaling.temperature import (
     INPUT_SMOOTHING_CONSTRAINT,
-    InputSmoothing,
     learn_temperature,
 )
 from calibrant.calibrators.state import StateCheck

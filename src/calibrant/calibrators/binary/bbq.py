@@ -7,10 +7,9 @@ which is what is stored.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from calibrant.bins import EDGE_DECIMALS, quantiles, uniform_edges
@@ -18,7 +17,6 @@ from calibrant.calibrators.binary.binning import Grouped, bin_totals, binned, gr
 from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.steps import Step
 from calibrant.typing import FloatArray, IntArray
 
@@ -73,25 +71,8 @@ class BBQCalibrator(BinaryMethod):
 
     closed_: str = "left"
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **BinaryMethod._parameter_constraints,
-        "criterion": [StrOptions({"bic", "aic", "bayes"})],
-        "strategy": [StrOptions({"uniform", "quantile"})],
-    }
-
-    def __init__(
-        self,
-        *,
-        criterion: str = "bic",
-        strategy: str = "uniform",
-        multiclass: str = "ovr",
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.criterion = criterion
-        self.strategy = strategy
-        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
+    criterion: Literal["bic", "aic", "bayes"] = "bic"
+    strategy: Literal["uniform", "quantile"] = "uniform"
 
     def _fit_binary(self, sample: Sample) -> None:
         self.closed_ = "right"

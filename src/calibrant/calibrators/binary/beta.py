@@ -6,16 +6,13 @@ This is the map between the posterior of two beta distributions and a probabilit
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from calibrant.calibrators.binary.logistic_fit import Known, LogisticSearch
 from calibrant.calibrators.binary.logistic_method import LogisticMethod
-from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.state import StateCheck
-from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.steps import Clip, Linear, Log, Sigmoid, Step
 from calibrant.typing import FloatArray
 
@@ -53,25 +50,10 @@ class BetaCalibrator(LogisticMethod):
     True
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **BinaryMethod._parameter_constraints,
-        "parameters": [StrOptions({"abm", "am", "ab"})],
-    }
+    parameters: Literal["abm", "am", "ab"] = "abm"
 
     #: Too small to be seen unless the data are separable.
     _ridge = 1e-11
-
-    def __init__(
-        self,
-        *,
-        parameters: str = "abm",
-        multiclass: str = "ovr",
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.parameters = parameters
-        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
     def _features(self, x: FloatArray) -> FloatArray:
         log_p, log_rest = np.maximum(x[:, 1], _LOG_EPSILON), np.maximum(x[:, 0], _LOG_EPSILON)

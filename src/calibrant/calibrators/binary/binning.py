@@ -7,17 +7,16 @@ the sorted distinct predictions with their weights, so that weights equal repeti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
-from typing import ClassVar
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from calibrant.bins import EDGE_DECIMALS, edge_index, quantiles, uniform_edges, uniform_index
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
+from calibrant.calibrators.parameters import PositiveInt
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.steps import Complement, Step, StepFunction
 from calibrant.typing import FloatArray, IntArray
 
@@ -110,28 +109,9 @@ class HistogramCalibrator(BinaryMethod):
 
     closed_: str = "left"
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **BinaryMethod._parameter_constraints,
-        "n_bins": [Interval(Integral, 1, None, closed="left")],
-        "strategy": [StrOptions({"uniform", "quantile"})],
-        "empty": [StrOptions({"prior", "midpoint"})],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_bins: int = 10,
-        strategy: str = "uniform",
-        empty: str = "prior",
-        multiclass: str = "ovr",
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.n_bins = n_bins
-        self.strategy = strategy
-        self.empty = empty
-        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
+    n_bins: PositiveInt = 10
+    strategy: Literal["uniform", "quantile"] = "uniform"
+    empty: Literal["prior", "midpoint"] = "prior"
 
     def _fit_binary(self, sample: Sample) -> None:
         p = rounded_positive(sample.x)

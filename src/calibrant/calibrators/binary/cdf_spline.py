@@ -8,17 +8,16 @@ added to the prediction.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from calibrant.calibrators.binary.binning import group_scores
 from calibrant.calibrators.binary.natural_spline import second_derivatives
 from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Constraints, Interval
+from calibrant.sklearn_private import Interval
 from calibrant.steps import Clip, Complement, Line, Step
 from calibrant.steps.lines import evaluate_spline, local_coefficients
 from calibrant.typing import FloatArray
@@ -55,22 +54,7 @@ class CDFSplineCalibrator(BinaryMethod):
     array([0.4])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **BinaryMethod._parameter_constraints,
-        "n_knots": [Interval(Integral, 3, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_knots: int = 6,
-        multiclass: str = "ovr",
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.n_knots = n_knots
-        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
+    n_knots: Annotated[int, Interval(Integral, 3, None, closed="left")] = 6
 
     def _fit_binary(self, sample: Sample) -> None:
         grouped = group_scores(positive_probability(sample.x), sample.y, sample.counts)

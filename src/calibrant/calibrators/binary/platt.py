@@ -5,15 +5,13 @@ The labels are replaced by Platt's targets ``(N₊ + 1)/(N₊ + 2)`` and ``1/(N�
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from calibrant.calibrators.binary.logistic_method import LogisticMethod
-from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
+from calibrant.calibrators.lifting import POSITIVE, positive_probability
 from calibrant.calibrators.state import StateCheck
-from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.steps import Log, LogOdds, Scale, Sigmoid, Step
 from calibrant.typing import FloatArray
 
@@ -46,25 +44,10 @@ class PlattCalibrator(LogisticMethod):
     array([0.24, 0.82])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **BinaryMethod._parameter_constraints,
-        "scale": [StrOptions({"probability", "log-odds"})],
-    }
+    scale: Literal["probability", "log-odds"] = "probability"
 
     #: Where no score is above 1e-10, a slope is rounding divided by scores, and must not decide what a larger one gets.
     _ridge = 1e-20
-
-    def __init__(
-        self,
-        *,
-        scale: str = "probability",
-        multiclass: str = "ovr",
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.scale = scale
-        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
 
     def _features(self, x: FloatArray) -> FloatArray:
         score = positive_probability(x) if self.scale == "probability" else x[:, 1] - x[:, 0]

@@ -6,19 +6,15 @@ fitted probabilities instead of labels, so they cost less accuracy than histogra
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import ClassVar
-
 import numpy as np
-from numpy.typing import ArrayLike
 
 from calibrant.bins import EDGE_DECIMALS, equal_mass_edges
 from calibrant.calibrators.binary.binning import binned, group_scores
 from calibrant.calibrators.binary.logistic_fit import fit_logistic, sigmoid
 from calibrant.calibrators.lifting import BinaryMethod
+from calibrant.calibrators.parameters import PositiveInt
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Constraints, Interval
 from calibrant.steps import Clip, Log, LogOdds, Scale, Sigmoid, Step
 from calibrant.typing import FloatArray
 
@@ -60,22 +56,7 @@ class ScalingBinningCalibrator(BinaryMethod):
     array([0.257, 0.257, 0.743, 0.743])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **BinaryMethod._parameter_constraints,
-        "n_bins": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_bins: int = 10,
-        multiclass: str = "ovr",
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.n_bins = n_bins
-        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
+    n_bins: PositiveInt = 10
 
     def _fit_binary(self, sample: Sample) -> None:
         score = _score(sample.x)

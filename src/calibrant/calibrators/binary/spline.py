@@ -7,20 +7,17 @@ diagonal, worth a few rows in all, pull the map towards the identity where there
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from calibrant.calibrators.binary.logistic_fit import sigmoid
 from calibrant.calibrators.binary.natural_spline import check_spline
 from calibrant.calibrators.lifting import BinaryMethod
+from calibrant.calibrators.parameters import Array, AtLeastTwo, Positive, strengths_to_try
 from calibrant.calibrators.state import StateCheck
-from calibrant.calibrators.strengths import strengths_to_try
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Constraints, Interval
 from calibrant.softmax.solvers.damped_newton import damped_newton
 from calibrant.steps import Clip, Log, LogOdds, Sigmoid, Spline, Step
 from calibrant.steps.lines import local_coefficients
@@ -77,31 +74,10 @@ class SplineCalibrator(BinaryMethod):
     array([0.4])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **BinaryMethod._parameter_constraints,
-        "n_knots": [Interval(Integral, 2, None, closed="left")],
-        "lambdas": ["array-like", None],
-        "n_folds": [Interval(Integral, 2, None, closed="left")],
-        "prior_weight": [Interval(Real, 0.0, None, closed="neither")],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_knots: int = 30,
-        lambdas: Sequence[float] | None = None,
-        n_folds: int = 5,
-        prior_weight: float = 20.0,
-        multiclass: str = "ovr",
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.n_knots = n_knots
-        self.lambdas = lambdas
-        self.n_folds = n_folds
-        self.prior_weight = prior_weight
-        super().__init__(multiclass=multiclass, input=input, classes=classes, renormalize=renormalize)
+    n_knots: AtLeastTwo = 30
+    lambdas: Array | None = None
+    n_folds: AtLeastTwo = 5
+    prior_weight: Positive = 20.0
 
     def _fit_binary(self, sample: Sample) -> None:
         odds = sample.x[:, 1] - sample.x[:, 0]

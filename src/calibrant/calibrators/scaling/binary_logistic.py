@@ -6,32 +6,18 @@ Linear scaling has only the slope ``α``, affine scaling also the intercept ``β
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Literal
 
 import numpy as np
-from numpy.random import RandomState
-from numpy.typing import ArrayLike
 
-from calibrant.calibrators.base import Calibrator, RowsCalibrator
+from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.parameters import NotNegative
 from calibrant.calibrators.probability_intervals import LogitModel
-from calibrant.calibrators.scaling.regularisation import (
-    MCP_GAMMA,
-    NOT_NEGATIVE,
-    SOLVER_CONSTRAINTS,
-    delta_covariance,
-    fit_coefficients,
-    make_penalty,
-)
-from calibrant.calibrators.scaling.temperature import (
-    INPUT_SMOOTHING_CONSTRAINT,
-    InputSmoothing,
-    learn_input_weight,
-    mixed_logs,
-)
+from calibrant.calibrators.scaling.regularisation import McpGamma, PenalisedCalibrator, delta_covariance, make_penalty
+from calibrant.calibrators.scaling.temperature import learn_input_weight, mixed_logs
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import LOG_FLOOR
-from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.softmax.penalties import Penalty
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.rows.row_source import Features, Rows, namespace
@@ -55,7 +41,7 @@ def require_two_classes(calibrator: Calibrator, n_classes: int) -> None:
         )
 
 
-class BinaryLogisticCalibrator(RowsCalibrator):
+class BinaryLogisticCalibrator(PenalisedCalibrator, kw_only=False):
     """Linear, affine or quadratic function of the log-odds, for two classes.
 
     Parameters
@@ -66,17 +52,11 @@ class BinaryLogisticCalibrator(RowsCalibrator):
         Penalty on the parameters, each with its own strength.
     lambda_intercept, lambda_linear, lambda_quadratic : float, default=0.0
         Strengths, applied to the mean loss as they are.
-    input_smoothing : float in [0, 1), "auto", "laplace" or None, default=None
-        Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of SAGA. `None` is a fixed seed too.
 
     Attributes
     ----------
     coef_, intercept_, quadratic_ : float
         ``α``, ``β`` and ``γ``.
-    objective_, duality_gap_, residual_, n_iter_
-        As in `SMSCalibrator`.
 
     Examples
     --------
@@ -86,55 +66,19 @@ class BinaryLogisticCalibrator(RowsCalibrator):
     array([[0.333, 0.667]])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        **SOLVER_CONSTRAINTS,
-        "function": [StrOptions(set(_FEATURES))],
-        "penalty": [StrOptions({"ridge", "lasso", "mcp"}), None],
-        "lambda_intercept": NOT_NEGATIVE,
-        "lambda_linear": NOT_NEGATIVE,
-        "lambda_quadratic": NOT_NEGATIVE,
-        "mcp_gamma": MCP_GAMMA,
-        "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
-    }
-
-    def __init__(
-        self,
-        function: str = "quadratic",
-        penalty: str | None = None,
-        lambda_intercept: float = 0.0,
-        lambda_linear: float = 0.0,
-        lambda_quadratic: float = 0.0,
-        mcp_gamma: float = 3.0,
-        input_smoothing: InputSmoothing = None,
-        solver: str = "auto",
-        max_iter: int | None = None,
-        tol: float | None = None,
-        random_state: int | RandomState | None = None,
-        *,
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.function = function
-        self.penalty = penalty
-        self.lambda_intercept = lambda_intercept
-        self.lambda_linear = lambda_linear
-        self.lambda_quadratic = lambda_quadratic
-        self.mcp_gamma = mcp_gamma
-        self.input_smoothing = input_smoothing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    function: Literal["quadratic", "affine", "linear"] = "quadratic"
+    penalty: Literal["ridge", "lasso", "mcp"] | None = None
+    lambda_intercept: NotNegative = 0.0
+    lambda_linear: NotNegative = 0.0
+    lambda_quadratic: NotNegative = 0.0
+    mcp_gamma: McpGamma = 3.0
 
     def _fit_rows(self, rows: Rows) -> None:
         require_two_classes(self, rows.n_classes)
         self.input_smoothing_ = learn_input_weight(rows, self.input_smoothing)
         rows = rows.mapped(mixed_logs(self.input_smoothing_)) if self.input_smoothing_ else rows
         theta = np.zeros(3)
-        found = fit_coefficients(self, rows.problem(self._features, first_free=1), self._make_penalty())
+        found = self._solve(rows.problem(self._features, first_free=1), self._make_penalty())
         theta[: _FEATURES[self.function]] = found[0]
         self.coef_, self.intercept_, self.quadratic_ = (float(value) for value in theta)
 
@@ -160,7 +104,6 @@ class BinaryLogisticCalibrator(RowsCalibrator):
         state.number("input_smoothing_", 0.0, 1.0)
         for name in ("coef_", "intercept_", "quadratic_"):
             state.number(name)
-        state.information("n_iter_", "objective_", "duality_gap_", "residual_")
 
     def steps(self) -> list[Step]:
         polynomial = Polynomial(np.array([self.intercept_, self.coef_, self.quadratic_]))

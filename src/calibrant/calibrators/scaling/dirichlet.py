@@ -7,22 +7,18 @@ all of it towards zero. The loss is the mean log loss. The sums may be divided b
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from itertools import product
-from numbers import Integral
-from typing import ClassVar
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
+from calibrant.calibrators.parameters import Array, AtLeastTwo, NotNegative, Seed, Tolerance, strengths_to_try
 from calibrant.calibrators.probability_intervals import LogitModel
-from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE, SOLVER_CONSTRAINTS, delta_covariance
+from calibrant.calibrators.scaling.regularisation import CERTIFICATE, delta_covariance, take_certificate
 from calibrant.calibrators.state import StateCheck
-from calibrant.calibrators.strengths import strengths_to_try
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
-from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.rows.row_source import Features, Rows, namespace, with_ones
@@ -37,10 +33,28 @@ _CV_TOL = 1e-5
 
 
 class _DirichletMap(Calibrator):
-    """What both calibrators share: the fit for given strengths, and the map."""
+    """What both calibrators share: the fit for given strengths, and the map.
 
-    regularization: str
-    normalization: str
+    Parameters
+    ----------
+    regularization : {"odir", "l2"}
+        Which coefficients are penalised.
+    normalization : {"none", "mean"}
+        ``"none"`` penalises sums of squares, as the authors' package does; ``"mean"`` divides them by the number of
+        coefficients, k(k - 1) and k, as their paper does.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (k, k)
+        The matrix W.
+    intercept_ : ndarray of shape (k,)
+        The vector b.
+    objective_, duality_gap_, residual_, n_iter_
+        As in `SMSCalibrator`; ODIR does not penalise the diagonal, so that it has a residual instead of a gap.
+    """
+
+    regularization: Literal["odir", "l2"]
+    normalization: Literal["none", "mean"] = "none"
 
     def _fit_strengths(
         self,
@@ -56,8 +70,7 @@ class _DirichletMap(Calibrator):
         solution = solve(rows.problem(self._features), self._penalty(k, lam, mu), tol=tol, theta=theta)
         self.coef_ = self._origin(k) + solution.theta[:, :k]
         self.intercept_ = solution.theta[:, k].copy()
-        self.objective_, self.duality_gap_ = solution.objective, solution.gap
-        self.residual_, self.n_iter_ = solution.residual, solution.n_iter
+        take_certificate(self, solution)
         return solution.theta
 
     def _penalty(self, k: int, lam: float, mu: float) -> Ridge:
@@ -95,7 +108,7 @@ class _DirichletMap(Calibrator):
         super()._check_state(state)
         state.array("coef_", state.k, state.k)
         state.array("intercept_", state.k)
-        state.information("objective_", "duality_gap_", "residual_", "n_iter_", "lambda_coef_", "lambda_intercept_")
+        state.information(*CERTIFICATE, "lambda_coef_", "lambda_intercept_")
 
     def steps(self) -> list[Step]:
         return [Log(), Linear(self.coef_.T, self.intercept_), Softmax()]
@@ -110,20 +123,6 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
         Strength of the penalty on the off-diagonal weights (ODIR) or on everything (L2).
     lambda_intercept : float, default=1e-3
         Strength of the penalty on the intercepts (ODIR only).
-    regularization : {"odir", "l2"}, default="odir"
-        Which coefficients are penalised.
-    normalization : {"none", "mean"}, default="none"
-        ``"none"`` penalises sums of squares, as the authors' package does; ``"mean"`` divides them by the number of
-        coefficients, k(k - 1) and k, as their paper does.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (k, k)
-        The matrix W.
-    intercept_ : ndarray of shape (k,)
-        The vector b.
-    objective_, duality_gap_, residual_, n_iter_
-        As in `SMSCalibrator`; ODIR does not penalise the diagonal, so that it has a residual instead of a gap.
 
     References
     ----------
@@ -141,33 +140,11 @@ class DirichletCalibrator(RowsCalibrator, _DirichletMap):
     (3, 3)
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        "lambda_coef": NOT_NEGATIVE,
-        "lambda_intercept": NOT_NEGATIVE,
-        "regularization": [StrOptions({"odir", "l2"})],
-        "normalization": [StrOptions({"none", "mean"})],
-        "tol": SOLVER_CONSTRAINTS["tol"],
-    }
-
-    def __init__(
-        self,
-        *,
-        lambda_coef: float = 1e-3,
-        lambda_intercept: float = 1e-3,
-        regularization: str = "odir",
-        normalization: str = "none",
-        tol: float | None = None,
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.lambda_coef = lambda_coef
-        self.lambda_intercept = lambda_intercept
-        self.regularization = regularization
-        self.normalization = normalization
-        self.tol = tol
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    lambda_coef: NotNegative = 1e-3
+    lambda_intercept: NotNegative = 1e-3
+    regularization: Literal["odir", "l2"] = "odir"
+    normalization: Literal["none", "mean"] = "none"
+    tol: Tolerance = None
 
     def _strengths(self) -> tuple[float, float]:
         return float(self.lambda_coef), float(self.lambda_intercept)
@@ -187,10 +164,6 @@ class DirichletCVCalibrator(_DirichletMap):
     n_folds : int, default=5
         Number of folds, stratified by label. Folds are made of rows, so a weight of two is not quite the same as a
         repeated row.
-    regularization : {"odir", "l2"}, default="l2"
-        Which coefficients are penalised.
-    normalization : {"none", "mean"}, default="none"
-        Whether the sums of squares are divided by their number of terms.
     random_state : int, default=0
         Seed of the folds.
 
@@ -198,12 +171,6 @@ class DirichletCVCalibrator(_DirichletMap):
     ----------
     lambda_coef_, lambda_intercept_ : float
         The strengths chosen.
-    coef_ : ndarray of shape (k, k)
-        The matrix W.
-    intercept_ : ndarray of shape (k,)
-        The vector b.
-    objective_, duality_gap_, residual_, n_iter_
-        As in `SMSCalibrator`; ODIR does not penalise the diagonal, so that it has a residual instead of a gap.
 
     Examples
     --------
@@ -216,39 +183,13 @@ class DirichletCVCalibrator(_DirichletMap):
     True
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        "lambdas_coef": ["array-like", None],
-        "lambdas_intercept": ["array-like", None],
-        "n_folds": [Interval(Integral, 2, None, closed="left")],
-        "regularization": [StrOptions({"odir", "l2"})],
-        "normalization": [StrOptions({"none", "mean"})],
-        "tol": SOLVER_CONSTRAINTS["tol"],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        lambdas_coef: Sequence[float] | None = None,
-        lambdas_intercept: Sequence[float] | None = None,
-        n_folds: int = 5,
-        regularization: str = "l2",
-        normalization: str = "none",
-        tol: float | None = None,
-        random_state: int = 0,
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.lambdas_coef = lambdas_coef
-        self.lambdas_intercept = lambdas_intercept
-        self.n_folds = n_folds
-        self.regularization = regularization
-        self.normalization = normalization
-        self.tol = tol
-        self.random_state = random_state
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    lambdas_coef: Array | None = None
+    lambdas_intercept: Array | None = None
+    n_folds: AtLeastTwo = 5
+    regularization: Literal["odir", "l2"] = "l2"
+    normalization: Literal["none", "mean"] = "none"
+    tol: Tolerance = None
+    random_state: Seed = 0
 
     def _fit(self, sample: Sample) -> None:
         lams, mus = (strengths_to_try(self, name, _GRID) for name in ("lambdas_coef", "lambdas_intercept"))

@@ -20,11 +20,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from calibrant.calibrators.base import Calibrator, RowsCalibrator
+from calibrant.calibrators.parameters import InputSmoothing
 from calibrant.calibrators.scaling.regularisation import NOT_NEGATIVE
 from calibrant.calibrators.scaling.temperature import (
     INPUT_SMOOTHING_CONSTRAINT,
     WEAK_PRIOR,
-    InputSmoothing,
     check_temperature,
     learn_temperature,
     scaled_logs,

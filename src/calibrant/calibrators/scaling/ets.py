@@ -7,17 +7,15 @@ three numbers, for the Brier score a quadratic one that is solved exactly.
 from __future__ import annotations
 
 import itertools
-from typing import ClassVar
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import softmax
-from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.softmax.inverse_temperature import fit_inverse_temperature
 from calibrant.steps import Log, Scale, Softmax, Step, Sum
 from calibrant.typing import FloatArray, IntArray
@@ -58,21 +56,7 @@ class ETSCalibrator(Calibrator):
     array([[0.75, 0.25]])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        "loss": [StrOptions({"brier", "log"})],
-    }
-
-    def __init__(
-        self,
-        *,
-        loss: str = "brier",
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.loss = loss
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    loss: Literal["brier", "log"] = "brier"
 
     def _fit(self, sample: Sample) -> None:
         x, y, share = sample.x, sample.y, sample.each / sample.total

@@ -6,16 +6,12 @@ part of what the literature compares with. `TemperatureScalingCalibrator` reache
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import ClassVar
-
 import numpy as np
-from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.parameters import Positive, PositiveInt
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Constraints, Interval
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.steps import Log, Scale, Softmax, Step
 
@@ -59,27 +55,9 @@ class GuoTemperatureScalingCalibrator(Calibrator):
     1.624
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        "start": [Interval(Real, 0.0, None, closed="neither")],
-        "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        *,
-        start: float = 1.5,
-        learning_rate: float = 0.01,
-        max_iter: int = 50,
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.start = start
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    start: Positive = 1.5
+    learning_rate: Positive = 0.01
+    max_iter: PositiveInt = 50
 
     def _fit(self, sample: Sample) -> None:
         problem = ArrayProblem(sample.y, np.ascontiguousarray(sample.x.T), weight=sample.counts)

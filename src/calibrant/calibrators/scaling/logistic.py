@@ -6,19 +6,16 @@ rows without an error, would else lead to extreme curves. The intercept has none
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import KW_ONLY
+from typing import Literal
 
-from numpy.typing import ArrayLike
-
-from calibrant.calibrators.base import Calibrator, RowsCalibrator
+from calibrant.calibrators.base import RowsCalibrator
+from calibrant.calibrators.parameters import InputSmoothing, Tolerance
 from calibrant.calibrators.probability_intervals import LogitModel
 from calibrant.calibrators.scaling.binary_logistic import BinaryLogisticCalibrator
-from calibrant.calibrators.scaling.regularisation import SOLVER_CONSTRAINTS
 from calibrant.calibrators.scaling.structured import SMSCalibrator, SVSCalibrator
-from calibrant.calibrators.scaling.temperature import INPUT_SMOOTHING_CONSTRAINT, InputSmoothing
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.softmax.rows.row_source import Rows
 from calibrant.steps import Step
 from calibrant.typing import FloatArray
@@ -28,7 +25,7 @@ from calibrant.typing import FloatArray
 _SLOPE, _CURVATURE = 0.2, 300.0
 
 
-class LogisticCalibrator(RowsCalibrator):
+class LogisticCalibrator(RowsCalibrator, kw_only=False):
     """Quadratic scaling with weak priors for two columns, structured matrix scaling for more.
 
     Parameters
@@ -54,30 +51,11 @@ class LogisticCalibrator(RowsCalibrator):
     'BinaryLogisticCalibrator'
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        "binary_method": [StrOptions({"quadratic", "affine", "linear"})],
-        "multiclass_method": [StrOptions({"sms", "svs"})],
-        "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
-        "tol": SOLVER_CONSTRAINTS["tol"],
-    }
-
-    def __init__(
-        self,
-        binary_method: str = "quadratic",
-        multiclass_method: str = "sms",
-        input_smoothing: InputSmoothing = "auto",
-        *,
-        tol: float | None = None,
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.binary_method = binary_method
-        self.multiclass_method = multiclass_method
-        self.input_smoothing = input_smoothing
-        self.tol = tol
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    binary_method: Literal["quadratic", "affine", "linear"] = "quadratic"
+    multiclass_method: Literal["sms", "svs"] = "sms"
+    input_smoothing: InputSmoothing = "auto"
+    _: KW_ONLY
+    tol: Tolerance = None
 
     def _fit_rows(self, rows: Rows) -> None:
         self.calibrator_: RowsCalibrator

@@ -8,19 +8,17 @@ softmax regression, with a ridge that pulls towards the predictions as they are.
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.parameters import NotNegative
 from calibrant.calibrators.state import StateCheck
 from calibrant.inputs.answers import Answers
 from calibrant.runtime import Map
 from calibrant.sample import Sample
 from calibrant.simplex import softmax
-from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers.damped_newton import Answer, damped_newton
 from calibrant.steps import Columns, Log, Scale, Softmax, Step, Sum
@@ -36,7 +34,7 @@ _ABSENT = -1e6
 _ENOUGH = 1e-13
 
 
-class OptionCalibrator(Calibrator):
+class OptionCalibrator(Calibrator, kw_only=False):
     """Temperature, bias by position and bias by length, for questions with different numbers of options.
 
     Parameters
@@ -69,27 +67,9 @@ class OptionCalibrator(Calibrator):
            [0.4 , 0.33, 0.27]])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        "position": ["boolean", StrOptions({"auto"})],
-        "length": ["boolean", StrOptions({"auto"})],
-        "strength": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        position: bool | str = "auto",
-        length: bool | str = "auto",
-        strength: float = 1.0,
-        *,
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.position = position
-        self.length = length
-        self.strength = strength
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    position: bool | Literal["auto"] = "auto"
+    length: bool | Literal["auto"] = "auto"
+    strength: NotNegative = 1.0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **beside: Any) -> OptionCalibrator:
         """Learn the map from held-out questions.

@@ -1,45 +1,101 @@
-"""What the penalised softmax calibrators share: penalties by name, solver options, and the fit itself."""
+"""What the penalised softmax calibrators share: solver options, the fit itself, and penalties by name."""
 
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
-from typing import Any
+from numbers import Real
+from typing import Annotated, Any, Literal
 
+from calibrant.calibrators.base import RowsCalibrator
+from calibrant.calibrators.parameters import (
+    AnySeed,
+    InputSmoothing,
+    NotNegative,
+    PositiveInt,
+    Tolerance,
+    constraints_of,
+)
 from calibrant.calibrators.probability_intervals import MOST_COEFFICIENTS
+from calibrant.calibrators.state import StateCheck
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Constraints, Interval, StrOptions
+from calibrant.sklearn_private import Interval
 from calibrant.softmax.delta_method import coefficient_covariance
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.rows.arrays import ArrayProblem
-from calibrant.softmax.solvers import OPTIONS, solve
+from calibrant.softmax.solvers import solve
+from calibrant.softmax.solvers.solution import Solution
 from calibrant.typing import FloatArray
 
-PENALTIES = {"ridge", "lasso", "group_lasso", "mcp"}
-NOT_NEGATIVE = [Interval(Real, 0, None, closed="left")]
-FINITE = [Interval(Real, None, None, closed="neither")]
-MCP_GAMMA = [Interval(Real, 1, None, closed="neither")]
-SOLVER_CONSTRAINTS: Constraints = {
-    "solver": [StrOptions(OPTIONS)],
-    "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-    "tol": [Interval(Real, 0, None, closed="neither"), None],
-    "random_state": ["random_state"],
-}
+McpGamma = Annotated[float, Interval(Real, 1, None, closed="neither")]
+NOT_NEGATIVE = constraints_of(NotNegative)
+
+
+class PenalisedCalibrator(RowsCalibrator):
+    """Base of the penalised softmax calibrators: how input is smoothed, and how coefficients are found.
+
+    Parameters
+    ----------
+    input_smoothing : float in [0, 1), "auto", "laplace" or None
+        Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
+    random_state : int, RandomState instance or None
+        Seed of SAGA. `None` is a fixed seed too: the same data give the same result.
+
+    Attributes
+    ----------
+    objective_, duality_gap_ : float
+        Mean loss plus penalty, and an upper bound of how far it is above the optimum (NaN where there is no dual).
+    residual_ : float
+        Newton decrement or prox-gradient residual where there is no gap.
+    n_iter_ : int
+        Number of iterations.
+    """
+
+    input_smoothing: InputSmoothing = None
+    solver: Literal["auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"] = "auto"
+    max_iter: PositiveInt | None = None
+    tol: Tolerance = None
+    random_state: AnySeed = None
+
+    def _solve(self, problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray | None = None) -> FloatArray:
+        """Coefficients of the optimum, from `theta`; sets the certificate."""
+        solution = solve(
+            problem,
+            penalty,
+            solver=self.solver,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            theta=theta,
+        )
+        warn_if_separable(solution.objective, penalty)
+        take_certificate(self, solution)
+        return solution.theta
+
+    def _check_state(self, state: StateCheck) -> None:
+        super()._check_state(state)
+        state.information(*CERTIFICATE)
+
+
+#: What a fit says of its solution.
+CERTIFICATE = ("n_iter_", "objective_", "duality_gap_", "residual_")
+
+
+def take_certificate(calibrator: Any, solution: Solution) -> None:
+    """Set the attributes that say how good a solution is."""
+    found = (solution.n_iter, solution.objective, solution.gap, solution.residual)
+    for name, value in zip(CERTIFICATE, found):
+        setattr(calibrator, name, value)
 
 
 def make_penalty(name: str | None, strength: FloatArray, groups: Any = None, mcp_gamma: float = 3.0) -> Penalty:
     """The penalty called `name` with a strength for every coefficient."""
-    if name is None:
-        return NoPenalty(strength.shape)
-    if name == "ridge":
-        return Ridge(strength)
-    if name == "lasso":
-        return Lasso(strength)
     if name == "group_lasso":
         return GroupLasso(strength, groups)
-    return MCP(strength, mcp_gamma)
+    if name == "mcp":
+        return MCP(strength, mcp_gamma)
+    return NoPenalty(strength.shape) if name is None else {"ridge": Ridge, "lasso": Lasso}[name](strength)
 
 
 def warn_if_separable(loss: float, penalty: Penalty) -> None:
@@ -51,27 +107,6 @@ def warn_if_separable(loss: float, penalty: Penalty) -> None:
             CalibrationWarning,
             stacklevel=2,
         )
-
-
-def fit_coefficients(
-    calibrator: Any, problem: SoftmaxProblem, penalty: Penalty, theta: FloatArray | None = None
-) -> FloatArray:
-    """Solve with a calibrator's options, starting at `theta`; sets its certificate and returns the coefficients."""
-    solution = solve(
-        problem,
-        penalty,
-        solver=calibrator.solver,
-        tol=calibrator.tol,
-        max_iter=calibrator.max_iter,
-        random_state=calibrator.random_state,
-        theta=theta,
-    )
-    warn_if_separable(solution.objective, penalty)
-    calibrator.n_iter_ = solution.n_iter
-    calibrator.objective_ = solution.objective
-    calibrator.duality_gap_ = solution.gap
-    calibrator.residual_ = solution.residual
-    return solution.theta
 
 
 def delta_covariance(

@@ -9,28 +9,15 @@ vector scaling, matrix scaling and Dirichlet calibration.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.random import RandomState
-from numpy.typing import ArrayLike
 
-from calibrant.calibrators.base import Calibrator, RowsCalibrator
+from calibrant.calibrators.parameters import Finite, NotNegative
 from calibrant.calibrators.probability_intervals import LogitModel
-from calibrant.calibrators.scaling.regularisation import (
-    FINITE,
-    MCP_GAMMA,
-    NOT_NEGATIVE,
-    PENALTIES,
-    SOLVER_CONSTRAINTS,
-    delta_covariance,
-    fit_coefficients,
-    make_penalty,
-)
+from calibrant.calibrators.scaling.regularisation import McpGamma, PenalisedCalibrator, delta_covariance, make_penalty
 from calibrant.calibrators.scaling.temperature import (
-    INPUT_SMOOTHING_CONSTRAINT,
     WEAK_PRIOR,
-    InputSmoothing,
     check_temperature,
     learn_input_weight,
     learn_temperature,
@@ -40,48 +27,53 @@ from calibrant.calibrators.scaling.temperature import (
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
-from calibrant.sklearn_private import Constraints, StrOptions
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.rows.row_source import Features, Rows, namespace, with_ones
 from calibrant.steps import Linear, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
 
 
-class StructuredCalibrator(RowsCalibrator):
-    """What SVS and SMS share: preprocessing, penalty strengths, solver and the map.
+class StructuredCalibrator(PenalisedCalibrator, kw_only=False):
+    """What SVS and SMS share: preprocessing, penalty strengths and the map.
 
     The strength of a parameter group is ``λ size^ρ / n^τ``, so that one set of λ suits any number of classes and rows.
+
+    Parameters
+    ----------
+    penalty : {"ridge", "lasso", "group_lasso", "mcp"} or None
+        Penalty on the intercepts, on the deviations of slopes, or of the diagonal, from one, and on other weights.
+    rho, tau : float
+        Exponents of the size of a parameter group and of the number of rows in its strength, ``λ size^ρ / n^τ``.
+    lambda_intercept, lambda_diagonal : float
+        Strengths λ of intercepts and of the deviations from one.
+    lambda_off_diagonal : float
+        Strength λ of the off-diagonal weights.
+    preprocess : {"ts"} or None
+        Temperature scaling with smoothing before the fit, which makes the strengths mean the same for timid and for
+        over-confident models. `None` with ``penalty=None`` is vector or matrix scaling; `None` with
+        ``lambda_diagonal=0`` is Dirichlet calibration, for a full matrix.
+
+    Attributes
+    ----------
+    inverse_temperature_ : float
+        Of the preprocessing; 1 without.
+    intercept_ : ndarray of shape (k,)
+        Added to the logits.
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        **SOLVER_CONSTRAINTS,
-        "penalty": [StrOptions(PENALTIES), None],
-        "rho": FINITE,
-        "tau": FINITE,
-        "lambda_intercept": NOT_NEGATIVE,
-        "lambda_diagonal": NOT_NEGATIVE,
-        "mcp_gamma": MCP_GAMMA,
-        "preprocess": [StrOptions({"ts"}), None],
-        "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
-    }
+    penalty: Literal["ridge", "lasso", "group_lasso", "mcp"] | None = "ridge"
+    rho: Finite = 1.0
+    tau: Finite = 1.0
+    lambda_intercept: NotNegative = 1.0
+    lambda_diagonal: NotNegative = 1.0
+    lambda_off_diagonal: NotNegative = 1.0
+    mcp_gamma: McpGamma = 3.0
+    preprocess: Literal["ts"] | None = "ts"
 
     #: One slope for each class, or one for each pair.
     _coef_dimensions: ClassVar[int]
     #: Which coefficient of a class is its intercept.
     _intercept_column: ClassVar[int]
-    penalty: str | None
-    rho: float
-    tau: float
-    lambda_intercept: float
-    lambda_diagonal: float
-    mcp_gamma: float
-    preprocess: str | None
-    input_smoothing: InputSmoothing
-    solver: str
-    max_iter: int | None
-    tol: float | None
-    random_state: int | RandomState | None
 
     def _fit_rows(self, rows: Rows) -> None:
         n, k = rows.total_weight, rows.n_classes
@@ -95,7 +87,7 @@ class StructuredCalibrator(RowsCalibrator):
         penalty = make_penalty(self.penalty, *self._strengths(k, n), self.mcp_gamma)
         start = self._start(rows, problem.shape)
         del rows  # with a thousand classes the memory of this matrix matters
-        theta = fit_coefficients(self, problem, penalty, start)
+        theta = self._solve(problem, penalty, start)
         # A constant added to all classes' coefficients of a shared feature changes nothing: take those of least norm.
         free = np.flatnonzero(np.all(penalty.strength[:, : problem.n_shared] == 0.0, axis=0))
         if free.size:
@@ -122,7 +114,6 @@ class StructuredCalibrator(RowsCalibrator):
         check_temperature(state)
         state.array("coef_", *(state.k,) * self._coef_dimensions)
         state.array("intercept_", state.k)
-        state.information("n_iter_", "objective_", "duality_gap_", "residual_")
 
     def _preprocessing(self) -> list[Step]:
         """The steps to log-probabilities after temperature scaling with smoothing, or of the mixed input as it is."""
@@ -173,37 +164,13 @@ class StructuredCalibrator(RowsCalibrator):
         """The coefficients that `_store` was given, but for constants that change no probability."""
 
 
-class SVSCalibrator(StructuredCalibrator):
+class SVSCalibrator(StructuredCalibrator, kw_only=False):
     """Structured vector scaling: a slope and an intercept for each class, shrunk towards temperature scaling.
-
-    Parameters
-    ----------
-    penalty : {"ridge", "lasso", "group_lasso", "mcp"} or None, default="ridge"
-        Penalty on intercepts and on the deviations of the slopes from one.
-    rho, tau : float, default=1.0
-        Exponents of the size of a parameter group and of the number of rows in its strength, ``λ size^ρ / n^τ``.
-    lambda_intercept, lambda_diagonal : float, default=1.0
-        Strengths λ of the two groups.
-    preprocess : {"ts"} or None, default="ts"
-        Temperature scaling with smoothing before the fit, which makes the strengths mean the same for timid and for
-        over-confident models. `None` with ``penalty=None`` is vector scaling.
-    input_smoothing : float in [0, 1), "auto", "laplace" or None, default=None
-        Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of SAGA. `None` is a fixed seed too: the same data give the same result.
 
     Attributes
     ----------
-    inverse_temperature_ : float
-        Of the preprocessing; 1 without.
     coef_ : ndarray of shape (k,)
         Slopes, which multiply the temperature-scaled log-probabilities.
-    intercept_ : ndarray of shape (k,)
-    objective_, duality_gap_ : float
-        Mean loss plus penalty, and an upper bound of how far it is above the optimum (NaN where there is no dual).
-    residual_ : float
-        Newton decrement or prox-gradient residual where there is no gap.
-    n_iter_ : int
 
     References
     ----------
@@ -221,41 +188,9 @@ class SVSCalibrator(StructuredCalibrator):
     ((3,), True)
     """
 
+    lambda_off_diagonal: ClassVar[float]  # type: ignore[misc]
     _coef_dimensions: ClassVar[int] = 1
     _intercept_column: ClassVar[int] = 0
-
-    def __init__(
-        self,
-        penalty: str | None = "ridge",
-        rho: float = 1.0,
-        tau: float = 1.0,
-        lambda_intercept: float = 1.0,
-        lambda_diagonal: float = 1.0,
-        mcp_gamma: float = 3.0,
-        preprocess: str | None = "ts",
-        input_smoothing: InputSmoothing = None,
-        solver: str = "auto",
-        max_iter: int | None = None,
-        tol: float | None = None,
-        random_state: int | RandomState | None = None,
-        *,
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.penalty = penalty
-        self.rho = rho
-        self.tau = tau
-        self.lambda_intercept = lambda_intercept
-        self.lambda_diagonal = lambda_diagonal
-        self.mcp_gamma = mcp_gamma
-        self.preprocess = preprocess
-        self.input_smoothing = input_smoothing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     @staticmethod
     def _features(x: FloatArray) -> Features:
@@ -285,34 +220,10 @@ class SVSCalibrator(StructuredCalibrator):
 class SMSCalibrator(StructuredCalibrator):
     """Structured matrix scaling: a full weight matrix whose parts shrink towards vector and temperature scaling.
 
-    Parameters
-    ----------
-    penalty : {"ridge", "lasso", "group_lasso", "mcp"} or None, default="ridge"
-        Penalty on intercepts, on the deviations of the diagonal from one, and on the off-diagonal weights.
-    rho, tau : float, default=1.0
-        Exponents of the size of a parameter group and of the number of rows in its strength, ``λ size^ρ / n^τ``.
-    lambda_intercept, lambda_diagonal, lambda_off_diagonal : float, default=1.0
-        Strengths λ of the three groups.
-    preprocess : {"ts"} or None, default="ts"
-        Temperature scaling with smoothing before the fit. `None` with ``penalty=None`` is matrix scaling; `None` with
-        ``lambda_diagonal=0`` is Dirichlet calibration.
-    input_smoothing : float in [0, 1), "auto", "laplace" or None, default=None
-        Weight of the uniform distribution mixed into the input; see `TemperatureScalingCalibrator`.
-    random_state : int, RandomState instance or None, default=None
-        Seed of SAGA. `None` is a fixed seed too: the same data give the same result.
-
     Attributes
     ----------
-    inverse_temperature_ : float
-        Of the preprocessing; 1 without.
     coef_ : ndarray of shape (k, k)
         The matrix that multiplies the temperature-scaled log-probabilities.
-    intercept_ : ndarray of shape (k,)
-    objective_, duality_gap_ : float
-        Mean loss plus penalty, and an upper bound of how far it is above the optimum (NaN where there is no dual).
-    residual_ : float
-        Newton decrement or prox-gradient residual where there is no gap.
-    n_iter_ : int
 
     References
     ----------
@@ -332,48 +243,8 @@ class SMSCalibrator(StructuredCalibrator):
     (1, 3)
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **StructuredCalibrator._parameter_constraints,
-        "lambda_off_diagonal": NOT_NEGATIVE,
-    }
-
     _coef_dimensions: ClassVar[int] = 2
     _intercept_column: ClassVar[int] = -1
-
-    def __init__(
-        self,
-        penalty: str | None = "ridge",
-        rho: float = 1.0,
-        tau: float = 1.0,
-        lambda_intercept: float = 1.0,
-        lambda_diagonal: float = 1.0,
-        lambda_off_diagonal: float = 1.0,
-        mcp_gamma: float = 3.0,
-        preprocess: str | None = "ts",
-        input_smoothing: InputSmoothing = None,
-        solver: str = "auto",
-        max_iter: int | None = None,
-        tol: float | None = None,
-        random_state: int | RandomState | None = None,
-        *,
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.penalty = penalty
-        self.rho = rho
-        self.tau = tau
-        self.lambda_intercept = lambda_intercept
-        self.lambda_diagonal = lambda_diagonal
-        self.lambda_off_diagonal = lambda_off_diagonal
-        self.mcp_gamma = mcp_gamma
-        self.preprocess = preprocess
-        self.input_smoothing = input_smoothing
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
 
     @staticmethod
     def _features(x: FloatArray) -> Features:

@@ -7,27 +7,21 @@ learned together with the temperature by the likelihood of the calibration data.
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import ClassVar, Literal
-
 import numpy as np
-from numpy.typing import ArrayLike
 
-from calibrant.calibrators.base import Calibrator, RowsCalibrator
+from calibrant.calibrators.base import RowsCalibrator
+from calibrant.calibrators.parameters import InputSmoothing, constraints_of
 from calibrant.calibrators.probability_intervals import LogitModel
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
-from calibrant.sklearn_private import Constraints, Interval, StrOptions
 from calibrant.softmax.delta_method import temperature_variance
 from calibrant.softmax.rows.memory import ArrayRows
 from calibrant.softmax.rows.row_source import Features, Rows
 from calibrant.steps import Log, Mix, Scale, Softmax, Step
 from calibrant.typing import FloatArray
 
-InputSmoothing = float | Literal["auto", "laplace"] | None
-
-INPUT_SMOOTHING_CONSTRAINT = [None, StrOptions({"auto", "laplace"}), Interval(Real, 0, 1, closed="left")]
+INPUT_SMOOTHING_CONSTRAINT = constraints_of(InputSmoothing)
 
 #: The prior of `fit_inverse_temperature`: log α has a standard deviation of 2, which a few errors outweigh.
 WEAK_PRIOR = 0.25
@@ -88,7 +82,7 @@ def check_temperature(state: StateCheck) -> None:
         state.number(share, 0.0, 1.0)
 
 
-class TemperatureScalingCalibrator(RowsCalibrator):
+class TemperatureScalingCalibrator(RowsCalibrator, kw_only=False):
     """Temperature scaling: one parameter that makes all predictions more or less confident.
 
     Parameters
@@ -126,24 +120,8 @@ class TemperatureScalingCalibrator(RowsCalibrator):
     array([[0.722, 0.278]])
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Calibrator._parameter_constraints,
-        "smoothing": ["boolean"],
-        "input_smoothing": INPUT_SMOOTHING_CONSTRAINT,
-    }
-
-    def __init__(
-        self,
-        smoothing: bool = True,
-        input_smoothing: InputSmoothing = None,
-        *,
-        input: str = "probabilities",
-        classes: ArrayLike | None = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.smoothing = smoothing
-        self.input_smoothing = input_smoothing
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    smoothing: bool = True
+    input_smoothing: InputSmoothing = None
 
     @property
     def beta_(self) -> float:

@@ -23,13 +23,15 @@ from calibrant.runtime import Map
 from calibrant.steps import Step
 
 
-class BySegment(Calibrator):
+class _Segmented:
+    segment_columns_: dict[str, NDArray[Any]]
+
+
+class BySegment(_Segmented, Calibrator):
     """A calibrator whose `predict_proba` takes `segments`, if `segment_columns_` names any.
 
     The first of its steps gets the numbers of `segments` behind the probabilities.
     """
-
-    segment_columns_: dict[str, NDArray[Any]]
 
     def predict_proba(self, X: Any, *, axis: int | None = None, segments: Any = None) -> NDArray[Any]:
         """Calibrated probabilities, float32 for float32 or narrower input, else float64.

@@ -112,8 +112,6 @@ class SegmentedCalibrator(BySegment):
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
-    segment_columns_: Columns
-
     def __init__(
         self,
         method: Any = "auto",
