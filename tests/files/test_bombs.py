@@ -9,25 +9,32 @@ from pathlib import Path
 
 import pytest
 
+from calibrant.files.tables import records, text
 from calibrant.files.tables.opening import open_table
-from calibrant.files.tables.table import LONGEST_LINE, TableError
+from calibrant.files.tables.table import TableError
 
 
 @pytest.mark.parametrize(
     ("kind", "start"), [("csv.gz", b"a,b\n1,"), ("csv.gz", b"a,b"), ("jsonl.gz", b'{"p": 1}\n{"p": 1')]
 )
-def test_a_line_without_end_is_refused_in_bounded_memory(tmp_path: Path, kind: str, start: bytes) -> None:
+def test_a_line_without_end_is_refused_in_bounded_memory(
+    tmp_path: Path, kind: str, start: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longest = 1 << 20
+    for module in (text, records):
+        monkeypatch.setattr(module, "LONGEST_LINE", longest)
+    monkeypatch.setattr(text, "CSV_BLOCK", longest // 2)
     path = tmp_path / f"bomb.{kind}"
     with gzip.open(path, "wb", 1) as file:
         file.write(start)
         for _ in range(12):
-            file.write(bytes(LONGEST_LINE))
+            file.write(bytes(longest))
     assert path.stat().st_size < 2e6
     tracemalloc.start()
     try:
-        with pytest.raises(TableError, match=r"bomb\..*16 MB"):
+        with pytest.raises(TableError, match=r"bomb\..* 1 MB"):
             list(open_table(path).batches())
-        assert tracemalloc.get_traced_memory()[1] < 6 * LONGEST_LINE  # of the twelve that it unpacks to
+        assert tracemalloc.get_traced_memory()[1] < 6 * longest  # of the twelve that it unpacks to
     finally:
         tracemalloc.stop()
 

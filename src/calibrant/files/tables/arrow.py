@@ -12,7 +12,8 @@ class _OnFirstUse:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(require(self._module, extra="cli"), name)
+        setattr(self, name, found := getattr(require(self._module, extra="cli"), name))
+        return found
 
 
 pa, compute = _OnFirstUse("pyarrow"), _OnFirstUse("pyarrow.compute")
