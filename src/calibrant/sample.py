@@ -379,11 +379,7 @@ class Sample:
 
 
 def consecutive_blocks(n_rows: int, size: int) -> IntArray:
-    """Group numbers of rows in the order of time: so many consecutive rows belong together.
-
-    >>> consecutive_blocks(5, 2).tolist()
-    [0, 0, 1, 1, 2]
-    """
+    """Group numbers of rows in the order of time: so many consecutive rows belong together."""
     if isinstance(size, bool) or int(size) != size or size < 1:
         raise ValueError(f"blocks must be a positive whole number of consecutive rows, got {size!r}")
     return np.arange(n_rows) // int(size)

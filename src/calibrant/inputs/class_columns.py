@@ -153,11 +153,7 @@ def order_of_columns(names: list[Any], fitted: list[Any], order: NDArray[np.intp
 
 
 def class_of_single(name: str, labels: Sequence[Any]) -> Any:
-    """The label that a single column is named by; `None` if it is named by none of them or by several.
-
-    >>> class_of_single("p_defaulted", ["defaulted", "paid"]), class_of_single("score", ["defaulted", "paid"])
-    ('defaulted', None)
-    """
+    """The label that a single column is named by; `None` if it is named by none of them or by several."""
     ends = [label for label in labels if re.fullmatch(rf"(.*[_.:\- ])?{re.escape(label_text(label))}", name)]
     return ends[0] if len(ends) == 1 else None
 
@@ -232,7 +228,7 @@ def vote_labels(names: Sequence[str], others: Sequence[str]) -> list[str]:
     if len(names) < 2:
         raise RequestError(f"votes take one column per class, as in n_cat,n_dog; there is only {list_names(names)}")
     cuts = _cuts(names)
-    return next((rest for rest in cuts if _is_found(rest, others)), cuts[-1])
+    return next((rest for rest in cuts if frames_of(rest, others)), cuts[-1])
 
 
 def _cuts(names: Sequence[str]) -> list[list[str]]:
@@ -248,22 +244,17 @@ def _cuts(names: Sequence[str]) -> list[list[str]]:
     return sorted((cut for cut in cuts if all(cut)), key=lambda cut: -len(cut[0]))
 
 
-def _is_found(texts: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether other columns are called like all of these, with a common beginning or end."""
-    first, known = texts[0], set(others)
-    befores = [name.removesuffix(first) for name in others if name.endswith(first)]
-    afters = [name.removeprefix(first) for name in others if name.startswith(first)]
-    return any(all(before + text in known for text in texts) for before in befores) or any(
-        all(text + after in known for text in texts) for after in afters
-    )
+def frames_of(texts: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
+    """What stands before or after all `texts` in some of the names: ``("p_", "")`` if these have p_cat and p_dog."""
+    first, known = texts[0], set(names)
+    before = sorted({name.removesuffix(first) for name in names if name.endswith(first)})
+    after = sorted({name.removeprefix(first) for name in names if name.startswith(first)})
+    frames = [*((start, "") for start in before), *(("", end) for end in after)]
+    return [(start, end) for start, end in frames if all(start + text + end in known for text in texts)]
 
 
 def columns_of_votes(names: Sequence[str], labels: Sequence[str], classes: Sequence[Any]) -> tuple[str, ...]:
-    """The column of votes of each class; `labels` are those that the columns are named by.
-
-    >>> columns_of_votes(["n_cat", "n_dog"], ["cat", "dog"], ["dog", "cat"])
-    ('n_dog', 'n_cat')
-    """
+    """The column of votes of each class; `labels` are those that the columns are named by."""
     texts = [label_text(label) for label in classes]
     if len(names) != len(texts):
         raise RequestError(
@@ -280,10 +271,6 @@ def columns_of_votes(names: Sequence[str], labels: Sequence[str], classes: Seque
 
 
 def pairs(names: Sequence[Any], classes: Sequence[Any]) -> str:
-    """Which column stands for which class, in words; of a single column the last class is its own.
-
-    >>> pairs(["p_no", "p_yes"], ["no", "yes"]), pairs(["score"], ["no", "yes"])
-    ('p_no = no, p_yes = yes', 'score = yes')
-    """
+    """Which column stands for which class, in words; of a single column the last class is its own."""
     shown = classes[-1:] if len(names) == 1 else classes
     return list_names((f"{name} = {label}" for name, label in zip(names, shown)), 10, str)

@@ -15,11 +15,7 @@ from calibrant.inputs.words import CALIBRATOR, Words
 
 
 def to_rows(X: Any, axis: int, words: Words = CALIBRATOR) -> Any:
-    """Predictions with the classes on `axis`, as a matrix with one row per place.
-
-    >>> to_rows(np.zeros((2, 3, 4, 5)), axis=1).shape
-    (40, 3)
-    """
+    """Predictions with the classes on `axis`, as a matrix with one row per place."""
     array: Any = X if is_tensor(X) or is_dask(X) else to_numpy(X, words.predictions)
     if array.ndim < 2 or not -array.ndim <= axis < array.ndim:
         raise ValueError(

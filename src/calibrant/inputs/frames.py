@@ -36,12 +36,6 @@ def take_columns(
 
     `probs` are names or patterns of the predictions; by default they are found by the labels, or by `classes` if these
     are known, and must hold numbers from 0 to 1 unless `probabilities` is false.
-
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"id": [7, 8], "p_no": [0.9, 0.2], "p_yes": [0.1, 0.8], "truth": ["no", "yes"]})
-    >>> X, y, _, _ = take_columns(frame, None, None, None, label="truth")
-    >>> list(X.columns), list(y)
-    (['p_no', 'p_yes'], ['no', 'yes'])
     """
     if type(frame).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, which holds no rows yet: pass X.collect().")

@@ -32,12 +32,7 @@ _MOST_CELLS = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class LabelMatrix:
-    """Validated predictions of many labels.
-
-    >>> found = label_matrix([["b"], ["a", "b"], []], [[0.2, 0.8], [0.5, 0.9], [0.0, 0.1]])
-    >>> found.y.tolist(), found.labels
-    ([[0, 1], [1, 1], [0, 0]], ['a', 'b'])
-    """
+    """Validated predictions of many labels."""
 
     off: FloatArray
     on: FloatArray

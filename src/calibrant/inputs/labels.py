@@ -23,6 +23,7 @@ from calibrant.inputs.class_columns import (
     speaks_of_an_event,
 )
 from calibrant.inputs.predictions import to_numpy
+from calibrant.inputs.rows import first_true
 from calibrant.inputs.words import (
     CALIBRATOR,
     CalibrationWarning,
@@ -81,9 +82,7 @@ def check_labels(
         )
     if labels.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} holds complex numbers, which cannot be sorted.")
-    missing = missing_labels(labels)
-    if missing.any():
-        row = int(np.argmax(missing))
+    if (row := first_true(missing_labels(labels))) is not None:
         raise ValueError(
             f"Input {name} contains NaN, infinity or a missing label: {labels[row]!r} at row {first_row + row}."
         )
@@ -113,17 +112,13 @@ def _is_missing(label: Any) -> bool:
 
 def _check_whole(labels: NDArray[Any], words: Words, first_row: int = 0) -> None:
     """Floating-point labels are whole numbers that are told apart exactly."""
-    fractional = labels != np.floor(labels)
-    if fractional.any():
-        row = int(np.flatnonzero(fractional)[0])
+    if (row := first_true(labels != np.floor(labels))) is not None:
         raise ValueError(
             f"Unknown label type: continuous. {words.labels} holds {labels[row]!r} at row {first_row + row}; "
             "labels are classes, not measurements. Convert them to integers or strings if they are meant as classes."
             + words.order
         )
-    inexact = np.abs(labels) >= 2.0 ** (np.finfo(labels.dtype).nmant + 1)
-    if inexact.any():
-        row = int(np.flatnonzero(inexact)[0])
+    if (row := first_true(np.abs(labels) >= 2.0 ** (np.finfo(labels.dtype).nmant + 1))) is not None:
         raise ValueError(
             f"Unknown label type: {words.labels} holds {labels[row]!r} at row {first_row + row}, a floating-point "
             "number too large to tell from its neighbours. Pass labels as strings, or as an array of integers."
@@ -188,11 +183,8 @@ def column_numbers(y: Any, n_rows: int, n_classes: int, words: Words = CALIBRATO
         raise ValueError(f"{words.labels} has shape {labels.shape}, expected ({n_rows},): one label per row.")
     if labels.dtype.kind not in "iubf":
         raise ValueError(f"{words.labels}: expected the column numbers of the classes, found {labels.dtype}.")
-    inside = (labels >= 0) & (labels < n_classes)  # false for NaN
-    if labels.dtype.kind == "f":
-        inside &= labels == np.floor(labels)
-    if not inside.all():
-        row = int(np.argmin(inside))
+    inside = (labels >= 0) & (labels < n_classes) & (labels == np.floor(labels))  # false for NaN
+    if (row := first_true(~inside)) is not None:
         raise ValueError(f"{words.labels} holds {labels[row]!s} at row {row}, which is not in 0..{n_classes - 1}.")
     return labels.astype(np.int64)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.labels import check_labels, encode, is_matrix
 from calibrant.inputs.predictions import to_numpy
-from calibrant.inputs.rows import LEAST_ROWS
+from calibrant.inputs.rows import LEAST_ROWS, first_true
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning, Words
 from calibrant.sample import Sample, consecutive_blocks
 from calibrant.typing import FloatArray, IntArray
@@ -48,9 +48,7 @@ def row_weights(sample_weight: Any, n: int, first_row: int = 0, name: str = "sam
         raise ValueError(f"Sample weights must be 1D array or scalar, found {w.ndim} dimensions.")
     if w.shape[0] != n:
         raise ValueError(f"{name}.shape == {w.shape}, expected ({n},): one weight per row.")
-    bad = ~(np.isfinite(w) & (w >= 0.0))
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
+    if (row := first_true(~(np.isfinite(w) & (w >= 0.0)))) is not None:
         raise ValueError(f"{name} holds {w[row]} at row {first_row + row}: weights are finite and not negative.")
     return w
 
@@ -112,11 +110,7 @@ def effective_counts(weights: Any) -> FloatArray:
 
 
 def check_groups(groups: Any, blocks: int | None, n: int) -> IntArray | None:
-    """A group number for each of `n` rows; `None` if every row is a group of its own.
-
-    >>> check_groups(["b", "a", "b"], None, 3).tolist()
-    [1, 0, 1]
-    """
+    """A group number for each of `n` rows; `None` if every row is a group of its own."""
     if groups is None:
         return None if blocks is None or blocks == 1 else consecutive_blocks(n, blocks)
     if blocks is not None:
@@ -124,9 +118,7 @@ def check_groups(groups: Any, blocks: int | None, n: int) -> IntArray | None:
     values = to_numpy(groups, "groups")
     if values.shape != (n,):
         raise ValueError(f"groups has shape {values.shape}, expected ({n},): one group per row.")
-    missing = _missing(values)
-    if missing.any():
-        row = int(np.argmax(missing))
+    if (row := first_true(_missing(values))) is not None:
         raise ValueError(f"groups holds no value at row {row}: every row needs a group, its own if it stands alone.")
     found, numbers = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)
     return None if len(found) == n else np.asarray(numbers, dtype=np.int64)

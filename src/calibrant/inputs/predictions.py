@@ -23,6 +23,7 @@ from calibrant.inputs.rows import (
     complete,
     examine,
     find_fault,
+    first_true,
     may_be_probabilities,
     saturate,
     total_of_one,
@@ -181,7 +182,6 @@ def output_dtype(array: NDArray[Any]) -> type[np.floating[Any]]:
 def to_probabilities(
     array: NDArray[Any],
     *,
-    renormalize: bool = False,
     rounding: float = ROUNDING,
     words: Words = CALIBRATOR,
     tolerance: float | None = None,
@@ -190,14 +190,11 @@ def to_probabilities(
 
     Rows that miss one by no more than `tolerance` (by default the square root of the precision: as exact as the type
     allows) are left as given.
-
-    >>> to_probabilities(np.array([0.25, 1.0])).tolist()
-    [[0.75, 0.25], [0.0, 1.0]]
     """
     single = array.ndim == 1 or array.shape[1] == 1
     values = array if array.dtype == np.float32 and not single else array.astype(np.float64, copy=False)
     values = values.reshape(-1, 1) if single else values
-    sums = _check(values, 0, words, renormalize=renormalize, rounding=rounding)
+    sums = _check(values, 0, words, rounding=rounding)
     tolerance = float(np.sqrt(np.finfo(values.dtype).eps)) if tolerance is None else tolerance
     return complete(values, sums=sums, tolerance=tolerance)
 
@@ -242,15 +239,11 @@ def to_log_probabilities(
 
 
 def label_predictions(
-    X: Any, *, logits: bool = False, words: Words = CALIBRATOR, first_row: int = 0
+    X: Any, *, logits: bool = False, words: Words = CALIBRATOR
 ) -> tuple[FloatArray, FloatArray, list[Any] | None]:
     """Probabilities that labels are not, and are, true, each at least `FLOOR`, and the names of the columns.
 
     A list of arrays (n, 2), one for each label, is what forests of scikit-learn give.
-
-    >>> off, on, names = label_predictions([[0.0, 0.25]])
-    >>> off.tolist(), on[:, 1].tolist(), names
-    ([[1.0, 0.75]], [0.25], None)
     """
     name = words.predictions
     if isinstance(X, list) and X and all(getattr(part, "ndim", 0) == 2 for part in X):
@@ -269,7 +262,7 @@ def label_predictions(
     wrong = ~((values >= least) & (values <= most))
     if wrong.any():
         row, column = (int(place) for place in np.argwhere(wrong)[0])
-        where = f"{values[row, column]:.6g} at {_place((first_row + row, column))}"
+        where = f"{values[row, column]:.6g} at {_place((row, column))}"
         if np.isnan(values[row, column]):
             raise ValueError(f"Input {name} contains NaN: {where}. Remove or repair such rows.")
         scaled = np.nanmin(values) >= 0.0 and all(are_percentages(values[:, [j]]) for j in range(values.shape[1]))
@@ -315,14 +308,13 @@ def check_logits(array: NDArray[Any], words: Words = CALIBRATOR) -> None:
         )
 
 
-def check_scores(array: NDArray[Any], words: Words = CALIBRATOR) -> FloatArray:
+def check_scores(array: NDArray[Any]) -> FloatArray:
     """Scores (n, columns) as float64; an error if one of them is not finite."""
     values = array.astype(np.float64).reshape(len(array), -1)
     if not np.isfinite(values).all():
         place = tuple(np.argwhere(~np.isfinite(values))[0])
         raise ValueError(
-            f"Input {words.predictions} contains NaN or infinity: {values[place]} at {_place(place)}. Scores are "
-            "finite numbers."
+            f"Input X contains NaN or infinity: {values[place]} at {_place(place)}. Scores are finite numbers."
         )
     return values
 
@@ -338,9 +330,9 @@ def _check(
 ) -> AnyFloatArray | None:
     """The sums of the rows, if all rows can be used; else an error about the first that cannot."""
     wrong, sums = examine(values, logits=logits, renormalize=renormalize, rounding=rounding)
-    if not wrong.any():
+    if (row := first_true(wrong)) is None:
         return sums
-    row, name = int(np.argmax(wrong)), words.predictions
+    name = words.predictions
     kind, column, value = find_fault(values[row], logits=logits, renormalize=renormalize, rounding=rounding)
     place = _place((first_row + row, *(() if column is None else (column,))))
     if kind == "impossible":

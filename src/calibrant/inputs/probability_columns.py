@@ -25,6 +25,7 @@ from calibrant.inputs.class_columns import (
     are_numbered,
     class_of_single,
     classes_of_names,
+    frames_of,
     label_text,
     speaks_of_an_event,
 )
@@ -67,10 +68,6 @@ def find_columns(
     `labels` are those seen, sorted; `probs` names or patterns such as `p_*`, each alone or several separated by commas;
     `classes` the label of each probability column, in the order of the columns; `reserved` columns are something else.
     `as_probabilities`: columns must hold numbers from 0 to 1 to be found, not just any numbers.
-
-    >>> found = find_columns(["id", "p_no", "p_yes"], ["no", "yes"], peek=lambda names: np.zeros((1, len(names))))
-    >>> found.names, found.classes
-    (('p_no', 'p_yes'), ('no', 'yes'))
     """
     taken = set(reserved)
     free = [name for name in columns if name not in taken]
@@ -83,11 +80,7 @@ def find_columns(
 
 
 def named_columns(wanted_names: Sequence[str], columns: Sequence[str], free: Sequence[str]) -> list[str]:
-    """Columns that names and patterns stand for; patterns never take a column that is not `free`.
-
-    >>> named_columns(["n_*", "other"], ["n_cat", "n_dog", "n_total", "other"], ["n_cat", "n_dog", "other"])
-    ['n_cat', 'n_dog', 'other']
-    """
+    """Columns that names and patterns stand for; patterns never take a column that is not `free`."""
     known, chosen = set(columns), dict[str, None]()
     parts = [part.strip() for text in wanted_names for part in ([text] if text in known else text.split(","))]
     for wanted in [part for part in parts if part]:
@@ -143,18 +136,15 @@ class _Finder:
         """Groups of columns named by the labels with a common beginning or end."""
         if len(self.labels) < 2 or not all(self.labels):
             return []
-        groups, first = [], self.labels[0]
         # Sorted, names with a common beginning are neighbours; read backwards, those with a common end.
         forwards, backwards = sorted(self.free), sorted(name[::-1] for name in self.free)
-        for before in sorted({name.removesuffix(first) for name in self.free if name.endswith(first)} - {""}):
-            exact = [before + text for text in self.labels]
-            if self.place.keys() >= set(exact):
-                groups.append(self._widest(_beginning_with(before, forwards), exact))
-        for after in sorted({name.removeprefix(first) for name in self.free if name.startswith(first)} - {""}):
-            exact = [text + after for text in self.labels]
-            if self.place.keys() >= set(exact):
+        groups = []
+        for before, after in frames_of(self.labels, self.free):
+            if before:
+                wide = _beginning_with(before, forwards)
+            else:
                 wide = [name[::-1] for name in _beginning_with(after[::-1], backwards)]
-                groups.append(self._widest(wide, exact))
+            groups.append(self._widest(wide, [before + text + after for text in self.labels]))
         return groups
 
     def _widest(self, wide: list[str], exact: list[str]) -> list[str]:

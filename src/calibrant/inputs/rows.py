@@ -80,11 +80,7 @@ def total_of_one(values: AnyFloatArray, rounding: float) -> float | None:
 def find_fault(
     row: AnyFloatArray, *, logits: bool = False, renormalize: bool = False, rounding: float = ROUNDING
 ) -> Fault:
-    """What is wrong with one row that `examine` found.
-
-    >>> find_fault(np.array([0.5, 0.6]))
-    Fault(kind='sum', column=None, value=1.1)
-    """
+    """What is wrong with one row that `examine` found."""
     numbers = [float(value) for value in row]
     single = len(numbers) == 1
     for column, value in enumerate(numbers):
@@ -99,6 +95,11 @@ def find_fault(
         if not 0.0 <= value <= ceiling:
             return Fault("range", column, value)
     return Fault("sum", None, math.fsum(numbers))
+
+
+def first_true(wrong: NDArray[np.bool_]) -> int | None:
+    """The first place where something is wrong, if there is one."""
+    return int(np.argmax(wrong)) if wrong.any() else None
 
 
 def largest_allowed(single: bool, renormalize: bool, rounding: float) -> float:

@@ -23,7 +23,6 @@ from calibrant.inputs.predictions import as_matrix, rounding_of, to_probabilitie
 from calibrant.inputs.words import METRIC, CalibrationWarning, Words
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
-from calibrant.typing import AnyIntArray
 
 #: Rows that the order of columns is checked on.
 _CHECKED_ROWS = 5000
@@ -56,9 +55,15 @@ def check_sample(
         rows, y_true, sample_weight = repeated_rows(y_true, len(array), k, sample_weight, classes, METRIC)
         array = array[rows]
         together = None if together is None else together[rows]
-    labels, categories = _labels(y_true, len(array))
+    labels, categories = check_labels(y_true, len(array), METRIC)
     proba = to_probabilities(array, rounding=rounding_of(y_prob), words=METRIC)
-    y, named, order = _columns(labels, proba.shape[1], classes, names, categories)
+    k, order = proba.shape[1], None
+    plain = classes is None and names is None and categories is None and labels.dtype.kind in "iu"
+    if plain and labels.min() == 0 and labels.max() < k:  # the usual case, in which nothing has to be looked up
+        y, named = labels.astype(np.int64, copy=False), np.arange(k)
+    else:
+        named, order = name_columns(labels, k, classes=classes, names=names, categories=categories, words=METRIC)
+        y = encode(labels, named)
     if order is not None:
         proba = np.ascontiguousarray(proba[:, order])
     counts = check_sample_weight(sample_weight, len(y))
@@ -104,10 +109,6 @@ def better_order(sample: Sample) -> list[int] | None:
 
     A model that gives all rows too much of one class fits another order better, but not row by row: probabilities must
     also be far better when the mean of each column is taken from them.
-
-    >>> p = np.repeat([[0.9, 0.1], [0.2, 0.8]], 20, axis=0)
-    >>> better_order(Sample(p, np.repeat([1, 0], 20))), better_order(Sample(p, np.repeat([0, 1], 20)))
-    ([1, 0], None)
     """
     from scipy.sparse import csr_array  # heavy, and not every command needs it
 
@@ -133,24 +134,3 @@ def better_order(sample: Sample) -> list[int] | None:
         if mean <= max(_FAR_GAIN * size, errors * spread):
             return None
     return np.argsort(column_of).tolist()
-
-
-def _labels(y_true: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    # The general check sorts the labels to tell their type; integers need none of it.
-    if isinstance(y_true, np.ndarray) and y_true.dtype.kind in "iu" and y_true.shape == (n_rows,):
-        return y_true, None
-    return check_labels(y_true, n_rows, METRIC)
-
-
-def _columns(
-    labels: NDArray[Any],
-    n_columns: int,
-    classes: Sequence[Any] | NDArray[Any] | None,
-    names: list[Any] | None,
-    categories: NDArray[Any] | None,
-) -> tuple[AnyIntArray, NDArray[Any], NDArray[np.intp] | None]:
-    plain = classes is None and names is None and categories is None and labels.dtype.kind in "iu"
-    if plain and labels.max() < n_columns and labels.min() == 0:
-        return labels.astype(np.intp, copy=False), np.arange(n_columns), None
-    named, order = name_columns(labels, n_columns, classes=classes, names=names, categories=categories, words=METRIC)
-    return encode(labels, named), named, order

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.inputs.rows import largest_allowed
-from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.simplex import LOG_FLOOR
 
 
@@ -29,17 +28,15 @@ def computing_dtype(x: Tensor) -> torch.dtype:
 
 
 def tensor_log_probabilities(
-    X: Tensor, *, logits: bool = False, renormalize: bool = False, words: Words = CALIBRATOR, scaling: Any = None
+    X: Tensor, *, logits: bool = False, renormalize: bool = False, scaling: Any = None
 ) -> Tensor:
     """Validated log-probabilities (rows × classes) of predictions, on their device; a single column is the second's.
 
     The step `scaling` makes logits of scores.
     """
     if str(X.layout) != "torch.strided" or X.is_complex() or X.ndim not in (1, 2) or 0 in X.shape:
-        as_matrix(X, words)  # says why
-        raise ValueError(
-            f"{words.predictions} is a tensor of shape {tuple(X.shape)} and type {X.dtype}, not of real numbers."
-        )
+        as_matrix(X)  # says why
+        raise ValueError(f"X is a tensor of shape {tuple(X.shape)} and type {X.dtype}, not of real numbers.")
     values = X.reshape(-1, 1) if X.ndim == 1 else X
     x = values.to(computing_dtype(X))
     single, rounding = x.shape[1] == 1, rounding_of(X)
@@ -49,9 +46,7 @@ def tensor_log_probabilities(
         if bool(wrong.any()):
             row = int(wrong.to(torch.int8).argmax())
             found = values[row : row + 1].detach().to("cpu", torch.float64).numpy()
-            to_log_probabilities(
-                found, logits=logits, renormalize=renormalize, first_row=row, rounding=rounding, words=words
-            )
+            to_log_probabilities(found, logits=logits, renormalize=renormalize, first_row=row, rounding=rounding)
     if logits:
         x = torch.cat([torch.zeros_like(x), x], 1) if single else x
         if scaling is not None:

@@ -237,15 +237,7 @@ _Path = list[str | int]
 
 
 def share(content: Any, maps: Any) -> bool:
-    """Replace the numbers of encoded arrays in `content` that `maps` has, too, by where these stand; whether any was.
-
-    >>> numbers = [float(i) for i in range(100)]
-    >>> content = {"coef_": {"$": "array", "dtype": "<f8", "shape": [100], "data": numbers}}
-    >>> share(content, {"steps": [{"matrix": [numbers[:50], numbers[50:]]}]})
-    True
-    >>> content["coef_"]["in_map"]
-    ['steps', 0, 'matrix']
-    """
+    """Replace the numbers of arrays in `content` that `maps` has, too, by where they stand there; whether any was."""
     found = {_key(numbers): path for path, numbers in _arrays(maps, []) if len(numbers) >= _LEAST}
     shared = False
     for array in _encoded(content):

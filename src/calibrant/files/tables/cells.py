@@ -59,9 +59,6 @@ def to_numbers(column: Any, decimal: str = ".") -> Numbers:
     """Numbers of an Arrow column; float32 and narrower stay float32, the rest becomes float64.
 
     Text may have another decimal mark, and a percent sign: `12.3%` is 0.123.
-
-    >>> to_numbers(pa.array(["0.5", "25%", "x"]))
-    Numbers(values=array([0.5 , 0.25,  nan]), unreadable={2: 'x'})
     """
     column = decoded(column)
     kind = column.type
@@ -143,11 +140,7 @@ def _parse(cells: list[str | None], decimal: str) -> Numbers:
 
 
 def find_style(columns: Sequence[Any], decimal: str | None = None) -> NumberStyle:
-    """Decimal mark and percent signs of columns, by their first cells; whether 100 is the whole shows in the numbers.
-
-    >>> find_style([pa.array(["12,5 %", "0"])])
-    NumberStyle(decimal=',', whole=100.0, percent_sign=True)
-    """
+    """Decimal mark and percent signs of columns, by their first cells; if 100 is the whole shows in the numbers."""
     cells = [cell for column in map(decoded, columns) if is_text(column) for cell in column.to_pylist() if cell]
     if decimal is None:
         commas = any(re.fullmatch(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*%?\s*", cell, re.IGNORECASE) for cell in cells)
@@ -220,12 +213,7 @@ def segment_texts(cells: NDArray[Any]) -> NDArray[Any]:
 
 
 def group_codes(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """A number for each cell, equal for equal texts in whatever chunk of a table, and which cells are missing.
-
-    >>> codes, missing = group_codes(pa.array(["ann", "bob", "ann", None]))
-    >>> bool(codes[0] == codes[2] != codes[1]), missing.tolist()
-    (True, [False, False, False, True])
-    """
+    """A number for each cell, equal for equal texts in whatever chunk of a table, and which cells are missing."""
     texts = compute.fill_null(to_text(column), "").dictionary_encode()
     hashes = [blake2b(text.encode(), digest_size=8).digest() for text in texts.dictionary.to_pylist()]
     numbers = [int.from_bytes(found, "little", signed=True) for found in hashes]
@@ -240,11 +228,7 @@ def read_labels(column: Any) -> list[Any]:
 
 
 def label_codes(column: Any, classes: Sequence[Any]) -> NDArray[np.int64]:
-    """Position of each label among the classes, -1 for missing and unknown ones.
-
-    >>> label_codes(pa.array([1.0, None, 2.0, 7.0]), [1, 2]).tolist()
-    [0, -1, 1, -1]
-    """
+    """Position of each label among the classes, -1 for missing and unknown ones."""
     place = {label_text(label): number for number, label in enumerate(classes)}
     column = stripped(column)
     try:

@@ -67,11 +67,7 @@ def open_table(path: str | Path | Sequence[str | Path], kind: str | None = None,
 
 
 def is_several(path: str | Path | Sequence[str | Path]) -> bool:
-    """Whether a path stands for several files: a list, a folder, or a pattern that is not the name of a file.
-
-    >>> is_several(["a.csv", "b.csv"]), is_several("day-*.csv"), is_several("day.csv")
-    (True, True, False)
-    """
+    """Whether a path stands for several files: a list, a folder, or a pattern that is not the name of a file."""
     if not isinstance(path, (str, os.PathLike)):
         return True
     return Path(path).is_dir() or (has_magic(str(path)) and not Path(path).exists())
