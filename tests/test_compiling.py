@@ -9,18 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba.core import event
+from numba.core import caching, event
 
 from calibrant import compiling
 from calibrant.softmax.kernels import exp, jit, log
-
-NO_CACHE = """
-import numba.core.caching
-numba.core.caching.CacheImpl._locator_classes = []  # as where no folder can be written
-import calibrant
-fitted = calibrant.SVSCalibrator(penalty="lasso").fit([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-print(fitted.predict_proba([[0.9, 0.1]])[0, 0])
-"""
 
 PREDICT = """
 import sys
@@ -37,8 +29,16 @@ def run(code: str, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def test_fits_without_any_folder_for_a_cache():
-    assert 0.5 < float(run(NO_CACHE)) < 1.0
+def test_functions_are_compiled_without_any_folder_for_a_cache(monkeypatch):
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])  # as where no folder can be written
+
+    def double(x):
+        return 2.0 * x
+
+    assert compiling.compiled()(double)(0.25) == 0.5
+    # Nothing else is compiled in another way.
+    sources = (Path(__file__).parents[1] / "src").rglob("*.py")
+    assert [path.name for path in sources if "njit" in path.read_text(encoding="utf-8")] == ["compiling.py"]
 
 
 def test_predicting_with_stored_trees_does_not_even_import_the_compiler(tmp_path: Path):

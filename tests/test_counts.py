@@ -242,9 +242,17 @@ def _both_nan(value: Any, other: Any) -> bool:
     return bool(np.array_equal(np.isnan(value), np.isnan(other)) and np.isnan(value).any())
 
 
+#: Resample many metrics or draw them: two classes are left to the slow tests.
+DEAR = ("document", "CalibrationReport.__init__", "validation_table", "BeforeAfterDisplay.from_predictions")
+CASES = [
+    pytest.param(name, found, k, id=f"{name}-{k}", marks=[pytest.mark.slow] * (name in DEAR and k == 2))
+    for name, found in callables()
+    for k in (2, 3)
+]
+
+
 @pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize(("name", "found"), list(callables()), ids=[name for name, _ in callables()])
+@pytest.mark.parametrize(("name", "found", "k"), CASES)
 def test_a_weight_counts_observations(name: str, found: Any, k: int) -> None:
     data = made(k)
     weighted = call(name, found, data, data["weight"])

@@ -16,6 +16,8 @@ from tests.needs import needs
 ROOT = Path(__file__).parents[1]
 #: Packages that a section may import without which the others still run, and the marks of their tests.
 OPTIONAL = ("torch", "dask")
+#: Pages whose one long story resamples or documents for seconds: `make test-optional` runs them.
+SLOW = ("credit-risk.md", "document.md", "clinical-prediction.md")
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -25,6 +27,7 @@ def sections():
             if ">>> " in section:
                 title = section.splitlines()[0].strip("# ")
                 marks = [getattr(pytest.mark, package) for package in OPTIONAL if f"import {package}" in section]
+                marks += [pytest.mark.slow] * (page.name in SLOW)
                 yield pytest.param(page, section, id=f"{page.name}: {title}", marks=marks)
 
 

@@ -80,7 +80,7 @@ def test_false_alarms_are_rare():
     [({"odds": [1, 1, 3]}, "class", "prior"), ({"slope": 0.5}, "slope", "temperature")],
 )
 def test_a_change_is_found_dated_measured_and_repaired(change, kind, repair, tmp_path):
-    p, y = stream(9000, 3, 1, since=4000, **change)
+    p, y = stream(6000, 3, 1, since=4000, **change)
     monitor = fed(CalibrationMonitor(identity(3)), p, y)
     assert monitor.alarm_
     assert 4000 < monitor.alarm_row_ < 6000
@@ -148,7 +148,7 @@ def test_tolerance_forgives_small_errors():
 
 
 def test_a_changed_state_is_refused_or_goes_on():
-    p, y = stream(3000, 3, 6, odds=[1, 3, 1], since=1000)
+    p, y = stream(1200, 3, 6, odds=[1, 3, 1], since=200)
     monitor = fed(CalibrationMonitor(identity(3), reference=p[:500]), p, y)
     assert monitor.alarm_
     state, went_on = monitor.state_, 0

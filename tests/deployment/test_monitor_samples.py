@@ -102,8 +102,9 @@ def test_a_change_is_found_in_groups_too_and_measured_by_them():
     alone = CalibrationMonitor(identity(2)).update(p[:500], y[:500])
     assert together.alarm_
     assert alone.alarm_
-    widths = [m.change_.observed.high - m.change_.observed.low for m in (together, alone)]
-    if together.change_.kind == alone.change_.kind == "class":
+    changes = [together.change_, alone.change_]
+    widths = [change.observed.high - change.observed.low for change in changes]
+    if {change.kind for change in changes} == {"class"}:
         assert widths[0] == pytest.approx(widths[1], rel=0.2)
 
 
@@ -141,8 +142,9 @@ def test_the_slope_of_a_change_is_as_uncertain_as_its_groups():
     alone = CalibrationMonitor(identity(2)).update(p, y)
     together = CalibrationMonitor(identity(2)).update(**copies, groups=np.repeat(np.arange(400), 10))
     apart = CalibrationMonitor(identity(2)).update(**copies)
-    assert {monitor.change_.kind for monitor in (alone, together, apart)} == {"slope"}
-    widths = [monitor.change_.observed.high - monitor.change_.observed.low for monitor in (alone, together, apart)]
+    changes = [monitor.change_ for monitor in (alone, together, apart)]
+    assert {change.kind for change in changes} == {"slope"}
+    widths = [change.observed.high - change.observed.low for change in changes]
     assert widths[1] == pytest.approx(widths[0], rel=0.2)
     assert widths[2] == pytest.approx(widths[0] / np.sqrt(10), rel=0.1)
 
