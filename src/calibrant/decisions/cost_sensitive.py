@@ -72,44 +72,23 @@ class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         self.actions = actions
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> CostSensitiveClassifier:
-        """Fit the classifier; parameters such as `sample_weight` are passed on to it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        y : array-like of shape (n,)
-        **fit_params
-            Passed to the classifier's `fit`.
-
-        Returns
-        -------
-        self
-        """
-        made = None if isinstance(self.costs, DecisionRule) else self._rule()
+        """Fit the classifier to features and labels; parameters such as `sample_weight` are passed on to it."""
+        rule = self.costs
+        if not isinstance(rule, DecisionRule):
+            rule = DecisionRule(
+                rule, actions=self.actions, false_positive=self.false_positive, false_negative=self.false_negative
+            )
         self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self.classes_ = self.estimator_.classes_
-        self.rule_ = (self.costs if made is None else made).matched(self.classes_)
+        self.rule_ = rule.matched(self.classes_)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
 
-    def _rule(self) -> DecisionRule:
-        pair = self.false_positive, self.false_negative
-        return DecisionRule(self.costs, actions=self.actions, false_positive=pair[0], false_negative=pair[1])
-
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
-        """The classifier's probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-
-        Returns
-        -------
-        p : ndarray of shape (n, k)
-        """
+        """The classifier's probabilities, (n, k)."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
@@ -130,18 +109,7 @@ class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 
     @describe_parameters
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """Share of rows whose action is their class, where the actions are the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        y : array-like of shape (n,)
-            Labels.
-
-        Returns
-        -------
-        float
-        """
+        """Share of rows whose action is their class, where the actions are the classes."""
         check_is_fitted(self)
         others = [action for action in self.rule_.actions if action not in self.classes_.tolist()]
         if others:

@@ -23,7 +23,6 @@ from calibrant.decisions.rule import DecisionRule
 from calibrant.decisions.value import CostedSample, with_intervals
 from calibrant.docs import describe_parameters
 from calibrant.inputs.samples import check_sample
-from calibrant.metrics.intervals import bootstrap_with_unseen, interval, too_few
 from calibrant.metrics.result_types import Estimate, Tabular
 from calibrant.metrics.views import class_view, column_of
 from calibrant.numerals import percent
@@ -146,13 +145,12 @@ def decision_curve(
 
         return benefit
 
-    value, share = prepare(data)(data.each), data.class_counts[positive] / data.total
-    low = high = np.full(len(at), np.nan)
-    if not too_few(data.units):
-        drawn = bootstrap_with_unseen(prepare, data, n_resamples=n_resamples, random_state=random_state)
-        drawn += _unseen_alarms(at, data, n_resamples, random_state)
-        ends = [interval(v, column, level=level, units=data.units) for v, column in zip(value, drawn.T)]
-        low, high = np.array([end.low for end in ends]), np.array([end.high for end in ends])
+    def alarms() -> FloatArray:
+        return _unseen_alarms(at, data, n_resamples, random_state)
+
+    found = with_intervals(prepare, data, level, n_resamples, random_state, added=alarms)
+    value, low, high = (np.array([getattr(one, name) for one in found]) for name in ("value", "low", "high"))
+    share = data.class_counts[positive] / data.total
     return DecisionCurve(at, value, low, high, share - (1 - share) * at / (1 - at), data.names[positive], level)
 
 

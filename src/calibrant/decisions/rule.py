@@ -268,9 +268,6 @@ class DecisionRule:
         made._parsed = self._parsed.ordered(order, wanted)
         return made
 
-    def __str__(self) -> str:
-        return self.describe()
-
     def __repr__(self) -> str:
         return f"DecisionRule({self.to_dict()['costs']}, actions={self.actions}, classes={self.classes})"
 
@@ -305,6 +302,8 @@ class DecisionRule:
         )
         unused = [action for action in self.actions if action not in {one.action for one in ranges}]
         return text + (f" Never the cheapest: {list_names(unused)}." if unused else "")
+
+    __str__ = describe
 
     def _abstains(self) -> float | None:
         """The cost of the last action of many classes, if a wrong class costs 1 and no answer always the same."""

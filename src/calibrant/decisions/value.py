@@ -69,25 +69,28 @@ class CostedSample:
 
 
 def with_intervals(
-    prepare: Callable[[Sample], Callable[[AnyFloatArray], Sequence[float]]],
+    prepare: Callable[[Sample], Callable[[AnyFloatArray], Sequence[float] | FloatArray]],
     data: Sample,
     level: float,
     n_resamples: int,
     random_state: int | np.random.Generator | None,
     unseen: Sequence[FloatArray] | None = None,
     *,
+    added: Callable[[], FloatArray | float] = lambda: 0.0,
     lower: Sequence[float] | float = -np.inf,
     upper: float = np.inf,
 ) -> list[Estimate]:
     """Statistics with intervals from the same resamples, which hold outcomes that may not have been seen.
 
-    `prepare` makes of a sample what gives their values for counts of its rows; `lower` and `upper` bound them.
+    `prepare` makes of a sample what gives their values for counts of its rows; `lower` and `upper` bound them, and
+    `added` makes what each resample (n_resamples, m) has in addition.
     """
     check_level(level)
     values = np.array(prepare(data)(data.each), dtype=np.float64)
     if too_few(data.units):
         return [Estimate(value, float("nan"), float("nan"), level) for value in values.tolist()]
     drawn = bootstrap_with_unseen(prepare, data, n_resamples=n_resamples, random_state=random_state, outcomes=unseen)
+    drawn += added()
     return [
         interval(value, column, level=level, units=data.units, lower=least, upper=upper)
         for value, column, least in zip(values.tolist(), drawn.T, np.broadcast_to(lower, len(values)).tolist())

@@ -10,12 +10,11 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.lifting import fit_columns
 from calibrant.calibrators.state import StateCheck
-from calibrant.deployment.inputs import SMALLEST_SHARE, class_shares, take_columns
+from calibrant.deployment.inputs import SMALLEST_SHARE, class_shares
 from calibrant.deployment.segments.by_segment import AfterCalibrator
 from calibrant.metrics.recalibration import resolve_calibrator
 from calibrant.numerals import percent
@@ -89,8 +88,7 @@ class AdaptedCalibrator(AfterCalibrator):
     def unchanged(cls, base: Calibrator) -> AdaptedCalibrator:
         """One that predicts what the fitted `base` does, or what `base` was adapted from."""
         inner = base.calibrator_ if isinstance(base, AdaptedCalibrator) else base
-        adapted = cls(clone(inner), input=base.input, classes=base.classes, renormalize=base.renormalize)
-        take_columns(adapted, base)
+        adapted = cls.around(base, inner)
         adapted.calibrator_, adapted.method_ = inner, "given"
         adapted.source_prior_ = adapted.prior_ = np.full(len(base.classes_), 1.0 / len(base.classes_))
         return adapted

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.lifting import fit_columns
 from calibrant.calibrators.state import StateCheck
-from calibrant.deployment.inputs import take_columns
 from calibrant.deployment.segments.by_segment import AfterCalibrator
 from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities
@@ -62,10 +60,7 @@ class ChainedCalibrator(AfterCalibrator):
     @classmethod
     def of_fitted(cls, first: Calibrator, second: Calibrator) -> ChainedCalibrator:
         """The chain of calibrators that are fitted already, `second` to the classes of `first`, in their order."""
-        chain = cls(
-            clone(first), clone(second), input=first.input, classes=first.classes, renormalize=first.renormalize
-        )
-        take_columns(chain, first)
+        chain = cls.around(first, first, second)
         chain.first_, chain.second_ = first, second
         return chain
 

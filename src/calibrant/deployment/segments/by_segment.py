@@ -8,13 +8,15 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from calibrant.calibrators.base import Calibrator, steps_of
+from calibrant.deployment.inputs import take_columns
 from calibrant.deployment.segments.columns import inputs_of
 from calibrant.inputs.predictions import as_matrix
 from calibrant.inputs.segments import SeenLevels, read_segments, segment_numbers
@@ -96,6 +98,14 @@ class AfterCalibrator(BySegment):
 
     A subclass writes `_first`, the calibrator, and `_after`, the steps.
     """
+
+    @classmethod
+    def around(cls, fitted: Calibrator, *parts: Calibrator) -> Self:
+        """An unfitted one of these parts that takes the predictions that `fitted` takes, with its classes and rule."""
+        given: dict[str, Any] = {"input": fitted.input, "classes": fitted.classes, "renormalize": fitted.renormalize}
+        made = cls(*map(clone, parts), **given)
+        take_columns(made, fitted)
+        return made
 
     @property
     @abstractmethod
