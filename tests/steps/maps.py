@@ -6,6 +6,7 @@ import functools
 import warnings
 
 import numpy as np
+import pytest
 
 from calibrant import get_calibrator, list_calibrators
 from tests.samples import sharpened
@@ -30,6 +31,9 @@ NAMES = {
     for k in (2, 3, 10)
 }
 CASES = [(name, k) for k, names in NAMES.items() for name in names]
+#: Ten classes take the ways of three, in larger fits: some of them, and all others among the slow tests.
+_LARGE = ("isotonic, ovo", "auto, thorough", "sms")
+MAPS = [pytest.param(name, k, marks=[pytest.mark.slow] if k == 10 and name not in _LARGE else []) for name, k in CASES]
 
 
 def corners(k: int) -> np.ndarray:

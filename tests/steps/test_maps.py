@@ -18,7 +18,7 @@ from calibrant import runtime
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer
 from calibrant.calibrators.binary.isotonic import IsotonicCalibrator
 from calibrant.steps import Trees, check_steps
-from tests.steps.maps import CASES, fitted
+from tests.steps.maps import MAPS, fitted
 
 LIGHT = """
 import sys
@@ -34,7 +34,7 @@ for path in sys.argv[1:]:
 """
 
 
-@pytest.mark.parametrize(("name", "k"), CASES)
+@pytest.mark.parametrize(("name", "k"), MAPS)
 def test_steps_from_a_file_predict_what_the_calibrator_predicts(name, k, tmp_path):
     calibrator, rows = fitted(name, k)
     calibrant.save(calibrator, tmp_path / "cal.json")

@@ -20,7 +20,7 @@ from calibrant.writers.common import run_program, workshop
 from calibrant.writers.exporting import TARGETS, ParityError, export_with_proof, prove
 from calibrant.writers.proof_rows import sample_rows
 from tests.needs import needs_program
-from tests.steps.maps import CASES, fitted
+from tests.steps.maps import MAPS, fitted
 
 LANGUAGES = {"python": python_source, "js": javascript, "c": c_source}
 PROGRAMS = {"js": "node", "c": "cc"}
@@ -59,7 +59,7 @@ def compare(language, map_, rows):
     np.testing.assert_allclose(found, map_.predict_proba(rows), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "k"), CASES)
+@pytest.mark.parametrize(("name", "k"), MAPS)
 def test_python_predicts_the_same(name, k):
     calibrator, rows = fitted(name, k)
     compare("python", calibrator.to_map(), rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -29,7 +28,6 @@ class Sum(Step):
     array([[2.5, 5. ]])
     """
 
-    kind: ClassVar[str] = "sum"
     parts: tuple[Steps, ...] = branches()
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -58,7 +56,6 @@ class Join(Step):
     array([[0., 7.]])
     """
 
-    kind: ClassVar[str] = "join"
     parts: tuple[Steps, ...] = branches()
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -91,7 +88,6 @@ class KeepTop(Step):
     array([[1., 1.]])
     """
 
-    kind: ClassVar[str] = "keep-top"
     parts: tuple[Steps, ...] = branches()
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -134,7 +130,6 @@ class OneVsRest(Step):
     array([[0.75, 0.25]])
     """
 
-    kind: ClassVar[str] = "one-vs-rest"
     parts: tuple[Steps, ...] = branches()
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -165,7 +160,6 @@ class OneVsOne(Step):
     array([[0.5, 0.3, 0.2]])
     """
 
-    kind: ClassVar[str] = "one-vs-one"
     parts: tuple[Steps, ...] = branches()
 
     def apply(self, x: FloatArray) -> FloatArray:

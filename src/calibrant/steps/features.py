@@ -34,7 +34,6 @@ class Linear(Step):
     array([[3.5, 1. ]])
     """
 
-    kind: ClassVar[str] = "linear"
     mixes: ClassVar[bool] = True
     matrix: FloatArray = array(2)
     shift: FloatArray | float = array(0, 1, default=0.0)
@@ -75,7 +74,6 @@ class Curves(Step):
     array([[0.2, 5. ]])
     """
 
-    kind: ClassVar[str] = "curves"
     coefficients: FloatArray = array(2)
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -116,7 +114,6 @@ class Kernel(Step):
            [0.089]])
     """
 
-    kind: ClassVar[str] = "kernel"
     mixes: ClassVar[bool] = True
     landmarks: FloatArray = array(2)
     spread: float = number(low=1.0 / LARGE)
@@ -164,7 +161,6 @@ class Trees(Step):
            [ 0.,  0.]])
     """
 
-    kind: ClassVar[str] = "trees"
     decides: ClassVar[bool] = True
     features: IntArray = array(2, integer=True, low=0)
     subtracted: IntArray = array(2, integer=True, low=-1)
@@ -244,7 +240,6 @@ class Levels(Step):
            [0. , 0. ]])
     """
 
-    kind: ClassVar[str] = "levels"
     intercept: FloatArray = array(2)
     slope: FloatArray = array(2)
 

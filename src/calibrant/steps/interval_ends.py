@@ -8,7 +8,6 @@ normal ε, where u_l is Rᵀ times its gradient. The log-odds of class j against
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -38,7 +37,6 @@ class DeltaEnds(Step):
     array([[0.111, 0.667, 0.333, 0.889]])
     """
 
-    kind: ClassVar[str] = "delta-ends"
     parts: tuple[Steps, ...] = branches()
     distance: float = number(low=0.0)
 

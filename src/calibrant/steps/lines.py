@@ -30,7 +30,8 @@ class StepFunction(Step):
            [0.7]])
     """
 
-    kind: ClassVar[str] = "step-function"
+    takes: ClassVar[int] = 1
+    gives: ClassVar[int] = 1
     decides: ClassVar[bool] = True
     edges: FloatArray = array(1)
     values: FloatArray = array(1)
@@ -39,9 +40,9 @@ class StepFunction(Step):
         return self.values[edge_index(x[:, 0], self.edges)][:, None]
 
     def check(self, width: int) -> int:
-        _check_points(width, self.edges, "edges")
+        require_increasing(self.edges, "edges")
         require(len(self.values) == len(self.edges) + 1, "values should be one more than edges")
-        return 1
+        return super().check(width)
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class Line(Step):
            [0.5]])
     """
 
-    kind: ClassVar[str] = "line"
+    takes: ClassVar[int] = 1
+    gives: ClassVar[int] = 1
     decides: ClassVar[bool] = True
     knots: FloatArray = array(1)
     values: FloatArray = array(1)
@@ -73,10 +75,10 @@ class Line(Step):
         return np.asarray(self.values[piece] + slope[piece] * (x - self.knots[piece]))
 
     def check(self, width: int) -> int:
-        _check_points(width, self.knots, "knots")
+        require_increasing(self.knots, "knots")
         require(len(self.knots) >= 1 + self.extend, "too few knots")
         require(len(self.values) == len(self.knots), "values should be as many as knots")
-        return 1
+        return super().check(width)
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ class Spline(Step):
            [1. ]])
     """
 
-    kind: ClassVar[str] = "spline"
+    takes: ClassVar[int] = 1
+    gives: ClassVar[int] = 1
     decides: ClassVar[bool] = True
     knots: FloatArray = array(1)
     values: FloatArray = array(1)
@@ -107,15 +110,10 @@ class Spline(Step):
         return evaluate_spline(at, self.knots, self.values, self.curvature)[:, None]
 
     def check(self, width: int) -> int:
-        _check_points(width, self.knots, "knots")
+        require_increasing(self.knots, "knots")
         require(len(self.knots) >= 2, "too few knots")
         require(len(self.values) == len(self.curvature) == len(self.knots), "values should be as many as knots")
-        return 1
-
-
-def _check_points(width: int, points: FloatArray, name: str) -> None:
-    require(width == 1, f"one column is expected, there are {width}")
-    require_increasing(points, name)
+        return super().check(width)
 
 
 def local_coefficients(

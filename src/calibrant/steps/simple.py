@@ -25,8 +25,6 @@ class Exp(Step):
     array([[0.8, 0.2]])
     """
 
-    kind: ClassVar[str] = "exp"
-
     def apply(self, x: FloatArray) -> FloatArray:
         return np.exp(x, out=x)
 
@@ -42,8 +40,6 @@ class Log(Step):
     >>> run([Log()], np.array([[1.0, 0.0]])).round(2)
     array([[  0.  , -87.34]])
     """
-
-    kind: ClassVar[str] = "log"
 
     def apply(self, x: FloatArray) -> FloatArray:
         return log_in_place(x)
@@ -61,7 +57,6 @@ class Clip(Step):
     array([[0.1, 0.9]])
     """
 
-    kind: ClassVar[str] = "clip"
     low: float = number()
     high: float = number()
 
@@ -85,7 +80,6 @@ class Mix(Step):
     array([[0.95, 0.05]])
     """
 
-    kind: ClassVar[str] = "mix"
     weight: float = number(low=0.0, high=1.0)
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -106,7 +100,6 @@ class Scale(Step):
     array([[1.5, 2.5]])
     """
 
-    kind: ClassVar[str] = "scale"
     factor: FloatArray | float = array(0, 1)
     shift: FloatArray | float = array(0, 1, default=0.0)
 
@@ -134,7 +127,6 @@ class Polynomial(Step):
     array([[19.]])
     """
 
-    kind: ClassVar[str] = "polynomial"
     coefficients: FloatArray = array(1)
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -161,8 +153,6 @@ class Softmax(Step):
     array([[0.75, 0.25]])
     """
 
-    kind: ClassVar[str] = "softmax"
-
     def apply(self, x: FloatArray) -> FloatArray:
         return softmax_inplace(x)
 
@@ -179,8 +169,6 @@ class Normalize(Step):
     array([[0.75, 0.25],
            [0.5 , 0.5 ]])
     """
-
-    kind: ClassVar[str] = "normalize"
 
     def apply(self, x: FloatArray) -> FloatArray:
         total = row_sums(x)[:, None]
@@ -201,7 +189,6 @@ class Columns(Step):
     array([[0.2, 0.5]])
     """
 
-    kind: ClassVar[str] = "columns"
     index: IntArray = array(1, integer=True, low=0)
 
     def apply(self, x: FloatArray) -> FloatArray:
@@ -228,14 +215,11 @@ class LogOdds(Step):
     array([[1.386]])
     """
 
-    kind: ClassVar[str] = "log-odds"
+    takes: ClassVar[int] = 2
+    gives: ClassVar[int] = 1
 
     def apply(self, x: FloatArray) -> FloatArray:
         return np.subtract(x[:, 1:], x[:, :1])
-
-    def check(self, width: int) -> int:
-        require(width == 2, f"two columns are expected, there are {width}")
-        return 1
 
 
 @dataclass(frozen=True)
@@ -249,8 +233,6 @@ class Lead(Step):
     >>> run([Lead()], np.array([[1.0, 4.0, 2.5]]))
     array([[4. , 1.5]])
     """
-
-    kind: ClassVar[str] = "lead"
 
     def apply(self, x: FloatArray) -> FloatArray:
         second, largest = np.partition(x, x.shape[1] - 2, axis=1)[:, -2:].T
@@ -274,7 +256,8 @@ class Sigmoid(Step):
            [0.119, 0.881]])
     """
 
-    kind: ClassVar[str] = "sigmoid"
+    takes: ClassVar[int] = 1
+    gives: ClassVar[int] = 2
 
     def apply(self, x: FloatArray) -> FloatArray:
         small = np.exp(-np.abs(x))
@@ -285,10 +268,6 @@ class Sigmoid(Step):
         np.copyto(out[:, 1:], np.where(positive, greater, lesser))
         np.copyto(out[:, :1], np.where(positive, lesser, greater))
         return out
-
-    def check(self, width: int) -> int:
-        require(width == 1, f"one column is expected, there are {width}")
-        return 2
 
 
 @dataclass(frozen=True)
@@ -303,14 +282,11 @@ class Complement(Step):
     array([[0.75, 0.25]])
     """
 
-    kind: ClassVar[str] = "complement"
+    takes: ClassVar[int] = 1
+    gives: ClassVar[int] = 2
 
     def apply(self, x: FloatArray) -> FloatArray:
         out = np.empty((len(x), 2))
         np.subtract(1.0, x, out=out[:, :1])
         out[:, 1:] = x
         return out
-
-    def check(self, width: int) -> int:
-        require(width == 1, f"one column is expected, there are {width}")
-        return 2

@@ -8,6 +8,7 @@ holds lists of steps itself. Everything here needs NumPy alone, and a row's resu
 from __future__ import annotations
 
 import dataclasses
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -31,7 +32,7 @@ class NotSupportedError(ValueError):
 
 
 class Step(ABC):
-    """Base of the steps, which are frozen dataclasses; `kind` is the name in files.
+    """Base of the steps, which are frozen dataclasses; `kind` is the name in files, that of the class in small letters.
 
     Calibrators make steps of what they know to be right; `decode` makes and checks those that come from a file.
 
@@ -44,6 +45,9 @@ class Step(ABC):
     """
 
     kind: ClassVar[str]
+    #: How many columns the step takes, and returns, if that is always the same.
+    takes: ClassVar[int] = 0
+    gives: ClassVar[int] = 0
     #: Whether the step asks on which side of a number a value lies, so that a rounded value may get another answer.
     decides: ClassVar[bool] = False
     #: Whether it weighs columns against each other.
@@ -51,8 +55,9 @@ class Step(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.kind:
-            _KINDS.setdefault(cls.kind, cls)  # a faster twin of a step keeps the kind and leaves the entry
+        if cls.__base__ is Step and "kind" not in vars(cls):  # a faster twin of a step keeps its kind
+            cls.kind = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+            _KINDS[cls.kind] = cls
 
     @property
     def width(self) -> int:
@@ -65,7 +70,9 @@ class Step(ABC):
 
     def check(self, width: int) -> int:
         """The number of columns returned for `width` columns; a ValueError if the arrays do not fit them."""
-        return width
+        expected = "one column is" if self.takes == 1 else "two columns are"
+        require(self.takes in (0, width), f"{expected} expected, there are {width}")
+        return self.gives or width
 
 
 Steps = Sequence[Step]
