@@ -11,8 +11,8 @@ from calibrant.inputs.segments import LARGEST, MISSING, places_of
 from calibrant.runtime import Map
 from calibrant.steps.step import NotSupportedError
 from calibrant.typing import FloatArray
-from calibrant.writers.common import Segments, amounts_of, names_of_all, run_program, title, workshop
-from calibrant.writers.source import SourceRow, SourceWriter, wrapped
+from calibrant.writers.common import Segments, arrays_beside, names_of_all, run_program, title, workshop
+from calibrant.writers.source import SourceRow, SourceWriter, entries, wrapped
 
 #: Fused multiplications round differently; everything else is what any compiler does.
 _COMPILE = ("cc", "-std=c99", "-O2", "-ffp-contract=off", "-DCALIBRATE_MAIN", "map.c", "-o", "map", "-lm")
@@ -24,6 +24,8 @@ class CWriter(SourceWriter):
     opening = "static int {}(const double *x, double *y) {{"
     closing = "    for (int j = 0; j < {n}; j++) y[j] = {0}[j];\n    return 0;\n}}"
     vector = "double {name}[{n}]; for (int j = 0; j < {n}; j++) {name}[j] = {text};"
+    constant = "static const {kind} {name}[] = {{\n{numbers}\n}};"
+    call = "double {name}[{n}]; {function}({arguments}, {name});"
     scalar, choice = "{kind} {name} = {text};", "({} ? {} : {})"
     refuse = "for (int j = 0; j < {n}; j++) if (!{text}) return 1;"
     spelled = {  # noqa: RUF012
@@ -120,19 +122,14 @@ static void trees(const double *x, const int *features, const int *subtracted, c
 const char *const calibrate_classes[CLASSES] = {{{classes}}};
 const char *const calibrate_columns[CLASSES] = {{{columns}}};{actions}"""
 
-    def constant(self, name: str, numbers: list[str], *, integer: bool) -> str:
-        return f"static const {'int' if integer else 'double'} {name}[] = {{\n{wrapped(numbers or ['0'])}\n}};"
-
-    def calling(self, function: str, arguments: list[str], result: str, width: int) -> str:
-        return f"double {result}[{width}]; {function}({', '.join([*arguments, result])});"
-
-    def joined(self, name: str, rows: Sequence[SourceRow]) -> list[str]:
-        lines, first = [f"double {name}[{sum(row.width for row in rows)}];"], 0
+    def join(self, rows: Sequence[SourceRow], *, single: bool = False) -> SourceRow:
+        name, width, first = self._new_name(), sum(row.width for row in rows), 0
+        self._lines.append(f"double {name}[{width}];")
         for row in rows:
             loop = f"for (int j = 0; j < {row.width}; j++) {name}[{first} + j] = {row.at('j')};"
-            lines.append(loop if row.width > 1 else f"{name}[{first}] = {row.at('0')};")
+            self._lines.append(loop if row.width > 1 else f"{name}[{first}] = {row.at('0')};")
             first += row.width
-        return lines
+        return entries(name, width)
 
     def tail(self) -> str:
         before, parameter, argument, width, body = "", "", "", "CLASSES", "    return calibrated(row, out);"
@@ -251,21 +248,16 @@ def _escaped(label: Any) -> str:
     return "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in data)
 
 
-def write(fitted: Map, notes: list[str]) -> str:
-    """The source code of a map."""
-    return CWriter(fitted, notes).text()
+write = CWriter.write
 
 
 def run(
     written: str, fitted: Map, rows: FloatArray, segments: Segments | None = None, amounts: Segments | None = None
 ) -> FloatArray:
     """Predictions of the source code, compiled, and the numbers of its actions."""
-    shape, numbers = (len(rows), -1), fitted.numbers(segments, len(rows))
-    if numbers is not None:
-        rows = np.hstack([rows, np.where(numbers == MISSING, np.nan, numbers)])
-    if fitted.rule is not None:
-        rows = np.hstack([rows, amounts_of(fitted.rule, amounts, len(rows))])
+    numbers = np.hstack([rows, *arrays_beside(fitted, len(rows), segments, amounts).values()]).tolist()
     with workshop({"map.c": written}) as folder:
         run_program(list(_COMPILE), folder)
-        text = "\n".join(" ".join(map(repr, row)) for row in rows.tolist())
-        return np.array(run_program([str(folder / "map")], folder, text).split(), dtype=np.float64).reshape(shape)
+        text = "\n".join(" ".join(map(repr, row)) for row in numbers)
+        found = run_program([str(folder / "map")], folder, text).split()
+    return np.array(found, dtype=np.float64).reshape(len(rows), -1)

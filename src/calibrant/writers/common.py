@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant import __version__
+from calibrant.inputs.segments import MISSING
 from calibrant.runtime import Map
 from calibrant.steps import Steps
-from calibrant.steps.actions import CostTable
 from calibrant.steps.step import all_steps
+from calibrant.typing import FloatArray
 
 #: The columns of segments, or of amounts, of some rows, by name.
 Segments = Mapping[str, NDArray[Any]]
@@ -95,9 +96,14 @@ def row_by_row(frame: Segments) -> list[dict[str, Any]]:
     return [dict(zip(frame, values)) for values in zip(*(column.tolist() for column in frame.values()))]
 
 
-def amounts_of(rule: CostTable, amounts: Segments | None, n: int) -> NDArray[Any]:
-    """The amounts of some rows as an array (n, amounts), in the order of the rule."""
-    return np.column_stack([np.empty((n, 0)), *(() if amounts is None else (amounts[name] for name in rule.amounts))])
+def arrays_beside(fitted: Map, n: int, segments: Segments | None, amounts: Segments | None) -> dict[str, FloatArray]:
+    """What `n` rows have beside predictions, as arrays: numbers of segments, NaN for missing ones, and amounts."""
+    found, numbers = {}, fitted.numbers(segments, n)
+    if numbers is not None:
+        found["segments"] = np.where(numbers == MISSING, np.nan, numbers)
+    if amounts is not None and fitted.rule is not None:
+        found["amounts"] = np.column_stack([amounts[name] for name in fitted.rule.amounts])
+    return found
 
 
 class MissingRuntimeError(ImportError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
 from calibrant.runtime import Map
 from calibrant.typing import FloatArray
 from calibrant.writers.common import Segments, row_by_row, run_program, title, workshop
-from calibrant.writers.source import MOST_TEXT, SourceRow, SourceWriter, wrapped
+from calibrant.writers.source import MOST_TEXT, SourceWriter, wrapped
 
 #: The largest whole number that JavaScript tells from its neighbours.
 _LARGEST_WHOLE = 2**53 - 1
@@ -33,6 +32,8 @@ class JavaScriptWriter(SourceWriter):
 
     opening, closing, indent = "function {}(x) {{", "  return {};\n}}", "  "
     vector, scalar = "const {name} = each({n}, (j) => {text});", "const {name} = {text};"
+    constant, joined, spread = "const {name} = [\n{numbers}\n];", "const {name} = [{items}];", "..."
+    call = "const {name} = {function}({arguments});"
     choice, refuse = "({} ? {} : {})", "if (!each({n}, (j) => {text}).every(Boolean)) return null;"
     spelled = {  # noqa: RUF012
         **{name: f"Math.{name}({{}})" for name in ("exp", "log", "abs", "floor")},
@@ -82,12 +83,7 @@ function trees(x, features, subtracted, thresholds, values, count, depth, column
     def head(self) -> str:
         notes = "".join(f"\n// {note}" for note in self.notes)
         classes = ", ".join(map(_literal, _labels(self.map.classes)))
-        call, what = "row", ""
-        if self.map.segments:
-            call, what = (
-                "row, segments",
-                "\n// segments is an object of the columns named in SEGMENTS: texts, or numbers.",
-            )
+        call, what = ("row, segments", _SEGMENTS) if self.map.segments else ("row", "")
         actions = ""
         if self.map.rule is not None:
             what += _DECIDE
@@ -106,16 +102,6 @@ function each(n, entry) {{
   for (let j = 0; j < n; j++) y[j] = entry(j);
   return y;
 }}"""
-
-    def constant(self, name: str, numbers: list[str], *, integer: bool) -> str:
-        return f"const {name} = [\n{wrapped(numbers, '  ')}\n];"
-
-    def calling(self, function: str, arguments: list[str], result: str, width: int) -> str:
-        return f"const {result} = {function}({', '.join(arguments)});"
-
-    def joined(self, name: str, rows: Sequence[SourceRow]) -> list[str]:
-        items = [f"...{self._array(row)}" if row.width > 1 else row.at("0") for row in rows]
-        return [f"const {name} = [{', '.join(items)}];"]
 
     def tail(self) -> str:
         kind, single = "probabilities", f"row[0] >= 0 && row[0] <= {MOST_TEXT}"
@@ -161,6 +147,9 @@ if (typeof module !== "undefined") module.exports = {{ {names} }};"""
             columns.append(f"[{_literal(name)}, {places}],\n")
         return f"const SEGMENTS = [\n{''.join(columns)}];\n\n{_NUMBER}"
 
+
+_SEGMENTS = """
+// segments is an object of the columns named in SEGMENTS: texts, or numbers."""
 
 _DECIDE = """
 // decide takes the same, and an object with the AMOUNTS if there are any, and returns one of ACTIONS, the cheapest."""
@@ -210,9 +199,7 @@ function number(name, segments, levels) {{
 }}""".strip()
 
 
-def write(fitted: Map, notes: list[str]) -> str:
-    """The source code of a map."""
-    return JavaScriptWriter(fitted, notes).text()
+write = JavaScriptWriter.write
 
 
 def run(

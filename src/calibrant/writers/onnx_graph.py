@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs.segments import MISSING
 from calibrant.optional import require
 from calibrant.runtime import Map
 from calibrant.steps import check_steps
 from calibrant.typing import FloatArray
-from calibrant.writers.common import MissingRuntimeError, Segments, amounts_of, check_precision, facts
+from calibrant.writers.common import MissingRuntimeError, Segments, arrays_beside, check_precision, facts
 from calibrant.writers.onnx_nodes import DOUBLE, INT64, OPSET, Graph, Tensor, code
 
 #: The newest version of the format that runtimes of opset 17 know.
@@ -106,10 +105,5 @@ def run(
     settings.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(to_bytes(written), settings, providers=["CPUExecutionProvider"])
     dtype = np.float64 if "double" in session.get_inputs()[0].type else np.float32
-    given = {"predictions": rows.astype(dtype)}
-    numbers = fitted.numbers(segments, len(rows))
-    if numbers is not None:
-        given["segments"] = np.where(numbers == MISSING, np.nan, numbers)
-    if amounts is not None and fitted.rule is not None:
-        given["amounts"] = amounts_of(fitted.rule, amounts, len(rows))
+    given = {"predictions": rows.astype(dtype), **arrays_beside(fitted, len(rows), segments, amounts)}
     return np.column_stack([np.asarray(part, dtype=np.float64) for part in session.run(None, given)])

@@ -12,7 +12,7 @@ from calibrant.runtime import Map
 from calibrant.simplex import log_odds
 from calibrant.steps import Columns, Line, Spline, StepFunction, Steps, Trees
 from calibrant.steps.actions import CostTable
-from calibrant.steps.step import branches_of
+from calibrant.steps.step import all_steps, branches_of
 from calibrant.typing import FloatArray
 
 #: Rows drawn at each level of confidence.
@@ -118,12 +118,5 @@ def draw_amounts(rule: CostTable, n: int) -> dict[str, NDArray[Any]] | None:
 
 def _cuts(steps: Steps) -> list[FloatArray]:
     """What numbers of rows are compared with."""
-    out = []
-    for step in steps:
-        if isinstance(step, Trees):
-            out.append(step.thresholds.ravel())
-        elif isinstance(step, StepFunction):
-            out.append(step.edges)
-        for branch in branches_of(step):
-            out += _cuts(branch)
-    return out
+    asked = [step for step in all_steps(steps) if isinstance(step, (Trees, StepFunction))]
+    return [step.thresholds.ravel() if isinstance(step, Trees) else step.edges for step in asked]

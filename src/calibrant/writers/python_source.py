@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from calibrant.runtime import Map
 from calibrant.steps.actions import CostTable
 from calibrant.typing import FloatArray
 from calibrant.writers.common import Segments, row_by_row, title
-from calibrant.writers.source import MOST_TEXT, SourceRow, SourceWriter, wrapped
+from calibrant.writers.source import MOST_TEXT, SourceWriter, wrapped
 
 
 class PythonWriter(SourceWriter):
@@ -20,6 +19,8 @@ class PythonWriter(SourceWriter):
 
     opening, closing, remark = "def {}(x):", "    return {}", "#"
     vector, scalar = "{name} = [{text} for j in range({n})]", "{name} = {text}"
+    constant, joined, spread = "{name} = [\n{numbers}\n]", "{name} = [{items}]", "*"
+    call = "{name} = {function}({arguments})"
     choice, refuse = "({1} if {0} else {2})", "if not all({text} for j in range({n})): return None"
     spelled = {  # noqa: RUF012
         **{name: f"{name}({{}})" for name in ("exp", "log", "abs", "floor", "int", "total")},
@@ -66,12 +67,7 @@ def trees(x, features, subtracted, thresholds, values, count, depth, columns):
 
     def head(self) -> str:
         notes = "".join(f"\n{note}" for note in self.notes)
-        call, what = "row", ""
-        if self.map.segments:
-            call, what = (
-                "row, segments",
-                "\n`segments` is a dict of the columns in `SEGMENTS`: texts, or numbers.",
-            )
+        call, what = ("row, segments", _SEGMENTS) if self.map.segments else ("row", "")
         what += "" if self.map.rule is None else _DECIDE
         actions = "" if self.map.rule is None else _actions(self.map.rule)
         return f'''"""{title(self.map)}
@@ -86,23 +82,9 @@ CLASSES = [{", ".join(ascii(label) for label in self.map.classes)}]
 COLUMNS = [{", ".join(ascii(name) for name in self.map.column_names)}]
 {actions}'''
 
-    def constant(self, name: str, numbers: list[str], *, integer: bool) -> str:
-        return f"{name} = [\n{wrapped(numbers)}\n]"
-
-    def calling(self, function: str, arguments: list[str], result: str, width: int) -> str:
-        return f"{result} = {function}({', '.join(arguments)})"
-
-    def joined(self, name: str, rows: Sequence[SourceRow]) -> list[str]:
-        items = [f"*{self._array(row)}" if row.width > 1 else row.at("0") for row in rows]
-        return [f"{name} = [{', '.join(items)}]"]
-
     def tail(self) -> str:
-        kind, single, second, first = (
-            "probabilities",
-            f"0.0 <= row[0] <= {MOST_TEXT}",
-            "min(row[0], 1.0)",
-            "1.0 - min(row[0], 1.0)",
-        )
+        kind, single = "probabilities", f"0.0 <= row[0] <= {MOST_TEXT}"
+        second, first = "min(row[0], 1.0)", "1.0 - min(row[0], 1.0)"
         if self.map.logits:
             kind, single, second, first = self.map.input, "True", "row[0]", "0.0"
         # A single number, of two classes, has no order.
@@ -144,6 +126,9 @@ def decide({parameters}{extra}):
         return f"SEGMENTS = [\n{''.join(columns)}]\n{_NUMBER}"
 
 
+_SEGMENTS = """
+`segments` is a dict of the columns in `SEGMENTS`: texts, or numbers."""
+
 _DECIDE = """
 `decide` takes the same, and a dict of the `AMOUNTS` if there are any, and returns one of `ACTIONS`, the cheapest."""
 
@@ -173,9 +158,7 @@ def number(value, levels):
     return min(max(value, -{LARGEST}), {LARGEST}) if abs(value) < inf else {MISSING}"""
 
 
-def write(fitted: Map, notes: list[str]) -> str:
-    """The source code of a map."""
-    return PythonWriter(fitted, notes).text()
+write = PythonWriter.write
 
 
 def run(

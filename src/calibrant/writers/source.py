@@ -50,7 +50,8 @@ def _single(text: str) -> SourceRow:
     return SourceRow(lambda j: text)
 
 
-def _entries(name: str, width: int) -> SourceRow:
+def entries(name: str, width: int) -> SourceRow:
+    """The numbers in an array."""
     return SourceRow(lambda j: f"{name}[{j}]", width, name) if width > 1 else SourceRow(lambda j: f"{name}[0]", 1, name)
 
 
@@ -61,9 +62,12 @@ class SourceWriter(Operations):
     ----------
     opening, closing : str
         The first and last lines of a function.
-    vector, scalar, choice, refuse : str
-        The lines that set an array and a number, an expression that is one of two, and the line that ends a function
-        unless a condition holds.
+    constant, vector, scalar, call, joined : str
+        The lines that set a constant array, an array number by number, a number, an array that a function makes, and
+        one of several side by side.
+    choice, refuse, spread : str
+        An expression that is one of two, the line that ends a function unless a condition holds, and what stands before
+        an array among numbers.
     spelled : mapping of str to str
         Functions of a number, or of an array and its size.
     helpers : mapping of str to str
@@ -73,10 +77,14 @@ class SourceWriter(Operations):
     target = "source code"
     opening: ClassVar[str]
     closing: ClassVar[str]
+    constant: ClassVar[str]
     vector: ClassVar[str]
     scalar: ClassVar[str]
+    call: ClassVar[str]
+    joined: ClassVar[str]
     choice: ClassVar[str]
     refuse: ClassVar[str]
+    spread: ClassVar[str]
     remark: ClassVar[str] = "//"
     indent: ClassVar[str] = "    "
     spelled: ClassVar[Mapping[str, str]]
@@ -101,9 +109,11 @@ class SourceWriter(Operations):
         """Whether the predictions of two classes are in the other order than the classes."""
         return self.map.columns is not None and self.map.columns[0] == 1
 
-    def text(self) -> str:
-        """The file."""
-        helpers = [self.helpers[name] for name in self.helpers if name in self._used]
+    @classmethod
+    def write(cls, fitted: Map, notes: Iterable[str]) -> str:
+        """The source code of a map."""
+        self = cls(fitted, notes)
+        helpers = [text for name, text in self.helpers.items() if name in self._used]
         parts = [self.head(), *helpers, "\n".join(self._constants), *self._functions, self.tail()]
         return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"
 
@@ -146,7 +156,7 @@ class SourceWriter(Operations):
         """A function of an array `x` of `width` numbers."""
         outer, made = self._lines, self._made
         self._lines, self._made = [], 0
-        result = body(_entries("x", width))
+        result = body(entries("x", width))
         closing = self.closing.format(self._array(result), n=result.width)
         lines = [self.indent + line for line in self._lines]
         self._functions.append("\n".join([self.opening.format(name), *lines, closing]))
@@ -169,12 +179,11 @@ class SourceWriter(Operations):
     def _call(self, function: str, width: int, *arguments: str) -> SourceRow:
         """The array that a function makes."""
         self._used[function] = None
-        name = self.new_name()
-        self._lines.append(self.calling(function, list(arguments), name, width))
-        return _entries(name, width)
+        name = self._new_name()
+        self._lines.append(self.call.format(name=name, n=width, function=function, arguments=", ".join(arguments)))
+        return entries(name, width)
 
-    def new_name(self) -> str:
-        """A name for a new variable."""
+    def _new_name(self) -> str:
         self._made += 1
         return f"v{self._made}"
 
@@ -182,12 +191,12 @@ class SourceWriter(Operations):
         """The row as a variable, so that it is computed once."""
         if row.array or row.at("0").isidentifier():
             return row
-        name = self.new_name()
+        name = self._new_name()
         if row.width == 1:
             self._lines.append(self.scalar.format(name=name, text=row.at("0"), kind=kind))
             return _single(name)
         self._lines.append(self.vector.format(name=name, text=row.at("j"), n=row.width))
-        return _entries(name, row.width)
+        return entries(name, row.width)
 
     def _array(self, row: SourceRow) -> str:
         """The array that holds the row, or a new one."""
@@ -206,14 +215,17 @@ class SourceWriter(Operations):
         key = (flat.dtype.kind, flat.tobytes())
         if key not in self._names:
             self._names[key] = f"DATA_{len(self._names)}"
-            numbers = [str(int(v)) if flat.dtype.kind in "iu" else repr(float(v)) for v in flat]
-            self._constants.append(self.constant(self._names[key], numbers, integer=flat.dtype.kind in "iu"))
+            whole = flat.dtype.kind in "iu"
+            numbers = [str(int(v)) if whole else repr(float(v)) for v in flat] or ["0"]  # none is ever looked at
+            text = wrapped(numbers, self.indent)
+            line = self.constant.format(name=self._names[key], kind="int" if whole else "double", numbers=text)
+            self._constants.append(line)
         return self._names[key]
 
     def numbers(self, values: FloatArray | float) -> SourceRow:
         if np.ndim(values) == 0:
             return _single(repr(float(values)))
-        return _entries(self._constant(values), np.size(values))
+        return entries(self._constant(values), np.size(values))
 
     def each(self, function: str, x: SourceRow, *numbers: float) -> SourceRow:
         return self._kept(SourceRow(lambda j: self._spell(function, x.at(j), *map(repr, map(float, numbers))), x.width))
@@ -260,9 +272,10 @@ class SourceWriter(Operations):
         return SourceRow(lambda j: x.at(str(places[int(j)]) if j.isdigit() else f"{name}[{j}]"), len(places))
 
     def join(self, rows: Sequence[SourceRow], *, single: bool = False) -> SourceRow:
-        name, width = self.new_name(), sum(row.width for row in rows)
-        self._lines += self.joined(name, rows)
-        return _entries(name, width)
+        name, width = self._new_name(), sum(row.width for row in rows)
+        items = [row.at("0") if row.width == 1 else self.spread + self._array(row) for row in rows]
+        self._lines.append(self.joined.format(name=name, items=", ".join(items)))
+        return entries(name, width)
 
     def product(self, x: SourceRow, matrix: FloatArray) -> SourceRow:
         before, after = matrix.shape
@@ -301,18 +314,6 @@ class SourceWriter(Operations):
     @abstractmethod
     def tail(self) -> str:
         """How the file ends: the function to call."""
-
-    @abstractmethod
-    def constant(self, name: str, numbers: list[str], *, integer: bool) -> str:
-        """An array; an empty one is never looked at."""
-
-    @abstractmethod
-    def calling(self, function: str, arguments: list[str], result: str, width: int) -> str:
-        """The line that sets a new array to what a function makes."""
-
-    @abstractmethod
-    def joined(self, name: str, rows: Sequence[SourceRow]) -> list[str]:
-        """Lines that set a new array to rows side by side."""
 
 
 def wrapped(items: list[str], indent: str = "    ", width: int = 110) -> str:

@@ -19,7 +19,7 @@ from calibrant.inputs.segments import LARGEST, MISSING, MISSING_TEXTS, places_of
 from calibrant.runtime import Map
 from calibrant.simplex import LOG_FLOOR
 from calibrant.steps import Trees
-from calibrant.steps.formulas import Operations, Operators
+from calibrant.steps.formulas import Operations, Operators, sides
 from calibrant.typing import FloatArray
 from calibrant.writers.sql_dialects import Dialect
 from calibrant.writers.sql_statements import Value
@@ -331,9 +331,7 @@ class SqlOperations(Operations):
         x = Row([case((compare(">=", v, least) & compare("<=", v, most), v)) for v in given])
         if fitted.logits:
             far = self.where(x > _FARTHEST, _FARTHEST, self.where(x < -_FARTHEST, -_FARTHEST, x))
-            small = self.exp(0.0 - self.each("abs", far))
-            lesser, greater = small / (small + 1.0), 1.0 / (small + 1.0)
-            on, off = self.where(x >= 0.0, greater, lesser), self.where(x >= 0.0, lesser, greater)
+            off, on = sides(self, far)
         else:
             on = self.where(x > 1.0, 1.0, x)
             off = 1.0 - on

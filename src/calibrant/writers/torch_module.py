@@ -23,7 +23,7 @@ from calibrant.steps.actions import TIE, CostTable
 from calibrant.steps.step import all_steps, decides
 from calibrant.steps.torch_modules import TREE_ROWS, sequence
 from calibrant.typing import FloatArray
-from calibrant.writers.common import Segments, amounts_of, check_precision, facts, names_of_all
+from calibrant.writers.common import Segments, arrays_beside, check_precision, facts, names_of_all
 
 #: Numbers handled at a time on the processor.
 _BLOCK = 1 << 17
@@ -237,13 +237,8 @@ def run(
     **options: Any,
 ) -> FloatArray:
     """Predictions of the module, and the numbers of its actions."""
-    numbers = fitted.numbers(segments, len(rows))
-    given = {}
-    if numbers is not None:
-        given["segments"] = torch.as_tensor(np.where(numbers == MISSING, np.nan, numbers))
-    if amounts is not None and fitted.rule is not None:
-        given["amounts"] = torch.as_tensor(amounts_of(fitted.rule, amounts, len(rows)))
+    beside = arrays_beside(fitted, len(rows), segments, amounts)
     with torch.no_grad():
-        found = written(torch.as_tensor(rows), **given)
+        found = written(torch.as_tensor(rows), **{name: torch.as_tensor(values) for name, values in beside.items()})
     parts = [found] if fitted.rule is None else found
     return np.column_stack([np.asarray(part.numpy(), dtype=np.float64) for part in parts])
