@@ -49,6 +49,16 @@ def drawn_results(changes, *, labels="real", n_classes=2):
 @pytest.fixture
 def changes():
     """Two datasets of three have the largest size; ts gains at once, sms from 100 rows on."""
+    return make_changes()
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """The tables of these changes by name."""
+    return {table.name: table for table in draw_tables(drawn_results(make_changes()), METHODS, METHODS)}
+
+
+def make_changes():
     found = {}
     for place, dataset in enumerate(("x", "y", "small")):
         sizes = (30, 100) if dataset == "small" else (30, 100, 300)
@@ -74,10 +84,9 @@ def test_rows_needed(shares, rows):
     assert rows_needed(shares) == pytest.approx(rows)
 
 
-def test_curves_rest_on_the_same_datasets(changes):
-    results = drawn_results(changes)
-    assert common_sizes(results) == [30, 100, 300]
-    curves = curve_table(results, METHODS, METHODS).set_index(["metric", "draw", "method"]).sort_index()
+def test_curves_rest_on_the_same_datasets(changes, tables):
+    assert common_sizes(drawn_results(changes)) == [30, 100, 300]
+    curves = tables["draw_curves"].frame.set_index(["metric", "draw", "method"]).sort_index()
     assert set(curves["n_datasets"]) == {2}
     # x: -0.02, y: -0.04 in the mean of their repeats.
     assert curves.loc[("logloss", 30, "ts"), "change"] == pytest.approx(-0.03)
@@ -88,8 +97,7 @@ def test_curves_rest_on_the_same_datasets(changes):
     assert curves.loc["logloss", 100]["rank"].to_dict() == {"none": 3.0, "ts": 2.0, "sms": 1.0}
 
 
-def test_tables(changes):
-    tables = {table.name: table for table in draw_tables(drawn_results(changes), METHODS, METHODS)}
+def test_tables(tables):
     # All three datasets have 100 rows: x, y and small change by -0.02, -0.04 and -0.06.
     draws = tables["draws"].frame.set_index(["metric", "draw", "method"])
     assert draws.loc[("logloss", 100, "ts"), "change"] == pytest.approx(-0.04)
@@ -101,15 +109,13 @@ def test_tables(changes):
     assert "3 with 30 rows, 3 with 100 rows, 2 with 300 rows" in tables["rank_by_draw_brier"].caption
 
 
-def test_rows_to_match(changes):
+def test_rows_to_match(tables):
     # In the mean over x and y ts changes log loss by -0.03 with any number of rows, sms by 0.05 and then by -0.05.
-    curves = curve_table(drawn_results(changes), METHODS, METHODS)
-    found = rows_to_match(curves)
+    found = rows_to_match(tables["draw_curves"].frame)
     assert set(found["leader"]) == {"ts"}
     assert set(found["method"]) == {"sms"}
     # From +0.05 with 30 rows to -0.05 with 100: -0.03 is eight tenths of the way.
     assert found["rows"].to_numpy() == pytest.approx(30 * (100 / 30) ** 0.8, rel=1e-6)
-    tables = {table.name: table for table in draw_tables(drawn_results(changes), METHODS, METHODS)}
     assert list(tables["rows_to_match_brier"].frame.columns) == ["method", "30", "100", "300"]
     assert "as much as ts does" in tables["rows_to_match_logloss"].caption
 

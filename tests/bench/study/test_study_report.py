@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 
-import numpy as np
 import pytest
 
 from tests.needs import needs
@@ -31,7 +30,7 @@ def no_figures(monkeypatch):
     monkeypatch.setattr(report_module, "draw_figures", lambda tables, directory: [])
 
 
-def test_files_of_a_report(tmp_path, results, monkeypatch):
+def test_files_of_a_report_and_redrawing_it(tmp_path, results, monkeypatch):
     # Two figures stand for all: drawing takes most of the time of a report.
     two = {name: figures.FIGURES[name] for name in ("winrates", "fit_time")}
     for module in (figures, leaderboard):
@@ -39,6 +38,7 @@ def test_files_of_a_report(tmp_path, results, monkeypatch):
     results.to_csv(tmp_path / "results.csv", index=False)
     runs = [{"command": ["calibrant", "bench", "run", "a b"], "started": "2026", "versions": {"numpy": "9.9"}}]
     (tmp_path / "run.json").write_text(json.dumps({"runs": runs}))
+    monkeypatch.setattr(sys, "argv", ["calibrant", "bench", "report", "<my results>"])
     report = make_report(tmp_path, tmp_path / "out")
     for name in PRINTED:
         for ending in ("csv", "md", "tex"):
@@ -47,16 +47,18 @@ def test_files_of_a_report(tmp_path, results, monkeypatch):
     page = report.page.read_text()
     assert page.count("data:image/webp") == 2
     assert "calibrant bench run &#39;a b&#39;" in page
+    assert "calibrant bench report &#39;&lt;my results&gt;&#39;" in page
     assert "numpy&nbsp;9.9" in page
     assert "python&nbsp;" in page
     assert (tmp_path / "out" / "notes.md").read_text() == "Nothing to note.\n"
-
-
-@pytest.mark.usefixtures("no_figures")
-def test_command_is_on_the_page(tmp_path, results, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["calibrant", "bench", "report", "<my results>"])
-    page = make_report(results, tmp_path).page.read_text()
-    assert "calibrant bench report &#39;&lt;my results&gt;&#39;" in page
+    # Figures are drawn again from the tables.
+    monkeypatch.setattr(figures, "FIGURES", {"winrates": two["winrates"]})
+    figure = tmp_path / "out" / "figures" / "winrates.png"
+    before = figure.read_bytes()
+    figure.unlink()
+    run = CliRunner().invoke(app, ["report", "-o", str(report.directory), "--redraw"])
+    assert run.exit_code == 0, run.output
+    assert figure.read_bytes() == before
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -86,24 +88,6 @@ def test_binary_and_multiclass_are_ranked_apart(tmp_path, make_results):
         assert pd.read_csv(tmp_path / folder / "tables" / "friedman.csv")["n_datasets"].tolist() == [n, n]
         assert set(pd.read_csv(tmp_path / folder / "tables" / "ranks_brier.csv")["method"]) == names
     assert "quadratic: no results on b, multiclass, so ranked on the others only" in report.notes
-
-
-@pytest.mark.usefixtures("no_figures")
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda r: r[r["method"] == "none"],
-        lambda r: r[(r["dataset"] == "d0") & (r["fold"] == 0) & (r["model"] == "m1")],
-        lambda r: r.assign(logloss=np.inf),
-        lambda r: r.assign(status=np.where(r["method"] == "none", "ok", "failed")),
-        lambda r: r.assign(n_classes=np.nan, n_cal=np.nan),
-    ],
-    ids=["baseline alone", "one experiment", "all infinite", "all failed", "sizes unknown"],
-)
-def test_odd_results_end_in_a_page_with_a_note(tmp_path, results, spoil):
-    report = make_report(spoil(results), tmp_path)
-    assert report.page.stat().st_size > 10_000
-    assert report.notes
 
 
 @pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
@@ -148,14 +132,3 @@ def test_command_line(tmp_path, results):
         run = CliRunner().invoke(app, ["report", *arguments])
         assert run.exit_code in (1, 2)
         assert message in run.output
-
-
-def test_redraw_from_the_command_line(tmp_path, results, monkeypatch):
-    monkeypatch.setattr(figures, "FIGURES", {"winrates": figures.FIGURES["winrates"]})
-    report = make_report(results, tmp_path)
-    figure = tmp_path / "figures" / "winrates.png"
-    before = figure.read_bytes()
-    figure.unlink()
-    run = CliRunner().invoke(app, ["report", "-o", str(report.directory), "--redraw"])
-    assert run.exit_code == 0, run.output
-    assert figure.read_bytes() == before

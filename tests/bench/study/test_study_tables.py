@@ -69,11 +69,16 @@ def test_paper_main_table(published):
         assert row.n_experiments == 1365
 
 
+@pytest.fixture(scope="module")
+def paper_tables(published):
+    results = read_results(published / "paper-multiclass.csv.gz")
+    return build_tables(results, unranked=["guo", "ts-unsmoothed"])[0]
+
+
 @pytest.mark.published
 @pytest.mark.parametrize("metric", ["logloss", "brier"])
-def test_paper_ranks_and_conclusions(published, metric):
-    results = read_results(published / "paper-multiclass.csv.gz")
-    tables, _ = build_tables(results, unranked=["guo", "ts-unsmoothed"])
+def test_paper_ranks_and_conclusions(paper_tables, metric):
+    tables = paper_tables
     frame = tables[f"ranks_{metric}"].frame
     assert frame.columns.tolist() == ["method", "rank"]
     assert {row.method: round(row.rank, 1) for row in frame.itertuples()} == RANKS[metric]
@@ -104,8 +109,14 @@ def build(results, **options):
     return build_tables(check_results(results), **options)
 
 
-def test_absolute_and_fit_time_by_hand(results):
-    tables, notes = build(results)
+@pytest.fixture(scope="module")
+def built(make_results):
+    """The tables and notes of the fixture `results`."""
+    return build(make_results())
+
+
+def test_absolute_and_fit_time_by_hand(results, built):
+    tables, notes = built
     assert notes == []
     none = results[results["method"] == "none"]
     sms = results[results["method"] == "sms"]
@@ -120,8 +131,8 @@ def test_absolute_and_fit_time_by_hand(results):
     assert "none" not in tables["fit_time"].frame["method"].tolist()
 
 
-def test_relative_quantiles_by_hand(results):
-    tables, _ = build(results)
+def test_relative_quantiles_by_hand(results, built):
+    tables, _ = built
     none = results[results["method"] == "none"].reset_index()
     sms = results[results["method"] == "sms"].reset_index()
     relative = ((sms["brier"] - none["brier"]) / none["brier"]).groupby(sms["dataset"]).mean()
@@ -182,41 +193,6 @@ def test_infinite_baseline(results):
     assert any("none has an infinite log loss in 24 of 24" in note for note in notes)
 
 
-ODD = {
-    "baseline alone": (lambda r: r[r["method"] == "none"], "no method beside 'none'"),
-    "one method": (lambda r: r[r["method"].isin(["none", "sms"])], None),
-    "one dataset": (lambda r: r[r["dataset"] == "d0"], "at least two datasets"),
-    "one experiment": (
-        lambda r: r[(r["dataset"] == "d0") & (r["model"] == "m1") & (r["fold"] == 0)],
-        "two datasets",
-    ),
-    "all ties": (lambda r: r.assign(logloss=0.5, brier=0.2), "all methods tie"),
-    "same rows": (
-        lambda r: r.assign(n_cal=500),
-        "by number of calibration rows, because all datasets have equally many",
-    ),
-    "same classes": (lambda r: r.assign(n_classes=7), "by number of classes, because all datasets have equally many"),
-    "binary": (lambda r: r.assign(n_classes=2), None),
-    "zero losses": (lambda r: r.assign(logloss=0.0, brier=0.0), "all methods tie"),
-    "no times": (lambda r: r.drop(columns=["fit_seconds", "predict_seconds", "accuracy", "ece"]), None),
-    "no rows counted": (lambda r: r.assign(n_cal=np.nan), None),
-    "everything failed": (
-        lambda r: r.assign(status=np.where(r["method"] == "none", "ok", "failed")),
-        "finished no dataset and are not ranked",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_odd_results_make_tables_and_a_message(tmp_path, results, name):
-    spoil, message = ODD[name]
-    tables, notes = build(spoil(results))
-    for table in tables.values():
-        table.save(tmp_path)
-    if message:
-        assert any(message in note for note in notes), notes
-
-
 def test_binary_has_five_groups_of_rows(make_results):
     results = make_results(n_datasets=20).assign(n_classes=2)
     tables, _ = build(results)
@@ -234,9 +210,9 @@ def test_wrong_options(results):
         build(results, unranked=["none"])
 
 
-def test_order_of_rows_does_not_matter(results):
+def test_order_of_rows_does_not_matter(results, built):
     shuffled = results.sample(frac=1.0, random_state=0)
-    one, other = build(results)[0], build(shuffled)[0]
+    one, other = built[0], build(shuffled)[0]
     for name in one:
         pd.testing.assert_frame_equal(one[name].frame, other[name].frame, check_exact=False, rtol=1e-12)
 

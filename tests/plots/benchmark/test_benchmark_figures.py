@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,7 @@ needs("matplotlib")
 
 from matplotlib.collections import LineCollection, PathCollection  # noqa: E402
 
-from calibrant.bench.study.figures import FIGURES, draw_figures, make_figures, read_tables, redraw  # noqa: E402
+from calibrant.bench.study.figures import FIGURES, draw_figures, redraw  # noqa: E402
 from calibrant.bench.study.method_order import method_table  # noqa: E402
 from calibrant.bench.study.results import check_results  # noqa: E402
 from calibrant.bench.study.study_tables import build_tables  # noqa: E402
@@ -38,11 +36,16 @@ def dots(axes):
     return np.concatenate([np.asarray(offsets) for offsets in found])
 
 
-def test_one_dot_a_dataset_and_quantile_boxes(make_results):
-    tables = tables_of(make_results(n_datasets=11))
+@pytest.fixture(scope="module")
+def tables(make_results):
+    """Tables of twelve datasets, three methods and three models."""
+    return tables_of(make_results(n_datasets=12, models=("m1", "m2", "m3"), n_folds=1))
+
+
+def test_one_dot_a_dataset_and_quantile_boxes(tables):
     figure = relative_change(tables["relative_by_dataset"], tables["methods"], "logloss", "log loss")
     axes = figure.axes[0]
-    assert len(dots(axes)) == 11 * 3
+    assert len(dots(axes)) == 12 * 3
     rows = [tick.get_text() for tick in axes.get_yticklabels()]
     assert sorted(rows) == ["sms", "svs", "ts"]
     drawn = [c for c in axes.collections if isinstance(c, LineCollection)]
@@ -66,12 +69,11 @@ def test_axis_is_symlog_and_ends_at_100_percent():
     assert len([c for c in axes.collections if isinstance(c, PathCollection)]) == 2
 
 
-def test_a_panel_for_every_model(make_results):
-    tables = tables_of(make_results(models=("m1", "m2", "m3")))
+def test_a_panel_for_every_model(tables):
     figure = relative_change_by_model(tables["relative_by_model"], tables["methods"], "brier", "Brier score")
     shown = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title() for axes in shown] == ["m1", "m2", "m3"]
-    assert [len(dots(axes)) for axes in shown] == [18, 18, 18]
+    assert [len(dots(axes)) for axes in shown] == [36, 36, 36]
 
 
 def test_critical_difference_length_and_bars():
@@ -90,7 +92,7 @@ def test_critical_difference_length_and_bars():
     assert {"CD = 1.00", "a (1.20)", "none (3.80)"} <= texts
 
 
-@pytest.mark.parametrize("k", [2, 5, 20, 40])
+@pytest.mark.parametrize("k", [2, 5, pytest.param(20, marks=pytest.mark.slow), 40])
 def test_labels_of_critical_difference_never_overlap(k):
     names = [f"method-number-{i}" for i in range(k)]
     ranks = pd.DataFrame({"method": names, "rank": np.linspace(k / 2 - 0.1, k / 2 + 0.1, k)})
@@ -104,8 +106,7 @@ def test_labels_of_critical_difference_never_overlap(k):
         assert one.x1 <= figure.bbox.width
 
 
-def test_ranks_in_groups_show_intervals(make_results):
-    tables = tables_of(make_results(n_datasets=12))
+def test_ranks_in_groups_show_intervals(tables):
     table = tables["rank_by_rows"]
     axes = rank_by_group(table, tables["methods"], "calibration rows", "none").axes[0]
     drawn = {
@@ -119,19 +120,14 @@ def test_ranks_in_groups_show_intervals(make_results):
 
 def test_many_methods_get_a_panel_for_each_family_the_best_first(make_results):
     names = ("isotonic", "ts", "guo", "vs", "svs", "ms", "sms", "dirichlet", "mine")
-    tables = tables_of(make_results(methods=names))
+    tables = tables_of(make_results(methods=names, models=("m",), n_folds=1))
+    assert tables["methods"]["colour"].is_unique
     figure = rank_by_group(tables["rank_by_rows"], tables["methods"], "calibration rows", "none")
     titles = [axes.get_legend().get_title().get_text() for axes in figure.axes if axes.get_visible()]
     ranks = tables["rank_by_rows"].query("method != 'none'").groupby("method")["rank"].mean()
     family = tables["methods"].set_index("method")["family"]
     assert titles == list(ranks.groupby(family).min().sort_values().index)
     assert set(titles) == {"non-parametric", "TS", "VS", "MS", "other"}
-
-
-def test_colours_differ_and_are_the_same_in_all_figures(make_results):
-    names = ("isotonic", "ts", "guo", "vs", "svs", "ms", "sms", "dirichlet", "mine", "yours")
-    methods = tables_of(make_results(methods=names))["methods"]
-    assert methods["colour"].is_unique
 
 
 @pytest.mark.slow  # many processes, fits or figures: run by `make test-optional`
@@ -150,32 +146,6 @@ def test_redrawn_from_csv_is_identical(tmp_path, results):
 def test_redraw_names_what_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"lacks fit_time\.csv"):
         redraw(tmp_path)
-
-
-ODD = {
-    "baseline alone": lambda r: r[r["method"] == "none"],
-    "one dataset": lambda r: r[r["dataset"] == "d0"],
-    "all ties": lambda r: r.assign(logloss=0.5, brier=0.2, n_cal=500, n_classes=2),
-    "infinite": lambda r: r.assign(logloss=np.where(r["method"] == "sms", np.inf, r["logloss"])),
-    "all failed": lambda r: r.assign(status=np.where(r["method"] == "none", "ok", "failed")),
-    "no times": lambda r: r.drop(columns="fit_seconds"),
-    "strange names": lambda r: r.assign(
-        method=r["method"].replace("sms", "<b>$x_1^ 校准"), model=r["model"] + "$\\frac", dataset=r["dataset"] + '%,"'
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_odd_tables_are_drawn(tmp_path, results, name):
-    tables, _ = build_tables(check_results(ODD[name](results)))
-    for table in tables.values():
-        table.save(tmp_path / "tables")
-    drawn = dict(make_figures(read_tables(tmp_path / "tables")))
-    assert list(drawn) == ALWAYS
-    for figure in drawn.values():
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Glyph .* missing from")
-            figure.draw_without_rendering()
 
 
 def test_plain_labels():

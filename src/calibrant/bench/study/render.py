@@ -23,6 +23,8 @@ from calibrant.files.atomic import write_text
 from calibrant.text_table import aligned
 
 Best = Literal["min", "max"]
+Cell = tuple[int, str]
+"""Row and column."""
 _LONG = 45
 """Rows that fit on a page; a longer LaTeX table may break across pages."""
 
@@ -177,47 +179,51 @@ _TEXT = _Format(_one_line, ("*", ""), ("", ""), "inf", "–")
 
 def _cells(table: StudyTable, style: _Format) -> tuple[list[str], list[list[str]], list[bool]]:
     """Printed names of the columns, printed cells by row, and which columns are numbers."""
-    frame = table.frame.reset_index(drop=True)
-    numeric = [frame[name].dtype.kind in "fiu" for name in frame.columns]
-    shown = pd.DataFrame(index=frame.index, columns=frame.columns, dtype=object)
-    for name, is_number in zip(frame.columns, numeric):
-        decimals = table.decimals.get(name, 4) if frame[name].dtype.kind == "f" else 0
+    frame = table.frame
+    kinds = [frame[name].dtype.kind for name in frame.columns]
+    numeric = [kind in "fiu" for kind in kinds]
+    values = {name: frame[name].tolist() for name in frame.columns}
+    shown = {}
+    for name, kind, is_number in zip(values, kinds, numeric):
+        decimals = table.decimals.get(name, 4) if kind == "f" else 0
         shown[name] = [
             _number(value, decimals, p_value=name in table.p_values) if is_number else style.escape(str(value))
-            for value in frame[name]
+            for value in values[name]
         ]
-    marks = _marks(table, frame, shown)
-    for name, is_number in zip(frame.columns, numeric):
+    marks = _marks(table, values, shown)
+    for name, is_number in zip(values, numeric):
         if is_number:
             shown[name] = [text.replace("inf", style.infinity).replace("nan", style.missing) for text in shown[name]]
     for (row, name), best in marks.items():
         before, after = style.bold if best else style.italic
-        shown.loc[row, name] = f"{before}{shown.loc[row, name]}{after}"
-    return [style.escape(str(name)) for name in frame.columns], shown.to_numpy().tolist(), numeric
+        shown[name][row] = f"{before}{shown[name][row]}{after}"
+    rows = [list(row) for row in zip(*shown.values())]
+    return [style.escape(str(name)) for name in values], rows, numeric
 
 
-def _marks(table: StudyTable, frame: pd.DataFrame, shown: pd.DataFrame) -> dict[tuple[int, Any], bool]:
-    """Cells to set in bold (true) or italics, by row and column."""
-    marks: dict[tuple[int, Any], bool] = {}
-    rows = frame.drop(index=list(table.unmarked))
-    runs = [run for _, run in rows.groupby(table.group, sort=False)] if table.group else []
+def _marks(table: StudyTable, values: dict[str, list[Any]], shown: dict[str, list[str]]) -> dict[Cell, bool]:
+    """Cells to set in bold (true) or italics."""
+
+    def best_of(cells: list[Cell], best: Best) -> list[Cell]:
+        """The best of at least two numbers, and those that print the same."""
+        known = {(row, name): values[name][row] for row, name in cells if not math.isnan(values[name][row])}
+        if len(known) < 2:
+            return []
+        row, name = (min if best == "min" else max)(known, key=known.__getitem__)
+        return [cell for cell in known if shown[cell[1]][cell[0]] == shown[name][row]]
+
+    marks: dict[Cell, bool] = {}
+    rows = [row for row in range(len(table.frame)) if row not in table.unmarked]
+    runs: dict[Any, list[int]] = {}
+    for row in rows if table.group else ():
+        runs.setdefault(values[str(table.group)][row], []).append(row)
     for name, best in table.best.items():
-        for part in runs if table.bold_in_group else [*runs, rows]:
+        for part in runs.values() if table.bold_in_group else [*runs.values(), rows]:
             bold = part is rows or table.bold_in_group
-            marks |= dict.fromkeys(((row, name) for row in _best(part[name], shown[name], best)), bold)
-    for row in frame.index if table.best_in_row else ():
-        values = frame.loc[row, list(table.best_in_row)]
-        marks |= dict.fromkeys(((row, name) for name in _best(values, shown.loc[row], "min")), True)
+            marks |= dict.fromkeys(best_of([(row, name) for row in part], best), bold)
+    for row in range(len(table.frame)) if table.best_in_row else ():
+        marks |= dict.fromkeys(best_of([(row, name) for name in table.best_in_row], "min"), True)
     return marks
-
-
-def _best(values: pd.Series, shown: pd.Series, best: Best) -> list[Any]:
-    """Where the best of at least two values is, and those that print the same."""
-    known = values.astype(float).dropna()
-    if len(known) < 2:
-        return []
-    winner = shown[known.idxmin() if best == "min" else known.idxmax()]
-    return [place for place in known.index if shown[place] == winner]
 
 
 def _number(value: float, decimals: int, *, p_value: bool) -> str:

@@ -37,8 +37,6 @@ class Ranking:
 
     means: pd.DataFrame
     """Mean losses, one row per dataset used and one column per ranked method."""
-    n_datasets: int
-    """Number of datasets in the results, used or not."""
     notes: tuple[str, ...]
     """Methods without a rank and datasets left out, in words."""
 
@@ -83,7 +81,7 @@ def rank_methods(losses: pd.DataFrame) -> Ranking:
         note = f"ranks use {len(means)} of {len(finished)} datasets, where all ranked methods finished"
         note += f"; datasets with gaps by method: {worst}"
         notes.append(note if len(means) else f"{note}; leave some of these methods out of the ranks to have any")
-    return Ranking(means, len(finished), tuple(notes))
+    return Ranking(means, tuple(notes))
 
 
 def dataset_ranks(losses: pd.DataFrame) -> pd.DataFrame:

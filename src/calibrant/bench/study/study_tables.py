@@ -67,18 +67,20 @@ def build_tables(
     order = methods["method"].tolist()
     ranked = methods.loc[methods["ranked"], "method"].tolist()
     losses = {metric: loss_table(results, metric, order) for metric in METRICS}
-    notes += _gaps(results, losses["logloss"]) + _infinities(losses)
+    relative = {metric: relative_table(table).drop(columns=BASELINE) for metric, table in losses.items()}
+    infinite = _infinities(losses)
+    notes += _gaps(results, losses["logloss"]) + infinite
     if len(order) == 1:
         notes.append(f"the results hold no method beside {BASELINE!r}: there is nothing to compare")
     compared, told = _rank_tables(results, {metric: table[ranked] for metric, table in losses.items()}, alpha, seed)
     tables = [
         StudyTable("methods", methods, printed=False),
-        _absolute(losses, methods),
+        _absolute(losses, methods, infinite),
         _by_dataset_model(losses["logloss"]),
-        _relative_quantiles(losses),
+        _relative_quantiles(relative),
         _fit_time(results, order),
-        _relative_by(losses, [*DATASET], "relative_by_dataset"),
-        _relative_by(losses, [*DATASET, "model"], "relative_by_model"),
+        _relative_by(relative, [*DATASET], "relative_by_dataset"),
+        _relative_by(relative, [*DATASET, "model"], "relative_by_model"),
         _incomplete(results),
         *compared,
         *(draw_tables(results, order, ranked) if has_draws(results) else ()),
@@ -87,19 +89,18 @@ def build_tables(
     return {table.name: table for table in tables}, notes
 
 
-def _absolute(losses: Losses, methods: pd.DataFrame) -> StudyTable:
+def _absolute(losses: Losses, methods: pd.DataFrame, notes: list[str]) -> StudyTable:
     """Change of Brier score and log loss against `none`, averaged over the experiments a method finished."""
     frame = methods.loc[methods["method"] != BASELINE, ["method", "family"]].reset_index(drop=True)
     for metric in ("brier", "logloss"):
         change = change_table(losses[metric])
         frame[metric] = [float(change[name].mean()) for name in frame["method"]]
     frame["n_experiments"] = [int(losses["logloss"][name].notna().sum()) for name in frame["method"]]
-    notes = _infinities(losses)
     total = len(losses["logloss"])
     fewer = frame["n_experiments"] < total
     if fewer.any():
         which = ", ".join(frame.loc[fewer, "method"])
-        notes.append(f"The means of {which} leave out what these methods did not finish and are not compared.")
+        notes = [*notes, f"The means of {which} leave out what these methods did not finish and are not compared."]
     return StudyTable(
         "absolute",
         frame,
@@ -120,11 +121,11 @@ def _by_dataset_model(losses: pd.DataFrame) -> StudyTable:
     return StudyTable("by_dataset_model", frame, caption, best_in_row=tuple(change.columns), group="dataset")
 
 
-def _relative_quantiles(losses: Losses) -> StudyTable:
+def _relative_quantiles(relative: Losses) -> StudyTable:
     """Quantiles over datasets of the relative change of loss: per experiment, then mean per dataset."""
     rows = []
-    for metric, table in losses.items():
-        means = relative_table(table).drop(columns=BASELINE).groupby(level=DATASET).mean()
+    for metric, table in relative.items():
+        means = table.groupby(level=DATASET).mean()
         for method in means.columns:
             values = means[method].dropna().to_numpy(float)
             rows.append((metric, method, *quantiles(values, list(QUANTILES.values())), values.size))
@@ -156,12 +157,11 @@ def _fit_time(results: pd.DataFrame, order: Sequence[str]) -> StudyTable:
     )
 
 
-def _relative_by(losses: Losses, levels: list[str], name: str) -> StudyTable:
+def _relative_by(relative: Losses, levels: list[str], name: str) -> StudyTable:
     """Relative change of both losses averaged to `levels`, one row per method: what figures draw."""
     columns = {}
-    for metric, table in losses.items():
-        means = relative_table(table).drop(columns=BASELINE).groupby(level=levels).mean()
-        long = means.melt(var_name="method", value_name=metric, ignore_index=False)
+    for metric, table in relative.items():
+        long = table.groupby(level=levels).mean().melt(var_name="method", value_name=metric, ignore_index=False)
         columns[metric] = long.set_index("method", append=True)[metric].dropna()
     frame = pd.DataFrame(columns).rename_axis([*levels, "method"]).sort_index().reset_index()
     return StudyTable(name, frame, printed=False)
