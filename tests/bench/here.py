@@ -18,8 +18,8 @@ class HerePool(ProcessPool):
     """Does the jobs in this process."""
 
     def run(self, batches: Iterable[Batch]) -> Iterator[tuple[Any, list[Answer]]]:
-        for about, jobs in batches:
-            yield about, [Answer("ok", job.function(*job.arguments)) for job in jobs]
+        for name, jobs in batches:
+            yield name, [Answer("ok", job.function(*job.arguments)) for job in jobs]
 
 
 def work_here(monkeypatch: pytest.MonkeyPatch, pool: type[ProcessPool] = HerePool) -> None:

@@ -105,7 +105,7 @@ def test_space_is_the_papers(tmp_path, source, monkeypatch):
     rng = np.random.default_rng(0)
     gains = lambda self, experiments, parameters, bar: {e.key: rng.normal() for e in experiments}  # noqa: E731
     monkeypatch.setattr(search_module._Search, "improvements", gains)
-    trials = search_hyperparameters(source, tmp_path, SearchOptions("svs", n_trials=14)).trials[1:]
+    trials = search_hyperparameters(source, tmp_path, SearchOptions("svs", n_trials=9)).trials[1:]
     assert {trial["rho"] for trial in trials} <= set(RHO)
     assert {trial["tau"] for trial in trials} <= set(TAU)
     assert len({trial["rho"] for trial in trials}) > 1

@@ -24,6 +24,7 @@ def invoke(*arguments: str | Path) -> tuple[int, str]:
 
 def test_build_run_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work_here(monkeypatch)
+    monkeypatch.setattr("calibrant.bench.building.protocol.N_INNER", 2)
     file = tmp_path / "small.h5"
     code, said = invoke("build", "--datasets", "wine,pima", "--models", "LR", "--folds", "0", "-j", "1", "-o", file)
     assert code == 0, said

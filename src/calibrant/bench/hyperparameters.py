@@ -117,7 +117,8 @@ def search_hyperparameters(
     options = options or SearchOptions()
     source = open_predictions(predictions) if isinstance(predictions, str | Path) else predictions
     kind = make_spec(options.calibrator)
-    wanted = [e for e in (experiments or source.experiments()) if kind.supports(e.n_classes)]
+    listed = source.experiments() if experiments is None else experiments
+    wanted = [e for e in listed if kind.supports(e.n_classes)]
     chosen = [with_digest(source, e) for e in wanted]
     folder = ResultFolder(out)
     with folder.locked(), ProcessPool(n_jobs, options.time_limit) as pool:

@@ -85,10 +85,16 @@ def test_protocol_against_scikit_learn() -> None:
     np.testing.assert_allclose(got.probas_test, np.mean(models, axis=0), atol=1e-4)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ALL_MODELS)
-def test_every_model_learns_and_repeats_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def two_inner_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the fits; what is tested does not depend on their number."""
     monkeypatch.setattr("calibrant.bench.building.protocol.N_INNER", 2)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("two_inner_folds")
+@pytest.mark.parametrize("name", ALL_MODELS)
+def test_every_model_learns_and_repeats_itself(name: str) -> None:
     if ALL_MODELS[name].needs is not None:
         needs(ALL_MODELS[name].needs)
     # Categories and missing values, several classes, few rows.
@@ -101,6 +107,7 @@ def test_every_model_learns_and_repeats_itself(name: str, monkeypatch: pytest.Mo
     assert np.mean(a.probas_test.argmax(axis=1) == a.labels_test) > enough
 
 
+@pytest.mark.usefixtures("two_inner_folds")
 def test_the_best_of_several_configurations_is_kept() -> None:
     d = load_dataset("wine")
 
@@ -135,6 +142,7 @@ def test_builds_continue_and_repeat_themselves(tmp_path: Path) -> None:
         build_predictions(tmp_path / "b.h5", datasets=["irises"])
 
 
+@pytest.mark.usefixtures("two_inner_folds")
 def test_an_interrupted_build_keeps_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from calibrant.bench.building import builder
 

@@ -159,7 +159,7 @@ def test_a_pool_answers_every_call_once_and_goes_on() -> None:
     with ProcessPool(2) as pool:
         for _ in range(2):
             batches = ((size, [Job(len, ("a" * i,)) for i in range(size)]) for size in range(5))
-            answers = {about: [answer.value for answer in answers] for about, answers in pool.run(batches)}
+            answers = {name: [answer.value for answer in answers] for name, answers in pool.run(batches)}
             assert answers == {size: list(range(size)) for size in range(5)}
 
 

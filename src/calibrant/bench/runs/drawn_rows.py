@@ -68,7 +68,7 @@ class Draw:
             raise ValueError(f"repeats must be at least 1, got {self.repeats}")
 
     def n_rows(self, experiment: Experiment) -> int:
-        """Rows of an experiment that there are to draw from."""
+        """Rows of an experiment that can be drawn."""
         sizes = {"cal": experiment.n_cal, "test": experiment.n_test, "both": experiment.n_cal + experiment.n_test}
         return sizes[self.rows]
 

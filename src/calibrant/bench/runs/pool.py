@@ -3,9 +3,10 @@
 A process that takes too long is killed, and so is everything it started: on Linux that is found by a mark in the
 environment, even in another session. A process that was killed or died is replaced, and the next job goes on.
 
-The processes are started by `subprocess`. Those of `multiprocessing`, and pools made on it, import the script that
-started them anew and may not be started by a Dask worker, which is a daemon. A process is kept for many jobs: a new
-one takes a second or more for its imports, a job in an old one 0.2 ms.
+The processes are started by `subprocess`. Pools made on `multiprocessing` (concurrent.futures, pebble) import the
+script that started them anew and may not be started by a Dask worker, which is a daemon; in loky, and so in joblib, a
+process that dies breaks the pool for all other jobs, and nothing ends a job that hangs. A process is kept for many
+jobs: a new one takes a second or more for its imports, a job in an old one 0.2 ms.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _LOOK_SECONDS = 0.5  # how soon a death is seen if another process keeps the pip
 _START = "import sys; sys.path[:] = {!r}; from calibrant.bench.runs.worker import main; main()"
 
 Batch = tuple[Any, Sequence[Job]]
-"""Jobs that are done one after another by the same worker, and what they are about."""
+"""A name of any type, and jobs that are done one after another by the same worker."""
 
 
 class ProcessPool:
@@ -51,7 +52,7 @@ class ProcessPool:
     Examples
     --------
     >>> with ProcessPool(1) as pool:
-    ...     [(about, answers[0].value) for about, answers in pool.run([("size", [Job(len, ("abc",))])])]
+    ...     [(name, answers[0].value) for name, answers in pool.run([("size", [Job(len, ("abc",))])])]
     [('size', 3)]
     """
 
@@ -76,7 +77,7 @@ class ProcessPool:
         return True
 
     def run(self, batches: Iterable[Batch]) -> Generator[tuple[Any, list[Answer]], None, None]:
-        """Answers as they come, with what their batch is about; batches are taken when needed.
+        """Names of batches with their answers, as they come; batches are taken when needed.
 
         Ending the generator early ends what is under way.
         """
@@ -89,11 +90,11 @@ class ProcessPool:
                 if not running:
                     return
                 for future in self._wait(running):
-                    about, jobs = running.pop(future)
+                    name, jobs = running.pop(future)
                     if (answers := self._answers(future, jobs)) is None:
-                        running[self._submit(jobs)] = about, jobs
+                        running[self._submit(jobs)] = name, jobs
                     else:
-                        yield about, answers
+                        yield name, answers
         finally:
             if running:
                 self._stop(running)
