@@ -220,12 +220,8 @@ def test_standard_input_and_output(tmp_path: Path, stored: Path, data: Path) -> 
     assert applied.stdout == (tmp_path / "file.csv").read_bytes()
     assert applied.stderr == b""
     parquet = write(tmp_path / "p.parquet", predictions())
-    shown = subprocess.run(
-        [*command, "evaluate", "-", "-y", "animal", "--json"],
-        input=parquet.read_bytes(),
-        capture_output=True,
-        check=True,
-    )
+    words = ["evaluate", "-", "-y", "animal", "--json"]
+    shown = CliRunner().invoke(app, words, input=parquet.read_bytes())
     assert json.loads(shown.stdout)["rows"] == 400
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 import calibrant
 from calibrant.cli import app
+from calibrant.cli.mistakes import Terminated
 
 ROWS = "p_a,p_b,y\n" + "0.25,0.75,b\n0.5,0.5,a\n0.75,0.25,a\n" * 20
 
@@ -53,14 +55,43 @@ HELD_UP = {
 }
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no such signals to a process")
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("command", HELD_UP)
-def test_a_signal_while_a_command_writes(tmp_path: Path, command: str, number: int) -> None:
-    """No output, no part of one, no lock; one line and an exit code."""
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "t.csv").write_text(ROWS)
     fitted = calibrant.get_calibrator("ts", classes=np.array(["a", "b"]))
     calibrant.save(fitted.fit_batches(calibrant.open_batches(tmp_path / "t.csv", "y")), tmp_path / "c.json")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("stop", "code"), [(KeyboardInterrupt, 130), (Terminated, 143)])
+@pytest.mark.parametrize("command", HELD_UP)
+def test_a_command_that_is_stopped_while_it_writes(
+    folder: Path, command: str, stop: type[BaseException], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the signals of `test_a_signal_while_a_command_writes` raise, without a process for each."""
+    words, module, function = HELD_UP[command]
+    before = sorted(path.name for path in folder.iterdir())
+    seen = []
+
+    def stopped(*_: object, **__: object) -> None:
+        seen.extend(folder.glob("*.part"))
+        raise stop
+
+    monkeypatch.setattr(importlib.import_module(module), function, stopped)
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(app, [command, *words])
+    assert (result.stderr.splitlines()[-1].endswith("Nothing was written."), result.exit_code) == (True, code)
+    assert seen, "there was something half-written to remove"
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no such signals to a process")
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("command", HELD_UP)
+def test_a_signal_while_a_command_writes(folder: Path, command: str, number: int) -> None:
+    """No output, no part of one, no lock; one line and an exit code."""
+    tmp_path = folder
     words, module, function = HELD_UP[command]
     program = (
         f"import sys, time, importlib; sys.argv = ['calibrant', {command!r}, *{words!r}]\n"

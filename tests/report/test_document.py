@@ -21,7 +21,6 @@ from calibrant.calibrators.base import Calibrator
 from calibrant.cli import app
 from calibrant.metrics import segment_calibration
 from calibrant.metrics.validation import validation_table
-from calibrant.report import validation_document
 from tests.needs import needs
 
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -32,14 +31,6 @@ def rare(n=1000, seed=0):
     rng = np.random.default_rng(seed)
     z = rng.normal(-3.5, 1.5, n)
     return 1 / (1 + np.exp(-1.8 * z)), np.where(rng.random(n) < 1 / (1 + np.exp(-z)), "yes", "no")
-
-
-@pytest.fixture
-def cheap(monkeypatch):
-    def measured(*args, n_resamples=None, **options):
-        return validation_table(*args, n_resamples=10, **options)
-
-    monkeypatch.setattr(validation_document, "validation_table", measured)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +95,7 @@ def test_named_tests_are_those_of_the_table_and_of_statsmodels(found, fitted):
     p, y = rare(seed=1)
     q = fitted.predict_proba(p)
     named = tables(found)["Named tests and measures"][0]
-    expected = validation_table(y, q)
+    expected = validation_table(y, q, n_resamples=10)
     for row in expected.table()[1:]:
         assert named[row[0]][2:6] == row[1:5]
     z = np.log(q[:, 1] / q[:, 0])
@@ -150,7 +141,6 @@ def test_the_formula_is_that_of_the_calibrator(found, fitted):
     )
 
 
-@pytest.mark.usefixtures("cheap")
 def test_rows_of_the_fit_are_recognised_and_others_are_not(fitted, found):
     p, y = rare()
     own = " ".join(sentences(document(fitted, y, p)))
@@ -163,7 +153,6 @@ def test_rows_of_the_fit_are_recognised_and_others_are_not(fitted, found):
     assert "no audit record, so nothing shows" in " ".join(sentences(document(without, y, p)))
 
 
-@pytest.mark.usefixtures("cheap")
 def test_losses_that_are_forged_are_found_out_with_the_rows(fitted):
     p, y = rare()
     forged = record_fit(get_calibrator("affine").fit(p, y), p, y)
@@ -171,7 +160,6 @@ def test_losses_that_are_forged_are_found_out_with_the_rows(fitted):
     assert "computed again, DO NOT AGREE with the record" in " ".join(sentences(document(forged, y, p)))
 
 
-@pytest.mark.usefixtures("cheap")
 def test_too_few_rows_and_none(fitted):
     few = " ".join(sentences(document(fitted, *reversed([part[:12] for part in rare(seed=3)]))))
     assert "12 rows are too few to tell what calibration would gain" in few
@@ -189,7 +177,6 @@ def test_too_few_rows_and_none(fitted):
         document(fitted, ["yes"])
 
 
-@pytest.mark.usefixtures("cheap")
 def test_what_does_not_help_is_not_praised():
     p, y = rare()
     text = " ".join(sentences(document(get_calibrator("none").fit(p, y), y, p)))
@@ -198,7 +185,6 @@ def test_what_does_not_help_is_not_praised():
 
 
 @pytest.mark.parametrize("k", [3, 10])
-@pytest.mark.usefixtures("cheap")
 def test_many_classes(k):
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(k), size=800)
@@ -213,7 +199,6 @@ def test_many_classes(k):
     assert "is a bound, computed at the coefficients that are stored" in " ".join(sentences(made))
 
 
-@pytest.mark.usefixtures("cheap")
 def test_counts_equal_repeated_rows_and_groups_are_told():
     p, y = rare(400)
     fitted = get_calibrator("ts").fit(p, y)
@@ -227,7 +212,6 @@ def test_counts_equal_repeated_rows_and_groups_are_told():
     assert "Rows are taken as independent" not in grouped
 
 
-@pytest.mark.usefixtures("cheap")
 def test_logits_scores_segments_and_rules():
     p, y = rare(600)
     z = np.log(p / (1 - p))
@@ -270,7 +254,6 @@ def test_every_stored_calibrator_can_be_described():
 HOSTILE = ["<script>alert(1)</script>", "a | b\\", "*_`#[x](y)\n\x00\x1f"]
 
 
-@pytest.mark.usefixtures("cheap")
 def test_names_are_text_in_every_format():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), size=300)
@@ -358,7 +341,6 @@ def run(*words):
     return done.exit_code, done.output
 
 
-@pytest.mark.usefixtures("cheap")
 def test_the_command(files):
     fit = "fit {0}/fit.csv -y label -p p_yes --date day -m sms -o {0}/cal.json"
     assert run(*fit.format(files).split())[0] == 0
@@ -390,7 +372,6 @@ def test_the_command(files):
         (["new.csv", "-y", "label", "--grades", "0", "-o", "a.md"], "0"),
     ],
 )
-@pytest.mark.usefixtures("cheap")
 def test_mistakes_are_explained(files, monkeypatch, words, error):
     monkeypatch.chdir(files)
     run("fit", "fit.csv", "-y", "label", "-p", "p_yes", "-m", "ts", "-o", "cal.json")

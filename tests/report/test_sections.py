@@ -182,6 +182,7 @@ def test_many_classes_have_top_5_accuracy(ten: Report) -> None:
     assert row.before.low < row.before.value < row.before.high
 
 
+@pytest.mark.usefixtures("every_resample")
 def test_two_classes_have_auc_and_gini(rare: Report, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {row.name: row.before for row in rare.metrics}
     assert rows["gini"].value == pytest.approx(2 * rows["auroc"].value - 1)
@@ -259,6 +260,7 @@ def test_what_the_note_on_decisions_says(rare: Report) -> None:
     assert sections.decisions(dataclasses.replace(rare, rule=None)) is None
 
 
+@pytest.mark.usefixtures("every_resample")
 @pytest.mark.parametrize("grouped", [False, True])
 def test_ratios_of_counted_rows_equal_those_of_all_rows(grouped: bool) -> None:
     rng = np.random.default_rng(1)

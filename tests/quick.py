@@ -1,0 +1,51 @@
+"""Intervals and bands of reports from few resamples, for tests that read other things than how wide they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from calibrant.report import correction, decision_views, reliability_views, validation_document
+from calibrant.workflows import evaluating
+
+#: What resamples, and how many resamples are enough here; tests of verdicts need all draws of a p-value.
+RESAMPLING = (
+    (reliability_views, "corp_curve", 10),
+    (validation_document, "corp_curve", 10),
+    (validation_document, "validation_table", 10),
+    (evaluating, "validation_table", 10),
+    (evaluating, "metrics_of", 50),
+    (decision_views, "decision_curve", 10),
+    (decision_views, "murphy_diagram", 10),
+)
+ORIGINALS = [(module, name, getattr(module, name)) for module, name, _ in RESAMPLING]
+REFITS, RATIOS = correction.REFITS, decision_views.FEW_RESAMPLES
+
+
+def _with(function: Callable[..., Any], n_resamples: int) -> Callable[..., Any]:
+    return lambda *args, **given: function(*args, **given | {"n_resamples": n_resamples})
+
+
+@contextmanager
+def few() -> Iterator[None]:
+    """Few resamples inside."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, number in RESAMPLING:
+            patch.setattr(module, name, _with(getattr(module, name), number))
+        patch.setattr(correction, "REFITS", 5)
+        patch.setattr(decision_views, "FEW_RESAMPLES", 10)
+        yield
+
+
+@contextmanager
+def every() -> Iterator[None]:
+    """All resamples again."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, original in ORIGINALS:
+            patch.setattr(module, name, original)
+        patch.setattr(correction, "REFITS", REFITS)
+        patch.setattr(decision_views, "FEW_RESAMPLES", RATIOS)
+        yield
