@@ -8,21 +8,22 @@ from typing import Any
 
 import pytest
 
-from calibrant.report import correction, decision_views, reliability_views, validation_document
+from calibrant.report import report_tables, validation_document
 from calibrant.workflows import evaluating
 
 #: What resamples, and how many resamples are enough here; tests of verdicts need all draws of a p-value.
 RESAMPLING = (
-    (reliability_views, "corp_curve", 10),
+    (report_tables, "corp_curve", 10),
     (validation_document, "corp_curve", 10),
     (validation_document, "validation_table", 10),
     (evaluating, "validation_table", 10),
     (evaluating, "metrics_of", 50),
-    (decision_views, "decision_curve", 10),
-    (decision_views, "murphy_diagram", 10),
+    (evaluating, "confidence_interval", 50),
+    (report_tables, "decision_curve", 10),
+    (report_tables, "murphy_diagram", 10),
 )
 ORIGINALS = [(module, name, getattr(module, name)) for module, name, _ in RESAMPLING]
-REFITS, RATIOS = correction.REFITS, decision_views.FEW_RESAMPLES
+REFITS, RATIOS = report_tables.REFITS, report_tables.FEW_RESAMPLES
 
 
 def _with(function: Callable[..., Any], n_resamples: int) -> Callable[..., Any]:
@@ -35,8 +36,8 @@ def few() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, number in RESAMPLING:
             patch.setattr(module, name, _with(getattr(module, name), number))
-        patch.setattr(correction, "REFITS", 5)
-        patch.setattr(decision_views, "FEW_RESAMPLES", 10)
+        patch.setattr(report_tables, "REFITS", 5)
+        patch.setattr(report_tables, "FEW_RESAMPLES", 10)
         yield
 
 
@@ -46,6 +47,6 @@ def every() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, original in ORIGINALS:
             patch.setattr(module, name, original)
-        patch.setattr(correction, "REFITS", REFITS)
-        patch.setattr(decision_views, "FEW_RESAMPLES", RATIOS)
+        patch.setattr(report_tables, "REFITS", REFITS)
+        patch.setattr(report_tables, "FEW_RESAMPLES", RATIOS)
         yield

@@ -10,16 +10,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int | Sequence[bool] = 1, gap: int = 2) -> str:
-    """Rows of text in aligned columns.
+    """Rows of text, all of one length, in aligned columns with so many spaces between them.
 
-    Parameters
-    ----------
-    rows : sequence of sequences of str
-        All of one length; the first may be a header.
-    left : int or sequence of bool
-        How many columns, or which, are aligned to the left; the others are aligned to the right.
-    gap : int
-        Spaces between two columns.
+    `left` is how many columns, or which, are aligned to the left; the others are aligned to the right.
 
     Examples
     --------
@@ -64,16 +57,7 @@ def from_cell(cell: str) -> str:
 
 
 def list_names(names: Iterable[Any], limit: int = 20, write: Callable[[Any], str] = repr) -> str:
-    """Names for a message, which stays short however many and however long they are.
-
-    Parameters
-    ----------
-    names : iterable
-        Names of columns, labels, or whatever `write` takes.
-    limit : int
-        How many are written out.
-    write : callable
-        Makes text of one.
+    """Names for a message, which stays short however many and however long they are: `limit` of them, by `write`.
 
     Examples
     --------

@@ -15,9 +15,8 @@ from calibrant import DecisionRule
 from calibrant.plots import report_figures as figures
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.data import Correction, Report
-from calibrant.report.page import render
+from calibrant.report.page import compared, render
 from calibrant.report.sections import largest_corrections, most_confused
-from calibrant.report.side_by_side import compared
 from tests.bench.browser import CHROMIUM, browser
 
 from .conftest import sharpened

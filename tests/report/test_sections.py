@@ -17,14 +17,14 @@ from calibrant import CalibrationMonitor, CalibrationReport, DecisionRule, get_c
 from calibrant.decisions import compare_decisions
 from calibrant.metrics import murphy_diagram
 from calibrant.metrics.result_types import Estimate
-from calibrant.plots.monitoring import stability
+from calibrant.plots.report_figures import stability
 from calibrant.report import analysis, sections, watching
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.comparison import MANY_UNITS, paired_intervals
 from calibrant.report.data import MethodRow, Report
-from calibrant.report.decision_views import by_ratio
 from calibrant.report.layout import Section
 from calibrant.report.page import render
+from calibrant.report.report_tables import by_ratio
 from calibrant.sample import Sample
 
 from .conftest import sharpened

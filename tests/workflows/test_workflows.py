@@ -15,7 +15,7 @@ from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table_rows import RowReader
 from calibrant.inputs.words import RequestError
-from calibrant.workflows import applying, deploying, evaluating, fitting, report_rows
+from calibrant.workflows import applying, deploying, evaluating, fitting
 
 N = 600
 RNG = np.random.default_rng(0)
@@ -73,7 +73,7 @@ def test_evaluate_and_the_rows_of_a_report(file: Path, cells: int | None, monkey
         monkeypatch.setattr(evaluating, "MEMORY_CELLS", cells)
         monkeypatch.setattr(evaluating, "SAMPLE_ROWS", 100)
     found = evaluating.evaluate(reader(file, label="y", weight="w"))
-    of_report = report_rows.read_for_report(reader(file, label="y", weight="w"))
+    of_report = evaluating.read_for_report(reader(file, label="y", weight="w"))
     expected = {
         name: getattr(metrics, name)(TABLE["y"], TABLE[COLUMNS], sample_weight=TABLE["w"])
         for name in ("log_loss", "brier")
@@ -93,11 +93,9 @@ def test_adapt(file: Path) -> None:
     rare = TABLE[(TABLE["y"] == "no") | (TABLE["who"] % 10 == 0)]
     rare.to_parquet(file.with_name("now.parquet"))
     ((_, now),) = applying.read_predictions(calibrator, reader(file.with_name("now.parquet")))
-    adapted = deploying.adapt(calibrator, unlabelled=now)
+    adapted = deployment.adapt(calibrator, unlabelled=now.values)
     expected = deployment.adapt(calibrator, unlabelled=rare[COLUMNS])
     np.testing.assert_allclose(adapted.prior_, expected.prior_, atol=1e-9)
-    with pytest.raises(RequestError, match="names the class 'maybe'"):
-        deploying.adapt(calibrator, prior={"maybe": 1.0})
 
 
 def test_watch(file: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.mistakes import CommandError
-from calibrant.cli.printing import check_streams, print_json
+from calibrant.cli.mistakes import CommandError, asked
+from calibrant.cli.printing import check_result, print_result
 from calibrant.cli.reading import read_for
 
 app = typer.Typer(rich_markup_mode=None)
@@ -17,25 +17,20 @@ app = typer.Typer(rich_markup_mode=None)
 
 @options.command(app)
 def adapt(
+    *,
     calibrator: options.Calibrator,
-    output: options.CalibratorOutput,
+    output: str = options.output("JSON file to write; - is standard output."),
     table: options.RowOptions,
-    prior: Annotated[
-        str | None, typer.Option("--prior", help="Share of each class now, as in fraud=0.002,ok=0.998; of two: 0.002.")
-    ] = None,
-    unlabelled: Annotated[
-        str | None, typer.Option("--from", help="File of predictions without labels, to estimate the shares from.")
-    ] = None,
-    method: Annotated[
-        str, typer.Option("--method", "-m", help="How to estimate: em (maximum likelihood) or bbse (needs --labelled).")
-    ] = "em",
-    labelled: Annotated[
-        str | None, typer.Option("--labelled", help="File of predictions and labels from the time of calibration.")
-    ] = None,
-    label: Annotated[str | None, typer.Option("--label", "-y", help="Column of the labels in --labelled.")] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", help="Share of each class at calibration, if the calibrator lacks it.")
-    ] = None,
+    prior: str | None = options.option("Share of each class now, as in fraud=0.002,ok=0.998; of two: 0.002."),
+    unlabelled: str | None = options.option(
+        "File of predictions without labels, to estimate the shares from.", "--from"
+    ),
+    method: str = options.option(
+        "How to estimate: em (maximum likelihood) or bbse (needs --labelled).", "--method", "-m", default="em"
+    ),
+    labelled: str | None = options.option("File of predictions and labels from the time of calibration."),
+    label: str | None = options.option("Column of the labels in --labelled.", "--label", "-y"),
+    source: str | None = options.option("Share of each class at calibration, if the calibrator lacks it."),
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -43,44 +38,39 @@ def adapt(
 
     Right if nothing but the frequencies has changed. Give --prior or --from.
     """
-    from calibrant.files.tables.writers import check_output
-    from calibrant.workflows.deploying import adapt as adapt_calibrator
+    from calibrant.deployment import adapt as adapt_calibrator
     from calibrant.workflows.fitting import store
     from calibrant.workflows.loading import load_calibrator
 
-    check_streams(as_json, output, "calibrator")
     if (prior is None) == (unlabelled is None):
         raise CommandError("give either --prior, the share of each class now, or --from, a file of predictions")
     if (labelled is None) != (label is None):
         raise CommandError("--labelled and --label, the column of its labels, belong together")
-    check_output(output, force=force)
+    check_result(output, "calibrator", force=force, as_json=as_json)
     fitted = load_calibrator(calibrator)
     now = None if unlabelled is None else read_for(fitted, unlabelled, **vars(table))
     then = None if labelled is None else read_for(fitted, labelled, label=label, **vars(table))
-    adapted = adapt_calibrator(
-        fitted,
-        prior=_shares(prior, fitted),
-        unlabelled=now,
-        method=method,
-        labelled=then,
-        source=_shares(source, fitted),
-    )
-    store(adapted, output, force=force)
-    if as_json:
-        print_json(
-            {
-                "output": output,
-                "method": adapted.method_,
-                "classes": adapted.classes_,
-                "source_prior": adapted.source_prior_,
-                "prior": adapted.prior_,
-                "interval": getattr(adapted, "interval_", None),
-                "rows": None if now is None else now.n_usable,
-            }
+    with asked():
+        adapted = adapt_calibrator(
+            fitted,
+            prior=_shares(prior, fitted),
+            unlabelled=None if now is None else now.values,
+            method=method,
+            labelled=None if then is None else (then.values, then.labels, then.segments),
+            segments=None if now is None else now.segments,
+            source=_shares(source, fitted),
         )
-    elif output != "-":
-        typer.echo(adapted.summary())
-        typer.echo(f"Calibrator: {output}")
+    store(adapted, output, force=force)
+    values = {
+        "output": output,
+        "method": adapted.method_,
+        "classes": adapted.classes_,
+        "source_prior": adapted.source_prior_,
+        "prior": adapted.prior_,
+        "interval": getattr(adapted, "interval_", None),
+        "rows": None if now is None else now.n_usable,
+    }
+    print_result(values, [adapted.summary(), f"Calibrator: {output}"], as_json=as_json)
 
 
 def _shares(text: str | None, fitted: Any) -> dict[Any, float] | float | None:

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from calibrant.cli import options
 from calibrant.cli.labels import apply_to_labels
 from calibrant.cli.mistakes import asked
-from calibrant.cli.printing import check_streams, class_columns, print_json
-from calibrant.cli.reading import reading, reading_rules
-from calibrant.cli.reading_progress import progress_over
+from calibrant.cli.printing import check_result, class_columns, print_result
+from calibrant.cli.reading import progress_over, reading, reading_rules
 
 app = typer.Typer(rich_markup_mode=None)
 
 
 @options.command(app)
 def apply(
+    *,
     calibrator: options.Calibrator,
     file: options.Input,
-    output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")],
+    output: str = options.output(),
     table: options.RowOptions,
-    suffix: Annotated[
-        str, typer.Option("--suffix", help="Keep the columns and add calibrated ones with this suffix, as in _cal.")
-    ] = "",
-    interval: Annotated[
-        float | None,
-        typer.Option("--interval", help="Add intervals of the probabilities with this level, as in 0.9 (_low, _high)."),
-    ] = None,
+    suffix: str = options.option("Keep the columns and add calibrated ones with this suffix, as in _cal.", default=""),
+    interval: float | None = options.option(
+        "Add intervals of the probabilities with this level, as in 0.9 (_low, _high)."
+    ),
     renormalize: options.Renormalize = False,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -39,25 +36,18 @@ def apply(
     appears when it is complete. Rows skipped by --on-error skip are left out of it. With --interval it says how sure
     each probability is, if `calibrant fit --intervals` has learned that.
     """
-    from calibrant.files.tables.writers import check_output
+    from calibrant.files.tables.answer_files import holds_options
     from calibrant.workflows import applying
     from calibrant.workflows.stored_map import load_map
 
-    check_streams(as_json, output, "calibrated rows")
-    check_output(output, force=force)
-    if (
-        not table.probs
-        and ".jsonl" in file
-        and _applied_to_answers(
-            calibrator,
-            file,
-            output,
-            suffix=suffix,
-            force=force,
-            skip=table.on_error is options.OnError.skip,
-            json=as_json,
-        )
-    ):
+    check_result(output, "calibrated rows", force=force, as_json=as_json)
+    if not table.probs and ".jsonl" in file and holds_options(file):
+        from calibrant.workflows.answering import apply_answers
+        from calibrant.workflows.loading import load_calibrator
+
+        skip = table.on_error is options.OnError.skip
+        rows = apply_answers(load_calibrator(calibrator), file, output, suffix=suffix, force=force, skip=skip)
+        print_result({"output": output, "rows": rows}, [f"{output}: {rows:,} answers calibrated"], as_json=as_json)
         return
     fitted: Any = load_map(calibrator) if interval is None else None
     if fitted is None:  # intervals need more than the map
@@ -81,34 +71,11 @@ def apply(
             force=force,
             progress=progress_over(reader.table, "apply"),
         )
-    if as_json:
-        print_json(
-            {
-                "output": output,
-                "rows": done.rows,
-                "rows_skipped": reader.skipped.count,
-                "columns": dict(zip(done.columns, done.classes)),
-            }
-        )
-    elif output != "-":
-        typer.echo(f"{output}: {done.rows:,} rows calibrated")
-        typer.echo(class_columns(done.columns, done.classes))
-
-
-def _applied_to_answers(
-    calibrator: str, file: str, output: str, *, suffix: str, force: bool, skip: bool, json: bool
-) -> bool:
-    """Whether the file holds questions with options; their probabilities are then written."""
-    from calibrant.files.tables.answer_files import holds_options
-
-    if not holds_options(file):
-        return False
-    from calibrant.workflows.answering import apply_answers
-    from calibrant.workflows.loading import load_calibrator
-
-    rows = apply_answers(load_calibrator(calibrator), file, output, suffix=suffix, force=force, skip=skip)
-    if json:
-        print_json({"output": output, "rows": rows})
-    elif output != "-":
-        typer.echo(f"{output}: {rows:,} answers calibrated")
-    return True
+    values = {
+        "output": output,
+        "rows": done.rows,
+        "rows_skipped": reader.skipped.count,
+        "columns": dict(zip(done.columns, done.classes)),
+    }
+    lines = [f"{output}: {done.rows:,} rows calibrated", class_columns(done.columns, done.classes)]
+    print_result(values, lines, as_json=as_json)

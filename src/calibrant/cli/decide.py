@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError
-from calibrant.cli.printing import check_streams, print_json
-from calibrant.cli.reading import reading, reading_rules
-from calibrant.cli.reading_progress import progress_over
+from calibrant.cli.printing import check_result, print_result
+from calibrant.cli.reading import progress_over, reading, reading_rules
 
 if TYPE_CHECKING:
     from calibrant.workflows.applying import Applied
@@ -20,15 +19,14 @@ app = typer.Typer(rich_markup_mode=None)
 
 @options.command(app)
 def decide(
+    *,
     calibrator: options.Calibrator,
     file: options.Input,
-    output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")],
+    output: str = options.output(),
     table: options.RowOptions,
     cost: options.Cost = None,
     positive: options.Positive = None,
-    suffix: Annotated[
-        str, typer.Option("--suffix", help="Add calibrated probabilities, too, with this suffix, as in _cal.")
-    ] = "",
+    suffix: str = options.option("Add calibrated probabilities, too, with this suffix, as in _cal.", default=""),
     renormalize: options.Renormalize = False,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -41,13 +39,11 @@ def decide(
     column, as in fp=5,fn=amount. A CSV file has a line for each action and a column for each class, a JSON file holds
     {action: {class: cost}}. Without --cost the rule is used that `calibrant fit --cost` stored.
     """
-    from calibrant.files.tables.writers import check_output
     from calibrant.workflows import applying
     from calibrant.workflows.costs_given import rule_of
     from calibrant.workflows.loading import load_calibrator
 
-    check_streams(as_json, output, "decisions")
-    check_output(output, force=force)
+    check_result(output, "decisions", force=force, as_json=as_json)
     fitted = load_calibrator(calibrator)
     if cost is None and not hasattr(fitted, "rule_"):
         raise CommandError(f"{calibrator} holds no decision rule: say what actions cost, as in --cost fp=1,fn=20")
@@ -62,20 +58,15 @@ def decide(
             force=force,
             progress=progress_over(reader.table, "decide"),
         )
-    if as_json:
-        print_json(
-            {
-                "output": output,
-                "rows": done.rows,
-                "rows_skipped": reader.skipped.count,
-                "actions": {str(name): count for name, count in done.actions.items()},
-                "expected_cost": done.cost,
-                "rule": rule.describe(),
-            }
-        )
-    elif output != "-":
-        for line in _words(output, done, rule, fitted):
-            typer.echo(line)
+    values = {
+        "output": output,
+        "rows": done.rows,
+        "rows_skipped": reader.skipped.count,
+        "actions": {str(name): count for name, count in done.actions.items()},
+        "expected_cost": done.cost,
+        "rule": rule.describe(),
+    }
+    print_result(values, _words(output, done, rule, fitted), as_json=as_json)
 
 
 def _words(output: str, done: Applied, rule: Any, fitted: Any) -> list[str]:

@@ -10,7 +10,7 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked
-from calibrant.cli.printing import check_streams, print_json
+from calibrant.cli.printing import check_result, print_result
 from calibrant.cli.reading import read_for
 
 app = typer.Typer(rich_markup_mode=None)
@@ -18,18 +18,16 @@ app = typer.Typer(rich_markup_mode=None)
 
 @options.command(app)
 def document(
+    *,
     calibrator: options.Calibrator,
-    output: Annotated[str, typer.Option("--output", "-o", help="File to write: .html, .md or .docx.")],
+    output: str = options.output("File to write: .html, .md or .docx."),
     table: options.WeighedOptions,
     file: Annotated[
         str | None,
         typer.Argument(metavar="[FILE]", help="Predictions with labels to validate on; not those of the fit."),
     ] = None,
-    grades: Annotated[
-        str | None,
-        typer.Option("--grades", help="Grades of two classes to test: how many, or a table of them (column upper)."),
-    ] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Title. Default: the calibrator's file name.")] = None,
+    grades: options.Grades = None,
+    title: str | None = options.option("Title. Default: the calibrator's file name."),
     level: options.Level = 0.95,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -40,14 +38,12 @@ def document(
     before and after with intervals, named tests, bands, segments and grades; limits of use, and how to repeat it. The
     same files give the same document, byte for byte.
     """
-    from calibrant.files.tables.writers import check_output
     from calibrant.report.document_formats import document_format
     from calibrant.report.validation_document import document as make_document
     from calibrant.workflows.grading import scale_of
     from calibrant.workflows.loading import load_calibrator
 
-    check_streams(as_json, output, "document")
-    check_output(output, force=force)
+    check_result(output, "document", force=force, as_json=as_json)
     if (file is None) != (table.label is None):
         raise CommandError("FILE and --label belong together: the predictions to validate on, and their labels")
     with asked():
@@ -58,28 +54,31 @@ def document(
     if grades is not None and len(fitted.classes_) > 2:
         raise CommandError(f"--grades is for two classes; this calibrator has {len(fitted.classes_)}")
     words = [Path(word).name for word in (calibrator, *([file] if file else []))]
-    options_given: dict[str, Any] = {
+    asked_for: dict[str, Any] = {
         "label": table.label,
         "probs": ",".join(table.probs) if table.probs else None,
         "segments": table.segments,
         "weight": table.weight,
         "grades": grades and Path(grades).name,
+        "group-by": table.group_by,
+        "blocks": table.blocks,
+        "title": title,
+        "level": level,
     }
-    options_given |= {"group-by": table.group_by, "blocks": table.blocks, "title": title, "level": level}
-    words += [word for name, value in options_given.items() if value is not None for word in (f"--{name}", str(value))]
+    words += [word for name, value in asked_for.items() if value is not None for word in (f"--{name}", str(value))]
     command = shlex.join(["calibrant", "document", *words, "-o", Path(output).name])
     given: dict[str, Any] = {"title": title or Path(calibrator).name, "level": level, "command": [command]}
     if file is not None:
         rows = read_for(fitted, file, **vars(table))
         own = table.segments is None or isinstance(rows.segments, dict)
-        given |= {"y_true": rows.labels, "y_prob": rows.values, "sample_weight": rows.weight, "groups": rows.groups}
         given |= {
+            "y_true": rows.labels,
+            "y_prob": rows.values,
+            "sample_weight": rows.weight,
+            "groups": rows.groups,
             "segments": rows.segments if own else {table.segments: rows.segments},
             "grades": None if grades is None else scale_of(grades),
         }
     found = make_document(fitted, **given)
     found.save(output, force=force)
-    if as_json:
-        print_json({"output": output, "short": found.short})
-    elif output != "-":
-        typer.echo("\n".join([*found.short, f"Document: {output}"]))
+    print_result({"output": output, "short": found.short}, [*found.short, f"Document: {output}"], as_json=as_json)

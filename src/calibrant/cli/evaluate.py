@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.answered import find_answers
 from calibrant.cli.labels import evaluate_labels
 from calibrant.cli.printing import class_columns, print_json
-from calibrant.cli.reading import reading
-from calibrant.cli.reading_progress import progress_over
+from calibrant.cli.reading import find_answers, progress_over, reading
 from calibrant.numerals import p_text, span
 from calibrant.text_table import aligned
 
@@ -26,12 +24,11 @@ app = typer.Typer(rich_markup_mode=None)
 
 @options.command(app, kept="There is no result")
 def evaluate(
+    *,
     file: options.Input,
     table: options.LabelledOptions,
-    ci: Annotated[bool, typer.Option("--ci", help="Add confidence intervals.")] = False,
-    named: Annotated[
-        bool, typer.Option("--named", help="Instead, the tests and measures that validators name, and what they say.")
-    ] = False,
+    ci: bool = options.flag("Add confidence intervals."),
+    named: bool = options.flag("Instead, the tests and measures that validators name, and what they say."),
     level: options.Level = 0.95,
     multilabel: options.Multilabel = False,
     as_json: options.Json = False,
@@ -47,8 +44,7 @@ def evaluate(
     """
     from calibrant.workflows.answering import judge
     from calibrant.workflows.evaluating import evaluate as evaluate_table
-    from calibrant.workflows.evaluating import validate
-    from calibrant.workflows.report_rows import read_for_report
+    from calibrant.workflows.evaluating import read_for_report, validate
 
     if multilabel:
         return evaluate_labels(file, table, level if ci else None, as_json=as_json)
@@ -90,7 +86,7 @@ def _print_answers(file: str, answers: Answers, level: float, *, ci: bool, as_js
     found = evaluate_answers(answers, level)
     if as_json:
         both = {"metrics": found.before, "calibrated": found.after}
-        values = {key: {name: _interval(e, ci=ci) for name, e in part.items()} for key, part in both.items()}
+        values = {key: _intervals(part, ci=ci) for key, part in both.items()}
         test = {"p_value": found.test.p_value, "statistic": found.test.statistic}
         print_json({"file": file, **found.size.to_dict(), **values, "calibration_test": test, **found.trust.to_dict()})
         return
@@ -103,24 +99,29 @@ def _print_answers(file: str, answers: Answers, level: float, *, ci: bool, as_js
     typer.echo("\n".join(["", aligned(rows), "", f"{found.trust.headline}.", *found.trust.sentences]))
 
 
-def _interval(estimate: Estimate, *, ci: bool) -> dict[str, float]:
-    bounds = {"low": estimate.low, "high": estimate.high, "level": estimate.level} if ci else {}
-    return {"value": estimate.value, **bounds}
+def _intervals(metrics: dict[str, Estimate], *, ci: bool = True) -> dict[str, dict[str, float]]:
+    """Values, with the ends of their intervals if these were asked for."""
+    known = ("value", "low", "high", "level")
+    return {
+        name: {key: getattr(e, key) for key in known[: 4 if ci and not math.isnan(e.level) else 1]}
+        for name, e in metrics.items()
+    }
 
 
 def _as_dict(found: Evaluation) -> dict[str, Any]:
-    metrics = {name: _interval(estimate, ci=not math.isnan(estimate.level)) for name, estimate in found.metrics.items()}
-    result: dict[str, Any] = {**found.size.to_dict(), "metrics": metrics, "in_chunks": found.in_chunks}
-    names, sampled = found.sampled
-    if sampled is not None:
-        result["sampled"] = {**sampled.to_dict(), "metrics": [*names, "calibration_test"]}
+    names: dict[str, Any] = {"classes": list(found.classes), "columns": list(found.columns)}
+    result = {**found.size.to_dict(), "metrics": _intervals(found.metrics), "in_chunks": found.in_chunks}
+    if found.sampled[1] is not None:
+        result["sampled"] = {**found.sampled[1].to_dict(), "metrics": [*found.sampled[0], "calibration_test"]}
     if found.test is not None:
         result["calibration_test"] = {"p_value": found.test.p_value, "statistic": found.test.statistic}
-    if found.segments:
-        result["segments"] = {name: _as_dict(part) for name, part in found.segments.items()}
-    else:
-        result.update(classes=list(found.classes), columns=list(found.columns))
-    return result
+    if not found.segments:
+        return result | names
+    segments = {
+        name: {**size.to_dict(), "metrics": _intervals(metrics), "in_chunks": True, **names}
+        for name, (size, metrics) in found.segments.items()
+    }
+    return result | {"segments": segments}
 
 
 def _table(found: Evaluation, level: float | None) -> str:

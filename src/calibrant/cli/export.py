@@ -9,7 +9,7 @@ import typer
 
 from calibrant.cli import options
 from calibrant.cli.mistakes import CommandError, asked
-from calibrant.cli.printing import check_streams, print_json
+from calibrant.cli.printing import check_result, print_result
 
 if TYPE_CHECKING:
     from calibrant.writers.common import OptionError
@@ -71,15 +71,14 @@ def export(
     in the file. If it is more than rounding there is no file. With --cost, or a rule that was stored by `calibrant fit
     --cost`, the export also says which action to take.
     """
-    from calibrant.files.tables.writers import atomic_output, check_output
+    from calibrant.files.tables.writers import atomic_output
     from calibrant.workflows.costs_given import rule_of
     from calibrant.workflows.grading import given_scale
     from calibrant.workflows.loading import load_calibrator
     from calibrant.writers.common import OptionError
     from calibrant.writers.exporting import check_options, export_with_proof, file_of, find_target
 
-    check_streams(as_json, output, "export")
-    check_output(output, force=force)
+    check_result(output, "export", force=force, as_json=as_json)
     given = {
         "dtype": "float32" if float32 else None,
         "dialect": dialect,
@@ -109,10 +108,8 @@ def export(
     data = file_of(done)
     with atomic_output(output, force=force) as stream:
         stream.write(data)
-    if as_json:
-        print_json({"output": output, "to": done.to, "bytes": len(data), "difference": done.difference})
-    elif output != "-":
-        typer.echo(f"{output}: {len(data):,} bytes. {done.proof}")
+    values = {"output": output, "to": done.to, "bytes": len(data), "difference": done.difference}
+    print_result(values, [f"{output}: {len(data):,} bytes. {done.proof}"], as_json=as_json)
 
 
 def _spelled(error: OptionError, flag: str) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Any
 
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.answered import find_answers
 from calibrant.cli.labels import fit_labels
 from calibrant.cli.mistakes import CommandError, asked
-from calibrant.cli.printing import check_streams, class_columns, print_json
-from calibrant.cli.reading import reading
+from calibrant.cli.printing import check_result, class_columns, print_result
+from calibrant.cli.reading import find_answers, reading
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -22,16 +22,9 @@ app = typer.Typer(rich_markup_mode=None)
 class FitOptions(options.LabelledOptions):
     """Options of a labelled file, where segments are corrected instead of judged."""
 
-    segments: Annotated[
-        str | None,
-        typer.Option("--segments", help="Columns by which to correct the calibrator, as in region,device."),
-    ] = None
-    date: Annotated[
-        str | None, typer.Option("--date", help="Column of dates: the first and the last go into the audit record.")
-    ] = None
-    scores: Annotated[
-        bool, typer.Option("--scores", help="The columns hold scores of any scale, such as credit scores or distances.")
-    ] = False
+    segments: str | None = options.option("Columns by which to correct the calibrator, as in region,device.")
+    date: str | None = options.option("Column of dates: the first and the last go into the audit record.")
+    scores: bool = options.flag("The columns hold scores of any scale, such as credit scores or distances.")
 
 
 class Direction(StrEnum):
@@ -55,26 +48,19 @@ def _input(table: FitOptions, direction: Direction) -> str:
 
 @options.command(app)
 def fit(
+    *,
     file: options.Input,
-    output: options.CalibratorOutput,
+    output: str = options.output("JSON file to write; - is standard output."),
     table: FitOptions,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method", "-m", help="Calibration method. Default: auto.", autocompletion=options.complete_method
-        ),
-    ] = None,
-    parameter: Annotated[
-        list[str] | None, typer.Option("--set", help="Parameter of the method, as in name=value; may be repeated.")
-    ] = None,
-    memory: Annotated[float, typer.Option("--memory", help="Memory in MiB for rows of a large file.", min=1)] = 512,
-    direction: Annotated[
-        Direction,
-        typer.Option("--direction", help="Whether high scores speak for a class (rising) or against it (falling)."),
-    ] = Direction.found,
-    intervals: Annotated[
-        bool, typer.Option("--intervals", help="Learn how sure the probabilities are, for `apply --interval`.")
-    ] = False,
+    method: str | None = options.method("Calibration method. Default: auto."),
+    parameter: list[str] | None = options.option(
+        "Parameter of the method, as in name=value; may be repeated.", "--set"
+    ),
+    memory: float = options.option("Memory in MiB for rows of a large file.", default=512, min=1),
+    direction: Direction = options.option(
+        "Whether high scores speak for a class (rising) or against it (falling).", default=Direction.found
+    ),
+    intervals: bool = options.flag("Learn how sure the probabilities are, for `apply --interval`."),
     cost: options.Cost = None,
     positive: options.Positive = None,
     multilabel: options.Multilabel = False,
@@ -96,15 +82,11 @@ def fit(
 
     The rows must not be those the model was trained on. `calibrant methods` lists the methods.
     """
-    from calibrant.files.tables.writers import check_output
-    from calibrant.report.enough import FEWEST_OF_CLASS, FEWEST_ROWS
     from calibrant.workflows import fitting
     from calibrant.workflows.answering import fit_answers
     from calibrant.workflows.costs_given import rule_of
-    from calibrant.workflows.stored_map import serving_cost
 
-    check_streams(as_json, output, "calibrator")
-    check_output(output, force=force)
+    check_result(output, "calibrator", force=force, as_json=as_json)
     if multilabel:
         others = {"--method": method, "--set": parameter, "--intervals": intervals, "--cost": cost}
         return fit_labels(file, output, table, others, force=force, as_json=as_json)
@@ -116,11 +98,9 @@ def fit(
             made = None if method is None else fitting.make_calibrator(method, parameter or ())[0]
         fitted = fit_answers(answers, made)
         fitting.store(fitted, output, force=force)
-        if as_json:
-            print_json({"output": output, "rows": answers.sample.n_rows, "summary": fitted.summary().splitlines()})
-        elif output != "-":
-            typer.echo(f"{output}: fitted to {answers.sample.size}")
-            typer.echo(fitted.summary())
+        lines = fitted.summary().splitlines()
+        values = {"output": output, "rows": answers.sample.n_rows, "summary": lines}
+        print_result(values, [f"{output}: fitted to {answers.sample.size}", *lines], as_json=as_json)
         return
     columns = options.split_names(table.segments)
     if columns is not None and (not columns or table.label in columns):
@@ -134,37 +114,41 @@ def fit(
     if cost is not None:
         done.calibrator.set_rule(rule_of(done.calibrator, cost, positive))
     fitting.store(done.calibrator, output, force=force)
-    if as_json:
-        print_json(
-            {
-                "output": output,
-                "method": name,
-                **done.counts,
-                "rows_skipped": reader.skipped.count,
-                "classes": done.classes,
-                "columns": done.columns,
-                "seconds": done.seconds,
-                "summary": done.calibrator.summary().splitlines(),
-            }
+    values = {
+        "output": output,
+        "method": name,
+        **done.counts,
+        "rows_skipped": reader.skipped.count,
+        "classes": done.classes,
+        "columns": done.columns,
+        "seconds": done.seconds,
+        "summary": done.calibrator.summary().splitlines(),
+    }
+    print_result(values, _lines(output, name, done), as_json=as_json)
+
+
+def _lines(output: str, name: str, done: Any) -> Iterator[str]:
+    """What was fitted to how much, and what to know before the calibrator is used."""
+    from calibrant.report.enough import FEWEST_OF_CLASS, FEWEST_ROWS
+    from calibrant.workflows.stored_map import serving_cost
+
+    yield f"{output}: {name} fitted to {done.used} and {len(done.classes)} classes in {done.seconds:.2g} s"
+    if done.counts["rows_used"] < done.counts["rows"]:
+        yield (
+            f"These are a uniform sample of {done.counts['rows']:,} rows, because {name} needs its rows in memory. "
+            "A larger --memory makes the sample larger; `calibrant methods` tells which methods take all rows."
         )
-    elif output != "-":
-        typer.echo(f"{output}: {name} fitted to {done.used} and {len(done.classes)} classes in {done.seconds:.2g} s")
-        if done.counts["rows_used"] < done.counts["rows"]:
-            typer.echo(
-                f"These are a uniform sample of {done.counts['rows']:,} rows, because {name} needs its rows in memory. "
-                "A larger --memory makes the sample larger; `calibrant methods` tells which methods take all rows."
-            )
-        typer.echo(class_columns(done.columns, done.classes))
-        typer.echo(done.calibrator.summary())
-        if cost_of_row := serving_cost(output):
-            typer.echo(f"Size: {cost_of_row}")
-        if cost is not None:
-            typer.echo(done.calibrator.rule_.describe())
-        if "refits" in getattr(done.calibrator, "uncertainty_", {}):
-            typer.echo(
-                f"Note: intervals of {name} come from fits to resamples and are too narrow with few rows; those "
-                "of logistic methods, such as sms and affine, keep their level better."
-            )
-        counts = done.calibrator.class_counts_
-        if counts.sum() < FEWEST_ROWS or counts.sum() - counts.max() < FEWEST_OF_CLASS:
-            typer.echo("Note: too little data to tell whether this helps; `calibrant report` says how much would do.")
+    yield class_columns(done.columns, done.classes)
+    yield done.calibrator.summary()
+    if cost_of_row := serving_cost(output):
+        yield f"Size: {cost_of_row}"
+    if hasattr(done.calibrator, "rule_"):
+        yield done.calibrator.rule_.describe()
+    if "refits" in getattr(done.calibrator, "uncertainty_", {}):
+        yield (
+            f"Note: intervals of {name} come from fits to resamples and are too narrow with few rows; those "
+            "of logistic methods, such as sms and affine, keep their level better."
+        )
+    counts = done.calibrator.class_counts_
+    if counts.sum() < FEWEST_ROWS or counts.sum() - counts.max() < FEWEST_OF_CLASS:
+        yield "Note: too little data to tell whether this helps; `calibrant report` says how much would do."

@@ -10,7 +10,7 @@ import typer
 
 from calibrant.cli.mistakes import CommandError
 from calibrant.cli.options import LabelledOptions, OnError, RowOptions
-from calibrant.cli.printing import class_columns, print_json
+from calibrant.cli.printing import class_columns, print_json, print_result
 
 if TYPE_CHECKING:
     from calibrant.workflows.label_files import LabelFile
@@ -53,15 +53,10 @@ def fit_labels(
     calibrator = MultilabelCalibrator(rows.labels, input="logits" if table.logits else "probabilities")
     calibrator.fit(NamedColumns(rows.columns, rows.values), rows.y, rows.weight, groups=rows.groups)
     store(calibrator, output, force=force)
-    if as_json:
-        summary = calibrator.summary().splitlines()
-        columns = dict(zip(rows.labels, rows.columns))
-        print_json({"output": output, "rows": len(rows.y), "rows_skipped": rows.skipped, "columns": columns,
-                    "summary": summary})  # fmt: skip
-    elif output != "-":
-        typer.echo(f"{output}: fitted to {calibrator.fitted_to_} and {len(rows.labels)} labels")
-        typer.echo(_columns(rows))
-        typer.echo(calibrator.summary())
+    summary, columns = calibrator.summary().splitlines(), dict(zip(rows.labels, rows.columns))
+    values = {"output": output, "rows": len(rows.y), "rows_skipped": rows.skipped, "columns": columns}
+    first = f"{output}: fitted to {calibrator.fitted_to_} and {len(rows.labels)} labels"
+    print_result({**values, "summary": summary}, [first, _columns(rows), *summary], as_json=as_json)
 
 
 def evaluate_labels(file: str, table: LabelledOptions, level: float | None, *, as_json: bool) -> None:
@@ -75,8 +70,8 @@ def evaluate_labels(file: str, table: LabelledOptions, level: float | None, *, a
     if as_json:
         labels = {name: values.tolist() for name, values in found.to_dict().items()}
         micro = {name: vars(estimate) for name, estimate in found.micro.items()}
-        print_json({"file": file, **found.size.to_dict(), "rows_skipped": rows.skipped, "micro": micro,
-                    "macro": found.macro, "labels": labels})  # fmt: skip
+        values = {"file": file, **found.size.to_dict(), "rows_skipped": rows.skipped}
+        print_json({**values, "micro": micro, "macro": found.macro, "labels": labels})
         return
     typer.echo(f"{file}: {found.size}, {len(found.labels)} labels")
     typer.echo(_columns(rows))
@@ -103,10 +98,8 @@ def apply_to_labels(
     with opened_table(file) as (opened, _):
         rows = apply_labels(fitted, opened, output, suffix=suffix, decimal=table.decimal, force=force)
     columns = dict(zip(fitted.column_names, fitted.classes))
-    if as_json:
-        print_json({"output": output, "rows": rows, "rows_skipped": 0, "columns": columns})
-    elif output != "-":
-        typer.echo(f"{output}: {rows:,} rows calibrated")
+    values = {"output": output, "rows": rows, "rows_skipped": 0, "columns": columns}
+    print_result(values, [f"{output}: {rows:,} rows calibrated"], as_json=as_json)
 
 
 def report_labels(
@@ -130,10 +123,9 @@ def report_labels(
     page = render_labels(rows.checked(), title or Path(file).name, level)
     with atomic_output(output, force=force) as stream:
         stream.write(page.encode())
-    if as_json:
-        print_json({"output": output, "rows": len(rows.y), "rows_skipped": rows.skipped, "labels": rows.labels})
-    elif output != "-":
-        typer.echo(f"{output}: report on {len(rows.y):,} rows and {len(rows.labels)} labels")
+    values = {"output": output, "rows": len(rows.y), "rows_skipped": rows.skipped, "labels": rows.labels}
+    line = f"{output}: report on {len(rows.y):,} rows and {len(rows.labels)} labels"
+    print_result(values, [line], as_json=as_json)
 
 
 def _columns(rows: LabelFile) -> str:

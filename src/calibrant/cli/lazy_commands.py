@@ -15,13 +15,9 @@ from typer.main import get_command
 
 
 def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
-    """Group class whose commands live in other modules.
+    """Group class whose commands live in other modules: name to `("package.module:app", "one-line help")`.
 
-    Parameters
-    ----------
-    commands : mapping
-        Name to `("package.module:app", "one-line help")`, where `app` is a `typer.Typer`. One with a single
-        command becomes a plain command, others become groups.
+    `app` is a `typer.Typer`. One with a single command becomes a plain command, others become groups.
 
     Examples
     --------

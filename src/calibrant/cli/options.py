@@ -1,4 +1,8 @@
-"""Options that several commands share, so that they mean the same everywhere."""
+"""Options that several commands share, so that they mean the same everywhere.
+
+An option of one command is the default of a parameter, made by `option` or `flag`; an option of several is a type, or a
+field of a class of options that stands for all of its fields.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from calibrant.cli.mistakes import explained
 
@@ -21,11 +26,31 @@ class OnError(StrEnum):
     skip = "skip"
 
 
+def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
+    """The default of a parameter that is an option; without `names` it is called like the parameter."""
+    return typer.Option(default, *names, help=help, **more)
+
+
+def flag(help: str, *names: str) -> Any:
+    """An option that is given or not."""
+    return option(help, *names, default=False)
+
+
+def output(help: str = "File to write; - is standard output.") -> Any:
+    """The option --output, which a command cannot do without."""
+    return option(help, "--output", "-o", default=...)
+
+
 def complete_method(incomplete: str) -> list[tuple[str, str]]:
     """Names of calibration methods that begin so, for the shell."""
     from calibrant.calibrators.registry import list_calibrators
 
     return [(info.name, info.description) for info in list_calibrators() if info.name.startswith(incomplete)]
+
+
+def method(help: str) -> Any:
+    """The option --method."""
+    return option(help, "--method", "-m", autocompletion=complete_method)
 
 
 def split_names(text: str | None) -> list[str] | None:
@@ -48,7 +73,6 @@ def _check_decimal(mark: str | None) -> str | None:
 Calibrator = Annotated[
     str, typer.Argument(metavar="CALIBRATOR", help="JSON file that `calibrant fit` or `calibrant adapt` wrote.")
 ]
-CalibratorOutput = Annotated[str, typer.Option("--output", "-o", help="JSON file to write; - is standard output.")]
 Input = Annotated[
     str,
     typer.Argument(
@@ -56,10 +80,6 @@ Input = Annotated[
         help="CSV, JSON Lines, xlsx, parquet, feather, npz or npy file, a folder of such files, or a pattern in "
         "quotes; - is standard input.",
     ),
-]
-Inputs = Annotated[
-    list[str],
-    typer.Argument(metavar="FILE", help="One file of predictions, or several to show side by side."),
 ]
 Renormalize = Annotated[bool, typer.Option("--renormalize", help="Rescale rows of rounded probabilities to sum to 1.")]
 Multilabel = Annotated[
@@ -71,15 +91,16 @@ Multilabel = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output if it exists.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Method = Annotated[str, typer.Option("--method", "-m", help="Calibration method.", autocompletion=complete_method)]
 Cost = Annotated[
     str | None,
     typer.Option(
-        "--cost",
-        help="Costs of actions: fp=1,fn=20 for two classes, action:class=cost,action=cost, or a JSON or CSV file.",
+        help="Costs of actions: fp=1,fn=20 for two classes, action:class=cost,action=cost, or a JSON or CSV file."
     ),
 ]
-Positive = Annotated[str | None, typer.Option("--positive", help="The class that fp and fn of --cost speak of.")]
+Positive = Annotated[str | None, typer.Option(help="The class that fp and fn of --cost speak of.")]
+Grades = Annotated[
+    str | None, typer.Option(help="Grades of two classes to test: how many, or a table of them (column upper).")
+]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.", min=0.5, max=0.999)]
 
 
@@ -87,68 +108,42 @@ Level = Annotated[float, typer.Option(help="Confidence level of the intervals.",
 class RowOptions:
     """How rows of predictions are read from a file."""
 
-    probs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--probs",
-            "-p",
-            help="Probability columns: a pattern such as 'p_*' or a list such as a,b,c. Default: auto-detected.",
-        ),
-    ] = None
-    decimal: Annotated[
-        str | None,
-        typer.Option(
-            "--decimal", callback=_check_decimal, help="Decimal mark of numbers in text: , or . (auto-detected)."
-        ),
-    ] = None
-    on_error: Annotated[OnError, typer.Option("--on-error", help="Stop at a row that cannot be used, or skip it.")] = (
-        OnError.stop
+    probs: list[str] | None = option(
+        "Probability columns: a pattern such as 'p_*' or a list such as a,b,c. Default: auto-detected.", "--probs", "-p"
     )
+    decimal: str | None = option("Decimal mark of numbers in text: , or . (auto-detected).", callback=_check_decimal)
+    on_error: OnError = option("Stop at a row that cannot be used, or skip it.", default=OnError.stop)
 
 
 @dataclass(frozen=True)
 class WeighedOptions(RowOptions):
     """Columns that say what a row counts for and where it belongs, and that of its label."""
 
-    label: Annotated[
-        str | None, typer.Option("--label", "-y", help="Column of the true labels (or an .npy file, if FILE is one).")
-    ] = None
-    weight: Annotated[
-        str | None, typer.Option("--weight", help="Column of weights: how many observations a row counts for.")
-    ] = None
-    segments: Annotated[
-        str | None, typer.Option("--segments", help="Column of segments, such as a region, to be judged one by one.")
-    ] = None
-    group_by: Annotated[
-        str | None,
-        typer.Option(
-            "--group-by",
-            help="Column that tells which rows belong together, such as a patient: groups are independent.",
-        ),
-    ] = None
-    blocks: Annotated[
-        int | None,
-        typer.Option("--blocks", help="Instead of --group-by, for rows in time: so many consecutive ones.", min=1),
-    ] = None
+    label: str | None = option("Column of the true labels (or an .npy file, if FILE is one).", "--label", "-y")
+    weight: str | None = option("Column of weights: how many observations a row counts for.")
+    segments: str | None = option("Column of segments, such as a region, to be judged one by one.")
+    group_by: str | None = option(
+        "Column that tells which rows belong together, such as a patient: groups are independent."
+    )
+    blocks: int | None = option("Instead of --group-by, for rows in time: so many consecutive ones.", min=1)
 
 
 @dataclass(frozen=True)
 class LabelledOptions(WeighedOptions):
     """What else there is to say of a file of predictions with labels, for a command that has no calibrator yet."""
 
-    votes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--votes",
-            help="Instead of --label, columns of votes or shares, one per class: 'n_*', or a list such as n_cat,n_dog.",
-        ),
-    ] = None
-    classes: Annotated[
-        str | None,
-        typer.Option("--classes", help="Label of each probability column, as in a,b,c, if the names do not tell."),
-    ] = None
-    logits: Annotated[bool, typer.Option("--logits", help="The columns hold logits, not probabilities.")] = False
+    votes: list[str] | None = option(
+        "Instead of --label, columns of votes or shares, one per class: 'n_*', or a list such as n_cat,n_dog."
+    )
+    classes: str | None = option("Label of each probability column, as in a,b,c, if the names do not tell.")
+    logits: bool = flag("The columns hold logits, not probabilities.")
     renormalize: Renormalize = False
+
+    @property
+    def given(self) -> list[str]:
+        """Names of the options that differ from their defaults."""
+        defaults = {field.name: getattr(field.default, "default", field.default) for field in fields(self)}
+        return [name for name, default in defaults.items() if getattr(self, name) != default]
 
 
 #: What does the work of a command.
@@ -189,4 +184,6 @@ def command(app: typer.Typer, kept: str = "Nothing was written") -> Callable[[Wo
 
 
 def _option(name: str, kind: Any, default: Any) -> Parameter:
+    if isinstance(default, OptionInfo) and not default.param_decls:
+        default.param_decls = (f"--{name.replace('_', '-')}",)
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)

@@ -1,9 +1,9 @@
-"""What commands print: results as JSON, aligned text, and which column stands for which class."""
+"""What commands print: results as JSON or as lines, and which column stands for which class."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import typer
@@ -16,6 +16,24 @@ from calibrant.text_table import list_names
 def print_json(value: Any) -> None:
     """Print as JSON; numbers that JSON lacks (NaN, infinity) become null."""
     typer.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
+
+
+def print_result(values: dict[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
+    """Print what a command has done, as JSON or as lines, which give way to an output on the screen."""
+    if as_json:
+        print_json(values)
+    elif values["output"] != "-":
+        for line in lines:
+            typer.echo(line)
+
+
+def check_result(output: str, what: str, *, force: bool, as_json: bool) -> None:
+    """Refuse an output that exists, and a result that would be printed as JSON between the lines of an output."""
+    from calibrant.files.tables.writers import check_output
+
+    if as_json and output == "-":
+        raise CommandError(f"--json and the {what} cannot share standard output; name an --output file")
+    check_output(output, force=force)
 
 
 def class_columns(names: Sequence[str], classes: Sequence[Any]) -> str:
@@ -31,9 +49,3 @@ def class_columns(names: Sequence[str], classes: Sequence[Any]) -> str:
     if len(names) == 1:
         return f"Columns: {names[0]} = {classes[-1]} (the other class is {classes[0]})"
     return f"Columns: {list_names((f'{name} = {label}' for name, label in zip(names, classes)), 12, str)}"
-
-
-def check_streams(as_json: bool, output: str, what: str) -> None:
-    """Refuse to print a result as JSON between the lines of an output."""
-    if as_json and output == "-":
-        raise CommandError(f"--json and the {what} cannot share standard output; name an --output file")

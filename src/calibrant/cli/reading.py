@@ -1,75 +1,55 @@
-"""From the options of a command to a reader of rows."""
+"""From the options of a command to a reader of rows, or to answers of a language model."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from calibrant.cli.mistakes import CommandError, with_hints
 from calibrant.cli.options import LabelledOptions, OnError, split_names
+from calibrant.progress import ProgressBar
 
 if TYPE_CHECKING:
     from calibrant.files.tables.row_checks import TableRows
+    from calibrant.files.tables.table import Table
     from calibrant.files.tables.table_rows import RowReader
+    from calibrant.inputs.answers import Answers
 
-
-def check_truth(table: LabelledOptions) -> None:
-    """Exactly one of labels and votes is given."""
-    if (table.label is None) == (not table.votes):
-        raise CommandError("give either --label, the column of the true labels, or --votes, a column for each class")
+Labelled = TypeVar("Labelled", bound=LabelledOptions)
+#: Options that also make sense for questions with options.
+_OF_ANSWERS = ("weight", "group_by", "on_error", "label", "votes")
 
 
 @contextlib.contextmanager
-def reading(
-    file: str,
-    *,
-    label: str | None = None,
-    weight: str | None = None,
-    segments: str | None = None,
-    probs: Sequence[str] | None = None,
-    classes: str | None = None,
-    logits: bool = False,
-    scores: bool = False,
-    percentages: bool = False,
-    renormalize: bool = False,
-    decimal: str | None = None,
-    on_error: OnError = OnError.stop,
-    votes: Sequence[str] | None = None,
-    group_by: str | None = None,
-    blocks: int | None = None,
-    date: str | None = None,
-    partly_labelled: bool = False,
-) -> Iterator[RowReader]:
-    """A reader of the rows in a file; at the end it says what was assumed about them and how many were left out."""
+def reading(file: str, *, on_error: OnError = OnError.stop, **given: Any) -> Iterator[RowReader]:
+    """A reader of the rows in a file; at the end it says what was assumed about them and how many were left out.
+
+    Given are options, as in `LabelledOptions`, and other fields of a `Layout`.
+    """
     from calibrant.files.tables.opening import opened_table
     from calibrant.files.tables.row_checks import Layout
     from calibrant.files.tables.table_rows import RowReader
 
-    if group_by is not None and blocks is not None:
+    if given.get("group_by") is not None and given.get("blocks") is not None:
         raise CommandError("--group-by and --blocks say the same thing in two ways: give one of them")
-    names = split_names(segments) or []
-    asked_for = [label, weight, group_by, date, *names]
-    with opened_table(file, asked_for) as (table, (label, weight, group_by, date, *columns)):
-        labels = split_names(classes)
+    columns = [given.pop(name, None) for name in ("label", "weight", "group_by", "date")]
+    columns += split_names(given.pop("segments", None)) or []
+    with opened_table(file, columns) as (table, (label, weight, groups, date, *segments)):
+        classes = split_names(given.pop("classes", None))
         layout = Layout(
             label=label,
-            probs=tuple(probs or ()),
             weight=weight,
-            classes=None if labels is None else tuple(labels),
-            logits=logits,
-            scores=scores,
-            percentages=percentages,
-            renormalize=renormalize,
-            decimal=decimal,
-            segments=tuple(name for name in columns if name is not None),
-            votes=tuple(votes or ()),
-            groups=group_by,
-            blocks=blocks,
+            groups=groups,
             date=date,
-            partly_labelled=partly_labelled,
+            segments=tuple(name for name in segments if name is not None),
+            probs=tuple(given.pop("probs", None) or ()),
+            votes=tuple(given.pop("votes", None) or ()),
+            classes=None if classes is None else tuple(classes),
+            **given,
         )
         reader = RowReader(table, layout, skip_errors=on_error is OnError.skip)
         yield reader
@@ -90,17 +70,85 @@ def reading_rules(calibrator: Any, *, renormalize: bool = False) -> dict[str, An
     }
 
 
-def read_for(calibrator: Any, file: str, **given: Any) -> TableRows:
-    """All rows of a file as predictions that a fitted calibrator takes, with what `reading` is told of its columns.
+def read_batches(
+    calibrator: Any, file: str, period: str | None = None, **given: Any
+) -> list[tuple[str | None, TableRows]]:
+    """All rows of a file as predictions that a fitted calibrator takes, parted by the period of their dates.
 
     A calibrator that takes segments gets the columns that it was fitted with.
     """
-    return read_batches(calibrator, file, None, **given)[0][1]
-
-
-def read_batches(calibrator: Any, file: str, period: str | None, **given: Any) -> list[tuple[str | None, TableRows]]:
-    """The same, parted by the period of their dates."""
     from calibrant.workflows.applying import read_predictions
 
     with reading(file, **reading_rules(calibrator), **given) as reader:
         return read_predictions(calibrator, reader, period)
+
+
+def read_for(calibrator: Any, file: str, **given: Any) -> TableRows:
+    """All rows of a file in one batch."""
+    return read_batches(calibrator, file, **given)[0][1]
+
+
+def progress_over(table: Table, what: str) -> Callable[[Iterator[TableRows]], Iterator[TableRows]]:
+    """Wraps the reading of chunks in a progress bar."""
+
+    def wrapped(chunks: Iterator[TableRows]) -> Iterator[TableRows]:
+        with ProgressBar(1.0, what) as bar:
+            rows = 0
+            for chunk in chunks:
+                rows += len(chunk.batch or ())
+                bar.move(rows / table.n_rows if table.n_rows else table.fraction_read() or 0.0, f"{rows:,} rows")
+                yield chunk
+
+    return wrapped
+
+
+def find_answers(file: str, table: Labelled) -> tuple[Labelled, Answers | None]:
+    """The answers in a file of questions with options; else the options with usual columns where no label is named."""
+    from calibrant.files.tables.answer_files import holds_options, read_answers, stated_columns
+    from calibrant.files.tables.opening import opened_table
+
+    named = table.label is not None or table.votes or file == "-"
+    if not named and holds_options(file):
+        for name in table.given:
+            if name not in _OF_ANSWERS:
+                flag = name.replace("_", "-")
+                raise CommandError(f"{file} holds questions with options, of which --{flag} says nothing: leave it out")
+        skip = table.on_error is OnError.skip
+        answers = read_answers(file, skip_errors=skip, weight=table.weight, group_by=table.group_by)
+        for note in answers.notes:
+            typer.echo(f"Note: {note}", err=True)
+        return table, answers
+    found = None
+    if not named:
+        with opened_table(file) as (opened, _):
+            found = stated_columns(opened)
+            if found is not None and not table.probs and not getattr(table, "scores", False):
+                _check_scale(opened, found[0])
+    if found is None:
+        if (table.label is None) == (not table.votes):
+            raise CommandError(
+                "give either --label, the column of the true labels, or --votes, a column for each class"
+            )
+        return table, None
+    said, truth, together = found
+    grouped = table.group_by is None and table.blocks is None and together is not None
+    typer.echo(
+        f"Note: {said!r} is read as the probability that {truth!r} is true"
+        + (f", and rows with the same {together!r} belong together" if grouped else ""),
+        err=True,
+    )
+    group_by = together if grouped else table.group_by
+    return replace(table, label=truth, probs=table.probs or [said], group_by=group_by), None
+
+
+def _check_scale(table: Table, name: str) -> None:
+    """Refuse scores such as 1 to 10, which are neither probabilities nor percentages."""
+    from calibrant.files.tables.cells import measured
+
+    batch = next(table.batches([name], skip_errors=True), None)
+    values = None if batch is None else measured([batch.data.column(0)], None, logits=False)[1]
+    if values is not None and 1.0 < values.max() <= 10.0:
+        raise CommandError(
+            f"{name!r} reaches {values.max():g}: these are neither probabilities nor percentages. `calibrant fit "
+            "--scores` makes probabilities of them; or divide them by the top of their scale"
+        )

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli import options
-from calibrant.cli.answered import find_answers
 from calibrant.cli.labels import report_labels
 from calibrant.cli.mistakes import CommandError, asked
-from calibrant.cli.printing import check_streams, class_columns, print_json
-from calibrant.cli.reading import reading
-from calibrant.cli.reading_progress import progress_over
+from calibrant.cli.printing import check_result, class_columns, print_result
+from calibrant.cli.reading import find_answers, progress_over, reading
 from calibrant.numerals import signed
 from calibrant.progress import ProgressBar
 from calibrant.text_table import list_names
@@ -31,24 +29,19 @@ app = typer.Typer(rich_markup_mode=None)
 
 @options.command(app)
 def report(
-    files: options.Inputs,
-    output: Annotated[str, typer.Option("--output", "-o", help="HTML file to write; - is standard output.")],
+    *,
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="One file of predictions, or several to show side by side.")
+    ],
+    output: str = options.output("HTML file to write; - is standard output."),
     given: options.LabelledOptions,
-    methods: Annotated[str | None, typer.Option("--methods", help="Methods to compare, as in ts,sms,isotonic.")] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            "--method", "-m", help="Method to recommend; default: the best.", autocompletion=options.complete_method
-        ),
-    ] = None,
+    methods: str | None = options.option("Methods to compare, as in ts,sms,isotonic."),
+    method: str | None = options.method("Method to recommend; default: the best."),
     cost: options.Cost = None,
     positive: options.Positive = None,
-    log_odds: Annotated[bool, typer.Option("--log-odds", help="Show diagrams without bins on log-odds axes.")] = False,
-    title: Annotated[str | None, typer.Option("--title", help="Title of the page. Default: the file's name.")] = None,
-    grades: Annotated[
-        str | None,
-        typer.Option("--grades", help="Grades of two classes to test: how many, or a table of them (column upper)."),
-    ] = None,
+    log_odds: bool = options.flag("Show diagrams without bins on log-odds axes."),
+    title: str | None = options.option("Title of the page. Default: the file's name."),
+    grades: options.Grades = None,
     level: options.Level = 0.95,
     multilabel: options.Multilabel = False,
     force: options.Force = False,
@@ -64,20 +57,18 @@ def report(
     With --multilabel columns are labels of which any number may be true, shown one by one, worst first.
     """
     from calibrant.calibrators.registry import get_calibrator
-    from calibrant.files.tables.writers import atomic_output, check_output
+    from calibrant.files.tables.writers import atomic_output
     from calibrant.report.analysis import analyse
     from calibrant.report.comparison import default_methods
     from calibrant.report.data import Source
-    from calibrant.report.decision_views import check_rule
     from calibrant.report.page import render
-    from calibrant.report.side_by_side import compared
+    from calibrant.report.report_tables import check_rule
     from calibrant.workflows.answering import chosen_answers, judge
     from calibrant.workflows.costs_given import rule_of
+    from calibrant.workflows.evaluating import ReportRows, read_for_report
     from calibrant.workflows.grading import scale_of
-    from calibrant.workflows.report_rows import ReportRows, read_for_report
 
-    check_streams(as_json, output, "page")
-    check_output(output, force=force)
+    check_result(output, "page", force=force, as_json=as_json)
     if multilabel:
         others = {"--methods": methods, "--method": method, "--grades": grades, "--cost": cost}
         others["a second file"] = files[1] if len(files) > 1 else None
@@ -152,23 +143,26 @@ def report(
             found[-1] = replace(found[-1], trust=judge(rows.data, level, found[-1].p_value_before))
     with atomic_output(output, force=force) as stream:
         stream.write(render(*found).encode())
-    if as_json:
-        several = {"reports": [contents.to_dict() for contents in found]}
-        print_json({"output": output, **(found[0].to_dict() if len(found) == 1 else several)})
-    elif output != "-":
-        for contents in found:
-            typer.echo(f"{f'{contents.source}: ' if len(found) > 1 else ''}{contents.verdict.headline}.")
-            typer.echo("\n".join(contents.verdict.sentences))
-            if contents.trust is not None:
-                typer.echo("\n".join(contents.trust.sentences))
-            if len(found) > 1:
-                typer.echo()  # what is said of one file must not be read as said of the next
+    several = {"reports": [contents.to_dict() for contents in found]}
+    values = {"output": output, **(found[0].to_dict() if len(found) == 1 else several)}
+    lines = [*_lines(found), *([class_columns(rows.columns, rows.classes)] if rows.columns else [])]
+    print_result(values, [*lines, f"Report: {output}"], as_json=as_json)
+
+
+def _lines(found: list[Report]) -> Iterator[str]:
+    """The verdicts, and what differs between several files."""
+    from calibrant.report.page import compared
+
+    for contents in found:
+        yield f"{f'{contents.source}: ' if len(found) > 1 else ''}{contents.verdict.headline}."
+        yield from contents.verdict.sentences
+        if contents.trust is not None:
+            yield from contents.trust.sentences
         if len(found) > 1:
-            apart = [f"{row.title} ({signed(row.difference.value)})" for row in compared(found) if row.apart]
-            typer.echo(f"They differ by more than chance in: {', '.join(apart) or 'nothing'}.")
-        if rows.columns:
-            typer.echo(class_columns(rows.columns, rows.classes))
-        typer.echo(f"Report: {output}")
+            yield ""  # what is said of one file must not be read as said of the next
+    if len(found) > 1:
+        apart = [f"{row.title} ({signed(row.difference.value)})" for row in compared(found) if row.apart]
+        yield f"They differ by more than chance in: {', '.join(apart) or 'nothing'}."
 
 
 def _advance(bar: ProgressBar, done: Iterator[int], total: int, name: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -40,59 +40,31 @@ class Period(StrEnum):
 class WatchOptions(options.WeighedOptions):
     """Options of a batch, whose labels may be unknown."""
 
-    label: Annotated[
-        str | None, typer.Option("--label", "-y", help="Column of the true labels, empty where one is unknown.")
-    ] = None
-    date: Annotated[str | None, typer.Option("--date", help="Column of dates, for --period.")] = None
+    label: str | None = options.option("Column of the true labels, empty where one is unknown.", "--label", "-y")
+    date: str | None = options.option("Column of dates, for --period.")
 
 
 @options.command(app)
 def watch(
+    *,
     calibrator: options.Calibrator,
     file: options.Input,
-    state: Annotated[str, typer.Option("--state", help="JSON file of the monitor: read if it exists, and written.")],
+    state: str = options.option("JSON file of the monitor: read if it exists, and written.", default=...),
     table: WatchOptions,
-    batch_id: Annotated[
-        str | None,
-        typer.Option(
-            "--batch-id",
-            help="Name or date of the batch, such as 2026-03-14 or 2026-03; default: a checksum of its rows.",
-        ),
-    ] = None,
-    period: Annotated[
-        Period | None, typer.Option("--period", help="Make a batch of each period of the dates in the column --date.")
-    ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a batch of the same name, and take out those after it.")
-    ] = False,
-    observed: Annotated[
-        bool, typer.Option("--observed", help="The rows were watched before without labels, which came late.")
-    ] = False,
-    alpha: Annotated[
-        float | None, typer.Option("--alpha", help="Probability of ever raising a false alarm; default 0.01.")
-    ] = None,
-    tolerance: Annotated[
-        float | None, typer.Option("--tolerance", help="Errors of log-odds that are tolerated; default 0.")
-    ] = None,
-    reference: Annotated[
-        str | None, typer.Option("--reference", help="File of predictions from the time of calibration, for drift.")
-    ] = None,
-    grades: Annotated[
-        str | None, typer.Option("--grades", help="Table of grades (column upper) by which to compare each batch.")
-    ] = None,
-    page: Annotated[
-        str | None, typer.Option("--page", help="HTML page to write, with the history as pictures.")
-    ] = None,
-    metrics: Annotated[
-        str | None, typer.Option("--metrics", help="File of the findings to write, in the text format of Prometheus.")
-    ] = None,
-    on_alarm: Annotated[
-        str | None,
-        typer.Option("--on-alarm", help="Command to run, without a shell, when the alarm is raised: see the manual."),
-    ] = None,
-    repair: Annotated[
-        str | None, typer.Option("--repair", help="Where to write a repaired calibrator if there is an alarm.")
-    ] = None,
+    batch_id: str | None = options.option(
+        "Name or date of the batch, such as 2026-03-14 or 2026-03; default: a checksum of its rows."
+    ),
+    period: Period | None = options.option("Make a batch of each period of the dates in the column --date."),
+    replace: bool = options.flag("Replace a batch of the same name, and take out those after it."),
+    observed: bool = options.flag("The rows were watched before without labels, which came late."),
+    alpha: float | None = options.option("Probability of ever raising a false alarm; default 0.01."),
+    tolerance: float | None = options.option("Errors of log-odds that are tolerated; default 0."),
+    reference: str | None = options.option("File of predictions from the time of calibration, for drift."),
+    grades: str | None = options.option("Table of grades (column upper) by which to compare each batch."),
+    page: str | None = options.option("HTML page to write, with the history as pictures."),
+    metrics: str | None = options.option("File of the findings to write, in the text format of Prometheus."),
+    on_alarm: str | None = options.option("Command to run, without a shell, when the alarm is raised: see the manual."),
+    repair: str | None = options.option("Where to write a repaired calibrator if there is an alarm."),
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:

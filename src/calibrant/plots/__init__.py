@@ -3,11 +3,10 @@
 Each display draws a table made by `calibrant.metrics`; `from_predictions` and `from_estimator` make the table too.
 """
 
-from calibrant.plots.decision_displays import DecisionCurveDisplay, RiskCoverageDisplay
+from calibrant.plots.decision_displays import DecisionCurveDisplay, GradeDisplay, MurphyDisplay, RiskCoverageDisplay
 from calibrant.plots.map_displays import CalibrationMapDisplay, CorrectionMatrixDisplay
 from calibrant.plots.panels import BeforeAfterDisplay, ClasswiseReliabilityDisplay
 from calibrant.plots.reliability_displays import ReliabilityDisplay
-from calibrant.plots.validation_displays import GradeDisplay, MurphyDisplay
 
 __all__ = [
     "BeforeAfterDisplay",

@@ -18,8 +18,8 @@ from calibrant.typing import AnyFloatArray
 
 # Corners of the triangle for the first, second and third class.
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
-ANNOTATED_CLASSES = 10
-SHOWN_CLASSES = 40
+# Classes up to which numbers fit into the cells, and up to which names fit beside them.
+ANNOTATED_CLASSES, SHOWN_CLASSES = 10, 40
 # Smallest size of numbers in points.
 LEGIBLE = 5.0
 
@@ -40,8 +40,6 @@ class CalibrationMapDisplay:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("agg")
     >>> from calibrant import NoCalibrator
     >>> from calibrant.plots import CalibrationMapDisplay
     >>> fitted = NoCalibrator().fit([[0.2, 0.8], [0.7, 0.3]], ["no", "yes"])
@@ -144,8 +142,6 @@ class CorrectionMatrixDisplay:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("agg")
     >>> import numpy as np
     >>> from calibrant.metrics import CorrectionMatrix
     >>> from calibrant.plots import CorrectionMatrixDisplay

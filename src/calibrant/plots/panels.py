@@ -6,21 +6,18 @@ them on one kind of scale.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.bins import Strategy
 from calibrant.docs import describe_parameters
 from calibrant.metrics.result_types import ReliabilityCurve
-from calibrant.metrics.views import Kind
 from calibrant.optional import require
 from calibrant.plots.reliability_displays import (
     CLASSWISE,
     CURVES,
-    Curve,
     axis_labels,
     chosen_curve,
     draw_trace,
@@ -55,8 +52,6 @@ class ClasswiseReliabilityDisplay:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("agg")
     >>> from calibrant.plots import ClasswiseReliabilityDisplay
     >>> p = [[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8]]
     >>> display = ClasswiseReliabilityDisplay.from_predictions(["a", "b", "c"], p)
@@ -73,35 +68,18 @@ class ClasswiseReliabilityDisplay:
     @classmethod
     @describe_parameters
     def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        y_prob: ArrayLike,
-        *,
-        curve: Literal["auto", "corp", "bins"] = "auto",
-        max_classes: int = 16,
-        n_bins: int | None = None,
-        strategy: Strategy | None = None,
-        level: float = 0.95,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        blocks: int | None = None,
-        classes: Sequence[Any] | None = None,
-        **options: Any,
+        cls, y_true: ArrayLike, y_prob: ArrayLike, *, max_classes: int = 16, **options: Any
     ) -> ClasswiseReliabilityDisplay:
         """Grid of labels and probabilities.
 
         Parameters
         ----------
-        curve : {"auto", "corp", "bins"}, default="auto"
-            Isotonic curves or bins; "auto" is "corp", or "bins" if `n_bins` or `strategy` is given.
         max_classes : int, default 16
             Draw at most this many classes: those with the largest calibration error.
         **options
-            Options of `plot`.
+            Of `ReliabilityDisplay.from_predictions`, with `curve` "auto", "corp" or "bins"; and of `plot`.
         """
-        which, bins = chosen_curve(curve, {"n_bins": n_bins, "strategy": strategy}, tuple(CLASSWISE))
-        rows = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks, "classes": classes}
-        given: dict[str, Any] = {"level": level, **rows, **bins}
+        which, given = chosen_curve(options, tuple(CLASSWISE))
         # Bands take time, and most of many classes are not shown.
         quick = {**given, "n_resamples": 0} if which == "corp" else given
         tables: dict[Any, Any] = CLASSWISE[which](y_true, y_prob, **quick)
@@ -178,8 +156,6 @@ class BeforeAfterDisplay:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("agg")
     >>> from calibrant.plots import BeforeAfterDisplay
     >>> display = BeforeAfterDisplay.from_predictions([0, 1, 1, 0], [0.1, 0.7, 0.9, 0.2], [0.2, 0.6, 0.8, 0.3])
     >>> display.axes_.shape
@@ -193,38 +169,18 @@ class BeforeAfterDisplay:
     @classmethod
     @describe_parameters
     def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        before: ArrayLike,
-        after: ArrayLike,
-        *,
-        curve: Curve = "auto",
-        kind: Kind = "auto",
-        n_bins: int | None = None,
-        strategy: Strategy | None = None,
-        level: float = 0.95,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        blocks: int | None = None,
-        classes: Sequence[Any] | None = None,
-        **options: Any,
+        cls, y_true: ArrayLike, before: ArrayLike, after: ArrayLike, **options: Any
     ) -> BeforeAfterDisplay:
-        """Diagrams of labels and two sets of probabilities, `before` and `after` calibration.
+        """Diagrams of labels and two sets of probabilities.
 
         Parameters
         ----------
-        curve : {"auto", "corp", "kernel", "belt", "bins"}, default="auto"
-            As in `ReliabilityDisplay.from_predictions`.
-        kind : {"auto", "binary", "top-label"}, default="auto"
-            The second class of two, or the predicted class; "auto" is binary for two classes.
         before, after : array-like of shape (n, k) or (n,)
             Probabilities without and with calibration.
         **options
-            Options of `plot`.
+            Of `ReliabilityDisplay.from_predictions` and of `plot`.
         """
-        which, bins = chosen_curve(curve, {"n_bins": n_bins, "strategy": strategy})
-        rows = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks, "classes": classes}
-        given: dict[str, Any] = {"kind": kind, "level": level, **rows, **bins}
+        which, given = chosen_curve(options)
         first, second = (CURVES[which](y_true, proba, **given) for proba in (before, after))
         return cls(first, second).plot(**options)
 

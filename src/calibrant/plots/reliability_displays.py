@@ -38,19 +38,25 @@ CURVES: dict[str, Callable[..., Any]] = {
 }
 CLASSWISE: dict[str, Callable[..., Any]] = {"corp": classwise_corp_curves, "bins": classwise_reliability_tables}
 
-Curve = Literal["auto", "corp", "kernel", "belt", "bins"]
+#: What can be said of a curve; all else that a display is told is about how it is drawn.
+OF_CURVES = ("kind", "pos_label", "n_bins", "strategy", "level", "sample_weight", "groups", "blocks", "classes")
 
 
-def chosen_curve(curve: str, bins: dict[str, Any], known: Sequence[str] = tuple(CURVES)) -> tuple[str, dict[str, Any]]:
-    """The curve to draw and its options: "auto" is CORP, or bins if anything about bins was asked for."""
-    given = {name: value for name, value in bins.items() if value is not None}
+def chosen_curve(options: dict[str, Any], known: Sequence[str] = tuple(CURVES)) -> tuple[str, dict[str, Any]]:
+    """The curve to draw and what is said of it, taken out of the options of a display.
+
+    "auto" is CORP, or bins if anything about bins was asked for.
+    """
+    curve = options.pop("curve", "auto")
+    said = {name: value for name in OF_CURVES if (value := options.pop(name, None)) is not None}
+    bins = [name for name in ("n_bins", "strategy") if name in said]
     if curve == "auto":
-        curve = "bins" if given else "corp"
+        curve = "bins" if bins else "corp"
     if curve not in known:
         raise ValueError(f"curve must be 'auto', {', '.join(map(repr, known))}, got {curve!r}")
-    if given and curve != "bins":
-        raise ValueError(f"{' and '.join(given)} can only be given for curve='bins', not for {curve!r}")
-    return curve, given
+    if bins and curve != "bins":
+        raise ValueError(f"{' and '.join(bins)} can only be given for curve='bins', not for {curve!r}")
+    return curve, said
 
 
 def axis_labels(table: ReliabilityCurve) -> tuple[str, str]:
@@ -143,8 +149,6 @@ class ReliabilityDisplay:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("agg")
     >>> from calibrant.plots import ReliabilityDisplay
     >>> display = ReliabilityDisplay.from_predictions([0, 1, 1, 0], [0.1, 0.7, 0.9, 0.2])
     >>> display.ax_.get_ylabel()
@@ -162,7 +166,7 @@ class ReliabilityDisplay:
         y_true: ArrayLike,
         y_prob: ArrayLike,
         *,
-        curve: Curve = "auto",
+        curve: Literal["auto", "corp", "kernel", "belt", "bins"] = "auto",
         kind: Kind = "auto",
         pos_label: Any = None,
         n_bins: int | None = None,
@@ -196,10 +200,12 @@ class ReliabilityDisplay:
         **options
             Options of `plot`.
         """
-        which, bins = chosen_curve(curve, {"n_bins": n_bins, "strategy": strategy})
         rows = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks, "classes": classes}
-        table = CURVES[which](y_true, y_prob, kind=kind, pos_label=pos_label, level=level, **rows, **bins)
-        return cls(table, name=name).plot(ax=ax, **options)
+        bins = {"n_bins": n_bins, "strategy": strategy}
+        which, said = chosen_curve(
+            {"curve": curve, "kind": kind, "pos_label": pos_label, "level": level, **bins, **rows}
+        )
+        return cls(CURVES[which](y_true, y_prob, **said), name=name).plot(ax=ax, **options)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> ReliabilityDisplay:

@@ -2,8 +2,8 @@
 
 Both draw the same tables (`calibrant.plots.traces`). Matplotlib's SVG was tried for pages: a reliability diagram takes
 30 kB and 50 ms, here 10 kB and less than 1 ms, and a page of ten classes has about 20 figures. Its colours do not
-follow the light or dark set of the page, its layout is made for letters of a certain width, and the ids of several
-drawings in one page collide.
+follow the light or dark set of the page, its layout is made for letters of a certain width, the ids of several
+drawings in one page collide, and `calibrant report` would need matplotlib.
 
 Coordinates are those of the drawing (y downwards). All text goes through `text`, which escapes it.
 """

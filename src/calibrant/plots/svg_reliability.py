@@ -10,10 +10,8 @@ from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, PAPER, element, figu
 from calibrant.plots.traces import Trace, trace
 from calibrant.typing import AnyFloatArray
 
-SIDE = 260.0
-LEFT = 58.0
-TOP = 12.0
-HISTOGRAM = 46.0
+#: The square, its place, and the height of the histogram: small enough for a phone to show the letters.
+SIDE, LEFT, TOP, HISTOGRAM = 260.0, 58.0, 12.0, 46.0
 
 
 class Square:
@@ -108,12 +106,8 @@ def reliability(table: ReliabilityCurve, title: str, *, after: bool) -> str:
     scale = " (log-odds scale)" if table.axis.log_odds else ""
     parts.append(text(LEFT + SIDE / 2, base + 33, what + scale, text_anchor="middle", class_="axis"))
     observed = "how often it was right" if table.label is None else "observed frequency"
-    parts += [_sideways(observed, TOP + SIDE / 2), text(LEFT - 6, base - 4, "rows", text_anchor="end", class_="tick")]
+    parts += [turned(14, TOP + SIDE / 2, observed), text(LEFT - 6, base - 4, "rows", text_anchor="end", class_="tick")]
     return figure(LEFT + SIDE + 20, base + 42, parts, f"{title}. {drawn.note}")
-
-
-def _sideways(words: str, middle: float) -> str:
-    return turned(14, middle, words)
 
 
 def banded(before: ReliabilityCurve, after: ReliabilityCurve | None, axis: ScoreAxis, title: str) -> str:
@@ -132,7 +126,7 @@ def banded(before: ReliabilityCurve, after: ReliabilityCurve | None, axis: Score
     base = TOP + SIDE + 15
     parts += frame.abscissa(base)
     parts.append(text(LEFT + SIDE / 2, base + 19, "expected", text_anchor="middle", class_="axis"))
-    parts.append(_sideways("observed", TOP + SIDE / 2))
+    parts.append(turned(14, TOP + SIDE / 2, "observed"))
     legend = [("before", BEFORE, True)] + ([] if after is None else [("after calibration", AFTER, False)])
     for place, (words, colour, square) in enumerate(legend):
         y = TOP + 14 + 17 * place
@@ -167,5 +161,5 @@ def binary_curve(
     parts.append(path(frame.points(before, after), fill="none", stroke=AFTER, stroke_width=2.5))
     parts += frame.abscissa(TOP + SIDE + 16)
     parts.append(text(LEFT + SIDE / 2, TOP + SIDE + 36, "predicted", text_anchor="middle", class_="axis"))
-    parts.append(_sideways("calibrated", TOP + SIDE / 2))
+    parts.append(turned(14, TOP + SIDE / 2, "calibrated"))
     return figure(LEFT + SIDE + 20, TOP + SIDE + 44, parts, "The calibration map")

@@ -31,16 +31,23 @@ from calibrant.report.comparison import (
     compare,
     cross_validate,
     default_methods,
+    learning,
     n_folds,
     normal_interval,
     paired_intervals,
 )
-from calibrant.report.correction import corrections
-from calibrant.report.data import MetricRow, Parts, Report, SegmentRow, Source
-from calibrant.report.decision_views import check_rule, decisions, thresholds
+from calibrant.report.data import TITLES, MetricRow, Parts, Report, SegmentRow, Source
 from calibrant.report.enough import lacking, rarely_seen
-from calibrant.report.learning import learning
-from calibrant.report.reliability_views import bands, class_rows, judged_pair, views
+from calibrant.report.report_tables import (
+    bands,
+    check_rule,
+    class_rows,
+    corrections,
+    decisions,
+    judged_pair,
+    thresholds,
+    views,
+)
 from calibrant.report.verdict_words import (
     ALPHA,
     Evidence,
@@ -52,16 +59,10 @@ from calibrant.report.verdict_words import (
 )
 from calibrant.sample import Sample
 from calibrant.threads import limited
-from calibrant.workflows.evaluating import metrics_in_memory, omnibus_test, split_segments
-from calibrant.workflows.report_rows import SegmentSums, Whole, ruled_out
+from calibrant.workflows.evaluating import Sums, Whole, metrics_in_memory, omnibus_test, ruled_out, split_segments
 
-METRICS = {
-    "log_loss": ("Log loss", "lower"),
-    "brier": ("Brier score", "lower"),
-    "accuracy": ("Accuracy", "higher"),
-    "confidence_gap": ("Confidence minus accuracy", "near 0"),
-    "ece": ("Expected calibration error", "lower"),
-}
+#: Metrics, and what is better.
+METRICS = {"log_loss": "lower", "brier": "lower", "accuracy": "higher", "confidence_gap": "near 0", "ece": "lower"}
 #: Classes from which on it is told how often the class is among the first few, and how many these are.
 MANY_CLASSES = 10
 TOP = 5
@@ -86,32 +87,10 @@ def analyse(
     rule: DecisionRule | None = None,
     log_odds: bool = False,
 ) -> Report:
-    """Compute everything a report shows.
+    """Compute everything a report shows of probabilities and column numbers of labels, with the names of the columns.
 
-    Parameters
-    ----------
-    data : Sample
-        Probabilities (n, k), column numbers of the labels, counts and groups.
-    classes : sequence
-        Name of each column.
-    source : Source
-        Where they came from.
-    segments : array of shape (n,), optional
-        Segment of every row.
-    methods : sequence of str, optional
-        Methods to compare; by default the usual ones for the number of classes.
-    method : str, optional
-        Method to recommend; by default chosen.
-    level : float, default=0.95
-        Confidence level of all intervals.
-    whole : Whole, optional
-        Sums over all rows, if these are a sample of them; what they tell is not estimated from the sample.
-    grades : MasterScale or int, optional
-        Grades to test, or how many to make from quantiles of the predictions; for two classes.
-    rule : DecisionRule, optional
-        What actions cost, for decisions before and after; its classes are those of `classes`.
-    log_odds : bool, default=False
-        Axes of diagrams without bins in log-odds.
+    `methods` are compared, by default the usual ones for the number of classes; `method` is recommended, by default
+    whichever is chosen. With `whole`, the rows are a sample, and what sums over all rows tell is not estimated from it.
     """
     if grades is not None and data.n_classes != 2:
         raise ValueError(f"grades are for two classes, and there are {data.n_classes}")
@@ -252,7 +231,7 @@ def _metric_rows(
         del shown["confidence_gap"]
     now = metrics_in_memory(after, level, tuple(shown))
     was = metrics_in_memory(before, level, tuple(shown)) if whole is None else whole.metrics
-    rows = [MetricRow(name, title, better, was[name], now[name]) for name, (title, better) in shown.items()]
+    rows = [MetricRow(name, TITLES[name], better, was[name], now[name]) for name, better in shown.items()]
     rows.insert(3, counted_row(names, found, level))
     slopes = [part.fitted_slope for part in found]
     rows.insert(
@@ -262,7 +241,7 @@ def _metric_rows(
         ),
     )
     if before.n_classes == 2:
-        title = f"Predicted minus observed share of {class_text(names[1])}"
+        title = TITLES["positive_gap"].format(class_text(names[1]))
         gap = _gap(before, level) if whole is None else whole.metrics["positive_gap"]
         rows.insert(3, MetricRow("positive_gap", title, "near 0", gap, _gap(after, level)))
         rows += _ranking_rows(before, after, level)
@@ -341,7 +320,7 @@ def _segment_rows(
         return [], 0
     members = dict(split_segments(segments))
     parts = {name: before.take(rows) for name, rows in members.items()}
-    every = {name: SegmentSums(part.size, {}) for name, part in parts.items()} if whole is None else whole.segments
+    every = {name: Sums(part.size, {}) for name, part in parts.items()} if whole is None else whole.segments
     # A segment of which no row is in the sample can be counted, not judged after calibration.
     largest = sorted(members, key=lambda name: -every[name].size.rows)[:MOST_SEGMENTS]
     gap = "positive_gap" if before.n_classes == 2 else "confidence_gap"

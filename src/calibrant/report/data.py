@@ -19,6 +19,17 @@ from calibrant.sample import Size
 from calibrant.typing import AnyFloatArray
 from calibrant.workflows.answering import Trust
 
+#: What metrics are called.
+TITLES = {
+    "log_loss": "Log loss",
+    "brier": "Brier score",
+    "accuracy": "Accuracy",
+    "auroc": "AUROC",
+    "positive_gap": "Predicted minus observed share of {}",
+    "confidence_gap": "Confidence minus accuracy",
+    "ece": "Expected calibration error",
+    "smooth_ece": "Smooth calibration error",
+}
 #: What is told of each segment, before and after calibration.
 _BY_SEGMENT, _WHEN = ("gap", "off", "log_loss"), ("before", "after")
 
@@ -305,20 +316,6 @@ class Report:
     def p_value_before(self) -> float:
         """Of the test of calibration."""
         return self.test_before.p_value
-
-    @property
-    def claimed(self) -> float:
-        """The mean probability of the second of two classes, else the mean confidence."""
-        if len(self.classes) == 2:
-            return float(self.faults.frequencies.expected[1] / self.faults.frequencies.total)
-        return self.happened + next(row.before.value for row in self.metrics if row.name == "confidence_gap")
-
-    @property
-    def happened(self) -> float:
-        """The frequency of the second of two classes, else the accuracy."""
-        if len(self.classes) == 2:
-            return float(self.faults.frequencies.observed[1] / self.faults.frequencies.total)
-        return next(row.before.value for row in self.metrics if row.name == "accuracy")
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the report without its figures, for machines."""

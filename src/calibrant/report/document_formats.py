@@ -15,10 +15,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from calibrant import numerals
 from calibrant.files.tables.writers import atomic_output
-from calibrant.optional import require
-from calibrant.report.layout import FILTERS, TEMPLATES, drawn, fill
+from calibrant.report.layout import TEMPLATES, drawn, environment, fill
 
 _WORD_PARTS = {
     "[Content_Types].xml": "types.xml",
@@ -28,17 +26,6 @@ _WORD_PARTS = {
 }
 #: The first date that a zip archive can hold.
 _FIRST_DATE = (1980, 1, 1, 0, 0, 0)
-
-
-def escaped(text: object) -> str:
-    """Text in Markdown, where names of classes may hold what it takes for marks.
-
-    Examples
-    --------
-    >>> escaped("a|b")
-    'a\\\\|b'
-    """
-    return re.sub(r"([\\`*\[\]<>|#]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(str(text).split()))
 
 
 @dataclass(frozen=True)
@@ -59,16 +46,7 @@ class ValidationDocument:
     figures: tuple[str, ...] = ()
 
     def _text(self) -> str:
-        jinja2 = require("jinja2", extra="cli")
-        environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(TEMPLATES),
-            trim_blocks=True,
-            lstrip_blocks=True,
-            undefined=jinja2.StrictUndefined,
-        )
-        known = {name: getattr(numerals, name) for name in FILTERS}
-        environment.filters.update(known, md=escaped, p=numerals.p_text)
-        text = environment.get_template("document.md.j2").render(**self.values)
+        text = environment(autoescape=False).get_template("document.md.j2").render(**self.values)
         return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
     def to_markdown(self) -> str:

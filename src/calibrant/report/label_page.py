@@ -23,17 +23,7 @@ _LISTED, _DRAWN, _FOLDS = 200, 9, 5
 
 
 def render_labels(data: LabelMatrix, source: str, level: float = 0.95) -> str:
-    """The page as text.
-
-    Parameters
-    ----------
-    data : LabelMatrix
-        Predictions that the model was not trained on, with what is true.
-    source : str
-        Where they come from.
-    level : float, default=0.95
-        Confidence level of the intervals.
-    """
+    """The page as text; the predictions are those of rows that the model was not trained on."""
     after = cross_calibrated(data)
     before, then = measure(data, level), measure(after, level)
     gain = saving(data, after, level)

@@ -7,9 +7,11 @@ security policy in the page forbids the network and every script but those of th
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,7 @@ from calibrant import numerals
 from calibrant.optional import require
 
 TEMPLATES = Path(__file__).parent / "templates"
-#: How numbers and classes are written.
-FILTERS = ("number", "signed", "percent", "span", "count", "excess", "class_text")
+_FILTERS = ("number", "signed", "percent", "span", "count", "excess", "class_text")
 
 
 @dataclass(frozen=True)
@@ -46,24 +47,42 @@ class Opening:
 class Section:
     """A part of a page that folds away.
 
-    Attributes
-    ----------
-    name : str
-        Of the template ``sections/name.html.j2``, and the id of the section.
-    title : str
-    note : str
-        What the section finds, in a few words that can be read while it is folded.
-    values : mapping
-        What the template is given as `v`; figures have passed through `drawn`.
-    script : str
-        A file of `templates` with the script that the section needs.
+    The template ``sections/name.html.j2`` is given `values` as `v`, of which figures have passed through `drawn`;
+    `name` is also the id of the section, and `note` what it finds, in words that can be read while it is folded.
     """
 
     name: str
     title: str
     note: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
+    #: A file of `templates` with the script that the section needs.
     script: str = ""
+
+
+@cache
+def environment(*, autoescape: bool) -> Any:
+    """The templates, and how numbers and classes are written in them; compiled once."""
+    jinja2 = require("jinja2", extra="cli")
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=autoescape,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    made.filters |= {name: getattr(numerals, name) for name in _FILTERS} | {"p": numerals.p_text, "md": escaped}
+    return made
+
+
+def escaped(text: object) -> str:
+    """Text in Markdown, where names of classes may hold what it takes for marks.
+
+    Examples
+    --------
+    >>> escaped("a|b")
+    'a\\\\|b'
+    """
+    return re.sub(r"([\\`*\[\]<>|#]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(str(text).split()))
 
 
 def drawn(svg: str) -> Any:
@@ -73,15 +92,6 @@ def drawn(svg: str) -> Any:
 
 def fill(template: str, sections: Sequence[Section] = (), **values: Any) -> str:
     """A page of this package's style with the scripts of its sections; all values are escaped but figures."""
-    jinja2 = require("jinja2", extra="cli")
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters.update(p=numerals.p_text, **{name: getattr(numerals, name) for name in FILTERS})
     style, *scripts = (
         (TEMPLATES / name).read_text(encoding="utf-8")
         for name in ("style.css", *dict.fromkeys(section.script for section in sections if section.script))
@@ -91,5 +101,5 @@ def fill(template: str, sections: Sequence[Section] = (), **values: Any) -> str:
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     policy += f"; script-src {' '.join(allowed)}" if allowed else ""
     code = [drawn(script) for script in scripts]
-    page = environment.get_template(template)
+    page = environment(autoescape=True).get_template(template)
     return str(page.render(style=drawn(style), scripts=code, policy=drawn(policy), sections=sections, **values))

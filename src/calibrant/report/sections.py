@@ -18,7 +18,7 @@ from calibrant.plots import report_figures as figures
 from calibrant.plots.svg_reliability import banded, binary_curve, panel, reliability
 from calibrant.report.data import Correction, Report
 from calibrant.report.layout import KeyNumber, Opening, Section, drawn
-from calibrant.report.reliability_views import PANELS
+from calibrant.report.report_tables import PANELS
 from calibrant.report.verdict_words import ALPHA
 
 #: Single corrections that are listed, and classes of the table that does not fold.
@@ -30,7 +30,9 @@ def opening(report: Report) -> Opening:
     """Three numbers and one picture: what is claimed, what happens, and what calibration would save."""
     two = len(report.classes) == 2
     what = class_text(report.classes[1])
-    claimed, seen = report.claimed, report.happened
+    counts, metric = report.faults.frequencies, {row.name: row.before.value for row in report.metrics}
+    seen = float(counts.observed[1] / counts.total) if two else metric["accuracy"]
+    claimed = float(counts.expected[1] / counts.total) if two else seen + metric["confidence_gap"]
     numbers = (
         KeyNumber("predicted" if two else "claims to be right", percent(claimed), f"{what} on average" if two else ""),
         KeyNumber("actually" if two else "is right", percent(seen), what if two else "of the time"),

@@ -35,7 +35,7 @@ from calibrant.numerals import class_text, count, number, percent, signed, span
 from calibrant.plots.svg_reliability import reliability
 from calibrant.report.analysis import backtested
 from calibrant.report.comparison import paired_intervals
-from calibrant.report.data import condition
+from calibrant.report.data import TITLES, condition
 from calibrant.report.document_formats import ValidationDocument
 from calibrant.report.enough import FEWEST_OF_CLASS, lacking
 from calibrant.report.verdict_words import ALPHA
@@ -47,16 +47,6 @@ from calibrant.workflows.evaluating import given, metric_names, metrics_in_memor
 
 #: Predictions of two classes whose calibrated values are shown; bands; classes and segments listed; few resamples.
 SHOWN, BANDS, LISTED, FEW = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99), 10, 20, 20
-TITLES = {
-    "log_loss": "Log loss",
-    "brier": "Brier score",
-    "accuracy": "Accuracy",
-    "auroc": "AUROC",
-    "positive_gap": "Predicted minus observed share of {}",
-    "confidence_gap": "Confidence minus accuracy",
-    "ece": "Expected calibration error",
-    "smooth_ece": "Smooth calibration error",
-}
 _PAIRED = ("log_loss", "brier")
 _INPUTS = {
     "probabilities": "probabilities, one column per class (of two classes that of the second is enough)",

@@ -47,57 +47,31 @@ NOTHING_GAINED = "No method is better than the predictions as they are, beyond c
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a verdict rests on.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The classes.
-    size : Size
-        Of all rows.
-    found : Miscalibration
-        What is lost to wrong means, a wrong slope and the rest.
-    table : ReliabilityCurve
-        Bands of the second of two classes, or of the predicted class.
-    accuracy, gap : Estimate
-        Accuracy, and predicted minus observed: the mean probability of the second class, or the mean confidence.
-    p_value : float
-        Of a test of calibration.
-    log_loss : float
-        Of the predictions.
-    gain : MethodRow or None
-        What the method reaches that is shown; None if none could be fitted.
-    recommended : str
-        The method to use, "none" for none.
-    ruled_out : pair of int and float
-        Rows whose class had probability zero, and what they add to log loss.
-    segments : sequence of SegmentRow
-        The segments that were looked at.
-    lack : Lack or None
-        What keeps the gain from being told.
-    rare : str
-        A sentence on classes with few rows.
-    draws : int
-        Draws of labels that the p-value comes from; 0 for none.
-    equal : bool
-        Whether the predictions are all equal.
-    """
+    """What a verdict rests on."""
 
     names: tuple[str, ...]
     size: Size
+    #: What is lost to wrong means, a wrong slope and the rest.
     found: Miscalibration
+    #: Bands of the second of two classes, or of the predicted class.
     table: ReliabilityCurve
     accuracy: Estimate
+    #: Predicted minus observed: the mean probability of the second class, or the mean confidence.
     gap: Estimate
+    #: Of a test of calibration, which drew labels so many times.
     p_value: float
     log_loss: float
+    #: What the method reaches that is shown; None if none could be fitted.
     gain: MethodRow | None
     recommended: str
+    #: Rows whose class had probability zero, and what they add to log loss.
     ruled_out: tuple[int, float] = (0, 0.0)
     segments: Sequence[SegmentRow] = ()
+    #: What keeps the gain from being told, and a sentence on classes with few rows.
     lack: Lack | None = None
     rare: str = ""
     draws: int = 0
+    #: Whether the predictions are all equal.
     equal: bool = False
 
     @property
@@ -138,7 +112,7 @@ def verdict(evidence: Evidence) -> Verdict:
         sentences += [f"{rests} finds nothing wrong ({p_text(p_value, evidence.draws)}).", *_hidden(evidence), *after]
         if off:
             are = "is" if len(off) == 1 else "are"
-            headline = f"{NO_EVIDENCE} overall, but {_of(len(off), len(evidence.segments))} {are} off"
+            headline = f"{NO_EVIDENCE} overall, but {len(off)} of {len(evidence.segments)} segments {are} off"
             return Verdict("fair", headline, tuple(sentences))
         if evidence.lack is not None:
             return Verdict("fair", f"{NO_EVIDENCE}, but too few rows of some classes to tell", tuple(sentences))
@@ -197,10 +171,6 @@ def _hidden(evidence: Evidence) -> list[str]:
     return [f"{start} {number(100 * visible, 1)} percentage points; {rows}."]
 
 
-def _of(some: int, every: int) -> str:
-    return f"{some} of {every} segments"
-
-
 def _segments_off(off: Sequence[SegmentRow], every: int, names: Sequence[str]) -> str:
     """The segments whose predictions are off beyond chance, the farthest first."""
     what = f"the probability of {class_text(names[1])}" if len(names) == 2 else "the confidence"
@@ -212,7 +182,7 @@ def _segments_off(off: Sequence[SegmentRow], every: int, names: Sequence[str]) -
     ]
     more = f" and {len(off) - MOST_NAMED} more" if len(off) > MOST_NAMED else ""
     every_one = "both segments" if every == 2 else f"all {every} segments"
-    where = every_one if 1 < len(off) == every else _of(len(off), every)
+    where = every_one if 1 < len(off) == every else f"{len(off)} of {every} segments"
     return f"In {where} {what} is off by more than chance: {', '.join(listed)}{more}."
 
 
@@ -393,14 +363,7 @@ def _gain(gain: MethodRow, saved: Estimate, before: float) -> str:
 def worth_of_rows(found: Learning, before: float, *, sampled: bool = False) -> str:
     """What the rows are worth to calibration, and whether more would help; nothing where there is nothing to tell.
 
-    Parameters
-    ----------
-    found : Learning
-        Gains with all rows, with half of them and with twice as many.
-    before : float
-        Log loss of the predictions.
-    sampled : bool, default=False
-        The rows are a sample of those that there are.
+    `before` is the log loss of the predictions; `sampled` rows are not all that there are.
 
     Examples
     --------

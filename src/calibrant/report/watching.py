@@ -8,7 +8,7 @@ from calibrant import __version__
 from calibrant.deployment import CalibrationMonitor
 from calibrant.deployment.monitoring.findings import Repair
 from calibrant.deployment.monitoring.monitor import factor
-from calibrant.plots import monitoring as figures
+from calibrant.plots import report_figures as figures
 from calibrant.report.layout import drawn, fill
 
 #: Classes and segments listed one by one, those with the most evidence first.
@@ -16,16 +16,7 @@ LISTED = 12
 
 
 def render(monitor: CalibrationMonitor, title: str, repair: Repair | None = None) -> str:
-    """The page as text.
-
-    Parameters
-    ----------
-    monitor : CalibrationMonitor
-    title : str
-        What is watched.
-    repair : Repair, optional
-        The repair to speak of.
-    """
+    """The page as text, with the repair to speak of if there is one."""
     records, evidence = monitor.history_.records, monitor.evidence_
     counted = [record for record in records if record.expected_count and record.observed_count is not None]
     pictures = {

@@ -32,6 +32,7 @@ from calibrant.workflows.evaluating import given, metrics_in_memory, omnibus_tes
 TARGETS, _TRIED = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99), 4
 #: Metrics of questions with options.
 METRICS = ("log_loss", "brier", "accuracy", "confidence_gap", "ece", "smooth_ece")
+#: The usual number of folds, and the usual level of a test.
 _FOLDS, _ALPHA = 5, 0.05
 #: With fewer labels nothing is said: an accuracy would be known to 15 points at best.
 _FEWEST = 50
@@ -39,26 +40,18 @@ _FEWEST = 50
 
 @dataclass(frozen=True)
 class Trust:
-    """Whether the confidence in answers can be trusted.
+    """Whether the confidence in answers can be trusted."""
 
-    Attributes
-    ----------
-    size : Size
-        How many labels this took.
-    accuracy, gap, ranking : Estimate
-        Share of right answers; mean confidence minus that; probability that a right answer has a higher confidence than
-        a wrong one.
-    p_value : float
-        Of a test of whether the confidence is right everywhere.
-    thresholds : tuple of (float, ChosenThreshold)
-        Share of right answers that is asked for, and the confidence below which to abstain, proven on new questions.
-    """
-
+    #: How many labels this took.
     size: Size
+    #: Share of right answers; mean confidence minus that; probability that a right answer has the higher confidence of
+    #: a right and a wrong one.
     accuracy: Estimate
     gap: Estimate
     ranking: Estimate
+    #: Of a test of whether the confidence is right everywhere.
     p_value: float
+    #: Shares of right answers that are asked for, and the confidence below which to abstain, proven on new questions.
     thresholds: tuple[tuple[float, ChosenThreshold], ...]
 
     @property

@@ -96,26 +96,9 @@ def apply(
 ) -> Applied:
     """Write the table with calibrated probabilities, in the style of its numbers; say what was done.
 
-    With a rule, the predictions stay as they are unless there is a suffix, and the action and its expected cost are
-    added instead.
-
-    Parameters
-    ----------
-    calibrator : fitted calibrator
-    reader : RowReader
-        Reads the table.
-    output : str or Path
-        File to write, or ``-`` for standard output.
-    suffix : str, default=""
-        Where not empty, keep the columns and add calibrated ones with this at the end of their names.
-    level : float, optional
-        Add the ends of intervals of the calibrated probabilities, with this level.
-    rule : DecisionRule, optional
-        Add what it decides.
-    force : bool, default=False
-        Replace a file that is there already.
-    progress : callable, optional
-        Wraps the iteration over chunks.
+    With a `suffix` the columns stay, and calibrated ones are added with this at the end of their names; a `level` adds
+    intervals of that level. With a `rule`, the predictions stay as they are unless there is a suffix, and the action
+    and its expected cost are added instead.
     """
     _take_segments(calibrator, reader)
     if rule is not None and rule.amounts:

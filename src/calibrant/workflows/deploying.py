@@ -1,4 +1,4 @@
-"""A stored calibrator in use: adapted to new class frequencies, and watched batch by batch."""
+"""A stored calibrator in use: watched batch by batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any
 
 from calibrant.deployment import CalibrationMonitor
-from calibrant.deployment import adapt as adapt_calibrator
 from calibrant.deployment.monitoring.findings import Repair
 from calibrant.deployment.monitoring.history import BatchSeenError
 from calibrant.deployment.monitoring.periods import in_words
@@ -20,30 +19,6 @@ from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.words import RequestError
 from calibrant.text_table import list_names
 from calibrant.workflows.fitting import store
-
-
-def adapt(
-    calibrator: Any,
-    *,
-    prior: Any = None,
-    unlabelled: TableRows | None = None,
-    method: str = "em",
-    labelled: TableRows | None = None,
-    source: Any = None,
-) -> Any:
-    """A calibrator for new class frequencies, given or estimated from files: see `calibrant.deployment.adapt`."""
-    try:
-        return adapt_calibrator(
-            calibrator,
-            prior=prior,
-            unlabelled=None if unlabelled is None else unlabelled.values,
-            method=method,
-            labelled=None if labelled is None else (labelled.values, labelled.labels, labelled.segments),
-            segments=None if unlabelled is None else unlabelled.segments,
-            source=source,
-        )
-    except (ValueError, TypeError) as error:
-        raise RequestError(str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -77,29 +52,10 @@ def watch(
     A batch that was added before with the same rows is left out. The state is written last: if a page or the repaired
     calibrator cannot be written, the batches can be given again.
 
-    Parameters
-    ----------
-    calibrator : fitted calibrator
-    batches : sequence of (str or None, TableRows)
-        Each with its name, or None to name it by a checksum of its rows; with labels, as far as they are known.
-    state : path
-        JSON file of the monitor, made if there is none.
-    alpha, tolerance, reference : optional
-        Of a new monitor (see `calibrant.CalibrationMonitor`); refused if there is a state, which goes on with its own.
-    observed : bool, default=False
-        The rows were watched before without labels.
-    replace : bool, default=False
-        Replace a batch that was added before with other rows; later ones are taken out with it.
-    pages : mapping of str to callable
-        Files to write about the monitor, and what makes the text of each.
-    propose : bool, default=False
-        Whether to look for a repair, which takes a fit, for the pages to speak of.
-    repair : path, optional
-        Where to store a repaired calibrator if there is an alarm.
-    force : bool, default=False
-        Replace a repaired calibrator that is there already.
-    on_wait : callable, optional
-        Is told why there is a wait.
+    A batch without a name is named by a checksum of its rows. `alpha`, `tolerance` and `reference` are those of a new
+    monitor. With `observed` the rows were watched before without labels; with `replace` a batch of the same name is
+    replaced, and later ones are taken out with it. `pages` are files to write about the monitor, each with what makes
+    its text; to `propose` is to look for a repair for them, which takes a fit.
     """
     with locked(state, on_wait=on_wait):
         if not Path(state).exists():

@@ -1,8 +1,8 @@
-"""Metrics of a table of predictions, overall and by segment, in one reading.
+"""A table of predictions in one reading: its metrics, overall and by segment, and the rows of a report.
 
-Rows are kept up to a size that leaves memory free, and then all metrics and a test of calibration are computed from
-them. What is a sum is taken in chunk by chunk from larger tables, and from segments; what needs all rows at once is
-then that of a uniform sample, of whole groups where rows belong together.
+Rows are kept up to a size that leaves memory free. Means and counts are sums, which are taken in chunk by chunk from
+larger tables, and from segments. What is fitted, resampled or drawn as a curve without bins needs all rows at once: it
+is then that of a uniform sample, of whole groups where rows belong together.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,12 @@ from calibrant.files.tables.table_rows import RowReader, read_all
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import ValidationTable, calibration_test, confidence_interval, validation_table
 from calibrant.metrics import evaluate as metrics_of
+from calibrant.metrics.frequencies import ClassFrequencies, class_frequencies
+from calibrant.metrics.losses import row_losses
 from calibrant.metrics.result_types import CalibrationTest, Estimate
 from calibrant.metrics.running import RunningMetrics
 from calibrant.sample import Sample, Size
+from calibrant.simplex import LOSS_FLOOR
 from calibrant.threads import limited
 
 #: Numbers (rows × classes) up to which all rows are kept. What needs all of them at once takes a uniform sample of
@@ -34,8 +37,17 @@ MOST_SAMPLED = 5_000_000
 #: Numbers up to which intervals come from the bootstrap; above, normal intervals are as good and far cheaper.
 BOOTSTRAP_CELLS = 50_000
 METRICS = ("log_loss", "brier", "accuracy", "auroc", "positive_gap", "confidence_gap", "ece", "smooth_ece")
+#: Metrics that a report shows of the predictions as they are and that are sums.
+SUMS = ("log_loss", "brier", "accuracy", "positive_gap", "confidence_gap", "ece")
 #: Segments whose metrics are computed; a column with more of them is hardly one of segments.
 MOST_SEGMENTS = 1000
+
+
+class Sums(NamedTuple):
+    """How many rows there are, and their metrics."""
+
+    size: Size
+    metrics: dict[str, Estimate]
 
 
 @dataclass(frozen=True)
@@ -51,19 +63,46 @@ class Evaluation:
     metrics: dict[str, Estimate]
     test: CalibrationTest | None
     in_chunks: bool
-    segments: dict[str, Evaluation] = field(default_factory=dict)
+    segments: dict[str, Sums] = field(default_factory=dict)
     sampled: tuple[tuple[str, ...], Size | None] = ((), None)
 
 
-class Taken:
+@dataclass(frozen=True)
+class Whole:
+    """Sums over all rows of a table, of the predictions as they are.
+
+    `frequencies` are expected and observed counts of the classes; `ruled_out` are the rows whose class had probability
+    zero, and what they add to log loss.
+    """
+
+    size: Size
+    metrics: dict[str, Estimate]
+    frequencies: ClassFrequencies
+    ruled_out: tuple[int, float]
+    segments: dict[str, Sums]
+
+
+@dataclass(frozen=True)
+class ReportRows:
+    """What a report is made from: rows, or a uniform sample of them and sums over all rows.
+
+    `classes` are those of the `columns` (of a single one: both classes, its own last).
+    """
+
+    data: Sample
+    segments: Any
+    whole: Whole | None
+    columns: tuple[str, ...]
+    classes: tuple[Any, ...]
+
+
+class RunningSums:
     """Metrics of rows that are taken in chunk by chunk, and how many these are."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.metrics = RunningMetrics(names)
-        self._rows, self._total = 0, 0.0
-        self._counted, self._groups = False, None
-
-    _groups: NDArray[Any] | None
+        self._rows, self._total, self._counted = 0, 0.0, False
+        self._groups: NDArray[Any] | None = None
 
     def add(self, part: Sample) -> None:
         """Take in more rows."""
@@ -74,11 +113,79 @@ class Taken:
         if part.groups is not None:
             self._groups = np.unique(part.groups if self._groups is None else np.append(self._groups, part.groups))
 
-    @property
-    def size(self) -> Size:
-        """How much was taken in."""
-        groups = None if self._groups is None else len(self._groups)
-        return Size(self._rows, self._total if self._counted else None, groups)
+    def result(self, sample: Sample, level: float | None) -> Sums:
+        """What was taken in; where rows belong together, intervals are as wide as those of the sample kept of them."""
+        size = Size(
+            self._rows, self._total if self._counted else None, None if self._groups is None else len(self._groups)
+        )
+        if level is not None and sample.groups is None:
+            return Sums(size, self.metrics.result(level))
+        values: dict[str, float] = self.metrics.result()
+        if level is None or not sample.n_rows:
+            return Sums(size, {name: _plain(value) for name, value in values.items()})
+        kept = metrics_in_memory(sample, level, list(values))
+        return Sums(size, {name: _moved(kept[name], value) for name, value in values.items()})
+
+
+class SegmentedSums:
+    """Sums over all rows, under None, and over each segment."""
+
+    def __init__(self, names: Sequence[str] | None = None) -> None:
+        self._names = names
+        self._parts: dict[str | None, RunningSums] = {}
+
+    def add(self, part: Sample, segments: Any) -> None:
+        """Take in rows, and the segment of each."""
+        names = running_names(part.n_classes) if self._names is None else self._names
+        self._parts.setdefault(None, RunningSums(names)).add(part)
+        if segments is not None:
+            # Smooth ECE takes time and needs more rows than most segments have.
+            few = [name for name in names if name != "smooth_ece"]
+            for name, rows in split_segments(segments):
+                self._parts.setdefault(name, RunningSums(few)).add(part.take(rows))
+                if len(self._parts) > MOST_SEGMENTS:
+                    raise _too_many()
+
+    def result(self, sample: Sample, segments: Any, level: float | None) -> tuple[Sums, dict[str, Sums]]:
+        """Sums over all rows and over segments, sorted by name; `sample` are the rows kept, with their `segments`."""
+        kept = {} if segments is None else dict(split_segments(segments))
+        whole = self._parts[None].result(sample, level)
+        names = sorted(name for name in self._parts if name is not None)
+        return whole, {
+            name: self._parts[name].result(sample.take(kept.get(name, np.arange(0))), level) for name in names
+        }
+
+
+class WholeRows:
+    """What a report says of all rows, taken in chunk by chunk."""
+
+    def __init__(self, level: float) -> None:
+        self._level, self._sums = level, SegmentedSums(SUMS)
+        name = "calibration_in_the_large"
+        self._tables = RunningMetrics([name], options={name: {"level": level}})
+        self._ruled_out, self._cost, self._total = 0, 0.0, 0.0
+
+    @limited
+    def add(self, data: Sample, segments: Any) -> None:
+        """Take in the usable rows of a chunk, and the segment of each."""
+        self._sums.add(data, segments)
+        # Groups may be spread over chunks: what depends on them is taken from the sample in the end.
+        self._tables.add(replace(data, groups=None))
+        count, cost = ruled_out(data)
+        self._ruled_out += count
+        self._cost += cost * data.total
+        self._total += data.total
+
+    def result(self, sample: Sample, segments: Any) -> Whole:
+        """What the rows so far say."""
+        whole, parts = self._sums.result(sample, segments, self._level)
+        frequencies = self._tables.result()["calibration_in_the_large"]
+        if sample.groups is not None:
+            kept = class_frequencies(sample, self._level)
+            with np.errstate(invalid="ignore"):
+                low, high = (frequencies.ratio * end / kept.ratio for end in (kept.low, kept.high))
+            frequencies = replace(frequencies, low=low, high=high, p_value=kept.p_value)
+        return Whole(*whole, frequencies, (self._ruled_out, self._cost / self._total), parts)
 
 
 def metric_names(n_classes: int) -> list[str]:
@@ -122,39 +229,20 @@ def given(data: Sample) -> dict[str, Any]:
 
 @limited
 def evaluate(reader: RowReader, *, level: float | None = None, progress: Any = iter) -> Evaluation:
-    """Metrics of all usable rows of a table.
+    """Metrics of all usable rows of a labelled table, with intervals of a `level`, overall and by segment.
 
-    Parameters
-    ----------
-    reader : RowReader
-        With a label column, columns of segments if metrics by segment are wanted, and of groups if there are any.
-    level : float, optional
-        Confidence level of intervals. With groups these are as wide as those of the groups that are kept in memory.
-    progress : callable, optional
-        Wraps the iteration over chunks.
+    With groups intervals are as wide as those of the groups that are kept in memory.
     """
-    taken: dict[str | None, Taken] = {}
-    rows, data, texts = read_sample(reader, lambda part, segments: take_in(taken, part, segments), progress)
-    parts = {} if texts is None else dict(split_segments(texts))
-    found = {
-        name: Evaluation(
-            entry.size,
-            rows.classes,
-            rows.columns,
-            from_sums(entry.metrics, data if name is None else data.take(parts.get(name, np.arange(0))), level),
-            None,
-            True,
-        )
-        for name, entry in sorted(taken.items(), key=lambda item: str(item[0] or ""))
-    }
-    whole = replace(found.pop(None), segments={str(name): entry for name, entry in found.items()})
+    sums = SegmentedSums()
+    rows, data, segments = read_sample(reader, sums.add, progress)
+    (size, metrics), parts = sums.result(data, segments, level)
     names = metric_names(data.n_classes)
+    found = Evaluation(size, rows.classes, rows.columns, metrics, omnibus_test(data), rows.sampled, parts)
     if not rows.sampled:
-        return replace(whole, metrics=metrics_in_memory(data, level, names), test=omnibus_test(data), in_chunks=False)
-    from_sample = [name for name in names if name not in whole.metrics]
-    metrics = {**metrics_in_memory(data, level, from_sample), **whole.metrics}
-    metrics = {name: metrics[name] for name in names}
-    return replace(whole, metrics=metrics, test=omnibus_test(data), sampled=(tuple(from_sample), data.size))
+        return replace(found, metrics=metrics_in_memory(data, level, names))
+    from_sample = tuple(name for name in names if name not in metrics)
+    metrics = {**metrics_in_memory(data, level, from_sample), **metrics}
+    return replace(found, metrics={name: metrics[name] for name in names}, sampled=(from_sample, data.size))
 
 
 @limited
@@ -163,6 +251,14 @@ def validate(reader: RowReader, *, level: float = 0.95, ordered: bool = False, p
     rows, data, _ = read_sample(reader, lambda part, segments: None, progress)
     kept = {**given(data), "classes": list(rows.classes)}
     return validation_table(np.array(rows.classes)[data.y], data.proba, level=level, ordered=ordered, **kept)
+
+
+def read_for_report(reader: RowReader, level: float = 0.95, progress: Any = iter) -> ReportRows:
+    """Read a labelled table once; of a large one a sample of its rows is kept, and sums over all rows."""
+    every = WholeRows(level)
+    rows, data, segments = read_sample(reader, every.add, progress)
+    whole = every.result(data, segments) if rows.sampled else None
+    return ReportRows(data, segments, whole, rows.columns, rows.classes)
 
 
 def read_sample(
@@ -187,17 +283,10 @@ def read_sample(
     return rows, data, texts
 
 
-def take_in(taken: dict[str | None, Taken], part: Sample, segments: Any, names: Sequence[str] | None = None) -> None:
-    """Add rows to the metrics of all rows, under None, and to those of their segments."""
-    names = running_names(part.n_classes) if names is None else names
-    taken.setdefault(None, Taken(names)).add(part)
-    if segments is not None:
-        # Smooth ECE takes time and needs more rows than most segments have.
-        few = [name for name in names if name != "smooth_ece"]
-        for name, rows in split_segments(segments):
-            taken.setdefault(name, Taken(few)).add(part.take(rows))
-            if len(taken) > MOST_SEGMENTS:
-                raise _too_many()
+def ruled_out(data: Sample) -> tuple[int, float]:
+    """Rows whose class had probability zero, and what they add to log loss."""
+    rows = data.true_proba < LOSS_FLOOR
+    return int(rows.sum()), float(np.average(np.where(rows, row_losses(data, "log_loss"), 0.0), weights=data.counts))
 
 
 def split_segments(segments: Any) -> list[tuple[str, Any]]:
@@ -213,22 +302,6 @@ def split_segments(segments: Any) -> list[tuple[str, Any]]:
 
 def _too_many() -> TableError:
     return TableError(f"there are more than {MOST_SEGMENTS} different segments; is this a column of segments?")
-
-
-def from_sums(metrics: RunningMetrics, sample: Sample, level: float | None) -> dict[str, Estimate]:
-    """The metrics of all rows; where rows belong together, their intervals are as wide as those of the sample."""
-    if level is not None and sample.groups is None:
-        return metrics.result(level)
-    values: dict[str, float] = metrics.result()
-    if level is None or not sample.n_rows:
-        return {name: _plain(value) for name, value in values.items()}
-    kept = metrics_in_memory(sample, level, list(values))
-    return {
-        name: Estimate(
-            value, value + kept[name].low - kept[name].value, value + kept[name].high - kept[name].value, level
-        )
-        for name, value in values.items()
-    }
 
 
 def metrics_in_memory(data: Sample, level: float | None, names: Sequence[str]) -> dict[str, Estimate]:
@@ -248,14 +321,22 @@ def _metrics_in_memory(data: Sample, level: float | None, names: Sequence[str]) 
     values = metrics_of(data.y, data.proba, names, **plain)
     if level is None:
         return {name: _plain(value) for name, value in values.items()}
-    running = RunningMetrics([name for name in running_names(data.n_classes) if name in names])
-    found = {**{name: _plain(value) for name, value in values.items()}, **running.add(data).result(level)}
-    if data.proba.size <= BOOTSTRAP_CELLS:
-        # A replicate of smooth ECE costs as much as all others together, and its cells give the same interval.
-        resampled = [name for name in names if name != "smooth_ece"]
-        found.update(metrics_of(data.y, data.proba, resampled, level=level, **plain))
-    return {name: found[name] for name in names}
+    # A replicate of smooth ECE costs as much as all others together, and its cells give the same interval.
+    resampled = [name for name in names if name != "smooth_ece"] if data.proba.size <= BOOTSTRAP_CELLS else []
+    found = {name: _plain(value) for name, value in values.items()}
+    if summed := [name for name in running_names(data.n_classes) if name in names and name not in resampled]:
+        found |= RunningMetrics(summed).add(data).result(level)
+    if resampled:
+        found |= metrics_of(data.y, data.proba, resampled, level=level, **plain)
+    return found
 
 
 def _plain(value: float) -> Estimate:
     return Estimate(value, float("nan"), float("nan"), float("nan"))
+
+
+def _moved(estimate: Estimate, value: float) -> Estimate:
+    """The same interval around another value."""
+    return replace(
+        estimate, value=value, low=value + estimate.low - estimate.value, high=value + estimate.high - estimate.value
+    )

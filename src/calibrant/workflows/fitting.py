@@ -32,14 +32,7 @@ def make_calibrator(
 ) -> tuple[Any, str]:
     """An unfitted calibrator that can be stored as JSON, and the name of its method.
 
-    Parameters
-    ----------
-    method : str
-        Name of the registry.
-    parameters : sequence of str
-        `name=value` pairs; values are read as JSON where they can be, else as text.
-    input, renormalize
-        What the predictions are, as calibrators are told.
+    Parameters are `name=value` pairs, whose values are read as JSON where they can be, else as text.
 
     Examples
     --------
@@ -100,16 +93,6 @@ def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0, *, interva
     With segments the calibrator is corrected in each of them. Segments, groups and intervals need their rows in memory,
     and so do methods that need more than sums over rows: they take a uniform sample, of whole groups if rows belong
     together.
-
-    Parameters
-    ----------
-    calibrator : unfitted calibrator
-    reader : RowReader
-        With a label column or columns of votes.
-    memory_mb : float, default=512
-        Memory in MiB for rows.
-    intervals : bool, default=False
-        Learn how sure the probabilities are, too.
     """
     start = time.perf_counter()
     with warnings.catch_warnings():

@@ -18,14 +18,7 @@ _TRIES = 100
 
 
 class StoredMap:
-    """A stored map with what commands ask of a calibrator.
-
-    Parameters
-    ----------
-    fitted : Map
-    percentages : bool, default=False
-        Whether the file that it was fitted to held percentages.
-    """
+    """A stored map with what commands ask of a calibrator; `percentages` as in the file that it was fitted to."""
 
     def __init__(self, fitted: Map, *, percentages: bool = False) -> None:
         self._fitted, self.independent = fitted, fitted.independent
