@@ -10,9 +10,9 @@ from calibrant import get_calibrator
 from calibrant.metrics.recalibration import splits
 from calibrant.metrics.result_types import Estimate
 from calibrant.random_numbers import generator
+from calibrant.report.advice import worth_of_rows
 from calibrant.report.comparison import cross_validate, learning
 from calibrant.report.data import Learning
-from calibrant.report.verdict_words import worth_of_rows
 from calibrant.sample import Sample, Size
 
 from .conftest import sharpened

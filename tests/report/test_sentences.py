@@ -15,8 +15,7 @@ from scipy.special import expit, softmax
 import calibrant
 from calibrant import CalibrationReport
 from calibrant.report import comparison
-from calibrant.report.enough import lacking, rarely_seen
-from calibrant.report.verdict_words import NOTHING_GAINED, why_chosen
+from calibrant.report.advice import NOTHING_GAINED, lacking, rarely_seen, why_chosen
 from calibrant.sample import Sample
 from tests.cli.test_commands import ok, run
 

@@ -13,16 +13,9 @@ from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.result_types import Estimate, ReliabilityCurve
 from calibrant.metrics.slope import Miscalibration, Part
 from calibrant.numerals import p_text
+from calibrant.report.advice import AS_THEY_ARE, NOTHING_GAINED, Lack, lacking, next_steps, rarely_seen, steps_in_python
 from calibrant.report.data import MethodRow, NextStep, SegmentRow, Source, Verdict
-from calibrant.report.enough import Lack, lacking, rarely_seen
-from calibrant.report.verdict_words import (
-    AS_THEY_ARE,
-    NOTHING_GAINED,
-    Evidence,
-    next_steps,
-    steps_in_python,
-    verdict,
-)
+from calibrant.report.verdict_words import Evidence, verdict
 from calibrant.sample import Sample, Size
 
 CALM = Part(0.0, 0.9, 0.0)

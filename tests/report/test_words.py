@@ -15,10 +15,11 @@ from sklearn.linear_model import LogisticRegression
 from calibrant import AutoCalibrator
 from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Part
+from calibrant.report.advice import worth_of_rows
 from calibrant.report.analysis import Source, analyse
 from calibrant.report.data import Learning, MethodRow, Report
 from calibrant.report.page import render
-from calibrant.report.verdict_words import MIXED_EVIDENCE, Evidence, verdict, worth_of_rows
+from calibrant.report.verdict_words import MIXED_EVIDENCE, Evidence, verdict
 from calibrant.sample import Sample, Size
 
 

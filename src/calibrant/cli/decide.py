@@ -40,8 +40,8 @@ def decide(
     {action: {class: cost}}. Without --cost the rule is used that `calibrant fit --cost` stored.
     """
     from calibrant.workflows import applying
-    from calibrant.workflows.costs_given import rule_of
     from calibrant.workflows.loading import load_calibrator
+    from calibrant.workflows.rules_given import rule_of
 
     check_result(output, "decisions", force=force, as_json=as_json)
     fitted = load_calibrator(calibrator)

@@ -40,8 +40,8 @@ def document(
     """
     from calibrant.report.document_formats import document_format
     from calibrant.report.validation_document import document as make_document
-    from calibrant.workflows.grading import scale_of
     from calibrant.workflows.loading import load_calibrator
+    from calibrant.workflows.rules_given import scale_of
 
     check_result(output, "document", force=force, as_json=as_json)
     if (file is None) != (table.label is None):

@@ -72,9 +72,8 @@ def export(
     --cost`, the export also says which action to take.
     """
     from calibrant.files.tables.writers import atomic_output
-    from calibrant.workflows.costs_given import rule_of
-    from calibrant.workflows.grading import given_scale
     from calibrant.workflows.loading import load_calibrator
+    from calibrant.workflows.rules_given import given_scale, rule_of
     from calibrant.writers.common import OptionError
     from calibrant.writers.exporting import check_options, export_with_proof, file_of, find_target
 

@@ -84,7 +84,7 @@ def fit(
     """
     from calibrant.workflows import fitting
     from calibrant.workflows.answering import fit_answers
-    from calibrant.workflows.costs_given import rule_of
+    from calibrant.workflows.rules_given import rule_of
 
     check_result(output, "calibrator", force=force, as_json=as_json)
     if multilabel:
@@ -129,7 +129,7 @@ def fit(
 
 def _lines(output: str, name: str, done: Any) -> Iterator[str]:
     """What was fitted to how much, and what to know before the calibrator is used."""
-    from calibrant.report.enough import FEWEST_OF_CLASS, FEWEST_ROWS
+    from calibrant.report.advice import FEWEST_OF_CLASS, FEWEST_ROWS
     from calibrant.workflows.stored_map import serving_cost
 
     yield f"{output}: {name} fitted to {done.used} and {len(done.classes)} classes in {done.seconds:.2g} s"

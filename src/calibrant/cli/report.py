@@ -64,9 +64,8 @@ def report(
     from calibrant.report.page import render
     from calibrant.report.report_tables import check_rule
     from calibrant.workflows.answering import chosen_answers, judge
-    from calibrant.workflows.costs_given import rule_of
     from calibrant.workflows.evaluating import ReportRows, read_for_report
-    from calibrant.workflows.grading import scale_of
+    from calibrant.workflows.rules_given import rule_of, scale_of
 
     check_result(output, "page", force=force, as_json=as_json)
     if multilabel:

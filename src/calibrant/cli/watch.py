@@ -76,8 +76,8 @@ def watch(
     """
     from calibrant.files.tables.writers import check_output
     from calibrant.workflows.deploying import watch as add_batches
-    from calibrant.workflows.grading import backtest_batches, given_scale, periods_by_grade
     from calibrant.workflows.loading import load_calibrator
+    from calibrant.workflows.rules_given import backtest_batches, given_scale, periods_by_grade
 
     _check_names(batch_id, period, table.date, replace)
     command = [] if on_alarm is None else _command(on_alarm)

@@ -23,8 +23,7 @@ from calibrant.plots.reliability_displays import (
     draw_trace,
     predict,
 )
-from calibrant.plots.style import BLUE, VERMILION, histogram_strip, plain, shorten, square_unit_axes, towering
-from calibrant.plots.traces import trace
+from calibrant.plots.style import BLUE, VERMILION, histogram_strip, plain, shorten, square_unit_axes, towering, trace
 
 
 def _panel(ax: Any, table: ReliabilityCurve, title: str, *, log: bool, **look: Any) -> None:

@@ -25,8 +25,17 @@ from calibrant.metrics import (
 )
 from calibrant.metrics.result_types import UNIT, ReliabilityCurve, ScoreAxis
 from calibrant.metrics.views import Kind
-from calibrant.plots.style import BLUE, SERIES, histogram_strip, new_axes, plain, shorten, square_unit_axes
-from calibrant.plots.traces import Trace, trace
+from calibrant.plots.style import (
+    BLUE,
+    SERIES,
+    Trace,
+    histogram_strip,
+    new_axes,
+    plain,
+    shorten,
+    square_unit_axes,
+    trace,
+)
 
 #: Marks the line of a curve, so that the next model on the same axes is drawn in another look.
 CURVE = "reliability-curve"

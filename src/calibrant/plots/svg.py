@@ -1,6 +1,6 @@
 """Figures of pages as SVG text, written out by hand; pictures for people who program are matplotlib's.
 
-Both draw the same tables (`calibrant.plots.traces`). Matplotlib's SVG was tried for pages: a reliability diagram takes
+Both draw the same tables (`calibrant.plots.style`). Matplotlib's SVG was tried for pages: a reliability diagram takes
 30 kB and 50 ms, here 10 kB and less than 1 ms, and a page of ten classes has about 20 figures. Its colours do not
 follow the light or dark set of the page, its layout is made for letters of a certain width, the ids of several
 drawings in one page collide, and `calibrant report` would need matplotlib.

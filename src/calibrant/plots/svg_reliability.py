@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.metrics.result_types import UNIT, ReliabilityCurve, ScoreAxis
-from calibrant.plots.style import shorten, tick_text
+from calibrant.plots.style import Trace, shorten, tick_text, trace
 from calibrant.plots.svg import AFTER, BEFORE, FAINT, GRID, PAPER, element, figure, line, marker, path, text, turned
-from calibrant.plots.traces import Trace, trace
 from calibrant.typing import AnyFloatArray
 
 #: The square, its place, and the height of the histogram: small enough for a phone to show the letters.

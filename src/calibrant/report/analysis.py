@@ -24,6 +24,7 @@ from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.slope import Miscalibration, separate
 from calibrant.metrics.views import class_view, single_view
 from calibrant.numerals import class_text
+from calibrant.report.advice import lacking, next_steps, rarely_seen, steps_in_python, why_chosen, worth_of_rows
 from calibrant.report.comparison import (
     MANY_UNITS,
     HeldOut,
@@ -37,7 +38,6 @@ from calibrant.report.comparison import (
     paired_intervals,
 )
 from calibrant.report.data import TITLES, MetricRow, Parts, Report, SegmentRow, Source
-from calibrant.report.enough import lacking, rarely_seen
 from calibrant.report.report_tables import (
     bands,
     check_rule,
@@ -48,15 +48,7 @@ from calibrant.report.report_tables import (
     thresholds,
     views,
 )
-from calibrant.report.verdict_words import (
-    ALPHA,
-    Evidence,
-    next_steps,
-    steps_in_python,
-    verdict,
-    why_chosen,
-    worth_of_rows,
-)
+from calibrant.report.verdict_words import ALPHA, Evidence, verdict
 from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.workflows.evaluating import Sums, Whole, metrics_in_memory, omnibus_test, ruled_out, split_segments

@@ -33,11 +33,11 @@ from calibrant.metrics.validation import validation_table
 from calibrant.metrics.views import single_view
 from calibrant.numerals import class_text, count, number, percent, signed, span
 from calibrant.plots.svg_reliability import reliability
+from calibrant.report.advice import FEWEST_OF_CLASS, lacking
 from calibrant.report.analysis import backtested
 from calibrant.report.comparison import paired_intervals
 from calibrant.report.data import TITLES, condition
 from calibrant.report.document_formats import ValidationDocument
-from calibrant.report.enough import FEWEST_OF_CLASS, lacking
 from calibrant.report.verdict_words import ALPHA
 from calibrant.sample import Sample
 from calibrant.steps.mathematics import formula, log_odds_line

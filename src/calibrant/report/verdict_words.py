@@ -8,10 +8,8 @@ classes. What calibration gains is not said of fewer rows than can tell.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from scipy.special import ndtri
@@ -21,8 +19,8 @@ from calibrant.metrics.frequencies import ClassFrequencies
 from calibrant.metrics.result_types import Estimate, ReliabilityCurve
 from calibrant.metrics.slope import Miscalibration
 from calibrant.numerals import class_text, count, excess, number, p_text, percent, signed, span
-from calibrant.report.data import Learning, MethodRow, NextStep, SegmentRow, Source, Verdict, condition
-from calibrant.report.enough import Lack
+from calibrant.report.advice import NOTHING_GAINED, Lack
+from calibrant.report.data import MethodRow, SegmentRow, Verdict, condition
 from calibrant.sample import Size
 from calibrant.simplex import LOSS_FLOOR
 
@@ -30,9 +28,6 @@ from calibrant.simplex import LOSS_FLOOR
 ALPHA = 0.05
 #: Share of the log loss from which on a fault is called bad.
 BAD = 0.01
-#: Share of the gain below which what more rows bring is called little, and above which it could matter.
-LITTLE = 0.1
-LARGE = 0.2
 #: Classes named one by one, and the share of the costliest one's cost from which on they are.
 MOST_NAMED = 4
 NOTED = 0.01
@@ -42,7 +37,6 @@ SMALL_ERROR = 0.01
 
 NO_EVIDENCE = "No evidence of miscalibration"
 MIXED_EVIDENCE = "Perhaps miscalibrated: the evidence is mixed"
-NOTHING_GAINED = "No method is better than the predictions as they are, beyond chance."
 
 
 @dataclass(frozen=True)
@@ -358,120 +352,3 @@ def _gain(gain: MethodRow, saved: Estimate, before: float) -> str:
         f"Calibration with {gain.name} changes log loss by {signed(change.value)}, no more than chance explains "
         f"({share} {span(change)})."
     )
-
-
-def worth_of_rows(found: Learning, before: float, *, sampled: bool = False) -> str:
-    """What the rows are worth to calibration, and whether more would help; nothing where there is nothing to tell.
-
-    `before` is the log loss of the predictions; `sampled` rows are not all that there are.
-
-    Examples
-    --------
-    >>> ends = ((0.05, 0.03, 0.07), (0.061, 0.04, 0.08), (0.07, 0.05, 0.09), (0.02, 0.01, 0.03))
-    >>> worth_of_rows(Learning(Size(1264), 0.8, *(Estimate(*gain, 0.95) for gain in ends)), 1.0)
-    'With all 1,264 rows calibration saves about 6.1% of log loss; half of them would give 5.0%, and twice ...
-    """
-    if found.full.low <= 0:
-        if found.added.low > 0 and found.double.value > 0 and found.full.high >= 0:
-            return "Half of the rows would do worse, so calibration may help with more rows."
-        return ""
-    half, full, double = (gain.value for gain in (found.half, found.full, found.double))
-    rows = f"the {found.size} of the sample" if sampled else f"all {found.size}"
-    start = f"With {rows} calibration saves about {percent(full / before, 1)} of log loss"
-    if half <= 0 or double >= before:
-        return f"{start}; half of them would be too few, so more are likely to help."
-    gave = percent(half / before, 1)
-    if found.added.low > 0:
-        if double - full < LITTLE * full:
-            return f"{start}; half of them would give {gave}, and more rows would add little."
-        return f"{start}; half of them would give {gave}, and twice as many about {percent(double / before, 1)}."
-    if (double - full) / found.added.value * found.added.high < LARGE * full if found.added.value > 0 else True:
-        return f"{start}; half of them would give about as much ({gave}), so more rows would add little."
-    return f"{start}; half of them gave {gave}, a difference that may be chance: whether more rows would help is open."
-
-
-def why_chosen(
-    recommended: str, wanted: str | None, compared: Sequence[str], *, lack: bool = False, gains: bool = True
-) -> str:
-    """Why this method is the one that the report recommends.
-
-    `lack`: there is too little to compare methods by. `gains`: the method is better than none, beyond chance.
-
-    Examples
-    --------
-    >>> why_chosen("ts", None, ["ts", "auto"])
-    'ts is better than the default method, auto, beyond chance.'
-    """
-    if wanted is not None:
-        return f"{wanted} was asked for."
-    if lack:
-        return "No method is recommended: there is too little to compare them by."
-    if recommended == "none":
-        return NOTHING_GAINED
-    if recommended == DEFAULT:
-        start = f"{DEFAULT} is the default method, and no other is better beyond chance."
-        return start if gains else f"{NOTHING_GAINED} {DEFAULT}, the default method, does no harm."
-    if DEFAULT in compared:
-        return f"{recommended} is better than the default method, {DEFAULT}, beyond chance."
-    there = f"the default method, {DEFAULT}, is not among those compared"
-    return f"{recommended} is better than the predictions as they are, beyond chance; {there}."
-
-
-AS_THEY_ARE = "Use the probabilities as they are, and look again when the data or the model change"
-
-
-def next_steps(
-    judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: bool = False
-) -> list[NextStep]:
-    """What to do, with commands that can be pasted into a shell; `segments` names a column whose segments stay off."""
-    words = shlex.join(source.arguments) or "PREDICTIONS --label LABEL"
-    again = f"calibrant report {words} -o report.html"
-    if lack and recommended == "none":
-        return [NextStep("Collect more rows before you calibrate, and ask again", again)]
-    if recommended == "none" and not segments:
-        return [NextStep(AS_THEY_ARE, again)]
-    corrected = f" --segments {shlex.quote(segments)}" if segments else ""
-    fit = f"calibrant fit {words} --method {shlex.quote(recommended)}{corrected} -o calibrator.json"
-    if judged.tone == "good":
-        return [NextStep(AS_THEY_ARE, again), NextStep("Calibration does little here; if you want it anyway", fit)]
-    check = " --label LABEL" if source.check is None else f" {shlex.join(source.check)}".rstrip()
-    ending = Path(source.name).suffix or ".csv"
-    return [
-        NextStep(_learn(segments), fit),
-        NextStep(
-            "Apply it to new predictions of the same model",
-            f"calibrant apply calibrator.json NEW{ending} -o CALIBRATED{ending}",
-        ),
-        NextStep("Check it on rows that were not used here", f"calibrant evaluate CALIBRATED{ending}{check} --ci"),
-    ]
-
-
-def _learn(segments: str) -> str:
-    learn = "Learn the calibrator from all these rows"
-    return f"{learn}, corrected in each {segments}: some stay off with one for all" if segments else learn
-
-
-def steps_in_python(
-    judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: bool = False
-) -> list[NextStep]:
-    """What to do, as Python; `segments` names a column whose segments stay off."""
-    if recommended == "none" and (lack or not segments):
-        return [NextStep("Collect more rows before you calibrate" if lack else AS_THEY_ARE)]
-    settings = "".join(f", {name}={name}" for name in source.arguments if name == "classes")
-    given = "".join(f", {name}={name}" for name in source.arguments if name != "classes")
-    fit, beside = f'calibrant.get_calibrator("{recommended}"{settings}).fit(y_prob, y_true{given})', ""
-    if segments:
-        made = f'calibrant.SegmentedCalibrator("{recommended}"{settings})'
-        fit, beside = f"{made}.fit(y_prob, y_true, segments=segments{given})", ", segments=segments_new"
-    first = [NextStep(AS_THEY_ARE)] if judged.tone == "good" else []
-    learn = "Calibration does little here; if you want it anyway" if first else _learn(segments)
-    return [
-        *first,
-        NextStep(learn, f"calibrator = {fit}"),
-        NextStep("See what it found", "print(calibrator.summary())"),
-        NextStep(
-            "Apply it to new predictions of the same model",
-            f"calibrated = calibrator.predict_proba(y_prob_new{beside})",
-        ),
-        NextStep("Keep it", 'calibrant.save(calibrator, "calibrator.json")'),
-    ]

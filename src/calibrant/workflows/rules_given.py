@@ -1,16 +1,27 @@
-"""Costs as the command line takes them: ``fp=1,fn=20``, ``action:class=cost`` by names, or a file with a matrix."""
+"""Costs and grades as the command line takes them, and the backtests of batches by grade.
+
+Costs are ``fp=1,fn=20``, ``action:class=cost`` by names, or a file with a matrix; grades are a number of them, or a
+table of a scale.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibrant.decisions.rule import DecisionRule
+from calibrant.deployment.inputs import batch
+from calibrant.deployment.monitoring.periods import in_words
+from calibrant.files.tables.opening import open_table
+from calibrant.files.tables.row_checks import TableRows
+from calibrant.grades import GradeBacktest, MasterScale
 from calibrant.inputs.words import RequestError
+from calibrant.numerals import count
 from calibrant.text_table import list_names
 
 _FORMS = "fp=1,fn=20 for two classes, action:class=cost,action=cost by names, or a JSON or CSV file"
@@ -113,3 +124,60 @@ def _from_file(path: Path, labels: dict[str, Any]) -> DecisionRule:
     if any(len(line) != len(head) for line in lines) or not lines:
         raise ValueError("the file should have the names of the classes in its first line, and a line for each action")
     return _by_names({line[0]: dict(zip(head[1:], line[1:])) for line in lines}, labels)
+
+
+def scale_of(given: str) -> MasterScale | int:
+    """A number of grades, or the scale in a table with the columns grade, upper and probability.
+
+    Only `upper`, the upper end of each grade, is needed; the last one is 1.
+    """
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    columns: dict[str, list[Any]] = {}
+    for part in open_table(given).batches():
+        for name, values in part.data.to_pydict().items():
+            columns.setdefault(name, []).extend(values)
+    try:
+        return MasterScale.from_dict(columns)
+    except (ValueError, TypeError) as error:
+        raise RequestError(f"{given}: {error}") from error
+
+
+def given_scale(given: str, calibrator: Any) -> MasterScale:
+    """The scale in a table, for a calibrator of two classes."""
+    scale = scale_of(given)
+    if isinstance(scale, int):
+        raise RequestError("batches are compared by one scale: give a table with the upper end of each grade")
+    if len(calibrator.classes_) != 2:
+        raise RequestError(f"grades are for two classes, and the calibrator has {len(calibrator.classes_)}")
+    return scale
+
+
+def backtest_batches(
+    calibrator: Any, scale: MasterScale, batches: Sequence[tuple[str | None, TableRows]]
+) -> dict[str, GradeBacktest]:
+    """Backtests of the labelled rows of each batch, with calibrated probabilities."""
+    found = {}
+    for number, (name, rows) in enumerate(batches, 1):
+        if rows.labels is not None:
+            given: dict[str, Any] = {"sample_weight": rows.weight, "groups": rows.groups}
+            data = batch(calibrator, rows.values, rows.labels, rows.segments, **given)
+            data = data.take(np.flatnonzero(data.y >= 0))
+            if data.n_rows:
+                words = f"batch {number}" if name is None else in_words(name)
+                kept: dict[str, Any] = {"sample_weight": data.counts, "groups": data.groups}
+                found[words] = scale.backtest(data.y, data.proba, classes=[0, 1], **kept)
+    return found
+
+
+def periods_by_grade(found: dict[str, GradeBacktest]) -> list[list[str]]:
+    """Rows of text, a batch in each: the cases of each grade, and lights that are not green."""
+    first = next(iter(found.values()))
+    table = [["observed / expected", *first.grades]]
+    for name, one in found.items():
+        cells = [
+            f"{count(d)} / {count(e)} {'' if light == 'green' else light}".rstrip() if n else ""
+            for n, d, e, light in zip(one.observations, one.observed, one.expected, one.light)
+        ]
+        table.append([name, *cells])
+    return table

@@ -1,0 +1,202 @@
+"""Whether there is enough to tell what calibration gains, what more rows would add, and what to do next."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from calibrant.calibrators.registry import DEFAULT
+from calibrant.numerals import class_text, count, percent
+from calibrant.report.data import Learning, NextStep, Source, Verdict
+from calibrant.sample import Sample
+
+#: Independent observations, groups, and observations outside the most frequent class from which on gains are told:
+#: with fewer, intervals of means that come from resampling are too short.
+FEWEST_ROWS = 50
+FEWEST_GROUPS = 20
+FEWEST_OF_CLASS = 10
+#: Share of the gain below which what more rows bring is called little, and above which it could matter.
+LITTLE = 0.1
+LARGE = 0.2
+
+NOTHING_GAINED = "No method is better than the predictions as they are, beyond chance."
+AS_THEY_ARE = "Use the probabilities as they are, and look again when the data or the model change"
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What there is too little of: "rows", "groups" or "classes" (all but the most frequent), and a sentence on it."""
+
+    of: str
+    text: str
+
+
+def lacking(data: Sample, names: tuple[str, ...]) -> Lack | None:
+    """What keeps the gain of calibration from being told; None if nothing does.
+
+    Examples
+    --------
+    >>> six = Sample(np.full((6, 2), 0.5), np.array([0, 1, 0, 1, 0, 1]))
+    >>> lacking(six, ("no", "yes")).text
+    '6 rows are too few to tell what calibration would gain: at least 50 are needed.'
+    """
+    gain = "too few to tell what calibration would gain"
+    if data.groups is not None and data.units < FEWEST_GROUPS:
+        # Groups of unequal size tell less than their number.
+        equal = "" if data.n_groups < FEWEST_GROUPS else f", which tell as much as {count(data.units)} of equal size,"
+        groups = f"{data.n_groups} group{'' if data.n_groups == 1 else 's'}{equal}"
+        return Lack("groups", f"{groups} {_are(data.n_groups)} {gain}: at least {FEWEST_GROUPS} are needed.")
+    if data.total < FEWEST_ROWS:
+        return Lack("rows", f"{data} {_are(data.n_rows)} {gain}: at least {FEWEST_ROWS} are needed.")
+    most = int(np.argmax(data.class_counts))
+    others = data.total - float(data.class_counts[most])
+    if others >= FEWEST_OF_CLASS:
+        return None
+    what = class_text(names[most])
+    if not others:
+        needed = f"at least {FEWEST_OF_CLASS} rows of another class are needed"
+        return Lack("classes", f"All rows are of {what}: {needed} to tell what calibration would gain.")
+    which = f"of {class_text(names[1 - most])}" if len(names) == 2 else f"of classes other than {what}"
+    rows = f"{count(others)} row{'' if others == 1 else 's'} {which}"
+    likely = f"{count(_rounded(FEWEST_OF_CLASS * data.total / others))} rows like these"
+    return Lack(
+        "classes", f"{rows} {_are(others)} {gain}: at least {FEWEST_OF_CLASS} are needed, which takes about {likely}."
+    )
+
+
+def rarely_seen(data: Sample) -> str:
+    """A sentence on classes that are too rare to be judged one by one; nothing if there are none."""
+    few = int((data.class_counts < FEWEST_OF_CLASS).sum())
+    if data.n_classes == 2 or not few:
+        return ""
+    have = "1 class has" if few == 1 else f"{few:,} of {data.n_classes:,} classes have"
+    return f"{have} fewer than {FEWEST_OF_CLASS} rows, too few to judge {'it' if few == 1 else 'them'} alone."
+
+
+def _are(number: float) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _rounded(rows: float) -> float:
+    """A number of rows to two digits, upwards."""
+    unit = 10.0 ** max(math.floor(math.log10(rows)) - 1, 0)
+    return math.ceil(rows / unit) * unit
+
+
+def worth_of_rows(found: Learning, before: float, *, sampled: bool = False) -> str:
+    """What the rows are worth to calibration, and whether more would help; nothing where there is nothing to tell.
+
+    `before` is the log loss of the predictions; `sampled` rows are not all that there are.
+
+    Examples
+    --------
+    >>> ends = ((0.05, 0.03, 0.07), (0.061, 0.04, 0.08), (0.07, 0.05, 0.09), (0.02, 0.01, 0.03))
+    >>> worth_of_rows(Learning(Size(1264), 0.8, *(Estimate(*gain, 0.95) for gain in ends)), 1.0)
+    'With all 1,264 rows calibration saves about 6.1% of log loss; half of them would give 5.0%, and twice ...
+    """
+    if found.full.low <= 0:
+        if found.added.low > 0 and found.double.value > 0 and found.full.high >= 0:
+            return "Half of the rows would do worse, so calibration may help with more rows."
+        return ""
+    half, full, double = (gain.value for gain in (found.half, found.full, found.double))
+    rows = f"the {found.size} of the sample" if sampled else f"all {found.size}"
+    start = f"With {rows} calibration saves about {percent(full / before, 1)} of log loss"
+    if half <= 0 or double >= before:
+        return f"{start}; half of them would be too few, so more are likely to help."
+    gave = percent(half / before, 1)
+    if found.added.low > 0:
+        if double - full < LITTLE * full:
+            return f"{start}; half of them would give {gave}, and more rows would add little."
+        return f"{start}; half of them would give {gave}, and twice as many about {percent(double / before, 1)}."
+    if (double - full) / found.added.value * found.added.high < LARGE * full if found.added.value > 0 else True:
+        return f"{start}; half of them would give about as much ({gave}), so more rows would add little."
+    return f"{start}; half of them gave {gave}, a difference that may be chance: whether more rows would help is open."
+
+
+def why_chosen(
+    recommended: str, wanted: str | None, compared: Sequence[str], *, lack: bool = False, gains: bool = True
+) -> str:
+    """Why this method is the one that the report recommends.
+
+    `lack`: there is too little to compare methods by. `gains`: the method is better than none, beyond chance.
+
+    Examples
+    --------
+    >>> why_chosen("ts", None, ["ts", "auto"])
+    'ts is better than the default method, auto, beyond chance.'
+    """
+    if wanted is not None:
+        return f"{wanted} was asked for."
+    if lack:
+        return "No method is recommended: there is too little to compare them by."
+    if recommended == "none":
+        return NOTHING_GAINED
+    if recommended == DEFAULT:
+        start = f"{DEFAULT} is the default method, and no other is better beyond chance."
+        return start if gains else f"{NOTHING_GAINED} {DEFAULT}, the default method, does no harm."
+    if DEFAULT in compared:
+        return f"{recommended} is better than the default method, {DEFAULT}, beyond chance."
+    there = f"the default method, {DEFAULT}, is not among those compared"
+    return f"{recommended} is better than the predictions as they are, beyond chance; {there}."
+
+
+def next_steps(
+    judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: bool = False
+) -> list[NextStep]:
+    """What to do, with commands that can be pasted into a shell; `segments` names a column whose segments stay off."""
+    words = shlex.join(source.arguments) or "PREDICTIONS --label LABEL"
+    again = f"calibrant report {words} -o report.html"
+    if lack and recommended == "none":
+        return [NextStep("Collect more rows before you calibrate, and ask again", again)]
+    if recommended == "none" and not segments:
+        return [NextStep(AS_THEY_ARE, again)]
+    corrected = f" --segments {shlex.quote(segments)}" if segments else ""
+    fit = f"calibrant fit {words} --method {shlex.quote(recommended)}{corrected} -o calibrator.json"
+    if judged.tone == "good":
+        return [NextStep(AS_THEY_ARE, again), NextStep("Calibration does little here; if you want it anyway", fit)]
+    check = " --label LABEL" if source.check is None else f" {shlex.join(source.check)}".rstrip()
+    ending = Path(source.name).suffix or ".csv"
+    return [
+        NextStep(_learn(segments), fit),
+        NextStep(
+            "Apply it to new predictions of the same model",
+            f"calibrant apply calibrator.json NEW{ending} -o CALIBRATED{ending}",
+        ),
+        NextStep("Check it on rows that were not used here", f"calibrant evaluate CALIBRATED{ending}{check} --ci"),
+    ]
+
+
+def _learn(segments: str) -> str:
+    learn = "Learn the calibrator from all these rows"
+    return f"{learn}, corrected in each {segments}: some stay off with one for all" if segments else learn
+
+
+def steps_in_python(
+    judged: Verdict, recommended: str, source: Source, *, segments: str = "", lack: bool = False
+) -> list[NextStep]:
+    """What to do, as Python; `segments` names a column whose segments stay off."""
+    if recommended == "none" and (lack or not segments):
+        return [NextStep("Collect more rows before you calibrate" if lack else AS_THEY_ARE)]
+    settings = "".join(f", {name}={name}" for name in source.arguments if name == "classes")
+    given = "".join(f", {name}={name}" for name in source.arguments if name != "classes")
+    fit, beside = f'calibrant.get_calibrator("{recommended}"{settings}).fit(y_prob, y_true{given})', ""
+    if segments:
+        made = f'calibrant.SegmentedCalibrator("{recommended}"{settings})'
+        fit, beside = f"{made}.fit(y_prob, y_true, segments=segments{given})", ", segments=segments_new"
+    first = [NextStep(AS_THEY_ARE)] if judged.tone == "good" else []
+    learn = "Calibration does little here; if you want it anyway" if first else _learn(segments)
+    return [
+        *first,
+        NextStep(learn, f"calibrator = {fit}"),
+        NextStep("See what it found", "print(calibrator.summary())"),
+        NextStep(
+            "Apply it to new predictions of the same model",
+            f"calibrated = calibrator.predict_proba(y_prob_new{beside})",
+        ),
+        NextStep("Keep it", 'calibrant.save(calibrator, "calibrator.json")'),
+    ]
