@@ -11,7 +11,7 @@ import pytest
 from calibrant.report import report_tables, validation_document
 from calibrant.workflows import evaluating
 
-#: What resamples, and how many resamples are enough here; tests of verdicts need all draws of a p-value.
+#: What resamples, and how many resamples are enough here.
 RESAMPLING = (
     (report_tables, "corp_curve", 10),
     (validation_document, "corp_curve", 10),
@@ -19,6 +19,7 @@ RESAMPLING = (
     (evaluating, "validation_table", 10),
     (evaluating, "metrics_of", 50),
     (evaluating, "confidence_interval", 50),
+    (evaluating, "calibration_test", 199),
     (report_tables, "decision_curve", 10),
     (report_tables, "murphy_diagram", 10),
 )
@@ -49,4 +50,18 @@ def every() -> Iterator[None]:
             patch.setattr(module, name, original)
         patch.setattr(report_tables, "REFITS", REFITS)
         patch.setattr(report_tables, "FEW_RESAMPLES", RATIOS)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_resamples() -> Iterator[None]:
+    """Of all tests in a folder whose conftest.py imports it."""
+    with few():
+        yield
+
+
+@pytest.fixture
+def every_resample() -> Iterator[None]:
+    """For tests of how wide an interval is, or how small a p-value."""
+    with every():
         yield

@@ -72,8 +72,16 @@ def test_private_names_of_scikit_learn_are_imported_in_one_file() -> None:
 
 
 #: Where every number of a module gives its reason, in a comment above it or above its group.
-EXPLAINED = ("calibrant.softmax", "calibrant.classifier", "calibrant.calibrators")
-NOT_YET = ("calibrant.calibrators.auto",)
+EXPLAINED = (
+    "calibrant.softmax",
+    "calibrant.classifier",
+    "calibrant.calibrators",
+    "calibrant.report",
+    "calibrant.plots",
+    "calibrant.cli",
+    "calibrant.workflows",
+)
+NOT_YET = ("calibrant.calibrators.auto", "calibrant.plots.benchmark")
 
 
 def test_numbers_of_modules_give_their_reasons() -> None:

@@ -2,14 +2,4 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests import quick
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _few_resamples() -> Iterator[None]:
-    with quick.few():
-        yield
+from tests.quick import every_resample, few_resamples  # noqa: F401

@@ -437,6 +437,7 @@ def test_fit_says_when_there_is_too_little_to_tell(tmp_path: Path, rows: int, no
     assert ("Note: too little data to tell whether this helps" in said) == noted
 
 
+@pytest.mark.usefixtures("every_resample")
 def test_a_p_value_at_its_floor_is_said_to_be_one(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     z = rng.normal(size=2000)

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 from calibrant.sample import Sample
-from tests import quick, samples
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _few_resamples() -> Iterator[None]:
-    with quick.few():
-        yield
-
-
-@pytest.fixture
-def every_resample() -> Iterator[None]:
-    """For tests of how wide an interval is."""
-    with quick.every():
-        yield
+from tests import samples
+from tests.quick import every_resample, few_resamples  # noqa: F401
 
 
 def sharpened(n_rows: int, n_classes: int, power: float, seed: int = 0) -> Sample:

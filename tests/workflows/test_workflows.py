@@ -49,12 +49,13 @@ def test_fit(file: Path, method: str, grouped: bool) -> None:
     )
     assert (done.columns, done.classes) == (("p_no", "p_yes"), ("no", "yes"))
     in_groups = f" in {TABLE['who'][counted].nunique()} groups" if grouped else ""
-    assert done.used == f"{counted.sum()} rows, {TABLE['w'].sum()} observations{in_groups}"
+    assert done.calibrator.fitted_to_ == f"{counted.sum()} rows, {TABLE['w'].sum()} observations{in_groups}"
 
 
 def test_fit_to_a_sample(file: Path) -> None:
     done = fitting.fit(fitting.make_calibrator("isotonic")[0], reader(file, label="y"), memory_mb=0.01)
-    assert (done.found, done.used) == ("600 rows", f"{done.counts['rows_used']} rows")
+    assert done.counts["rows"] == 600
+    assert done.calibrator.fitted_to_ == f"{done.counts['rows_used']} rows"
     assert done.counts["rows_used"] < 600
 
 

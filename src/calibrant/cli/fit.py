@@ -132,7 +132,8 @@ def _lines(output: str, name: str, done: Any) -> Iterator[str]:
     from calibrant.report.advice import FEWEST_OF_CLASS, FEWEST_ROWS
     from calibrant.workflows.stored_map import serving_cost
 
-    yield f"{output}: {name} fitted to {done.used} and {len(done.classes)} classes in {done.seconds:.2g} s"
+    used = f"{done.calibrator.fitted_to_} and {len(done.classes)} classes"
+    yield f"{output}: {name} fitted to {used} in {done.seconds:.2g} s"
     if done.counts["rows_used"] < done.counts["rows"]:
         yield (
             f"These are a uniform sample of {done.counts['rows']:,} rows, because {name} needs its rows in memory. "

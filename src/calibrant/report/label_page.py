@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 import numpy as np
-from scipy.special import ndtri
 
 from calibrant import __version__
 from calibrant.calibrators.multilabel import MultilabelCalibrator
@@ -16,6 +15,7 @@ from calibrant.metrics.part_metrics import LabelMetrics, measure
 from calibrant.metrics.result_types import UNIT, Estimate
 from calibrant.numerals import percent
 from calibrant.plots.svg_reliability import banded, panel
+from calibrant.report.comparison import normal_interval
 from calibrant.report.layout import KeyNumber, Opening, Section, drawn, fill
 
 #: Labels in the table, and those with a diagram; folds of the comparison.
@@ -61,8 +61,7 @@ def saving(data: LabelMatrix, after: LabelMatrix, level: float) -> Estimate:
     losses = [row_losses(part.pooled(), "log_loss").reshape(data.on.shape).mean(axis=1) for part in (data, after)]
     fall, rows = losses[0] - losses[1], data.rows
     mean = float(rows.each @ fall) / rows.total
-    wide = float(ndtri(0.5 + level / 2.0) * np.sqrt(rows.sum_variance(fall - mean)) / rows.total)
-    return Estimate(mean, mean - wide, mean + wide, level)
+    return normal_interval(mean, fall - mean, rows, level)
 
 
 def _opening(data: LabelMatrix, after: LabelMatrix, before: LabelMetrics, gain: Estimate) -> Opening:

@@ -24,7 +24,6 @@ from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.probability_columns import ProbabilityColumns
 from calibrant.inputs.segments import numbers_if_all_are
 from calibrant.inputs.words import CalibrationWarning, ClassOrderWarning, RequestError
-from calibrant.sample import Size
 
 
 def make_calibrator(
@@ -68,16 +67,11 @@ def _parsed(pair: str) -> tuple[str, Any]:
 
 @dataclass(frozen=True)
 class FitResult:
-    """A fitted calibrator, the columns it was fitted to with the class of each, and how much there was to learn from.
-
-    `found` are the usable rows of the table, `used` those the calibrator was fitted to: a sample if they are fewer.
-    """
+    """A fitted calibrator, and the columns it was fitted to with the class of each."""
 
     calibrator: Any
     columns: tuple[str, ...]
     classes: tuple[Any, ...]
-    found: str
-    used: str
     seconds: float
 
     @property
@@ -111,8 +105,7 @@ def fit(calibrator: Any, reader: RowReader, memory_mb: float = 512.0, *, interva
             calibrator.percentages_ = True
         seconds = time.perf_counter() - start
         calibrator.audit_ = _audit(calibrator, reader, found)
-    rows = str(Size(calibrator.batches_["rows"]))
-    return FitResult(calibrator, found.names, found.classes, rows, calibrator.fitted_to_, seconds)
+    return FitResult(calibrator, found.names, found.classes, seconds)
 
 
 def _fit_in_memory(
