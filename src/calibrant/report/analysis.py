@@ -51,7 +51,14 @@ from calibrant.report.report_tables import (
 from calibrant.report.verdict_words import ALPHA, Evidence, verdict
 from calibrant.sample import Sample
 from calibrant.threads import limited
-from calibrant.workflows.evaluating import Sums, Whole, metrics_in_memory, omnibus_test, ruled_out, split_segments
+from calibrant.workflows.evaluating import (
+    SizedMetrics,
+    Whole,
+    metrics_in_memory,
+    omnibus_test,
+    ruled_out,
+    split_segments,
+)
 
 #: Metrics, and what is better.
 METRICS = {"log_loss": "lower", "brier": "lower", "accuracy": "higher", "confidence_gap": "near 0", "ece": "lower"}
@@ -312,7 +319,7 @@ def _segment_rows(
         return [], 0
     members = dict(split_segments(segments))
     parts = {name: before.take(rows) for name, rows in members.items()}
-    every = {name: Sums(part.size, {}) for name, part in parts.items()} if whole is None else whole.segments
+    every = {name: SizedMetrics(part.size, {}) for name, part in parts.items()} if whole is None else whole.segments
     # A segment of which no row is in the sample can be counted, not judged after calibration.
     largest = sorted(members, key=lambda name: -every[name].size.rows)[:MOST_SEGMENTS]
     gap = "positive_gap" if before.n_classes == 2 else "confidence_gap"

@@ -43,7 +43,7 @@ SUMS = ("log_loss", "brier", "accuracy", "positive_gap", "confidence_gap", "ece"
 MOST_SEGMENTS = 1000
 
 
-class Sums(NamedTuple):
+class SizedMetrics(NamedTuple):
     """How many rows there are, and their metrics."""
 
     size: Size
@@ -63,13 +63,13 @@ class Evaluation:
     metrics: dict[str, Estimate]
     test: CalibrationTest | None
     in_chunks: bool
-    segments: dict[str, Sums] = field(default_factory=dict)
+    segments: dict[str, SizedMetrics] = field(default_factory=dict)
     sampled: tuple[tuple[str, ...], Size | None] = ((), None)
 
 
 @dataclass(frozen=True)
 class Whole:
-    """Sums over all rows of a table, of the predictions as they are.
+    """SizedMetrics over all rows of a table, of the predictions as they are.
 
     `frequencies` are expected and observed counts of the classes; `ruled_out` are the rows whose class had probability
     zero, and what they add to log loss.
@@ -79,7 +79,7 @@ class Whole:
     metrics: dict[str, Estimate]
     frequencies: ClassFrequencies
     ruled_out: tuple[int, float]
-    segments: dict[str, Sums]
+    segments: dict[str, SizedMetrics]
 
 
 @dataclass(frozen=True)
@@ -113,22 +113,22 @@ class RunningSums:
         if part.groups is not None:
             self._groups = np.unique(part.groups if self._groups is None else np.append(self._groups, part.groups))
 
-    def result(self, sample: Sample, level: float | None) -> Sums:
+    def result(self, sample: Sample, level: float | None) -> SizedMetrics:
         """What was taken in; where rows belong together, intervals are as wide as those of the sample kept of them."""
         size = Size(
             self._rows, self._total if self._counted else None, None if self._groups is None else len(self._groups)
         )
         if level is not None and sample.groups is None:
-            return Sums(size, self.metrics.result(level))
+            return SizedMetrics(size, self.metrics.result(level))
         values: dict[str, float] = self.metrics.result()
         if level is None or not sample.n_rows:
-            return Sums(size, {name: _plain(value) for name, value in values.items()})
+            return SizedMetrics(size, {name: _plain(value) for name, value in values.items()})
         kept = metrics_in_memory(sample, level, list(values))
-        return Sums(size, {name: _moved(kept[name], value) for name, value in values.items()})
+        return SizedMetrics(size, {name: _moved(kept[name], value) for name, value in values.items()})
 
 
 class SegmentedSums:
-    """Sums over all rows, under None, and over each segment."""
+    """SizedMetrics over all rows, under None, and over each segment."""
 
     def __init__(self, names: Sequence[str] | None = None) -> None:
         self._names = names
@@ -146,8 +146,10 @@ class SegmentedSums:
                 if len(self._parts) > MOST_SEGMENTS:
                     raise _too_many()
 
-    def result(self, sample: Sample, segments: Any, level: float | None) -> tuple[Sums, dict[str, Sums]]:
-        """Sums over all rows and over segments, sorted by name; `sample` are the rows kept, with their `segments`."""
+    def result(
+        self, sample: Sample, segments: Any, level: float | None
+    ) -> tuple[SizedMetrics, dict[str, SizedMetrics]]:
+        """SizedMetrics over all rows and over segments, sorted by name; `sample` are the rows kept, with their `segments`."""
         kept = {} if segments is None else dict(split_segments(segments))
         whole = self._parts[None].result(sample, level)
         names = sorted(name for name in self._parts if name is not None)
