@@ -69,7 +69,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Whole:
-    """SizedMetrics over all rows of a table, of the predictions as they are.
+    """Sums over all rows of a table, of the predictions as they are.
 
     `frequencies` are expected and observed counts of the classes; `ruled_out` are the rows whose class had probability
     zero, and what they add to log loss.
@@ -128,7 +128,7 @@ class RunningSums:
 
 
 class SegmentedSums:
-    """SizedMetrics over all rows, under None, and over each segment."""
+    """Sums over all rows, under None, and over each segment."""
 
     def __init__(self, names: Sequence[str] | None = None) -> None:
         self._names = names
@@ -149,7 +149,7 @@ class SegmentedSums:
     def result(
         self, sample: Sample, segments: Any, level: float | None
     ) -> tuple[SizedMetrics, dict[str, SizedMetrics]]:
-        """SizedMetrics over all rows and over segments, sorted by name; `sample` are the rows kept, with their `segments`."""
+        """Sums over all rows and over segments, sorted by name; `sample` are the rows kept, with their `segments`."""
         kept = {} if segments is None else dict(split_segments(segments))
         whole = self._parts[None].result(sample, level)
         names = sorted(name for name in self._parts if name is not None)
