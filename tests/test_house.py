@@ -80,6 +80,10 @@ EXPLAINED = (
     "calibrant.plots",
     "calibrant.cli",
     "calibrant.workflows",
+    "calibrant.inputs",
+    "calibrant.files.stored",
+    "calibrant.files.tables",
+    "calibrant.sample",
 )
 NOT_YET = ("calibrant.calibrators.auto", "calibrant.plots.benchmark")
 

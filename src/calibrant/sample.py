@@ -61,7 +61,7 @@ class Size:
         return text if self.groups is None else f"{text} in {self.groups:,} group{'' if self.groups == 1 else 's'}"
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known, by name."""
+        """The known numbers by name."""
         known = {"rows": self.rows, "observations": self.total, "groups": self.groups}
         return {name: value for name, value in known.items() if value is not None}
 
@@ -228,7 +228,7 @@ class Sample:
         return Sample(self.values[rows], self.y[rows], counts, groups, self.classes, self.logs, source)
 
     def merged(self) -> Sample:
-        """The same observations with the copies of a row, if they are few, as one row that counts for all of them."""
+        """The same observations, with the copies of a row, if there are any, as one row that counts for all of them."""
         code = first_alike(self.values, self.counts) * self.n_classes + self.y
         if self.groups is not None:
             code = code * self.n_groups + self.group_numbers

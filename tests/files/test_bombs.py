@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from calibrant.files.tables import records, text
+from calibrant.files.tables import formats, text
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.table import TableError
 
@@ -21,7 +21,7 @@ def test_a_line_without_end_is_refused_in_bounded_memory(
     tmp_path: Path, kind: str, start: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     longest = 1 << 20
-    for module in (text, records):
+    for module in (text, formats):
         monkeypatch.setattr(module, "LONGEST_LINE", longest)
     monkeypatch.setattr(text, "CSV_BLOCK", longest // 2)
     path = tmp_path / f"bomb.{kind}"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from calibrant.files.tables import records
+from calibrant.files.tables import formats
 from calibrant.files.tables.opening import open_table
 from calibrant.files.tables.row_checks import Layout
 from calibrant.files.tables.table import TableError
@@ -48,7 +48,7 @@ def content(path: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("chunk", [2, 100])
 @pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.ndjson", "t.xlsx"])
 def test_what_is_written_is_read_again(tmp_path: Path, name: str, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "CHUNK_ROWS", chunk)
+    monkeypatch.setattr(formats, "CHUNK_ROWS", chunk)
     if name.endswith("xlsx"):
         needs("openpyxl")
     pa.parquet.write_table(pa.Table.from_pylist(ROWS), tmp_path / "t.parquet")
@@ -69,7 +69,7 @@ def test_lists_and_objects_become_columns(tmp_path: Path) -> None:
 
 
 def test_bad_lines_of_json_are_named_or_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "CHUNK_ROWS", 2)
+    monkeypatch.setattr(formats, "CHUNK_ROWS", 2)
     good = {"p_a": 0.5, "p_b": 0.5, "y": "a"}
     path = write_jsonl(tmp_path / "t.jsonl", [good, {**good, "y": "b"}, {**good, "new": 1}, [1], good])
     with path.open("a") as stream:

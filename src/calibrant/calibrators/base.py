@@ -34,7 +34,6 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.calibrators.summary import Summary
 from calibrant.inputs.class_columns import check_second_class, fitted_columns, order_of_columns
 from calibrant.inputs.dense import from_rows, labelled_rows, rows_beside, to_rows
-from calibrant.inputs.frames import take_columns
 from calibrant.inputs.label_matrix import check_not_labels
 from calibrant.inputs.labels import (
     are_positions,
@@ -45,6 +44,7 @@ from calibrant.inputs.labels import (
 )
 from calibrant.inputs.observations import check_groups, check_observations, encoded, observations
 from calibrant.inputs.predictions import as_matrix, check_logits, check_scores, rounding_of, to_log_probabilities
+from calibrant.inputs.probability_columns import take_columns
 from calibrant.inputs.samples import order_in_doubt
 from calibrant.inputs.words import CALIBRATOR, CalibrationWarning
 from calibrant.rowwise import TILE

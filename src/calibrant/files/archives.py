@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 #: The environment variable that raises the limit, in gigabytes.
 VARIABLE = "CALIBRANT_MAX_GB"
+#: The limit unless it is set: what most machines have to spare.
 _DEFAULT = "4"
 
 
@@ -25,7 +26,7 @@ class FileTooLargeError(ValueError):
 
 
 def check_size(n_bytes: float, what: str) -> None:
-    """Raise unless `n_bytes` are within the limit; `what` would take them.
+    """Raise an error if `what` would take more bytes of memory than the limit.
 
     >>> check_size(1e13, "bomb.npz")
     Traceback (most recent call last):
@@ -85,7 +86,7 @@ def open_archive(path: str | Path) -> Iterator[Archive]:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """One line that names the file for all that zip files and arrays in them can suffer from."""
+    """Turn any error of a zip file, or of an array in it, into one line that names the file."""
     try:
         yield
     except Exception as error:  # zipfile, zlib, bz2, lzma and NumPy each have errors of their own

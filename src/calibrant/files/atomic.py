@@ -17,7 +17,7 @@ from typing import IO
 
 
 class NotARegularFileError(OSError):
-    """Something is in the way that is not a file and must not be replaced by one."""
+    """The path is a folder, a pipe or a device, which must not be replaced by a file."""
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """The same value made of what JSON knows: NumPy's as Python's, numbers that are not finite as null."""
+    """The value in types that JSON has; NaN and infinities become null."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

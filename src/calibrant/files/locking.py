@@ -16,11 +16,12 @@ from contextlib import contextmanager, suppress
 
 #: Seconds that a command waits for another one, which holds the lock while it handles one batch.
 PATIENCE = 300.0
+#: Seconds between two attempts: too short to be noticed, long enough to cost nothing.
 _PAUSE = 0.05
 
 
 class LockedError(RuntimeError):
-    """Another process holds the lock, and held it for as long as was waited."""
+    """Another process held the lock for the whole waiting time."""
 
 
 @contextmanager

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from calibrant.inputs.class_columns import column, select
 from calibrant.inputs.dense import labelled_rows
-from calibrant.inputs.frames import take_columns
 from calibrant.inputs.labels import distinct
 from calibrant.inputs.observations import observations
 from calibrant.inputs.predictions import as_matrix, check_logits, is_tensor, rounding_of, to_log_probabilities
+from calibrant.inputs.probability_columns import take_columns
 from calibrant.inputs.words import CALIBRATOR, Words
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
@@ -31,7 +31,7 @@ from calibrant.typing import AnyArray, FloatArray
 #: Returns a fresh iterator of batches.
 Source = Callable[[], Iterator[Any]]
 
-#: Rows of a batch that is cut from a larger whole.
+#: Rows of a batch that is cut from a larger whole, as many as those of a chunk of a file.
 BATCH_ROWS = 1 << 16
 
 

@@ -24,9 +24,9 @@ from calibrant.sample import Sample
 from calibrant.text_table import list_names
 from calibrant.typing import FloatArray, IntArray
 
-#: The share of rows that do not sum to one from which columns are no classes of which one is true.
+#: If more than this share of rows do not sum to one, columns are not classes of which one is true.
 _MANY = 0.5
-#: Cells of all observations, each with its numbers, that are held in memory at once.
+#: Cells of all observations that are held in memory at once, about 80 MB with their labels, counts and groups.
 _MOST_CELLS = 2_000_000
 
 

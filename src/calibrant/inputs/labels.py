@@ -111,7 +111,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def _check_whole(labels: NDArray[Any], words: Words, first_row: int = 0) -> None:
-    """Floating-point labels are whole numbers that are told apart exactly."""
+    """Floating-point labels must be whole numbers, small enough to be exact."""
     if (row := first_true(labels != np.floor(labels))) is not None:
         raise ValueError(
             f"Unknown label type: continuous. {words.labels} holds {labels[row]!r} at row {first_row + row}; "
@@ -234,13 +234,13 @@ def name_columns(
 
 
 def order_of_names(classes: NDArray[Any], names: list[Any]) -> NDArray[np.intp] | None:
-    """The column that each class's name stands in, or `None` if names are positions, say nothing, or are in order."""
+    """The column of each class by its name; `None` if names are positions, tell nothing, or are in order already."""
     order = columns_of_classes(classes, names)
     return None if order is None or np.array_equal(order, np.arange(len(order))) else order
 
 
 def are_positions(names: list[Any]) -> bool:
-    """Whether these are the default names of a data frame's columns: positions that nobody gave."""
+    """Whether these are the default names of a data frame's columns: 0, 1, 2 and so on."""
     return names == list(range(len(names)))
 
 

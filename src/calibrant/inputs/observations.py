@@ -188,7 +188,7 @@ def observations(
     *,
     first_row: int = 0,
 ) -> tuple[IntArray | None, NDArray[Any], FloatArray | None, NDArray[Any] | None]:
-    """What labels `y` and weights say of predictions of this shape; errors count rows from `first_row`.
+    """The observations that labels `y` and weights make of predictions of this shape; errors count from `first_row`.
 
     Returns the row of each observation in ascending order (`None`: every row is one), its label, its positive count
     (`None`: all one), and the categories of the labels, if these are categorical.
@@ -214,7 +214,7 @@ def observations(
 
 
 def check_observations(n: int, counts: FloatArray | None) -> None:
-    """Raise an error if there are none, or if their counts cannot be computed with; warn if these are shares."""
+    """An error if there are no observations, or their counts are too large or small; a warning if these are shares."""
     if n == 0 or counts is not None:
         check_total_weight(np.zeros(1) if n == 0 or counts is None else counts, n)
 

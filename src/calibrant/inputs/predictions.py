@@ -186,7 +186,7 @@ def to_probabilities(
     words: Words = CALIBRATOR,
     tolerance: float | None = None,
 ) -> AnyFloatArray:
-    """Validated probabilities (rows × classes) of predictions; float32 stays float32, and nothing is copied in vain.
+    """Validated probabilities (rows × classes) of predictions; float32 stays float32, and copies are avoided.
 
     Rows that miss one by no more than `tolerance` (by default the square root of the precision: as exact as the type
     allows) are left as given.
@@ -283,7 +283,7 @@ LOOKED_AT = 1000
 
 
 def check_logits(array: NDArray[Any], words: Words = CALIBRATOR) -> None:
-    """Refuse what is said to be logits and surely holds probabilities; warn of a single column that may hold them."""
+    """Refuse supposed logits that are surely probabilities; warn of a single column that may be."""
     values = array[:LOOKED_AT].reshape(min(len(array), LOOKED_AT), -1)
     if len(values) < LEAST_ROWS:
         return

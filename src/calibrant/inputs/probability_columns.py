@@ -2,8 +2,8 @@
 
 Columns are named by a pattern or a list, or found: those named like the labels, those named like the labels with a
 common prefix or suffix (`p_cat`, `p_dog`), or numbered ones (`prob_0`, `prob_1`). What cannot be known is an error that
-lists what there is; numbered columns stand for the labels in sorted order, which is said, and checked where labels are
-text.
+lists what there is. Numbered columns stand for the labels in sorted order; that is said, and checked where labels are
+text. Frames of pandas, polars, pyarrow and Dask are told by what they can do, so that none of them need be installed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,14 @@ from calibrant.inputs.class_columns import (
     are_numbered,
     class_of_single,
     classes_of_names,
+    column,
+    column_names,
     frames_of,
     label_text,
+    select,
     speaks_of_an_event,
 )
+from calibrant.inputs.predictions import is_dask
 from calibrant.inputs.rows import saturate
 from calibrant.inputs.words import RequestError, UnknownLabelError
 from calibrant.text_table import list_names
@@ -189,7 +193,7 @@ class _Finder:
 
 
 def _beginning_with(start: str, names: list[str]) -> list[str]:
-    """Those of sorted names that begin so."""
+    """Of sorted names, those that begin with `start`."""
     return names[bisect_left(names, start) : bisect_left(names, start + chr(sys.maxunicode))]
 
 
@@ -219,7 +223,7 @@ def _name_classes(names: Sequence[str], labels: Sequence[Any], classes: Sequence
 
 
 def _usual_pair(labels: Sequence[str]) -> list[str]:
-    """Labels that say whether an event occurs, among others; none if there are no such."""
+    """The usual labels of an event and its absence, if both are among these."""
     return next((sorted(pair) for pair in EVENTS if pair <= set(labels)), [])
 
 
@@ -262,3 +266,95 @@ def _single_classes(name: str, texts: dict[str, Any], labels: list[Any]) -> tupl
         return [next(label for label in labels if label != named), named], False
     # Numbers and truth values have a second one by convention, words do not; `p_ok` may speak of either.
     return labels, isinstance(labels[0], str) or speaks_of_an_event(name)
+
+
+#: Rows that are looked at to find the predictions among other columns; more would say the same.
+_PEEKED = 1000
+
+
+def take_columns(
+    frame: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    *,
+    label: Any = None,
+    probs: str | Sequence[Any] | None = None,
+    classes: Sequence[Any] | None = None,
+    probabilities: bool = True,
+) -> tuple[Any, Any, Any, Any]:
+    """Predictions, labels, weights and groups, of which some are named as columns of `frame`.
+
+    `probs` are names or patterns of the predictions; by default they are found by the labels, or by `classes` if these
+    are known, and must hold numbers from 0 to 1 unless `probabilities` is false.
+    """
+    if type(frame).__name__ == "LazyFrame":
+        raise TypeError("X is a LazyFrame, which holds no rows yet: pass X.collect().")
+    columns = column_names(frame)
+    if columns is None:
+        raise TypeError(f"label=, probs= and names of columns need a data frame as X, not {type(frame).__name__}.")
+    if label is not None and y is not None:
+        raise ValueError("The labels are given twice, by y and by label=: give one of them.")
+    named = {"sample_weight": sample_weight, "groups": groups}
+    reserved = {what: name for what, name in named.items() if isinstance(name, str)}
+    reserved |= {} if label is None else {"label": label}
+    for what, name in reserved.items():
+        if name not in columns:
+            raise ValueError(f"{what}={name!r} is not among the columns {list_names(columns)}.")
+        _check_single(columns, [name])
+    taken = {what: column(frame, name) for what, name in reserved.items()}
+    labels = taken.get("label", y)
+    texts = [str(name) for name in columns]  # names may be numbers
+    names_of = dict(zip(texts, columns))
+    others = [str(name) for name in reserved.values()]
+
+    def chosen(found: Sequence[str]) -> list[Any]:
+        _check_single(texts, found)
+        return [names_of[text] for text in found]
+
+    try:
+        if probs is not None:
+            wanted = [probs] if isinstance(probs, str) else [str(name) for name in probs]
+            found: Sequence[str] = named_columns(wanted, texts, [text for text in texts if text not in others])
+        else:
+            found = find_columns(
+                texts,
+                _seen(labels) if classes is None else list(classes),
+                peek=lambda names: _peek(frame, chosen(names)),
+                reserved=others,
+                as_probabilities=probabilities,
+            ).names
+    except RequestError as error:
+        advice = " Name them by probs=, as in probs='p_*' or probs=['a', 'b']." if "probs" in error.hints else ""
+        raise ValueError(f"In X, {error}.{advice}") from error
+    beside = (taken.get(what, given) for what, given in named.items())
+    return select(frame, chosen(found)), labels, *beside
+
+
+def _check_single(columns: Sequence[Any], names: Sequence[Any]) -> None:
+    """Refuse names that several columns have: which of them is meant cannot be known."""
+    for name in names:
+        if (count := columns.count(name)) > 1:
+            raise ValueError(f"X has {count} columns that are called {name!r}: give each a name of its own.")
+
+
+def _seen(labels: Any) -> list[Any]:
+    """The labels that occur, sorted; of a Dask series they are computed."""
+    if labels is None:
+        raise ValueError("Name the column of the labels by label=, or pass labels as y.")
+    if is_dask(labels) and hasattr(labels, "unique"):
+        labels = labels.unique().compute()
+    values = labels.drop_nulls() if hasattr(labels, "drop_nulls") else labels
+    values = values.dropna() if hasattr(values, "dropna") else values
+    return list(np.unique(np.asarray(values)).tolist())
+
+
+def _peek(frame: Any, names: Sequence[Any]) -> NDArray[np.float64] | None:
+    """The numbers of some columns in the first rows, `None` if they are no numbers."""
+    part = select(frame if is_dask(frame) else frame[:_PEEKED], names)
+    if is_dask(part):
+        part = part.head(_PEEKED, npartitions=-1)
+    try:
+        return np.asarray(part.to_numpy(), dtype=np.float64)
+    except (TypeError, ValueError):
+        return None

@@ -115,7 +115,7 @@ def complete(
     tolerance: float = 0.0,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
-    """Probabilities of all classes from rows that can be used; a new array, or `values` if nothing is to be done.
+    """Probabilities of all classes from rows that can be used; a new array, or `values` if nothing has to be done.
 
     `sums` are those of the rows, if known. If no row misses one by more than `tolerance`, all stay as they are. Where
     only a division is needed, its result goes to `out`, which may be `values`.
@@ -157,7 +157,7 @@ def whole_of_probabilities(values: AnyFloatArray) -> float:
 
 
 def saturate(values: AnyFloatArray) -> bool:
-    """Whether nearly all rows, taken as logits, would be beyond the smallest log-probability there is."""
+    """Whether nearly all rows, taken as logits, would be beyond the smallest log-probability that is used."""
     values = values[np.isfinite(values).all(axis=1)].astype(np.float64)
     # Log-probabilities that were cut off there are no scores, however they were rounded.
     if values.shape[1] == 1:

@@ -24,7 +24,7 @@ from calibrant.inputs.words import METRIC, CalibrationWarning, Words
 from calibrant.sample import Sample
 from calibrant.text_table import list_names
 
-#: Rows that the order of columns is checked on.
+#: Rows that the order of columns is checked on: a wrong order shows in far fewer.
 _CHECKED_ROWS = 5000
 #: Observations, mean gain and standard errors from which another order is far better. To these errors come those by
 #: which the best of k! orders is better by chance.
@@ -77,7 +77,7 @@ def check_sample(
 
 
 def order_in_doubt(sample: Sample, names: list[Any] | None, words: Words) -> str:
-    """What is wrong with the order of columns whose names do not tell their classes: the labels fit another far better.
+    """A message if columns whose names do not tell their classes fit the labels far better in another order.
 
     Empty if nothing is wrong. Columns are those of the sample, whose classes are in their order; of a single column the
     second class is its own. Columns of an array have no names.
@@ -105,7 +105,7 @@ def order_in_doubt(sample: Sample, names: list[Any] | None, words: Words) -> str
 
 
 def better_order(sample: Sample) -> list[int] | None:
-    """The class of each column under which the labels are far more probable than under the order given, if any.
+    """The class of each column in an order that makes the labels far more probable than the order given, if any.
 
     A model that gives all rows too much of one class fits another order better, but not row by row: probabilities must
     also be far better when the mean of each column is taken from them.

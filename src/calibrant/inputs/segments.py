@@ -153,7 +153,7 @@ def _spellings(level: str) -> Iterable[str]:
 
 
 def plain_number(text: str) -> str:
-    """A number without an exponent and without zeros that say nothing; the empty text if it is none.
+    """A number without exponent and needless zeros; the empty text if it is no number.
 
     >>> [plain_number(text) for text in ("007", "3.00", "-0.50", ".5", "-0", "1e5", "1-2", "")]
     ['7', '3', '-0.5', '0.5', '0', '', '', '']
@@ -167,7 +167,7 @@ def plain_number(text: str) -> str:
 
 
 def texts_of(column: NDArray[Any]) -> list[str]:
-    """The values of a column as texts, numbers without zeros that say nothing and the empty text for what is missing.
+    """The values of a column as texts: numbers without needless zeros, and the empty text for missing values.
 
     Zero characters at the end are left out, as NumPy's own texts leave them out: levels are found again in any array.
 
@@ -221,7 +221,7 @@ def numbers_if_all_are(cells: NDArray[Any], few: int) -> NDArray[Any]:
 
 @dataclass
 class SeenLevels:
-    """How many rows have levels that `fit` saw, and some of the other levels: counted in one batch after the other.
+    """Counts, batch by batch, the rows whose levels `fit` saw, and remembers some of the other levels.
 
     >>> seen = SeenLevels({"region": ["north", "south"]})
     >>> seen.add({"region": np.array(["N", "S"] * 50)})
@@ -260,7 +260,7 @@ class SeenLevels:
 
 
 def _some(levels: Iterable[str]) -> str:
-    """A few levels by name."""
+    """The first few levels, quoted."""
     every = [repr(level if len(level) <= 40 else f"{level[:37]}...") if level else "missing" for level in levels]
     return ", ".join(every[:_NAMED]) + (" and others" if len(every) > _NAMED else "")
 

@@ -17,7 +17,7 @@ from calibrant.inputs.predictions import to_numpy
 from calibrant.inputs.rows import ROUNDING
 from calibrant.typing import FloatArray, IntArray
 
-#: Numbers of full rows that are made at a time.
+#: Numbers of full rows that are made at a time: 32 MB of them.
 _BLOCK_ELEMENTS = 1 << 22
 
 
@@ -117,7 +117,7 @@ class TopK:
         return out
 
     def blocks(self) -> Iterator[slice]:
-        """Slices of as many rows as are made at a time."""
+        """Slices of the rows that are made full at a time."""
         size = max(1, _BLOCK_ELEMENTS // self.n_classes)
         return (slice(start, min(start + size, len(self))) for start in range(0, len(self), size))
 
@@ -130,7 +130,7 @@ class TopK:
             yield (self.full(rows, logits=logits), labels[rows], *([] if weight is None else [to_numpy(weight)[rows]]))
 
     def of_full(self, p: NDArray[Any], rows: slice) -> FloatArray:
-        """Of full rows, what stands in the listed columns."""
+        """The entries of full rows in the listed columns."""
         return np.take_along_axis(np.asarray(p, dtype=np.float64), self.columns[rows], axis=1)
 
     def with_probabilities(self, probabilities: FloatArray) -> TopK:

@@ -18,7 +18,7 @@ import numpy as np
 from calibrant.calibrators.scaling.option_calibrator import OptionCalibrator
 from calibrant.decisions import ChosenThreshold, choose_threshold
 from calibrant.files.tables.answer_files import RAW_FIELDS, read_answers, right_options
-from calibrant.files.tables.records import JsonLinesTable
+from calibrant.files.tables.formats import JsonLinesTable
 from calibrant.files.tables.writers import atomic_output
 from calibrant.inputs.answers import Answers
 from calibrant.inputs.words import ClassOrderWarning, RequestError

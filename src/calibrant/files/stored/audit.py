@@ -31,12 +31,12 @@ from calibrant.runtime import canonical, checksum
 METRICS = ("log_loss", "brier", "accuracy")
 _KEYS = ("calibrant", "time", "method", "settings", "classes", "class_counts", "fitted_to", "period")
 _MADE = (*_KEYS, "rows_sha256", "map_sha256", "before", "after")
-#: Settings that are no number and no short text are cut off here.
+#: Characters after which the text of a setting that is neither a number nor a text is cut off.
 _LONGEST = 200
 
 
 class RowAudit:
-    """Takes in the rows that a calibrator was fitted to, all at once or in parts."""
+    """Collects the rows that a calibrator was fitted to, all at once or in parts."""
 
     def __init__(self, calibrator: Calibrator) -> None:
         self.calibrator = check_calibrator(calibrator)
@@ -70,11 +70,11 @@ class RowAudit:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the rows so far, however they were parted."""
+        """SHA-256 of the rows so far, however they were split into parts."""
         return hashlib.sha256(b"".join(found.digest() for found in self._hashes)).hexdigest()
 
     def record(self, time: datetime.datetime | None = None) -> dict[str, Any]:
-        """The audit record, in terms of JSON."""
+        """The audit record as a JSON value."""
         return {
             **_known(self.calibrator),
             "time": (time or _now()).astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -98,7 +98,7 @@ def map_fingerprint(calibrator: Calibrator) -> str | None:
 
 
 def _known(calibrator: Any) -> dict[str, Any]:
-    """What the calibrator itself tells."""
+    """What can be read off the calibrator itself."""
     settings = {name: value for name, value in calibrator.get_params(deep=False).items() if name != "classes"}
     plain = (str, int, float, bool, type(None))
     counts = getattr(calibrator, "class_counts_", None)
@@ -152,7 +152,7 @@ def record_fit(
 
 
 def record_fault(record: Any, calibrator: Any, map_sha256: str | None) -> str:
-    """What shows that a record is not that of this calibrator, whose map has this checksum; nothing if all agrees."""
+    """Why a record cannot be that of this calibrator, whose map has this checksum; empty if it can."""
     if not isinstance(record, dict) or set(record) != set(_MADE):
         return "it is not a record of this version of calibrant"
     losses = [record["before"], record["after"]]

@@ -62,11 +62,11 @@ STORED = (Calibrator, MultilabelCalibrator)
 
 
 class CalibratorFileError(ValueError):
-    """A file that is not a calibrator, or a calibrator that cannot be a file."""
+    """A file that does not hold a calibrator, or a calibrator that cannot be stored."""
 
 
 def encode(value: Any, where: str = "it") -> Any:
-    """`value` in terms of JSON; `where` names it in errors.
+    """`value` as a JSON value; `where` names it in errors.
 
     >>> encode({"a": (1, float("inf"))})
     {'$': 'dict', 'items': [['a', {'$': 'tuple', 'items': [1, {'$': 'float', 'value': 'inf'}]}]]}
@@ -132,7 +132,7 @@ def _encode_object(value: Any, where: str) -> dict[str, Any]:
 
 
 def decode(value: Any) -> Any:
-    """What `encode` was given."""
+    """The value that `encode` was given."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
@@ -237,7 +237,7 @@ _Path = list[str | int]
 
 
 def share(content: Any, maps: Any) -> bool:
-    """Replace the numbers of arrays in `content` that `maps` has, too, by where they stand there; whether any was."""
+    """Replace the numbers of arrays in `content` that `maps` also has by their place there; whether there were any."""
     found = {_key(numbers): path for path, numbers in _arrays(maps, []) if len(numbers) >= _LEAST}
     shared = False
     for array in _encoded(content):

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibrant.files.tables.cells import to_text
-from calibrant.files.tables.records import JsonLinesTable
+from calibrant.files.tables.formats import JsonLinesTable
 from calibrant.files.tables.table import Table, TableError, file_format
 from calibrant.inputs.answers import WRONG_RIGHT, Answers, check_answer, check_options
 from calibrant.inputs.words import RequestError
@@ -208,7 +208,7 @@ def _answers(name: str, form: _Form, questions: Sequence[_Question]) -> Answers:
 
 
 def _first(record: Mapping[str, Any], names: Iterable[str], *, required: bool = True) -> str:
-    """The first of some fields that is there and not empty; an error, or an empty name, if none is."""
+    """The first of these fields that has a value; an error, or an empty name, if none has."""
     name = next((name for name in names if record.get(name) not in (None, "", [], {})), "")
     if required and not name:
         raise ValueError(

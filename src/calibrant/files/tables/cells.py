@@ -89,7 +89,7 @@ def several_numbers(columns: Sequence[Any], decimal: str = ".") -> Numbers:
 
 
 def read_number(text: str) -> float:
-    """The number that a text is, as other programs read it: Python's own `1_000` and digits of other scripts are none.
+    """The number in a text, as other programs read it: not Python's `1_000`, nor digits of other scripts.
 
     >>> read_number("-2.5e3")
     -2500.0
@@ -104,7 +104,7 @@ def read_number(text: str) -> float:
 
 
 def decoded(column: Any) -> Any:
-    """An Arrow column with categories as plain values, and bytes as the text that they are."""
+    """An Arrow column with plain values for categories, and text for bytes."""
     column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     if not is_bytes(column.type):
         return column
@@ -140,7 +140,7 @@ def _parse(cells: list[str | None], decimal: str) -> Numbers:
 
 
 def find_style(columns: Sequence[Any], decimal: str | None = None) -> NumberStyle:
-    """Decimal mark and percent signs of columns, by their first cells; if 100 is the whole shows in the numbers."""
+    """Decimal mark and percent signs, by the first cells; whether 100 is the whole is seen from the numbers."""
     cells = [cell for column in map(decoded, columns) if is_text(column) for cell in column.to_pylist() if cell]
     if decimal is None:
         commas = any(re.fullmatch(r"\s*[-+]?\d*,\d+(e[-+]?\d+)?\s*%?\s*", cell, re.IGNORECASE) for cell in cells)
@@ -152,7 +152,7 @@ def find_style(columns: Sequence[Any], decimal: str | None = None) -> NumberStyl
 def measured(
     columns: Sequence[Any], decimal: str | None, *, logits: bool, percentages: bool = False
 ) -> tuple[NumberStyle, NDArray[np.float64] | None]:
-    """How Arrow columns are written, and their numbers as fractions; None if few of the cells are numbers.
+    """How Arrow columns are written, and their numbers as fractions; `None` if few cells are numbers.
 
     `percentages`: those of an earlier file were, so that these are unless their rows sum to one.
     """
@@ -168,7 +168,7 @@ def measured(
 
 
 def cast_text(column: Any, kind: Any, refusal: HintedError) -> Any:
-    """An Arrow column cast to the text type `kind`; `refusal` is raised if its type or its bytes are no text."""
+    """An Arrow column cast to the text type `kind`; `refusal` is raised if it cannot be text."""
     try:
         return compute.cast(column, kind)
     # Nested types have no cast to text, and bytes may not be UTF-8: Arrow's words for it name neither file nor column.
@@ -213,7 +213,7 @@ def segment_texts(cells: NDArray[Any]) -> NDArray[Any]:
 
 
 def group_codes(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """A number for each cell, equal for equal texts in whatever chunk of a table, and which cells are missing."""
+    """A number for each cell, the same for the same text in every chunk, and which cells are missing."""
     texts = compute.fill_null(to_text(column), "").dictionary_encode()
     hashes = [blake2b(text.encode(), digest_size=8).digest() for text in texts.dictionary.to_pylist()]
     numbers = [int.from_bytes(found, "little", signed=True) for found in hashes]

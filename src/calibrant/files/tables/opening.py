@@ -23,10 +23,9 @@ from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
 from calibrant.files.tables.arrow import pa
-from calibrant.files.tables.records import ExcelTable, JsonLinesTable
+from calibrant.files.tables.formats import ArrayTable, ExcelTable, FeatherTable, JsonLinesTable, ParquetTable
 from calibrant.files.tables.table import SUFFIXES, Batch, Table, TableError, file_format
 from calibrant.files.tables.text import CsvTable
-from calibrant.files.tables.typed_files import ArrayTable, FeatherTable, ParquetTable
 from calibrant.inputs.words import RequestError
 from calibrant.optional import require
 from calibrant.text_table import list_names

@@ -38,7 +38,7 @@ _PARTS = ("values", "codes", "weight", "segments", "groups", "votes", "dates", "
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of a table are what, and how its numbers are meant."""
+    """Which columns of a table hold what, and what its numbers mean."""
 
     label: str | None = None
     probs: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class TableRows:
 
     @property
     def parts(self) -> dict[str, NDArray[Any]]:
-        """What there is for each row, by name."""
+        """The arrays with one entry per row, by name."""
         found = {name: getattr(self, name) for name in _PARTS}
         return {name: part for name, part in found.items() if part is not None}
 
@@ -236,7 +236,7 @@ def check_rows(
 
 
 def _uncountable(found: Numbers) -> NDArray[np.bool_]:
-    """Which rows hold something else than finite numbers that are not negative."""
+    """Which rows hold a number that is negative or not finite."""
     wrong = ~(np.isfinite(found.values) & (found.values >= 0.0))
     return np.asarray(wrong.reshape(len(wrong), -1).any(axis=1))
 
@@ -251,7 +251,7 @@ def _unreadable(numbers: Numbers, row: int, names: Sequence[str]) -> tuple[str, 
 
 
 def _said_of(column: Any, row: int, found: str, missing: str) -> tuple[str]:
-    """What is wrong with a cell: `found` with its text in it, or that it is missing."""
+    """What is wrong with a cell: `found`, filled with its text, or `missing` if it is empty."""
     text = to_text(column.slice(row, 1))[0].as_py()
     return (found.format(text) if text else missing,)
 

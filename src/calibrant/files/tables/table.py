@@ -20,7 +20,7 @@ from calibrant.files.tables.arrow import pa
 from calibrant.inputs.words import HintedError, RequestError
 from calibrant.text_table import list_names
 
-#: Rows of a chunk, where the format does not set them itself.
+#: Rows of a chunk, where the format does not set them itself: a thousand classes of them take half a gigabyte.
 CHUNK_ROWS = 1 << 16
 #: Bytes without the end of a line from which a file is not taken for a table.
 LONGEST_LINE = 1 << 24
@@ -87,7 +87,7 @@ class Table(ABC):
         """Chunks of rows with these columns, or with all of them, in the order of the file."""
 
     def fraction_read(self) -> float | None:
-        """How far the reading under way has come, from 0 to 1, where the number of rows does not tell."""
+        """How much has been read so far, from 0 to 1, where the number of rows is not known."""
         return None
 
     def row_name(self, row: int) -> str:

@@ -47,7 +47,7 @@ _LARGE_COUNT = 10
 
 @dataclass
 class Skipped:
-    """Rows left out so far, with the first of them."""
+    """How many rows were left out so far, and the first of them."""
 
     count: int = 0
     first: str = ""

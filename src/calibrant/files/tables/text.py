@@ -23,14 +23,14 @@ import numpy as np
 from calibrant.files.tables.arrow import arrow_csv, pa
 from calibrant.files.tables.table import LONGEST_LINE, Batch, Table, TableError
 
-#: Bytes of text handled at a time.
+#: Bytes of text handled at a time: enough that the start of a block costs nothing, few for the memory.
 CSV_BLOCK = 1 << 23
 
 _BLANK = " \r\n"
 
 
 class _Unfinished(Exception):
-    """A quote is open where the lines at hand end."""
+    """A quote is still open at the end of the lines read so far."""
 
 
 class CsvTable(Table):

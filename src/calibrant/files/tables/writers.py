@@ -29,7 +29,7 @@ from calibrant.optional import require
 
 
 class TableWriter(ABC):
-    """Takes record batches of one schema; `text` tells that numbers leave as text."""
+    """Writes record batches of one schema; `text`: numbers are written as text."""
 
     text = False
 
