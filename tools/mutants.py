@@ -1,11 +1,14 @@
 """Small wrong changes to the code, and whether the tests notice them: the power of `make test`, measured.
 
-    python tools/mutants.py --count 200 --seed 0 --out mutants.csv [--rooms softmax metrics]
+    python tools/mutants.py calls --out calls.json
+    python tools/mutants.py run --calls calls.json --count 204 --seed 0 --out mutants.csv [--rooms softmax metrics]
 
-Each mutant changes one operator, comparison, constant or condition of one line, drawn at random with the given seed and
-the same number in every room. The tests of the room run first, then those of the rooms that use it (`USERS`), and a
-mutant that no test notices is printed as a survivor: it asks for a test, or shows code that nobody needs. Run it in a
-checkout of its own: the mutated file is changed in place and restored afterwards.
+`calls` runs the tests once and stores which functions of the package each test enters. `run` changes one operator,
+comparison, constant or condition of one line per mutant, drawn at random with the given seed and the same number in
+every room, and runs the tests that enter the changed function, the quickest first, up to `--seconds` of tests. A mutant
+that no test notices is printed as a survivor: it needs a test, or shows code that can go. Compiled functions are not
+seen by the profiler: for them, and for code outside of functions, all tests that enter the file are candidates, then
+those of the room. Run it in a checkout of its own: the mutated file is changed in place and restored afterwards.
 """
 
 from __future__ import annotations
@@ -13,29 +16,29 @@ from __future__ import annotations
 import argparse
 import ast
 import csv
+import json
 import os
 import random
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
 
-ROOT = Path(__file__).parents[1]
+import pytest
+
+ROOT = Path.cwd()
 SOURCE = ROOT / "src" / "calibrant"
-MARKED = "not (peer or torch or export or browser or program or sklearn_suite or slow or fuzz or dask)"
-#: Where else a wrong number of a room shows, in the order in which the tests run.
-USERS: dict[str, list[str]] = {
-    "softmax": ["tests/softmax", "tests/calibrators/test_paper.py", "tests/calibrators"],
-    "steps": ["tests/steps", "tests/calibrators", "tests/files", "tests/writers"],
-    "calibrators": ["tests/calibrators", "tests/classifier", "tests/test_properties.py", "tests/test_counts.py"],
-    "metrics": ["tests/metrics", "tests/test_counts.py", "tests/report", "tests/plots"],
-    "report": ["tests/report", "tests/cli"],
-    "files": ["tests/files", "tests/cli"],
-}
-#: A mutant may make a loop endless; the slowest folder of tests takes less than this on a busy machine.
-_SECONDS = 900
+ROOMS = ("softmax", "steps", "calibrators", "metrics", "report", "files")
+MARKED = "not (peer or torch or export or browser or program or sklearn_suite or slow or fuzz)"
+#: A mutant may make a loop endless: tests get ten times the seconds that they took, and this for imports.
+_START_SECONDS = 120
+#: pytest's exit codes when tests fail or cannot be collected, and when a test of that name is not found.
+_FAILED, _NOT_FOUND = (1, 2), 4
 
 _SWAPPED: dict[type[ast.AST], str] = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
@@ -56,6 +59,10 @@ class Mutant:
     end: int
     text: str
     line: int
+
+    @property
+    def room(self) -> str:
+        return self.path.relative_to(SOURCE).parts[0]
 
     def apply(self, source: str) -> str:
         return source[: self.start] + self.text + source[self.end :]
@@ -111,6 +118,118 @@ def _meaningful(tree: ast.AST) -> Iterator[ast.AST]:
                 yield from _meaningful(node)
 
 
+class CallRecorder:
+    """A pytest plugin that notes which functions of the package every test enters, and how long the test takes."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.entered: set[CodeType] = set()
+        self.records: list[dict[str, Any]] = []
+
+    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            self.entered.add(frame.f_code)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.entered.clear()
+        sys.setprofile(self._note)
+        try:
+            return (yield)
+        finally:
+            sys.setprofile(None)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        package = str(SOURCE)
+        entered, self.entered = self.entered, set()  # the profiler goes on while the old set is read
+        found = [
+            f"{code.co_filename[len(package) + 1 :]}:{code.co_firstlineno}"
+            for code in entered
+            if code.co_filename.startswith(package)
+        ]
+        record = {"test": report.nodeid, "when": report.when, "seconds": report.duration, "entered": found}
+        if report.when != "teardown":
+            self.records.append(record)
+
+    def pytest_sessionfinish(self) -> None:
+        if self.records:
+            worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+            self.out.with_suffix(f".{worker}").write_text(json.dumps(self.records), encoding="utf-8")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Called when pytest loads this file with `-p mutants`."""
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        config.pluginmanager.register(CallRecorder(Path(os.environ["CALIBRANT_CALLS"])))
+
+
+def record_calls(out: Path) -> None:
+    """Run the tests in two processes, and store what each of them enters."""
+    environment = _environment() | {"CALIBRANT_CALLS": str(out.resolve())}
+    environment["PYTHONPATH"] += os.pathsep + str(Path(__file__).parent)
+    command = [sys.executable, "-m", "pytest", "-n", "2", "-q", "-p", "mutants", "-p", "no:cacheprovider", "-m", MARKED]
+    subprocess.run(command, cwd=ROOT, env=environment)
+    parts = sorted(out.parent.glob(f"{out.stem}.gw*"))
+    out.write_text(json.dumps([row for part in parts for row in json.loads(part.read_text())]), encoding="utf-8")
+    for part in parts:
+        part.unlink()
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+class Calls:
+    """Which tests enter a function or a file, from what `record_calls` stored."""
+
+    def __init__(self, path: Path) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._functions: dict[str, set[str]] = defaultdict(set)
+        self._files: dict[str, set[str]] = defaultdict(set)
+        tests_of: dict[str, set[str]] = defaultdict(set)
+        records = json.loads(path.read_text(encoding="utf-8"))
+        for record in records:
+            tests_of[record["test"].partition("::")[0]].add(record["test"])
+        for record in records:
+            test = record["test"]
+            self.seconds[test] += record["seconds"]
+            # A fixture may be shared: what one test's set-up enters may be noticed by all tests of its file.
+            shared = record["when"] == "setup"
+            tests = tests_of[test.partition("::")[0]] if shared else {test}
+            for place in record["entered"]:
+                self._functions[place] |= tests
+                self._files[place.rpartition(":")[0]] |= tests
+
+    def noticing(self, mutant: Mutant, most_seconds: float) -> list[str]:
+        """Tests that may notice a mutant, the quickest first, those of its own room before others."""
+        file = mutant.path.relative_to(SOURCE).as_posix()
+        place = _function_at(mutant)
+        found = self._functions.get(f"{file}:{place}", set()) if place else set()
+        folder = f"tests/{mutant.room}/"
+        if not found:
+            found = self._files[file] | {test for test in self.seconds if test.startswith(folder)}
+        order = sorted(found, key=lambda test: (self.seconds[test] * (1 if test.startswith(folder) else 3), test))
+        chosen, total = [], 0.0
+        for test in order:
+            total += self.seconds[test]
+            if chosen and total > most_seconds:
+                break
+            chosen.append(test)
+        return chosen
+
+
+def _function_at(mutant: Mutant) -> int:
+    """First line of the innermost function around a mutant, decorators included; 0 outside of functions."""
+    best = 0
+    for node in ast.walk(ast.parse(mutant.path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.Lambda) and node.lineno <= mutant.line <= (node.end_lineno or 0):
+            decorators = getattr(node, "decorator_list", [])
+            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+            if isinstance(node, ast.FunctionDef) and mutant.line >= node.body[0].lineno:
+                best = max(best, first)
+    return best
+
+
 def sampled(rooms: list[str], count: int, seed: int) -> list[Mutant]:
     """Equally many mutants of every room."""
     drawn = []
@@ -122,52 +241,79 @@ def sampled(rooms: list[str], count: int, seed: int) -> list[Mutant]:
     return drawn
 
 
-def killed(mutant: Mutant, room: str) -> str:
-    """The tests that notice the mutant, or an empty string."""
+def killed(mutant: Mutant, tests: list[str], seconds: float) -> str:
+    """What happened when the tests ran on the mutant, or an empty string if they all passed."""
+    if not tests:
+        return ""
     source, times = mutant.path.read_text(encoding="utf-8"), mutant.path.stat()
-    with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        environment = _environment()
         if "@compiled" in source or "@njit" in source:  # stored machine code of callers would hide the change
-            environment["NUMBA_CACHE_DIR"] = cache
+            environment["NUMBA_CACHE_DIR"] = folder
         try:
             mutant.path.write_text(mutant.apply(source), encoding="utf-8")
-            for tests in USERS[room]:
-                command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", MARKED, tests]
+            for arguments in (tests, list(dict.fromkeys(test.partition("::")[0] for test in tests))):
+                listed = Path(folder) / "tests.txt"
+                listed.write_text("\n".join(arguments), encoding="utf-8")
+                command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", MARKED]
                 try:
-                    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=_SECONDS)
+                    result = subprocess.run(
+                        [*command, f"@{listed}"],
+                        cwd=ROOT, env=environment, capture_output=True, text=True,
+                        timeout=_START_SECONDS + 10 * seconds,
+                    )  # fmt: skip
                 except subprocess.TimeoutExpired:
-                    return f"{tests} (endless)"
-                if result.returncode not in (0, 5):
-                    return tests
+                    return "endless"
+                if result.returncode in _FAILED:
+                    failed = [line for line in result.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+                    return failed[0][:150] if failed else "not collected"
+                if result.returncode != _NOT_FOUND:
+                    return ""
         finally:
             mutant.path.write_text(source, encoding="utf-8")
             os.utime(mutant.path, ns=(times.st_atime_ns, times.st_mtime_ns))
     return ""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rooms", nargs="+", default=list(USERS), choices=list(USERS))
-    parser.add_argument("--out", type=Path, required=True)
-    arguments = parser.parse_args()
+def run(arguments: argparse.Namespace) -> None:
+    """Try a sample of mutants and print the share that was noticed in each room."""
+    calls = Calls(arguments.calls)
     kills: dict[str, list[bool]] = {room: [] for room in arguments.rooms}
     with arguments.out.open("w", encoding="utf-8", newline="") as stream:
         table = csv.writer(stream)
-        table.writerow(["room", "file", "line", "change", "killed by"])
+        table.writerow(["room", "file", "line", "change", "tests", "killed by"])
         for mutant in sampled(arguments.rooms, arguments.count, arguments.seed):
-            room = mutant.path.relative_to(SOURCE).parts[0]
             change = mutant.describe(mutant.path.read_text(encoding="utf-8"))
-            by = killed(mutant, room)
-            kills[room].append(bool(by))
-            table.writerow([room, mutant.path.relative_to(ROOT), mutant.line, change, by])
+            tests = calls.noticing(mutant, arguments.seconds)
+            by = killed(mutant, tests, sum(calls.seconds[test] for test in tests))
+            kills[mutant.room].append(bool(by))
+            table.writerow([mutant.room, mutant.path.relative_to(ROOT), mutant.line, change, len(tests), by])
             stream.flush()
             if not by:
-                print(f"survived: {mutant.path.relative_to(ROOT)}:{mutant.line} {change}", flush=True)
+                place = f"{mutant.path.relative_to(ROOT)}:{mutant.line}"
+                print(f"survived: {place} {change} ({len(tests)} tests)", flush=True)
     for room, outcomes in kills.items():
         if outcomes:
             print(f"{room}: {sum(outcomes)} of {len(outcomes)} killed ({sum(outcomes) / len(outcomes):.0%})")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    recording = commands.add_parser("calls")
+    recording.add_argument("--out", type=Path, required=True)
+    trying = commands.add_parser("run")
+    trying.add_argument("--calls", type=Path, required=True)
+    trying.add_argument("--count", type=int, default=204)
+    trying.add_argument("--seed", type=int, default=0)
+    trying.add_argument("--seconds", type=float, default=60.0, help="at most so many seconds of tests per mutant")
+    trying.add_argument("--rooms", nargs="+", default=list(ROOMS), choices=list(ROOMS))
+    trying.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    if arguments.command == "calls":
+        record_calls(arguments.out)
+    else:
+        run(arguments)
 
 
 if __name__ == "__main__":
