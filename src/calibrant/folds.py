@@ -6,7 +6,8 @@ import numpy as np
 
 from calibrant.typing import AnyFloatArray, AnyIntArray, IntArray
 
-#: Equal predictions stay in one fold if they are no more than so many, or than this share of the rows.
+#: Equal predictions stay in one fold if they are no more than so many, or than this share of the rows. Three copies of
+#: every row in several folds raised the log loss of trees by 0.35 where nothing was to be learned.
 _FEW = 5
 _FEW_SHARE = 0.01
 

@@ -14,7 +14,7 @@ from calibrant.typing import AnyFloatArray, FloatArray
 #: Rows of a tile: what the kernels of BLAS compute at a time, so that a row's place in its tile does not matter.
 TILE = 8
 
-#: Numbers whose cumulated sums are held at a time.
+#: Numbers whose cumulated sums are held at a time: half a megabyte, which a processor's cache holds.
 _BLOCK = 1 << 16
 
 #: Up to so many columns it is faster to add whole columns.

@@ -73,6 +73,7 @@ class _Account:
                 entry[2] = wanted
 
 
+#: The libraries that were found, and how many modules were imported then: -1 before the first look.
 _found: tuple[int, tuple[list[Any], list[Any]]] = (-1, ([], []))
 
 

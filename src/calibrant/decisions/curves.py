@@ -31,7 +31,7 @@ from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
 
-#: Thresholds at which net benefit is given unless others are asked for.
+#: Thresholds at which net benefit is given unless others are asked for: every percent, as decision curves are drawn.
 THRESHOLDS = np.arange(1, 100) / 100
 #: Net benefits closer than this are the same: acting on all rows sums in another order than acting on everybody.
 _ROUNDING = 1e-12

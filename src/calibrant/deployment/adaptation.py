@@ -22,9 +22,10 @@ from calibrant.sample import Sample
 from calibrant.threads import limit
 from calibrant.typing import FloatArray
 
-#: Log loss lost to sampling noise that is worth a warning, in nats.
+#: Log loss lost to sampling noise that is worth a warning, in nats: what counting two classes in 100 rows costs.
 _NOISE = 0.005
-#: Confidence at which differences from every mixture of the classes are worth a warning.
+#: Confidence at which differences from every mixture of the classes are worth a warning: one in a thousand calls warns
+#: for no reason.
 _SURE = 0.999
 
 

@@ -25,7 +25,7 @@ from calibrant.typing import FloatArray
 
 METHODS = {"em": "maximum likelihood", "bbse": "inverting the confusion of labelled rows"}
 
-#: Classes named one by one.
+#: Classes that a summary names one by one, those that changed most: a screen's worth.
 _MOST_CLASSES = 10
 
 

@@ -20,7 +20,7 @@ from calibrant.steps import Columns as PickColumns
 from calibrant.steps import Join, Lead, Levels, Linear, LogOdds, Softmax, Step, StepFunction, Sum, run
 from calibrant.typing import FloatArray, IntArray
 
-#: Columns of more different numbers are cut into as many bins of about equal size.
+#: Columns of more different numbers are cut into as many bins of about equal size: tenths, as quantiles usually are.
 BINS = 10
 
 #: Edges of bins that are closer are one.
@@ -28,9 +28,11 @@ APART = 1e-99
 
 #: Whole numbers up to this one, and the halves between them, are exact in double precision.
 _MOST_COMBINATIONS = 2**51
-#: Trees ask about columns with more levels by the number of a level, about others level by level.
+#: Trees ask about columns with more levels by the number of a level, about others level by level, which takes as many
+#: questions.
 _MOST_LEVELS = 12
-#: Of more classes the largest log-probability stands for all, and by how much it leads.
+#: Of more classes the largest log-probability stands for all, and by how much it leads: two questions instead of one
+#: for each class.
 _MOST_CLASSES = 10
 #: The levels of each column by its name: texts, sorted, or the numbers between bins.
 Columns = dict[str, NDArray[Any]]
