@@ -28,7 +28,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike
 
 from calibrant.docs import describe_parameters
-from calibrant.sklearn_private import Constraints, Interval, StrOptions, validate_parameter_constraints
+from calibrant.sklearn_private import Constraints, HasMethods, Interval, StrOptions, validate_parameter_constraints
 
 Array = Annotated[ArrayLike, "array-like"]
 PositiveInt = Annotated[int, Interval(Integral, 1, None, closed="left")]
@@ -40,6 +40,9 @@ Finite = Annotated[float, Interval(Real, None, None, closed="neither")]
 Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
 NotNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
 Tolerance = Positive | None
+#: An unfitted calibrator, and one that may be given by its name in the registry.
+Estimator = Annotated[Any, HasMethods(["fit", "predict_proba"])]
+Method = Annotated[Any, str, HasMethods(["fit", "predict_proba"])]
 #: Weight of the uniform distribution in the input of a map, or how it is found.
 InputSmoothing = None | Literal["auto", "laplace"] | Annotated[float, Interval(Real, 0, 1, closed="left")]
 

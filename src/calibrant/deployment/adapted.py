@@ -7,19 +7,19 @@ rule makes ``p_j q_j / s_j``, divided by the sum, of calibrated probabilities p:
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.lifting import fit_columns
+from calibrant.calibrators.parameters import Method
 from calibrant.calibrators.state import StateCheck
 from calibrant.deployment.inputs import SMALLEST_SHARE, class_shares
 from calibrant.deployment.segments.by_segment import AfterCalibrator
 from calibrant.metrics.recalibration import resolve_calibrator
 from calibrant.numerals import percent
 from calibrant.sample import Sample, Size
-from calibrant.sklearn_private import HasMethods
 from calibrant.steps import Normalize, Scale, Step
 from calibrant.typing import FloatArray
 
@@ -29,7 +29,7 @@ METHODS = {"em": "maximum likelihood", "bbse": "inverting the confusion of label
 _MOST_CLASSES = 10
 
 
-class AdaptedCalibrator(AfterCalibrator):
+class AdaptedCalibrator(AfterCalibrator, kw_only=False):
     """A calibrator for class frequencies other than those of its calibration data.
 
     `adapt` makes one of a fitted calibrator; `fit` fits the calibrator first.
@@ -65,24 +65,8 @@ class AdaptedCalibrator(AfterCalibrator):
     array([[0.9, 0.1]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **AfterCalibrator._parameter_constraints,
-        "calibrator": [str, HasMethods(["fit", "predict_proba"])],
-        "prior": [dict, "array-like", Real, None],
-    }
-
-    def __init__(
-        self,
-        calibrator: Any = "auto",
-        prior: Any = None,
-        *,
-        input: str = "probabilities",
-        classes: Any = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.calibrator = calibrator
-        self.prior = prior
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    calibrator: Method = "auto"
+    prior: Annotated[Any, dict, "array-like", Real, None] = None
 
     @classmethod
     def unchanged(cls, base: Calibrator) -> AdaptedCalibrator:

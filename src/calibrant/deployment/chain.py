@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 
 from calibrant.calibrators.base import Calibrator, steps_of
 from calibrant.calibrators.lifting import fit_columns
+from calibrant.calibrators.parameters import Estimator
 from calibrant.calibrators.state import StateCheck
 from calibrant.deployment.segments.by_segment import AfterCalibrator
 from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities
-from calibrant.sklearn_private import HasMethods
 from calibrant.steps import Step, run_from_logs
 
 
-class ChainedCalibrator(AfterCalibrator):
+class ChainedCalibrator(AfterCalibrator, kw_only=False):
     """Two calibrators, the second of which takes what the first predicts.
 
     Parameters
@@ -38,24 +36,8 @@ class ChainedCalibrator(AfterCalibrator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **AfterCalibrator._parameter_constraints,
-        "first": [HasMethods(["fit", "predict_proba"])],
-        "second": [HasMethods(["fit", "predict_proba"])],
-    }
-
-    def __init__(
-        self,
-        first: Any,
-        second: Any,
-        *,
-        input: str = "probabilities",
-        classes: Any = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.first = first
-        self.second = second
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    first: Estimator
+    second: Estimator
 
     @classmethod
     def of_fitted(cls, first: Calibrator, second: Calibrator) -> ChainedCalibrator:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees
 from calibrant.calibrators.base import steps_of
 from calibrant.calibrators.lifting import fit_columns
+from calibrant.calibrators.parameters import AtLeastTwo, Method, Positive, Seed
 from calibrant.calibrators.state import StateCheck
 from calibrant.deployment.segments.by_segment import BySegment, without_segments
 from calibrant.deployment.segments.columns import (
@@ -35,7 +35,6 @@ from calibrant.metrics.recalibration import resolve_calibrator
 from calibrant.numerals import count, number, percent
 from calibrant.sample import Sample
 from calibrant.simplex import log_probabilities, softmax
-from calibrant.sklearn_private import HasMethods, Interval
 from calibrant.steps import Columns as PickColumns
 from calibrant.steps import Join, Log, Step, run, run_from_logs
 from calibrant.threads import limit
@@ -45,7 +44,7 @@ from calibrant.typing import FloatArray, IntArray
 _WORST = 5
 
 
-class SegmentedCalibrator(BySegment):
+class SegmentedCalibrator(BySegment, kw_only=False):
     """A global calibrator, corrected in each segment of the rows as far as the segment's rows can tell.
 
     Every level of a column of `segments` (a region, a device) has its own intercepts and slopes on the global map's
@@ -102,36 +101,12 @@ class SegmentedCalibrator(BySegment):
     array([0.8 , 0.46, 0.73])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BySegment._parameter_constraints,
-        "method": [str, HasMethods(["fit", "predict_proba"])],
-        "crossed": ["boolean"],
-        "strength": [Interval(Real, 0, None, closed="neither"), None],
-        "trees": ["boolean"],
-        "n_folds": [Interval(Integral, 2, None, closed="left")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        method: Any = "auto",
-        crossed: bool = False,
-        strength: float | None = None,
-        trees: bool = True,
-        n_folds: int = 5,
-        random_state: int = 0,
-        *,
-        input: str = "probabilities",
-        classes: Any = None,
-        renormalize: bool = False,
-    ) -> None:
-        self.method = method
-        self.crossed = crossed
-        self.strength = strength
-        self.trees = trees
-        self.n_folds = n_folds
-        self.random_state = random_state
-        super().__init__(input=input, classes=classes, renormalize=renormalize)
+    method: Method = "auto"
+    crossed: bool = False
+    strength: Positive | None = None
+    trees: bool = True
+    n_folds: AtLeastTwo = 5
+    random_state: Seed = 0
 
     @describe_parameters
     def fit(  # type: ignore[override]
