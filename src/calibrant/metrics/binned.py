@@ -8,10 +8,10 @@ interval of every frequency.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +41,7 @@ from calibrant.metrics.views import (
     View,
     class_view,
     column_of,
+    mean_of_classes,
     shown_view,
     single_view,
     sort_view,
@@ -155,7 +156,7 @@ def _over_bins(
     kind: str,
     n_bins: int,
     strategy: str,
-    combine: Callable[[AnyFloatArray], float] = np.mean,
+    combine: Callable[[list[float]], float] = mean_of_classes,
 ) -> Statistic:
     def of_view(view: View) -> Statistic:
         binner = Binner(view, n_bins, strategy)
@@ -166,8 +167,8 @@ def _over_bins(
     return view_statistic(data, kind, of_view, combine)
 
 
-def _root_mean_square(values: AnyFloatArray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
+def _root_mean_square(values: list[float]) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
 
 
 @scalar(upper=1.0, plug_in_bias=True, of_sums=True)
@@ -228,7 +229,7 @@ def maximum_calibration_error(
     >>> round(maximum_calibration_error([0, 1, 1, 1], [0.1, 0.7, 0.7, 1.0]), 3)
     0.3
     """
-    return _over_bins(maximum_error, data, kind, n_bins, strategy, np.max)
+    return _over_bins(maximum_error, data, kind, n_bins, strategy, max)
 
 
 @dataclass(frozen=True)
@@ -276,17 +277,11 @@ class TableOptions:
         return self.curve(BinSums(*bins[:3]), bins[3:], uniform_edges(self.n_bins), histogram)
 
 
-@dataclass(frozen=True)
-class TablesByLabel:
-    """A table for every class against the rest."""
-
-    tables: tuple[TableOptions, ...]
-
-    def value(self, sums: FloatArray) -> dict[Any, ReliabilityCurve]:
-        return {options.label: options.value(part) for options, part in zip(self.tables, sums)}
+def _by_label(labels: Sequence[Any], tables: Sequence[ReliabilityCurve]) -> dict[Any, ReliabilityCurve]:
+    return {label: replace(found, label=label) for label, found in zip(labels, tables)}
 
 
-def _prepare_table(data: Sample, view: View, options: TableOptions) -> Callable[[AnyFloatArray], ReliabilityCurve]:
+def _prepare_table(data: Sample, options: TableOptions, view: View) -> Callable[[AnyFloatArray], ReliabilityCurve]:
     binner = Binner(view, options.n_bins, options.strategy)
 
     def products(counts: AnyFloatArray) -> FloatArray:
@@ -335,7 +330,7 @@ def reliability_table(
     ([0.15, 0.8], [0.0, 1.0])
     """
     shown = shown_view(data, kind, pos_label)
-    return _prepare_table(data, shown.view, TableOptions(n_bins, strategy, level, shown.kind, shown.label))
+    return _prepare_table(data, TableOptions(n_bins, strategy, level, shown.kind, shown.label), shown.view)
 
 
 @table
@@ -348,9 +343,6 @@ def classwise_reliability_tables(
 ) -> Callable[[AnyFloatArray], dict[Any, ReliabilityCurve]]:
     """Reliability table of every class against the rest, by label.
 
-    Parameters
-    ----------
-
     Examples
     --------
     >>> from calibrant.metrics import classwise_reliability_tables
@@ -358,19 +350,9 @@ def classwise_reliability_tables(
     >>> list(tables), len(tables["a"])
     (['a', 'b', 'c'], 3)
     """
-    labels = data.names
-    options = tuple(TableOptions(n_bins, strategy, level, "class-wise", label) for label in labels)
-
-    def prepared(column: int) -> Callable[[AnyFloatArray], ReliabilityCurve]:
-        return _prepare_table(data, class_view(data, column), options[column])
-
-    if strategy != "uniform":
-        return lambda counts: {label: prepared(column)(counts) for column, label in enumerate(labels)}
-
-    def sums(counts: AnyFloatArray) -> FloatArray:
-        return np.stack([cast(Summed, prepared(column)).sums(counts) for column in range(len(labels))])
-
-    return Summed(TablesByLabel(options), sums)
+    options = TableOptions(n_bins, strategy, level, "class-wise", None)
+    prepare = partial(_prepare_table, data, options)
+    return view_statistic(data, "class-wise", prepare, partial(_by_label, data.names))
 
 
 @limited

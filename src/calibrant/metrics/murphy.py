@@ -28,6 +28,7 @@ from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, FloatArray
 
+#: Where the diagram is drawn unless told: at whole percentages.
 THRESHOLDS = np.arange(1, 100) / 100
 #: Rows on which two predictions decide differently may not have been seen: so many more of them are allowed for.
 _UNSEEN = 2.0

@@ -43,7 +43,7 @@ from calibrant.sample import Sample
 from calibrant.threads import limited
 from calibrant.typing import FloatArray
 
-#: Numbers (rows × classes) that are kept, so that intervals of few rows are those of `evaluate`.
+#: Numbers (rows × classes) that are kept, so that intervals of few rows are those of `evaluate`, and its resamples.
 KEPT_ENTRIES = 40_000
 RESAMPLES = 1000
 

@@ -129,13 +129,13 @@ def summed_mean(rows: AnyFloatArray, form: type[Mean] = Mean) -> Summed:
 
 @dataclass(frozen=True)
 class OverClasses:
-    """The same distance for every class against the rest, combined to one."""
+    """The same distance, or table, for every class against the rest, combined to one."""
 
     of_class: Distance
-    combine: Callable[[AnyFloatArray], float]
+    combine: Callable[[list[Any]], Any]
 
-    def value(self, sums: FloatArray) -> float:
-        return float(self.combine(np.array([self.of_class.value(part) for part in sums])))
+    def value(self, sums: FloatArray) -> Any:
+        return self.combine([self.of_class.value(part) for part in sums])
 
     def moved(self, sums: FloatArray, by: FloatArray) -> FloatArray:
         return np.stack([self.of_class.moved(part, step) for part, step in zip(sums, by)])

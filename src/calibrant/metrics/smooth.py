@@ -33,6 +33,8 @@ from calibrant.metrics.views import Kind, View, shown_view, sort_view, view_stat
 from calibrant.sample import Sample
 from calibrant.typing import AnyFloatArray, FloatArray
 
+#: Cells of the grid of smooth ECE, each far narrower than any bandwidth that rows could have; bandwidths below the
+#: second number are zero; and places per bandwidth beyond which the integral does not change any more.
 GRID_CELLS = 1 << 14
 SMALLEST_BANDWIDTH = 1e-6
 POINTS_PER_BANDWIDTH = 64

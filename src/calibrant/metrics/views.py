@@ -6,15 +6,15 @@ Calibration of a k-vector is judged through such pairs: the positive class of tw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from calibrant.metrics.scalars import Distance, OverClasses, Statistic, Summed
+from calibrant.metrics.scalars import Distance, OverClasses, Summed
 from calibrant.sample import Sample
-from calibrant.typing import AnyFloatArray, AnyIntArray, FloatArray
+from calibrant.typing import AnyFloatArray, AnyIntArray
 
 Kind = Literal["auto", "binary", "top-label", "class-wise"]
 # Prepared class-wise statistics are kept for reuse up to this many entries (n × k), else made again at each call.
@@ -92,37 +92,37 @@ def shown_view(data: Sample, kind: str, label: Any) -> Shown:
     return Shown(single_view(data, resolved), resolved, positive)
 
 
+def mean_of_classes(values: Sequence[float]) -> float:
+    return float(np.mean(values))
+
+
 def view_statistic(
     data: Sample,
     kind: str,
-    prepare: Callable[[View], Statistic],
-    combine: Callable[[AnyFloatArray], float] = np.mean,
-) -> Statistic:
+    prepare: Callable[[View], Callable[[AnyFloatArray], Any]],
+    combine: Callable[[list[Any]], Any] = mean_of_classes,
+) -> Callable[[AnyFloatArray], Any]:
     """Statistic of the one view, or of all classes' views combined."""
     if resolve_kind(data, kind) != "class-wise":
         return prepare(single_view(data, kind))
-    columns = range(data.n_classes)
-    kept = (
-        [prepare(class_view(data, column)) for column in columns]
-        if data.n_rows * data.n_classes <= CACHED_ENTRIES
-        else None
-    )
 
-    def each_class() -> Iterator[Statistic]:
-        return iter(kept) if kept is not None else (prepare(class_view(data, column)) for column in columns)
+    def made() -> Iterator[Callable[[AnyFloatArray], Any]]:
+        return (prepare(class_view(data, column)) for column in range(data.n_classes))
+
+    kept = list(made()) if data.n_rows * data.n_classes <= CACHED_ENTRIES else None
+
+    def each_class() -> Iterator[Any]:
+        return made() if kept is None else iter(kept)
 
     first = next(each_class())
     if not isinstance(first, Summed):
-        return lambda counts: float(combine(np.array([statistic(counts) for statistic in each_class()])))
-
-    def sums(counts: AnyFloatArray) -> FloatArray:
-        return np.stack([cast(Summed, statistic).sums(counts) for statistic in each_class()])
-
-    def spread(data: Sample) -> FloatArray:
+        return lambda counts: combine([statistic(counts) for statistic in each_class()])
+    return Summed(
+        OverClasses(cast(Distance, first.form), combine),
+        lambda counts: np.stack([statistic.sums(counts) for statistic in each_class()]),
         # Classes before cells; where there are replicates of moves, they come first.
-        return np.stack([cast(Summed, statistic).spread(data) for statistic in each_class()], axis=-2)
-
-    return Summed(OverClasses(cast(Distance, first.form), combine), sums, spread)
+        lambda data: np.stack([statistic.spread(data) for statistic in each_class()], axis=-2),
+    )
 
 
 class SortedView(NamedTuple):
