@@ -8,6 +8,14 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from calibrant.metrics import hypothesis
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the draws behind a p-value, which hold its level as well: for tests of hundreds of samples."""
+    monkeypatch.setattr(hypothesis, "DRAWS", 99)
+
 
 @pytest.fixture
 def binary() -> tuple[np.ndarray, np.ndarray]:

@@ -203,6 +203,7 @@ def test_belt_of_degree_one_is_logistic_regression() -> None:
     assert ((fitted - y) * logit(np.clip(s, 1e-4, 1 - 1e-4))).mean() == pytest.approx(0, abs=5e-3)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_belt_as_a_whole_holds_the_truth() -> None:
     held = 0
     for seed in range(60):
@@ -270,6 +271,7 @@ def test_fits_of_the_belt_are_those_of_scikit_learn(degree: int) -> None:
     np.testing.assert_allclose(fit_polynomial(x, hit, each, degree), theirs, atol=1e-6)
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize(("rate", "size"), [(1.0, 1), (0.04, 1), (1.0, 10), (0.04, 10)])
 def test_belts_of_calibrated_scores_are_rejected_no_more_often(rate: float, size: int) -> None:
     rng = np.random.default_rng(21)

@@ -64,6 +64,7 @@ def test_fits_are_those_of_scipy(k: int, means: bool, slope: bool) -> None:
     np.testing.assert_allclose(ours[free], theirs.x, atol=1e-6)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_the_slope_of_saturated_predictions_is_not_called_off() -> None:
     """Exact zeros and ones: the likelihood ratio would reject one calibrated sample in seven."""
     rng = np.random.default_rng(6)
@@ -79,6 +80,7 @@ def test_the_slope_of_saturated_predictions_is_not_called_off() -> None:
     assert max(rejected, missed) / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_copies_in_groups_are_no_evidence() -> None:
     rng = np.random.default_rng(7)
     groups, rejected, missed, runs = np.repeat(np.arange(40), 5), np.zeros(3), 0, 40
@@ -91,6 +93,7 @@ def test_copies_in_groups_are_no_evidence() -> None:
     assert max(*rejected, missed) / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_copies_of_saturated_predictions_of_many_classes_are_no_evidence() -> None:
     """Thirty independent labels of ten classes: the fit of the means alone would make the slope look wrong."""
     rng = np.random.default_rng(8)
@@ -193,6 +196,7 @@ def test_a_bend_is_the_rest() -> None:
     assert found.rest.p_value < 1e-6
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("k", [2, 4])
 def test_p_values_are_uniform_on_calibrated_data(k: int) -> None:
     found = []
