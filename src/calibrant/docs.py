@@ -24,7 +24,7 @@ kind : {"auto", "binary", "top-label", "class-wise"}
     Which scores are judged: the second class's of two, the predicted class's, or every class's against the rest
     (the mean over classes). "auto" is binary for two classes and top-label for more.
 pos_label : label
-    The class to judge against the rest; by default all classes are judged at once.
+    The class to judge against the rest; by default what `kind` says, or all classes at once.
 n_bins : int
     Number of bins; empty ones are left out.
 strategy : {"uniform", "quantile"}

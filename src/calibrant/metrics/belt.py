@@ -118,8 +118,6 @@ def calibration_belt(
     kind : {"auto", "binary", "top-label"}, default="auto"
         Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
         top-label for more.
-    pos_label : object, optional
-        Judge this class against the rest instead.
     level : float, default=0.95
         Confidence level of the belt as a whole.
 
@@ -130,8 +128,6 @@ def calibration_belt(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import calibration_belt
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(size=4000)
     >>> y = (rng.random(4000) < 1 / (1 + np.exp(-z))).astype(int)

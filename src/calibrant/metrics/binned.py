@@ -184,7 +184,6 @@ def ece(
 
     Examples
     --------
-    >>> from calibrant.metrics import ece
     >>> round(ece([0, 1, 1, 1], [0.1, 0.7, 0.7, 1.0]), 3)
     0.175
     """
@@ -208,7 +207,6 @@ def rms_calibration_error(
 
     Examples
     --------
-    >>> from calibrant.metrics import rms_calibration_error
     >>> round(rms_calibration_error([0, 1, 1, 1], [0.1, 0.7, 0.7, 1.0]), 3)
     0.218
     """
@@ -225,7 +223,6 @@ def maximum_calibration_error(
 
     Examples
     --------
-    >>> from calibrant.metrics import maximum_calibration_error
     >>> round(maximum_calibration_error([0, 1, 1, 1], [0.1, 0.7, 0.7, 1.0]), 3)
     0.3
     """
@@ -319,12 +316,9 @@ def reliability_table(
     kind : {"auto", "binary", "top-label"}, default="auto"
         Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
         top-label for more. For every class at once see `classwise_reliability_tables`.
-    pos_label : object, optional
-        Judge this class against the rest instead.
 
     Examples
     --------
-    >>> from calibrant.metrics import reliability_table
     >>> table = reliability_table([0, 1, 1, 0], [0.1, 0.7, 0.9, 0.2], n_bins=2)
     >>> table.score.round(2).tolist(), table.frequency.tolist()
     ([0.15, 0.8], [0.0, 1.0])
@@ -345,7 +339,6 @@ def classwise_reliability_tables(
 
     Examples
     --------
-    >>> from calibrant.metrics import classwise_reliability_tables
     >>> tables = classwise_reliability_tables(["a", "b", "c"], [[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8]])
     >>> list(tables), len(tables["a"])
     (['a', 'b', 'c'], 3)

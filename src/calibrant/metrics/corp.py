@@ -172,8 +172,6 @@ def corp_curve(
     kind : {"auto", "binary", "top-label"}, default="auto"
         Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
         top-label for more. For every class at once see `classwise_corp_curves`.
-    pos_label : object, optional
-        Judge this class against the rest instead.
     band : {"consistency", "confidence"}, default="consistency"
         Where the curve of calibrated predictions would lie, or how far this curve can be trusted.
     n_resamples : int, default=200
@@ -195,7 +193,6 @@ def corp_curve(
 
     Examples
     --------
-    >>> from calibrant.metrics import corp_curve
     >>> curve = corp_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
     >>> curve.lower.tolist(), curve.upper.tolist(), curve.frequency.tolist()
     ([0.1, 0.4, 0.9], [0.1, 0.6, 0.9], [0.0, 0.5, 1.0])
@@ -225,7 +222,6 @@ def classwise_corp_curves(
 
     Examples
     --------
-    >>> from calibrant.metrics import classwise_corp_curves
     >>> curves = classwise_corp_curves(["a", "b", "c"], [[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8]])
     >>> list(curves), curves["a"].frequency.tolist()
     (['a', 'b', 'c'], [0.0, 1.0])

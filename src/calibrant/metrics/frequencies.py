@@ -286,7 +286,6 @@ def calibration_in_the_large(data: Sample, *, level: float = 0.95) -> Callable[[
 
     Examples
     --------
-    >>> from calibrant.metrics import calibration_in_the_large
     >>> table = calibration_in_the_large([0] * 95 + [1] * 5, [0.2] * 100)
     >>> table.expected.round(1).tolist(), table.observed.tolist(), table.ratio.round(2).tolist()
     ([80.0, 20.0], [95.0, 5.0], [0.84, 4.0])
@@ -308,7 +307,6 @@ def positive_gap(data: Sample, *, pos_label: Any = None) -> Statistic:
 
     Examples
     --------
-    >>> from calibrant.metrics import positive_gap
     >>> round(positive_gap([0, 0, 0, 1], [0.6, 0.5, 0.4, 0.5]), 3)
     0.25
     """

@@ -320,8 +320,6 @@ def calibration_test(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import calibration_test
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = (rng.random(1000) < p).astype(int)

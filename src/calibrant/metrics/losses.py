@@ -1,4 +1,4 @@
-"""Proper losses and what stands beside them: log loss, Brier score and its skills, ranked probability score, accuracy.
+"""Proper losses and their relatives: log loss, Brier score and its skills, ranked probability score, accuracy.
 
 With `p` the predicted probabilities and `y` the observed class, log loss is the mean of `-log p_y` and the Brier
 score the mean of `Σ_j (p_j - 1[y = j])²`, or half of it. Each is a mean over rows, which is what `row_losses` gives.
@@ -40,7 +40,7 @@ def log_loss_rows(data: Sample, *, floor: float = LOSS_FLOOR) -> AnyFloatArray:
 def brier_rows(data: Sample, *, scale_by_half: bool | Literal["auto"] = "auto") -> AnyFloatArray:
     """`Σ_j (p_j - 1[y = j])²` of every row, halved for two classes (or as told), where it is then `(p - y)²`.
 
-    Everything in this package that is called Brier score is.
+    Every Brier score of this package is halved in this way.
     """
     if data.n_classes == 2:
         rows = 2 * (1 - data.true_proba) ** 2
@@ -87,7 +87,6 @@ def log_loss(data: Sample, *, floor: float = LOSS_FLOOR) -> Statistic:
 
     Examples
     --------
-    >>> from calibrant.metrics import log_loss
     >>> round(log_loss([0, 1], [[0.8, 0.2], [0.4, 0.6]]), 4)
     0.367
     >>> round(log_loss(["no", "yes"], [0.2, 0.6]), 4)
@@ -108,7 +107,6 @@ def brier(data: Sample, *, scale_by_half: bool | Literal["auto"] = "auto") -> St
 
     Examples
     --------
-    >>> from calibrant.metrics import brier
     >>> round(brier([0, 1], [0.2, 0.6]), 3), round(brier([0, 1], [0.2, 0.6], scale_by_half=False), 3)
     (0.1, 0.2)
     """
@@ -121,7 +119,6 @@ def accuracy(data: Sample) -> Statistic:
 
     Examples
     --------
-    >>> from calibrant.metrics import accuracy
     >>> accuracy([0, 1, 1], [0.2, 0.6, 0.4])
     0.6666666666666666
     """
@@ -134,7 +131,6 @@ def confidence_gap(data: Sample) -> Statistic:
 
     Examples
     --------
-    >>> from calibrant.metrics import confidence_gap
     >>> round(confidence_gap([0, 1], [[0.9, 0.1], [0.7, 0.3]]), 3)
     0.3
     """
@@ -160,7 +156,6 @@ def brier_skill_score(data: Sample, *, reference: ArrayLike | None = None) -> St
 
     Examples
     --------
-    >>> from calibrant.metrics import brier_skill_score
     >>> round(brier_skill_score([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), 4)
     0.3675
     """
@@ -189,7 +184,6 @@ def scaled_brier(data: Sample) -> Statistic:
 
     Examples
     --------
-    >>> from calibrant.metrics import scaled_brier
     >>> round(scaled_brier([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]), 4)
     0.3475
     """
@@ -218,7 +212,6 @@ def ranked_probability_score(data: Sample, *, normalise: bool = False) -> Summed
 
     Examples
     --------
-    >>> from calibrant.metrics import ranked_probability_score
     >>> p = [[0.7, 0.2, 0.1]]
     >>> [round(ranked_probability_score([y], p, classes=[0, 1, 2]), 3) for y in (0, 1, 2)]
     [0.1, 0.5, 1.3]

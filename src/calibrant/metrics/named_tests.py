@@ -105,8 +105,6 @@ def hosmer_lemeshow(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import hosmer_lemeshow
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = (rng.random(1000) < p).astype(int)
@@ -207,8 +205,6 @@ def split_likelihood_ratio(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import split_likelihood_ratio
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = (rng.random(1000) < p).astype(int)
@@ -234,8 +230,6 @@ def spiegelhalter(data: Sample, *, pos_label: Any = None) -> CalibrationTest:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import spiegelhalter
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> y = (rng.random(1000) < p).astype(int)
@@ -298,8 +292,6 @@ def cox_calibration(data: Sample, *, level: float = 0.95, pos_label: Any = None)
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import cox_calibration
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(size=5000)
     >>> y = (rng.random(5000) < 1 / (1 + np.exp(-z))).astype(int)
@@ -359,7 +351,6 @@ def expected_observed_ratio(data: Sample, *, level: float = 0.95, pos_label: Any
 
     Examples
     --------
-    >>> from calibrant.metrics import expected_observed_ratio
     >>> print(expected_observed_ratio([0] * 95 + [1] * 5, [0.2] * 100))
     4 [1.79, 9.283]
     """

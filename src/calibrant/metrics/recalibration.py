@@ -148,8 +148,6 @@ def decompose(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import decompose
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> y = (rng.random(2000) < p).astype(int)
@@ -173,7 +171,6 @@ def calibration_loss(
 
     Examples
     --------
-    >>> from calibrant.metrics import calibration_loss
     >>> y, p = [0, 1, 0, 1] * 25, [0.1, 0.2, 0.2, 0.1] * 25  # an event of every second row
     >>> calibration_loss(y, p) > 0.2
     True
@@ -190,7 +187,6 @@ def refinement_loss(
 
     Examples
     --------
-    >>> from calibrant.metrics import refinement_loss
     >>> y, p = [0, 1, 0, 1] * 25, [0.1, 0.2, 0.2, 0.1] * 25  # an event of every second row
     >>> round(refinement_loss(y, p), 1)
     0.7
@@ -305,8 +301,6 @@ def lp_calibration_error(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import lp_calibration_error
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(5000)
     >>> y = (rng.random(5000) < p).astype(int)

@@ -222,7 +222,8 @@ TABLES: dict[str, Callable[..., Callable[[AnyFloatArray], Any]]] = {}
 def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Result]:
     """A function of labels and probabilities from one of validated predictions.
 
-    It has the parameters `groups` and `blocks` if the result depends on them: by its intervals or by folds.
+    It has the parameters `groups` and `blocks` if the result depends on them: by its intervals or by folds. Its
+    docstring gets the parameters that metrics share, and the imports of its example.
     """
 
     def metric(
@@ -247,7 +248,13 @@ def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Re
     function: Any = update_wrapper(metric, compute)
     function.of = compute
     function.__signature__ = shared.replace(parameters=[y_true, y_prob, *options, *common])
-    return cast("Metric[Result]", limited(describe_parameters(function)))
+    describe_parameters(function)
+    text, heading, example = (function.__doc__ or "").partition("Examples\n--------\n")
+    if example:
+        imports = ">>> import numpy as np\n" if "np." in example else ""
+        imports += f">>> from {compute.__module__.rpartition('.')[0]} import {compute.__name__}\n"
+        function.__doc__ = text + heading + imports + example
+    return cast("Metric[Result]", limited(function))
 
 
 def _of_all_rows(prepare: Callable[..., Callable[[AnyFloatArray], Result]]) -> Callable[..., Result]:

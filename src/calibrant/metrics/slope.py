@@ -232,8 +232,6 @@ def calibration_slope(data: Sample) -> Statistic:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import calibration_slope
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(size=20000)
     >>> y = rng.random(20000) < 1 / (1 + np.exp(-z))

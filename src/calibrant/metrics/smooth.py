@@ -114,7 +114,6 @@ def smooth_ece(data: Sample, *, kind: Kind = "auto") -> Statistic:
 
     Examples
     --------
-    >>> from calibrant.metrics import smooth_ece
     >>> round(smooth_ece([0, 0, 1, 1], [0.5, 0.5, 0.5, 0.5]), 6)
     0.0
     >>> round(smooth_ece([0, 0, 0, 1], [0.5, 0.5, 0.5, 0.5]), 3)
@@ -144,8 +143,6 @@ def smooth_curve(data: Sample, *, kind: Kind = "auto", pos_label: Any = None, le
     kind : {"auto", "binary", "top-label"}, default="auto"
         Which scores: the second class's of two, or the predicted class's. "auto" is binary for two classes and
         top-label for more.
-    pos_label : object, optional
-        Judge this class against the rest instead.
 
     References
     ----------
@@ -153,8 +150,6 @@ def smooth_curve(data: Sample, *, kind: Kind = "auto", pos_label: Any = None, le
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import smooth_curve
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
     >>> curve = smooth_curve((rng.random(4000) < p**2).astype(int), p)
@@ -294,8 +289,6 @@ def integrated_calibration_index(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import integrated_calibration_index
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(2000)
     >>> y = rng.random(2000) < p**2

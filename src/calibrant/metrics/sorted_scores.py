@@ -51,7 +51,6 @@ def kolmogorov_smirnov(data: Sample, *, kind: Kind = "auto") -> Statistic:
 
     Examples
     --------
-    >>> from calibrant.metrics import kolmogorov_smirnov
     >>> round(kolmogorov_smirnov([0, 1, 0, 1], [0.1, 0.2, 0.6, 0.9]), 3)
     0.175
     """
@@ -64,7 +63,6 @@ def kuiper(data: Sample, *, kind: Kind = "auto") -> Statistic:
 
     Examples
     --------
-    >>> from calibrant.metrics import kuiper
     >>> round(kuiper([0, 1, 0, 1], [0.1, 0.2, 0.6, 0.9]), 3)
     0.2
     """
@@ -101,7 +99,6 @@ def two_bin_calibration_error(data: Sample, *, kind: Kind = "auto") -> Statistic
 
     Examples
     --------
-    >>> from calibrant.metrics import two_bin_calibration_error
     >>> round(two_bin_calibration_error([0, 1, 0, 1], [0.1, 0.2, 0.6, 0.9]), 5)
     0.02
     """
@@ -161,7 +158,6 @@ def auroc(data: Sample, *, average: Average = "macro") -> Statistic:
 
     Examples
     --------
-    >>> from calibrant.metrics import auroc
     >>> auroc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.75
     """
@@ -177,7 +173,6 @@ def gini(data: Sample, *, average: Average = "macro") -> Statistic:
 
     Examples
     --------
-    >>> from calibrant.metrics import gini
     >>> gini([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.5
     """
@@ -207,7 +202,6 @@ def ks_separation(data: Sample, *, average: Average = "macro") -> Statistic:
 
     Examples
     --------
-    >>> from calibrant.metrics import ks_separation
     >>> ks_separation([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.5
     """

@@ -151,8 +151,6 @@ def validation_table(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from calibrant.metrics import validation_table
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
     >>> table = validation_table(rng.random(500) < p**2, p, n_resamples=50)
