@@ -262,8 +262,6 @@ def multilabel_metrics(
         The label of each column of the probabilities.
     level : float, default=None
         Level of intervals of the metrics over all cells; `None` leaves them out.
-    n_resamples : int, default=1000
-        Resamples of intervals.
 
     Returns
     -------
@@ -304,15 +302,11 @@ def measure(data: LabelMatrix, level: float | None = None, n_resamples: int = 10
         micro = [Estimate(value, float("nan"), float("nan"), float("nan")) for value in values]
     else:
         micro = estimates(chosen, pooled, level, n_resamples, 0)
-    expected, observed, p_value = (
-        np.array([getattr(table, name)[1] for table in counts]) for name in ("expected", "observed", "p_value")
-    )
+    of_counts = ("expected", "observed", "p_value")
     return LabelMetrics(
         tuple(data.labels),
         **found,
-        expected=expected,
-        observed=observed,
-        p_value=p_value,
+        **{name: np.array([getattr(table, name)[1] for table in counts]) for name in of_counts},
         micro=dict(zip(NAMES, micro)),
         macro={name: float(values.mean()) for name, values in found.items()},
         size=data.rows.size,

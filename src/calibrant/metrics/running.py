@@ -178,8 +178,7 @@ class RunningMetrics:
         """
         if groups is not None:
             here = frozenset(np.unique(np.asarray(groups).astype(str)).tolist())
-            again = here & self._last_groups
-            if again:
+            if again := here & self._last_groups:
                 raise ValueError(
                     f"group {min(again)!r} is in two parts: all rows of a group must be taken in by one update"
                 )
@@ -284,10 +283,9 @@ class Running(RunningMetrics):
 
 def _name(metric: str | Callable[..., Any]) -> str:
     """The registered name of a metric given by name or as a function."""
-    if callable(metric) and getattr(metric, "__name__", "") in TABLES:
-        return str(getattr(metric, "__name__", ""))
-    if isinstance(metric, str) and metric in TABLES:
-        return metric
+    name = metric if isinstance(metric, str) else str(getattr(metric, "__name__", ""))
+    if name in TABLES:
+        return name
     entry = find_scalar(metric)
     if entry is None:
         raise ValueError(f"{metric!r} is not a metric of this package, so its parts cannot be added up")
