@@ -10,8 +10,7 @@ import pytest
 from calibrant.bench import hyperparameters
 from calibrant.bench.building import builder
 from calibrant.bench.runs import runner
-from calibrant.bench.runs.pool import Batch, ProcessPool
-from calibrant.bench.runs.worker import Answer
+from calibrant.bench.runs.pool import Answer, Batch, ProcessPool
 
 
 class HerePool(ProcessPool):

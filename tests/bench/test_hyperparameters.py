@@ -27,7 +27,7 @@ from calibrant.bench.hyperparameters import (  # noqa: E402
     search_hyperparameters,
     split_datasets,
 )
-from calibrant.bench.runs.worker import Answer  # noqa: E402
+from calibrant.bench.runs.pool import Answer  # noqa: E402
 from calibrant.bench.search_report import compare_on_control, redraw_search  # noqa: E402
 from calibrant.cli.bench_commands import app  # noqa: E402
 from calibrant.files.prediction_sets.experiments import MemorySource, SplitPredictions  # noqa: E402

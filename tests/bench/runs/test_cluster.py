@@ -15,9 +15,8 @@ import pytest
 
 from calibrant.bench.runs.cluster import DaskPool
 from calibrant.bench.runs.one_fit import Options
-from calibrant.bench.runs.pool import Batch
+from calibrant.bench.runs.pool import Batch, Job
 from calibrant.bench.runs.runner import run_benchmark
-from calibrant.bench.runs.worker import Job
 from calibrant.files.prediction_sets.experiments import MemorySource, SplitPredictions
 from calibrant.files.prediction_sets.hdf5 import write_hdf5
 from tests.bench.odd_methods import fits

@@ -15,8 +15,7 @@ import pytest
 
 from calibrant.bench.runs.method_spec import make_spec
 from calibrant.bench.runs.one_fit import Options, Setting, fit_method
-from calibrant.bench.runs.pool import ProcessPool, Worker
-from calibrant.bench.runs.worker import Answer, Job
+from calibrant.bench.runs.pool import Answer, Job, ProcessPool, Worker
 from calibrant.files.prediction_sets.experiments import SplitPredictions
 from tests.bench.odd_methods import Scribbling, Shrink, ended, logarithm
 

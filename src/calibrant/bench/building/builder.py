@@ -20,9 +20,8 @@ from calibrant.bench.building.datasets import load_dataset
 from calibrant.bench.building.models import ALL_MODELS
 from calibrant.bench.building.protocol import predict_experiment
 from calibrant.bench.building.suites import SuitePart, find_suite
-from calibrant.bench.runs.pool import ProcessPool
+from calibrant.bench.runs.pool import Job, ProcessPool
 from calibrant.bench.runs.store import installed_versions, read_json
-from calibrant.bench.runs.worker import Job
 from calibrant.files.atomic import atomic_stream, write_text
 from calibrant.files.locking import locked
 from calibrant.files.prediction_sets.experiments import PARTS, Experiment, SplitPredictions, as_fold

@@ -17,8 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from calibrant.bench.runs.pool import ProcessPool, Worker
-from calibrant.bench.runs.worker import Answer, Job
+from calibrant.bench.runs.pool import Answer, Job, ProcessPool, Worker
 from calibrant.optional import require
 
 _here = threading.local()

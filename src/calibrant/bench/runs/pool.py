@@ -12,6 +12,7 @@ jobs: a new one takes a second or more for its imports, a job in an old one 0.2 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import pickle
 import queue
@@ -21,13 +22,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent import futures
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Self
-
-from calibrant.bench.runs.worker import Answer, Job
+from typing import IO, Any, Literal, Self
 
 IMPORT_SECONDS = 120.0
 """Seconds that preparing a job may take beyond the time limit; imports take a few, unless the machine is overloaded."""
@@ -38,7 +38,33 @@ ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "
 }
 """Environment in which libraries use one thread, so that fits side by side do not slow each other down."""
 _LOOK_SECONDS = 0.5  # how soon a death is seen if another process keeps the pipe open
-_START = "import sys; sys.path[:] = {!r}; from calibrant.bench.runs.worker import main; main()"
+_START = "import sys; sys.path[:] = {!r}; from calibrant.bench.runs.pool import work; work()"
+
+_SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of <sys/prctl.h>
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call of a function that another process can import.
+
+    `prepare` is called first, outside of the time limit: imports. Jobs with different `code_from` are never done by the
+    same process, so that code from outside cannot change what other methods find.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    prepare: Callable[[], Any] | None = None
+    code_from: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The outcome of a job: its value, or why there is none."""
+
+    status: Literal["ok", "failed", "timeout"]
+    value: Any = None
+    message: str = ""
+
 
 Batch = tuple[Any, Sequence[Job]]
 """A name of any type, and jobs that are done one after another by the same worker."""
@@ -190,7 +216,7 @@ class _Process:
             start_new_session=True,
         )
         self._received: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=_read, args=(self._popen.stdout, self._received), daemon=True)
+        self._reader = threading.Thread(target=_read_answers, args=(self._popen.stdout, self._received), daemon=True)
         self._reader.start()
 
     def ask(self, job: Job, limit: float | None) -> Answer:
@@ -262,9 +288,56 @@ def _marked(mark: str) -> list[int]:
     return found
 
 
-def _read(pipe: IO[bytes], received: queue.SimpleQueue[Answer | None]) -> None:
+def _read_answers(pipe: IO[bytes], received: queue.SimpleQueue[Answer | None]) -> None:
     """Read the answers of a process; `None` when there will be no more that can be read."""
     with contextlib.suppress(Exception):
         while True:
             received.put(pickle.load(pipe))
     received.put(None)
+
+
+def work() -> None:
+    """What a process does: read jobs from standard input and answer on standard output, until the parent ends.
+
+    Both pipes are moved to other descriptors, and a method finds nothing where standard input and output were. A copy
+    of the process that a method made by forking answers nothing.
+    """
+    if sys.platform == "linux":
+        # The kernel ends this process with its parent, even while compiled code keeps all other threads waiting.
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    jobs: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_read_jobs, args=(incoming, jobs), daemon=True).start()
+    me = os.getpid()
+    while True:
+        for answer in _answers_to(jobs.get()):
+            if os.getpid() != me:
+                os._exit(0)
+            outgoing.write(answer)
+            outgoing.flush()
+
+
+def _answers_to(pickled: bytes) -> Iterator[bytes]:
+    """Two pickled answers to a job: one when it is prepared, and its outcome."""
+    try:
+        job: Job = pickle.loads(pickled)
+        if job.prepare is not None:
+            # If this fails, the job fails too and reports why.
+            with contextlib.suppress(Exception):
+                job.prepare()
+        yield pickle.dumps(Answer("ok"))
+        yield pickle.dumps(Answer("ok", job.function(*job.arguments)))
+    except Exception as error:
+        yield pickle.dumps(Answer("failed", message=f"{type(error).__name__}: {error}"))
+
+
+def _read_jobs(incoming: IO[bytes], jobs: queue.SimpleQueue[bytes]) -> None:
+    try:
+        while True:
+            jobs.put(pickle.load(incoming))
+    except (EOFError, OSError, pickle.UnpicklingError):
+        os._exit(1)  # the parent is gone, and nobody waits for an answer

@@ -16,9 +16,8 @@ from typing import Any
 from calibrant.bench.runs.drawn_rows import DrawnSource
 from calibrant.bench.runs.method_spec import ClassShipping, MethodSpec, parse_method, with_baseline
 from calibrant.bench.runs.one_fit import Options, Outcome, Setting, fit_method, unfinished
-from calibrant.bench.runs.pool import Batch, ProcessPool
+from calibrant.bench.runs.pool import Batch, Job, ProcessPool
 from calibrant.bench.runs.store import Key, ResultFolder, Row, check_table_packages
-from calibrant.bench.runs.worker import Job
 from calibrant.files.prediction_sets.experiments import Experiment, PredictionSource, with_digest
 from calibrant.files.prediction_sets.open_set import open_predictions
 from calibrant.progress import ProgressBar
