@@ -12,7 +12,7 @@ true probabilities are known, expected losses measure it without noise of the te
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Literal
@@ -118,8 +118,16 @@ class DrawnSource(PredictionSource):
     """
 
     def __init__(self, source: PredictionSource, draw: Draw, experiments: Iterable[Experiment] | None = None) -> None:
-        # The draws from one experiment follow each other.
-        pooled = lru_cache(1)(lambda base: _pooled(source.load(base), draw.rows))
+        @lru_cache(1)  # the draws from one experiment follow each other
+        def pooled(base: Experiment) -> SplitPredictions:
+            return _pooled(source.load(base), draw.rows)
+
+        def load(base: Experiment, size: int, repeat: int) -> SplitPredictions:
+            rows = pooled(base)
+            if draw.labels == "drawn":
+                rows = with_drawn_labels(rows, base, draw.seed, repeat)
+            return drawn(rows, base, size, draw.seed, repeat)
+
         entries: list[Entry] = [
             (
                 Experiment(
@@ -131,7 +139,7 @@ class DrawnSource(PredictionSource):
                     base.n_classes,
                     draw=size,
                 ),
-                partial(_drawn, pooled, base, n_drawn, draw, repeat),
+                partial(load, base, n_drawn, repeat),
             )
             for base in (source.experiments() if experiments is None else experiments)
             for size in draw.sizes
@@ -146,15 +154,6 @@ class DrawnSource(PredictionSource):
         # The name differs from that of experiments as they are, and of other kinds of draws.
         rows = {"cal": "", "test": " of test rows", "both": " of all rows"}[draw.rows]
         super().__init__(entries, f"{source.name}, draws{rows}{' with drawn labels' * (draw.labels == 'drawn')}")
-
-
-def _drawn(
-    pooled: Callable[[Experiment], SplitPredictions], base: Experiment, size: int, draw: Draw, repeat: int
-) -> SplitPredictions:
-    rows = pooled(base)
-    if draw.labels == "drawn":
-        rows = with_drawn_labels(rows, base, draw.seed, repeat)
-    return drawn(rows, base, size, draw.seed, repeat)
 
 
 def drawn(

@@ -129,26 +129,20 @@ def script_json(data: Any) -> str:
 
 
 def _figures(directory: Path) -> list[dict[str, Any]]:
+    """Figures as small WebP files at the resolution of the page."""
+    image = require("PIL.Image", extra="plots")
     shown = []
     for name, spec in FIGURES.items():
         path = directory / f"{name}.png"
         if path.is_file():
-            content, (width, height) = _light(path.read_bytes())
-            source = "data:image/webp;base64," + base64.b64encode(content).decode()
+            small = io.BytesIO()
+            with image.open(path) as opened:
+                width, height = opened.size
+                size = max(round(PAGE_SCALE * width), 1), max(round(PAGE_SCALE * height), 1)
+                drawn = opened.convert("RGB").resize(size, image.Resampling.LANCZOS)
+            drawn.save(small, "WEBP", quality=50, method=6)
+            source = "data:image/webp;base64," + base64.b64encode(small.getvalue()).decode()
             # Drawn at 150 dots an inch, shown at 96.
-            size = {"width": round(width * 0.64), "height": round(height * 0.64)}
-            shown.append({"caption": spec.caption, "source": source, **size})
+            in_page = {"width": round(width * 0.64), "height": round(height * 0.64)}
+            shown.append({"caption": spec.caption, "source": source, **in_page})
     return shown
-
-
-def _light(content: bytes) -> tuple[bytes, tuple[int, int]]:
-    """A figure as a small WebP file at the resolution of the page, and the size in pixels that it had."""
-    image = require("PIL.Image", extra="plots")
-    small = io.BytesIO()
-    with image.open(io.BytesIO(content)) as opened:
-        width, height = opened.size
-        drawn = opened.convert("RGB").resize(
-            (max(round(PAGE_SCALE * width), 1), max(round(PAGE_SCALE * height), 1)), image.Resampling.LANCZOS
-        )
-    drawn.save(small, "WEBP", quality=50, method=6)
-    return small.getvalue(), (width, height)
