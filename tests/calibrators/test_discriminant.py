@@ -12,7 +12,7 @@ from calibrant.calibrators import GaussianCalibrator
 from calibrant.calibrators.scaling.discriminant import class_sums, discriminant_map
 from calibrant.metrics import log_loss
 from calibrant.sample import Sample
-from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.row_source import ArrayRows
 from tests.test_gaussian import random_model
 
 

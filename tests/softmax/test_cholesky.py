@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant.softmax.solvers.cholesky import cholesky
+from calibrant.softmax.solvers.searches import cholesky
 
 
 def test_a_positive_matrix_is_not_changed():

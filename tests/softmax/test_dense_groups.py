@@ -11,7 +11,7 @@ import pytest
 from calibrant.softmax.penalties import GroupLasso
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers import proximal_newton, solve
-from calibrant.softmax.solvers.dense_groups import DenseGroupModel
+from calibrant.softmax.solvers.quadratic_models import DenseGroupModel
 
 GROUPS = np.repeat([0, 1, 2], [3, 4, 8]).reshape(3, 5)
 

@@ -9,11 +9,10 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from calibrant.softmax.certificate import duality_gap
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers import SOLVERS, choose, solve
-from calibrant.softmax.solvers.solution import evaluate
+from calibrant.softmax.solvers.solver import duality_gap, evaluate
 
 from .conftest import KINDS, make_problem
 from .test_problem import plain_loss

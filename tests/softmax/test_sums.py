@@ -9,10 +9,8 @@ import pytest
 
 from calibrant.sample import Sample
 from calibrant.softmax.penalties import GroupLasso, Lasso, Ridge
-from calibrant.softmax.rows.batch_rows import BatchRows
-from calibrant.softmax.rows.cache import RowCache
-from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.row_source import Extent, Features
+from calibrant.softmax.rows.batch_rows import BatchRows, RowCache
+from calibrant.softmax.rows.row_source import ArrayRows, Extent, Features
 from calibrant.softmax.solvers import solve
 from calibrant.steps import Log, Scale, Softmax
 from tests.samples import confused

@@ -52,8 +52,7 @@ from calibrant.runtime import BLOCK_ELEMENTS, Map, predict
 from calibrant.sample import Sample
 from calibrant.simplex import log_in_place
 from calibrant.sklearn_private import StrOptions
-from calibrant.softmax.rows.memory import ArrayRows, log_of_many
-from calibrant.softmax.rows.row_source import Rows
+from calibrant.softmax.rows.row_source import ArrayRows, Rows, log_of_many
 from calibrant.steps import Function, Log, Scale, Step, run_from_logs
 from calibrant.threads import for_products, limit
 from calibrant.typing import AnyArray, FloatArray

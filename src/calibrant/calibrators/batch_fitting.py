@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from calibrant.calibrators.streaming import fit_to_sample, survey
 from calibrant.inputs.batches import BatchReader, as_source, predictions_of
 from calibrant.inputs.observations import encoded
-from calibrant.softmax.rows.batch_rows import BatchRows
-from calibrant.softmax.rows.cache import RowCache
-from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.batch_rows import BatchRows, RowCache
+from calibrant.softmax.rows.row_source import ArrayRows
 from calibrant.threads import limit
 from calibrant.typing import AnyArray
 

@@ -21,7 +21,7 @@ from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabil
 from calibrant.inputs.words import CALIBRATOR
 from calibrant.sample import Sample
 from calibrant.softmax.rows.dask import DaskRows
-from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.row_source import ArrayRows
 from calibrant.text_table import list_names
 from calibrant.threads import limit
 from calibrant.typing import AnyArray, FloatArray

@@ -11,7 +11,7 @@ from calibrant.inputs.observations import check_observations, encoded, observati
 from calibrant.inputs.predictions import LOOKED_AT, check_logits, to_numpy
 from calibrant.inputs.tensors import tensor_log_probabilities, widest_dtype
 from calibrant.sample import Sample
-from calibrant.softmax.rows.tensor_rows import TorchRows
+from calibrant.softmax.rows.torch import TorchRows
 from calibrant.steps import Steps
 from calibrant.steps.torch_modules import predict_from_logs
 from calibrant.threads import for_products, limited

@@ -33,7 +33,7 @@ from calibrant.metrics.result_types import Estimate
 from calibrant.metrics.scalars import Statistic, scalar
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
-from calibrant.softmax.solvers.damped_newton import NewtonMinimum, damped_newton
+from calibrant.softmax.solvers.searches import NewtonMinimum, damped_newton
 from calibrant.threads import limited
 from calibrant.typing import AnyFloatArray, FloatArray
 

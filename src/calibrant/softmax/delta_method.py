@@ -34,20 +34,10 @@ def coefficient_covariance(
     sample: Sample,
     unshrunk: FloatArray | None = None,
 ) -> FloatArray:
-    """Covariance (d, d) of the coefficients `theta`, in the order of ``theta.ravel()``.
+    """Covariance (d, d) of the coefficients `theta` that solve a problem of these rows, ordered like ``theta.ravel()``.
 
-    Parameters
-    ----------
-    problem : ArrayProblem
-        The problem that they solve.
-    theta : ndarray
-        Its solution.
-    curvature : ndarray
-        The second derivative of the penalty beside the mean loss, one for each coefficient.
-    sample : Sample
-        The rows of the problem, which know their groups.
-    unshrunk : ndarray, default=None
-        A direction, shaped like the coefficients, that was fitted without a penalty beforehand: a temperature.
+    `curvature` is the second derivative of the penalty beside the mean loss, one for each coefficient; `unshrunk` a
+    direction, shaped like the coefficients, that was fitted without a penalty beforehand: a temperature.
 
     Examples
     --------
@@ -107,17 +97,10 @@ def group_gradients(problem: ArrayProblem, p: FloatArray, sample: Sample) -> Flo
 
 
 def log_odds_variances(features: Features, p: FloatArray, others: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Variance (n, k) of the log-odds of each class against the rest.
+    """Variance (n, k) of the log-odds of each class against the rest, with probabilities `p` and `others` (n, k).
 
-    Parameters
-    ----------
-    features : Features
-        Of n rows.
-    p, others : ndarray of shape (n, k)
-        Probabilities, and those of the rest.
-    covariance : ndarray of shape (d, d)
-        Of the coefficients. One of the coefficients of a single class is that of a model of two classes, whose first
-        has none; a single number is the variance of one coefficient that all classes share.
+    The `covariance` of the coefficients of a single class is that of a model of two classes, whose first has none; a
+    single number is the variance of one coefficient that all classes share.
 
     Examples
     --------

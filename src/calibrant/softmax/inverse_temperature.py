@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.softmax.rows.arrays import ArrayProblem
-from calibrant.softmax.together import run
+from calibrant.softmax.solvers.searches import run
 from calibrant.typing import FloatArray
 
 #: When no row is classified wrongly the optimum is at infinity, when none is better than chance at zero.

@@ -22,6 +22,9 @@ from numpy.typing import DTypeLike
 
 from calibrant.typing import FloatArray, IntArray
 
+#: Added to every curvature: where the loss has none, steps stay so small that their squares are finite.
+FLATTEST = 1e-100
+
 
 class ClassMoments(NamedTuple):
     """Moments of the features that each class sees, under the weights ``w_i v_ij`` with ``v_ij = p_ij (1 − p_ij)``.
@@ -127,16 +130,10 @@ class SoftmaxProblem(ABC):
 
     @abstractmethod
     def at(self, theta: FloatArray, *, reuse: Point | None = None, dense: bool = False) -> Point:
-        """The problem at coefficients `theta`.
+        """The problem at coefficients `theta`; the memory of a point that is not needed any more may be reused.
 
-        Parameters
-        ----------
-        theta : ndarray, shaped like `shape`.
-        reuse : Point, default=None
-            A point of this problem that is not needed any more: its memory may be reused.
-        dense : bool, default=False
-            Whether the dense Hessian will be asked for: where a pass over the rows is expensive, the pass that computes
-            the loss then computes it, too.
+        `dense` says that the dense Hessian will be asked for: where a pass over the rows is expensive, the pass that
+        computes the loss then computes it, too.
         """
 
     def derivatives(self, theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:

@@ -7,7 +7,7 @@ import pytest
 
 from calibrant.sample import Sample
 from calibrant.simplex import LOG_FLOOR, log_probabilities
-from calibrant.softmax.rows.memory import ArrayRows, log_of_many
+from calibrant.softmax.rows.row_source import ArrayRows, log_of_many
 from calibrant.steps import Log, Mix, Scale, Softmax, run_from_logs
 
 

@@ -33,7 +33,7 @@ from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
 from calibrant.sklearn_private import Interval, StrOptions
-from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.row_source import ArrayRows
 from calibrant.steps import (
     KeepTop,
     Line,

@@ -30,7 +30,7 @@ from calibrant.calibrators.auto.trees.ensemble import BoostingOptions, TreeLayer
 from calibrant.calibrators.scaling.discriminant import fit_discriminant, fit_relative
 from calibrant.sample import Sample
 from calibrant.softmax.rows.arrays import ArrayProblem
-from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.row_source import ArrayRows
 from calibrant.typing import FloatArray, IntArray
 
 #: (factor of the additive part, strength of the kernel part) along the kernel member's path.

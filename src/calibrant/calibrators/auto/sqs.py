@@ -26,7 +26,7 @@ from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
 from calibrant.sklearn_private import Interval, StrOptions
 from calibrant.softmax.penalties import Ridge
-from calibrant.softmax.rows.memory import ArrayRows
+from calibrant.softmax.rows.row_source import ArrayRows
 from calibrant.softmax.solvers import solve
 from calibrant.steps import Softmax, Step
 from calibrant.typing import FloatArray

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.softmax.solvers.damped_newton import Answer, newton_search
-from calibrant.softmax.together import run
+from calibrant.softmax.solvers.searches import Answer, newton_search, run
 from calibrant.typing import FloatArray
 
 #: Squared Newton decrement, as a share of the total weight, below which a step is the last: what remains is of the

@@ -21,11 +21,9 @@ from calibrant.sample import Sample
 from calibrant.simplex import log_in_place
 from calibrant.softmax.delta_method import coefficient_covariance
 from calibrant.softmax.rows.arrays import ArrayProblem
-from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.row_source import Features, Rows, RowSums
+from calibrant.softmax.rows.row_source import ArrayRows, Features, Rows, RowSums
 from calibrant.softmax.rows.summed_rows import SummedRows
-from calibrant.softmax.solvers.damped_newton import Answer
-from calibrant.softmax.together import run, run_together
+from calibrant.softmax.solvers.searches import Answer, run, run_together
 from calibrant.typing import FloatArray
 
 #: A sample with larger coefficients is separable: its optimum is not a place to start from.

@@ -18,7 +18,7 @@ from calibrant.calibrators.lifting import BinaryMethod
 from calibrant.calibrators.parameters import Array, AtLeastTwo, Positive, strengths_to_try
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
-from calibrant.softmax.solvers.damped_newton import damped_newton
+from calibrant.softmax.solvers.searches import damped_newton
 from calibrant.steps import Clip, Log, LogOdds, Sigmoid, Spline, Step
 from calibrant.steps.lines import local_coefficients
 from calibrant.typing import FloatArray, IntArray

@@ -19,8 +19,7 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import LOG_FLOOR
 from calibrant.softmax.penalties import Penalty
-from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.row_source import Features, Rows, namespace
+from calibrant.softmax.rows.row_source import ArrayRows, Features, Rows, namespace
 from calibrant.steps import Clip, LogOdds, Polynomial, Sigmoid, Step
 from calibrant.typing import FloatArray
 

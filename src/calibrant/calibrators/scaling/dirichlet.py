@@ -20,8 +20,7 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.softmax.penalties import Ridge
-from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.row_source import Features, Rows, namespace, with_ones
+from calibrant.softmax.rows.row_source import ArrayRows, Features, Rows, namespace, with_ones
 from calibrant.softmax.solvers import solve
 from calibrant.steps import Linear, Log, Softmax, Step
 from calibrant.typing import FloatArray, IntArray

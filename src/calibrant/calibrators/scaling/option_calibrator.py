@@ -20,7 +20,7 @@ from calibrant.runtime import Map
 from calibrant.sample import Sample
 from calibrant.simplex import softmax
 from calibrant.softmax.rows.arrays import ArrayProblem
-from calibrant.softmax.solvers.damped_newton import Answer, damped_newton
+from calibrant.softmax.solvers.searches import Answer, damped_newton
 from calibrant.steps import Columns, Log, Scale, Softmax, Step, Sum
 from calibrant.threads import limit
 from calibrant.typing import AnyArray, FloatArray

@@ -25,7 +25,7 @@ from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penal
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.solvers import solve
-from calibrant.softmax.solvers.solution import Solution
+from calibrant.softmax.solvers.solver import Solution
 from calibrant.typing import FloatArray
 
 McpGamma = Annotated[float, Interval(Real, 1, None, closed="neither")]

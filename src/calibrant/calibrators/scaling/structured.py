@@ -27,8 +27,7 @@ from calibrant.calibrators.scaling.temperature import (
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
-from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.row_source import Features, Rows, namespace, with_ones
+from calibrant.softmax.rows.row_source import ArrayRows, Features, Rows, namespace, with_ones
 from calibrant.steps import Linear, Scale, Softmax, Step
 from calibrant.typing import FloatArray, IntArray
 

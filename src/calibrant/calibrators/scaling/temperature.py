@@ -16,8 +16,7 @@ from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
 from calibrant.softmax.delta_method import temperature_variance
-from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.row_source import Features, Rows
+from calibrant.softmax.rows.row_source import ArrayRows, Features, Rows
 from calibrant.steps import Log, Mix, Scale, Softmax, Step
 from calibrant.typing import FloatArray
 

@@ -23,7 +23,7 @@ from calibrant.simplex import log_softmax
 from calibrant.softmax.penalties import Ridge
 from calibrant.softmax.rows.levels import LevelProblem
 from calibrant.softmax.solvers import solve
-from calibrant.softmax.solvers.solution import Solution
+from calibrant.softmax.solvers.solver import Solution
 from calibrant.typing import FloatArray, IntArray
 
 #: Strengths that are tried, strongest first, each about a third of the one before.

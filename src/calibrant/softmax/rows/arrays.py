@@ -29,24 +29,11 @@ _OVERFLOWING = 1e30
 
 
 class ArrayProblem(SoftmaxProblem):
-    """Mean log loss of a linear softmax model on arrays.
+    """Mean log loss of a linear softmax model on arrays, for column numbers `y` of the labels and counts `weight`.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Column numbers of the labels.
-    offset : ndarray of shape (k, n)
-        Logits at zero coefficients.
-    shared : ndarray of shape (d, n), default=None
-        Features every class weighs by its own coefficients.
-    own : ndarray of shape (m, k, n), default=None
-        Features of which class j sees only ``own[:, j]``.
-    weight : ndarray of shape (n,), default=None
-        Row weights, as counts; the loss is divided by their sum.
-    first_free : int, default=0
-        Classes before this one have no coefficients: 1 makes the first class the reference of a binary model.
-    dtype : dtype, default=float64
-        Precision of the large matrices; sums that make up the loss are float64 always.
+    The features are those of `calibrant.softmax.rows.row_source.Features`. Classes before `first_free` have no
+    coefficients: 1 makes the first class the reference of a binary model. `dtype` is the precision of the large
+    matrices; sums that make up the loss are float64 always.
 
     Examples
     --------

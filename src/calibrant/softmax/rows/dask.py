@@ -12,8 +12,7 @@ import dask
 from dask.delayed import Delayed
 
 from calibrant.sample import Sample
-from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.row_source import BlockFunction, Extent, RowSums
+from calibrant.softmax.rows.row_source import ArrayRows, BlockFunction, Extent, RowSums
 from calibrant.softmax.rows.summed_rows import SummedRows, add_up, block_rows
 from calibrant.threads import limited
 
@@ -22,15 +21,7 @@ _FAN_IN = 8
 
 
 class DaskRows(SummedRows):
-    """Labelled log-probabilities in partitions.
-
-    Parameters
-    ----------
-    partitions : sequence of Delayed
-        Each a `Sample`; some may be empty.
-    extent, sample
-        See `SummedRows`.
-    """
+    """Labelled log-probabilities in partitions, each a delayed `Sample`; some may be empty."""
 
     def __init__(self, partitions: Sequence[Delayed], extent: Extent, sample: ArrayRows) -> None:
         super().__init__(extent, sample)

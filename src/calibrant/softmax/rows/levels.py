@@ -18,20 +18,8 @@ from calibrant.typing import AnyArray, FloatArray, IntArray
 class LevelProblem(ArrayProblem):
     """The softmax problem of intercepts and slopes by level, for solvers that ask for gradients (``solver="lbfgs"``).
 
-    The logits of row i and class j are ``z_ij + Σ_l (b_jl + s_jl z_ij)`` over its levels l.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Column numbers of the labels.
-    z : ndarray of shape (n, k)
-        Log-probabilities: the logits at zero coefficients.
-    places : ndarray of shape (n, c)
-        The levels of each row, -1 for none.
-    n_levels : int
-        The number of levels; coefficients have the shape (k, 2 n_levels), intercepts first.
-    weight : ndarray of shape (n,), default=None
-        Row weights, as counts.
+    The logits of row i and class j are ``z_ij + Σ_l (b_jl + s_jl z_ij)`` over its levels l. `places` (n, c) lists them,
+    -1 for none, for log-probabilities `z` (n, k). Coefficients have the shape (k, 2 n_levels), intercepts first.
 
     Examples
     --------

@@ -21,9 +21,8 @@ from calibrant.simplex import mix_log_probabilities
 from calibrant.softmax.inverse_temperature import inverse_temperature_search
 from calibrant.softmax.problem import ClassMoments, Point, SoftmaxProblem
 from calibrant.softmax.rows.arrays import ArrayPoint, ArrayProblem
-from calibrant.softmax.rows.memory import ArrayRows
-from calibrant.softmax.rows.row_source import BlockFunction, Extent, FeatureMap, Rows, RowSums
-from calibrant.softmax.together import run_together
+from calibrant.softmax.rows.row_source import ArrayRows, BlockFunction, Extent, FeatureMap, Rows, RowSums
+from calibrant.softmax.solvers.searches import run_together
 from calibrant.steps import Steps, run_from_logs
 from calibrant.typing import FloatArray, IntArray
 
@@ -60,15 +59,7 @@ def add_up(parts: Iterable[RowSums | None]) -> RowSums:
 
 
 class SummedRows(Rows):
-    """Rows that can be summed over, block by block.
-
-    Parameters
-    ----------
-    extent : Extent
-        How many rows there are, found in a first pass.
-    sample : ArrayRows
-        A uniform sample of them, in memory.
-    """
+    """Rows that can be summed over, block by block, with a uniform sample of them in memory."""
 
     def __init__(self, extent: Extent, sample: ArrayRows) -> None:
         self.n_rows, self.total_weight, self.class_weights = extent

@@ -1,4 +1,4 @@
-"""Solvers of the penalised softmax problem: one algorithm per file, one signature.
+"""Solvers of the penalised softmax problem, with one signature.
 
 A solver knows a problem and a penalty, never a calibrator, and declares what it needs of them. `solve` picks one by
 name, or the fastest suitable one, and raises an error if it cannot handle a penalty.
@@ -15,13 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from calibrant.softmax.penalties import Penalty, Ridge
 from calibrant.softmax.problem import SoftmaxProblem
-from calibrant.softmax.solvers.fista import FISTA
-from calibrant.softmax.solvers.lbfgs import LBFGS
+from calibrant.softmax.solvers.gradient_methods import FISTA, LBFGS, SAGA
 from calibrant.softmax.solvers.newton import Newton
 from calibrant.softmax.solvers.proximal_newton import ProximalNewton
-from calibrant.softmax.solvers.saga import SAGA
-from calibrant.softmax.solvers.solution import Solution
-from calibrant.softmax.solvers.solver import Solver
+from calibrant.softmax.solvers.solver import Solution, Solver
 from calibrant.threads import for_products
 from calibrant.typing import FloatArray
 

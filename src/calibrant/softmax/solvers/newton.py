@@ -12,21 +12,21 @@ import numpy as np
 
 from calibrant.softmax.penalties import Penalty, Ridge
 from calibrant.softmax.problem import Point, SoftmaxProblem
-from calibrant.softmax.solvers.damped_newton import (
+from calibrant.softmax.solvers.preconditioners import MANY_FEATURES, ClassBlocks, ClassMeans
+from calibrant.softmax.solvers.searches import (
     ARMIJO,
     LARGEST_DAMPING,
     NEGLIGIBLE,
     ROUNDING,
     SHORTEST,
     STALLED,
+    Factored,
     NewtonMinimum,
     damped_newton,
     less_damping,
     more_damping,
 )
-from calibrant.softmax.solvers.preconditioners import MANY_FEATURES, ClassBlocks, ClassMeans, Factored
-from calibrant.softmax.solvers.solution import Solution
-from calibrant.softmax.solvers.solver import Solver
+from calibrant.softmax.solvers.solver import Solution, Solver
 from calibrant.typing import FloatArray
 
 # The sizes at which one way of computing takes over from another decide speed, not results: measure a change with

@@ -8,10 +8,8 @@ leaving the coupling between classes to the iteration.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dpotrs
 
 from calibrant.softmax.problem import ClassMoments
-from calibrant.softmax.solvers.cholesky import cholesky
 from calibrant.typing import FloatArray
 
 #: From this many shared features on, a diagonal and a mean replace the block of each class: factoring the blocks would
@@ -20,28 +18,6 @@ MANY_FEATURES = 20
 #: Added to a block's diagonal, relative to its size, so that it can be inverted where it has no curvature.
 _FLOOR = 1e-10
 _TINY = float(np.finfo(np.float64).tiny)
-
-
-class Factored:
-    """The exact Hessian, factored: O(n D² + D³) for D parameters, for small problems."""
-
-    #: More conjugate gradient steps than this mean that the point has moved too far from where this was made.
-    patience = 4
-
-    def __init__(self, hessian: FloatArray, curvature: FloatArray) -> None:
-        diagonal = np.einsum("ii->i", hessian)
-        diagonal += curvature.ravel()
-        # Features of very different size (x² beside 1) are brought to one scale, so that one jitter suits all.
-        self._scale = 1.0 / np.sqrt(np.maximum(diagonal, _TINY))
-        hessian *= self._scale
-        hessian *= self._scale[:, None]
-        # Directions without curvature (a constant added to all classes) make the matrix singular.
-        diagonal += 1e-14
-        self._factor = cholesky(hessian, jitter=1e-12)
-
-    def solve(self, residual: FloatArray) -> FloatArray:
-        solved, _ = dpotrs(self._factor, self._scale * residual.ravel(), lower=True)
-        return (self._scale * solved).reshape(residual.shape)
 
 
 class ClassBlocks:

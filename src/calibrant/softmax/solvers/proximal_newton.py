@@ -7,13 +7,13 @@ not stay so: there are few of them, however many classes there are.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from calibrant.softmax.penalties import GroupLasso, Penalty
 from calibrant.softmax.problem import SoftmaxProblem
-from calibrant.softmax.solvers.damped_newton import (
+from calibrant.softmax.solvers.gradient_methods import FISTA
+from calibrant.softmax.solvers.quadratic_models import DenseGroupModel, GroupModel, SeparableModel
+from calibrant.softmax.solvers.searches import (
     ARMIJO,
     LARGEST_DAMPING,
     SHORTEST,
@@ -21,11 +21,7 @@ from calibrant.softmax.solvers.damped_newton import (
     less_damping,
     more_damping,
 )
-from calibrant.softmax.solvers.dense_groups import DenseGroupModel
-from calibrant.softmax.solvers.fista import FISTA
-from calibrant.softmax.solvers.group_model import GroupModel
-from calibrant.softmax.solvers.solution import Solution, State, evaluate, judge
-from calibrant.softmax.solvers.solver import Solver
+from calibrant.softmax.solvers.solver import Solution, Solver, State, evaluate, judge
 from calibrant.typing import FloatArray
 
 #: Most steps of FISTA where a concave penalty and a flat loss leave the model without a minimiser.
@@ -92,13 +88,10 @@ def _continue(
     return rest
 
 
-def _model(penalty: Penalty, problem: SoftmaxProblem) -> Any:
-    """What minimises the quadratic model; the compiled one is imported when it is needed."""
+def _model(penalty: Penalty, problem: SoftmaxProblem) -> DenseGroupModel | GroupModel | SeparableModel:
     if isinstance(penalty, GroupLasso):
         dense = problem.in_memory and problem.n_parameters <= _DENSE_GROUPS
         return DenseGroupModel(penalty, problem.n_rows) if dense else GroupModel(penalty)
-    from calibrant.softmax.solvers.quadratic_models import SeparableModel
-
     return SeparableModel(penalty)
 
 
