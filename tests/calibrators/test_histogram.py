@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant import get_calibrator
-from calibrant.calibrators.binary.bbq import BBQCalibrator
-from calibrant.calibrators.binary.binning import HistogramCalibrator
-from calibrant.calibrators.binary.scaling_binning import ScalingBinningCalibrator
+from calibrant.calibrators.binary.binning import BBQCalibrator, HistogramCalibrator, ScalingBinningCalibrator
 from tests.needs import needs
 from tests.samples import binary_sample, columns, quiet, sharpened
 

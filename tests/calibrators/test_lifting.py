@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from calibrant import NoCalibrator, get_calibrator
-from calibrant.calibrators.binary.platt import PlattCalibrator
+from calibrant.calibrators.binary.logistic_methods import PlattCalibrator
 from calibrant.calibrators.lifting import OneVsOneCalibrator, OneVsRestCalibrator, log_rest
 from tests.needs import needs
 from tests.samples import quiet, sharpened

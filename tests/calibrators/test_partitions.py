@@ -140,7 +140,7 @@ def test_a_killed_worker_costs_its_partitions_not_the_fit() -> None:
         distributed.Client(cluster) as client,
         dask.config.set(scheduler="distributed"),
     ):
-        from calibrant.softmax.rows.dask import DaskRows
+        from calibrant.calibrators.partitions import DaskRows
 
         passes, victim = [], next(iter(client.run(os.getpid).values()))
         plain = DaskRows.sums

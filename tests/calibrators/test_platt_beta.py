@@ -8,8 +8,7 @@ from scipy.optimize import minimize
 from sklearn.calibration import _SigmoidCalibration
 
 from calibrant import CalibrationWarning
-from calibrant.calibrators.binary.beta import BetaCalibrator
-from calibrant.calibrators.binary.platt import PlattCalibrator
+from calibrant.calibrators.binary.logistic_methods import BetaCalibrator, PlattCalibrator
 from tests.needs import needs
 from tests.samples import binary_sample, mean_log_loss, quiet
 

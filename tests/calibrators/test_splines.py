@@ -10,9 +10,7 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
 
 from calibrant import CalibrationWarning
-from calibrant.calibrators.binary.cdf_spline import CDFSplineCalibrator
-from calibrant.calibrators.binary.natural_spline import second_derivatives
-from calibrant.calibrators.binary.spline import SplineCalibrator
+from calibrant.calibrators.binary.splines import CDFSplineCalibrator, SplineCalibrator, second_derivatives
 from calibrant.steps.lines import evaluate_spline
 from tests.needs import needs
 from tests.samples import binary_sample, columns, mean_log_loss, quiet

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from calibrant.calibrators.scaling.ets import ETSCalibrator
-from calibrant.calibrators.scaling.guo import GuoTemperatureScalingCalibrator
 from calibrant.calibrators.scaling.temperature import TemperatureScalingCalibrator
+from calibrant.calibrators.scaling.temperature_variants import ETSCalibrator, GuoTemperatureScalingCalibrator
 from tests.needs import needs
 from tests.samples import mean_log_loss, quiet, sharpened
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from calibrant.calibrators.binary.venn_abers import VennAbersCalibrator
+from calibrant.calibrators.binary.isotonic import VennAbersCalibrator
 from calibrant.steps import check_steps
 from tests.needs import needs
 from tests.samples import binary_sample, columns, quiet, sharpened

@@ -86,7 +86,7 @@ def test_every_native_calibrator_returns_bit_for_bit(name, k, path):
 
 
 def test_lifted_calibrators(path):
-    from calibrant.calibrators.binary.beta import BetaCalibrator
+    from calibrant.calibrators.binary.logistic_methods import BetaCalibrator
     from calibrant.calibrators.lifting import OneVsRestCalibrator
 
     calibrator = OneVsRestCalibrator(BetaCalibrator()).fit(*sample())

@@ -29,7 +29,31 @@ Booster = Any
 
 
 class _BoostedCalibrator(Calibrator):
-    """Base of the tree calibrators; a subclass trains one booster and computes its logits."""
+    """Base of the tree calibrators; a subclass trains one booster and computes its logits.
+
+    Parameters
+    ----------
+    max_rounds : int
+        Most boosting rounds.
+    learning_rate : float
+        Shrinkage of each tree.
+    max_depth : int
+        Depth of the trees.
+    patience : int
+        Rounds without improvement on held-out rows after which boosting stops.
+    n_folds : int
+        Number of folds, stratified by label, and of boosters that are averaged. Folds are made of rows, so a weight
+        of two is not quite the same as a repeated row.
+    n_jobs : int
+        Number of threads.
+    random_state : int
+        Seed of the folds and of the booster.
+
+    Attributes
+    ----------
+    models_ : list
+        The boosters of the folds; `None` where the predictions were better without trees.
+    """
 
     max_rounds: PositiveInt = 500
     learning_rate: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.1
@@ -82,32 +106,6 @@ class _BoostedCalibrator(Calibrator):
         """Logits (n, k) with the trees added."""
 
 
-_PARAMETERS = """
-    Parameters
-    ----------
-    max_rounds : int, default=500
-        Most boosting rounds.
-    learning_rate : float, default=0.1
-        Shrinkage of each tree.
-    max_depth : int, default=3
-        Depth of the trees.
-    patience : int, default=30
-        Rounds without improvement on held-out rows after which boosting stops.
-    n_folds : int, default=5
-        Number of folds, stratified by label, and of boosters that are averaged. Folds are made of rows, so a weight
-        of two is not quite the same as a repeated row.
-    n_jobs : int, default=1
-        Number of threads.
-    random_state : int, default=0
-        Seed of the folds and of the booster.
-
-    Attributes
-    ----------
-    models_ : list
-        The boosters of the folds; `None` where the predictions were better without trees.
-"""
-
-
 def _start(logits: FloatArray) -> FloatArray:
     """What a booster adds to: log-odds (n,) for two classes, logits (n, k) for more."""
     return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
@@ -128,8 +126,8 @@ def _log_loss(logits: FloatArray, y: IntArray, weight: FloatArray) -> float:
 
 
 class LightGBMCalibrator(_BoostedCalibrator):
-    __doc__ = f"""LightGBM as calibrator, warm-started from the predictions.
-{_PARAMETERS}
+    """LightGBM as calibrator, warm-started from the predictions.
+
     References
     ----------
     G. Ke et al. LightGBM: a highly efficient gradient boosting decision tree. NeurIPS 2017.
@@ -172,8 +170,8 @@ class LightGBMCalibrator(_BoostedCalibrator):
 
 
 class XGBoostCalibrator(_BoostedCalibrator):
-    __doc__ = f"""XGBoost as calibrator, warm-started from the predictions.
-{_PARAMETERS}
+    """XGBoost as calibrator, warm-started from the predictions.
+
     References
     ----------
     T. Chen and C. Guestrin. XGBoost: a scalable tree boosting system. KDD 2016.
@@ -218,8 +216,8 @@ class XGBoostCalibrator(_BoostedCalibrator):
 
 
 class CatBoostCalibrator(_BoostedCalibrator):
-    __doc__ = f"""CatBoost as calibrator, warm-started from the predictions.
-{_PARAMETERS}
+    """CatBoost as calibrator, warm-started from the predictions.
+
     References
     ----------
     L. Prokhorenkova et al. CatBoost: unbiased boosting with categorical features. NeurIPS 2018.

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from calibrant.calibrators.base import Calibrator
-from calibrant.calibrators.binary.natural_spline import check_spline, second_derivatives
+from calibrant.calibrators.binary.splines import check_spline, second_derivatives
 from calibrant.calibrators.lifting import positive_probability
 from calibrant.calibrators.parameters import Positive, PositiveInt, Seed
 from calibrant.calibrators.state import LARGE, StateCheck

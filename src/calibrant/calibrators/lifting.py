@@ -92,8 +92,12 @@ LIFTS = {
 class BinaryMethod(Calibrator):
     """Base of the methods that are defined for two classes.
 
-    A subclass writes `_fit_binary` and `_binary_steps`; `multiclass` says how it is lifted to more classes, in which
-    case `estimators_` holds the binary calibrators.
+    A subclass writes `_fit_binary` and `_binary_steps`; `multiclass` says how it is lifted to more classes.
+
+    Attributes
+    ----------
+    estimators_ : list
+        The binary calibrators (more than two classes).
     """
 
     multiclass: Literal["ovr", "ovo"] = "ovr"

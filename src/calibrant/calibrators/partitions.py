@@ -2,11 +2,15 @@
 
 Partitions are checked where they are and kept there as log-probabilities if there is a cluster; without one, where all
 would end up in this process, they are computed again in every pass.
+
+A pass over the rows is a map and a tree reduction. A partition of a lost worker is computed again; the sums over the
+others are kept. The order of additions is fixed by the partitions, so the result does not depend on which worker
+computed what.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dask
@@ -14,16 +18,16 @@ import numpy as np
 from dask.delayed import Delayed
 from numpy.typing import NDArray
 
-from calibrant.calibrators.streaming import Facts, Findings, facts_of, fit_to_sample
+from calibrant.calibrators.batch_fitting import Facts, Findings, facts_of, fit_to_sample
 from calibrant.inputs.batches import checksum
 from calibrant.inputs.observations import encoded, observations
 from calibrant.inputs.predictions import as_matrix, rounding_of, to_log_probabilities
 from calibrant.inputs.words import CALIBRATOR
 from calibrant.sample import Sample
-from calibrant.softmax.rows.dask import DaskRows
-from calibrant.softmax.rows.row_source import ArrayRows
+from calibrant.softmax.rows.row_source import ArrayRows, BlockFunction, Extent, RowSums
+from calibrant.softmax.rows.summed_rows import SummedRows, add_up, block_rows
 from calibrant.text_table import list_names
-from calibrant.threads import limit
+from calibrant.threads import limit, limited
 from calibrant.typing import AnyArray, FloatArray
 
 if TYPE_CHECKING:
@@ -239,3 +243,36 @@ def _encoded(
     if known is None:
         return Sample(np.empty((0, len(classes))), np.empty(0, dtype=np.int64), logs=True)
     return encoded(sample, classes, order)
+
+
+#: Sums that one task adds up: with eight, a thousand partitions take four levels of tasks.
+_FAN_IN = 8
+
+
+class DaskRows(SummedRows):
+    """Labelled log-probabilities in partitions, each a delayed `Sample`; some may be empty."""
+
+    def __init__(self, partitions: Sequence[Delayed], extent: Extent, sample: ArrayRows) -> None:
+        super().__init__(extent, sample)
+        self._partitions = partitions
+
+    def sums(self, function: BlockFunction) -> RowSums:
+        part = dask.delayed(_sums_of_partition, pure=False)
+        return tree_sum([part(block, function) for block in self._partitions])
+
+
+def tree_sum(parts: list[Delayed]) -> RowSums:
+    """Lists of numbers and arrays added up entry by entry where they are, see `add_up`."""
+    add = dask.delayed(add_up, pure=False)
+    while len(parts) > 1:
+        parts = [add(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
+    (total,) = dask.compute(parts[0])
+    if not total:
+        raise ValueError("No partition holds a row.")
+    return list(total)
+
+
+@limited
+def _sums_of_partition(block: Sample, function: BlockFunction) -> RowSums:
+    """The sums over one partition."""
+    return add_up(function(piece) for piece in block.pieces(block_rows(block.n_classes)))

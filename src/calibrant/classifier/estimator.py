@@ -25,9 +25,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from calibrant.calibrators.multilabel import MultilabelCalibrator
 from calibrant.calibrators.registry import calibrator_info, get_calibrator
-from calibrant.classifier.fold_fitting import fit_calibrator, fit_fold
 from calibrant.classifier.label_pair import LabelPair, fit_label_pairs, label_splits
-from calibrant.classifier.pair import CalibratedPair, common_map, log_scores, response_method
+from calibrant.classifier.pair import CalibratedPair, common_map, fit_calibrator, fit_fold, log_scores, response_method
 from calibrant.inputs.label_matrix import label_matrix
 from calibrant.inputs.labels import check_labels, encode, is_matrix
 from calibrant.inputs.observations import check_groups, check_sample_weight

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.calibrators.batch_fitting import rows_in_memory
 from calibrant.calibrators.registry import calibrator_info
-from calibrant.calibrators.streaming import rows_in_memory
 from calibrant.deployment import SegmentedCalibrator
 from calibrant.deployment.segments.columns import BINS
 from calibrant.files.stored.audit import RowAudit

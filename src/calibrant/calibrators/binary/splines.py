@@ -1,27 +1,62 @@
-"""Spline calibration: logistic regression on a natural cubic spline of the log-odds.
+"""Spline calibration, and natural cubic splines by their values at the knots: straight outside.
 
-The ridge penalty ``λ/K Σ β²`` acts on the coefficients β of the truncated power basis (intercept, slope and the
-jumps of the third derivative at the inner knots); λ is chosen by cross-validation. Pseudo-observations along the
-diagonal, worth a few rows in all, pull the map towards the identity where there are no data.
+Between knots ξ_j and ξ_j+1 a spline is a combination of its values f_j, f_j+1 and second derivatives m_j, m_j+1;
+the second derivatives are a linear map of all values (a tridiagonal system). Every point thus has four local
+coefficients, whatever the number of knots.
+
+- `SplineCalibrator` is a logistic regression on a spline of the log-odds. The ridge penalty ``λ/K Σ β²`` acts on the
+  coefficients β of the truncated power basis (intercept, slope and the jumps of the third derivative at the inner
+  knots); λ is chosen by cross-validation. Pseudo-observations along the diagonal, worth a few rows in all, pull the map
+  towards the identity where there are no data.
+- `CDFSplineCalibrator` takes the derivative of the cumulative calibration error: with the rows sorted by prediction,
+  ``D(q) = ∫₀^q (y - p)`` over the share q of rows is smoothed by a least-squares spline on a few equidistant knots. Its
+  derivative is the calibration error at that quantile, which is added to the prediction.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_banded
 
+from calibrant.calibrators.binary.binning import group_scores
 from calibrant.calibrators.binary.logistic_fit import sigmoid
-from calibrant.calibrators.binary.natural_spline import check_spline
-from calibrant.calibrators.lifting import BinaryMethod
+from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, positive_probability
 from calibrant.calibrators.parameters import Array, AtLeastTwo, Positive, strengths_to_try
 from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
+from calibrant.sklearn_private import Interval
 from calibrant.softmax.solvers.searches import damped_newton
-from calibrant.steps import Clip, Log, LogOdds, Sigmoid, Spline, Step
-from calibrant.steps.lines import local_coefficients
+from calibrant.steps import Clip, Complement, Line, Log, LogOdds, Sigmoid, Spline, Step
+from calibrant.steps.lines import evaluate_spline, local_coefficients
 from calibrant.typing import FloatArray, IntArray
+
+
+def second_derivatives(knots: FloatArray, values: FloatArray) -> FloatArray:
+    """Second derivatives at the knots of the splines with these values, (K,) or (K, columns)."""
+    m = np.zeros(values.shape)
+    if len(knots) < 3:
+        return m
+    h = np.diff(knots)
+    bands = np.zeros((3, len(knots) - 2))
+    bands[0, 1:] = h[1:-1] / 6.0
+    bands[1] = (h[:-1] + h[1:]) / 3.0
+    bands[2, :-1] = h[1:-1] / 6.0
+    slope = np.diff(values, axis=0) / (h if values.ndim == 1 else h[:, None])
+    m[1:-1] = solve_banded((1, 1), bands, np.diff(slope, axis=0))
+    return m
+
+
+def check_spline(state: StateCheck, knots: str) -> None:
+    """Check a spline in a fitted state, its knots under the name `knots`."""
+    n_knots = len(state.array(knots, None, increasing=True))
+    state.require(n_knots >= 2, f"{knots} should be at least two")
+    state.array("values_", n_knots)
+    state.array("curvature_", n_knots)
+
 
 #: Log-odds of the probability 1e-16: predictions beyond are taken as 0 and 1.
 _SATURATED = float(np.log(1e16))
@@ -56,8 +91,6 @@ class SplineCalibrator(BinaryMethod):
         Log-odds are clipped to plus and minus this (two classes).
     knots_, values_, curvature_ : ndarray
         The spline: calibrated log-odds and their second derivatives at the knots (two classes).
-    estimators_ : list
-        The binary calibrators (more than two classes).
 
     References
     ----------
@@ -249,3 +282,91 @@ def _diagonal() -> tuple[FloatArray, FloatArray]:
     tail = np.log(outer / (1.0 - outer))
     mass = np.concatenate([np.full(18, 1.0 / 18.0), np.ones(99), np.full(18, 1.0 / 18.0)])
     return np.concatenate([tail, middle, -tail[::-1]]), mass / mass.sum()
+
+
+class CDFSplineCalibrator(BinaryMethod):
+    """Calibration by a spline of the cumulative calibration error.
+
+    Parameters
+    ----------
+    n_knots : int, default=6
+        Number of equidistant knots; fewer if there are fewer than two rows for each.
+
+    Attributes
+    ----------
+    thresholds_, values_ : ndarray
+        Predictions and their calibrated values, interpolated linearly between, then clipped to [0, 1] (two classes).
+
+    References
+    ----------
+    K. Gupta, A. Rahimi, T. Ajanthan, T. Mensink, C. Sminchisescu and R. Hartley. Calibration of neural networks
+    using splines. ICLR 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibrant.calibrators import CDFSplineCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.random(5000)
+    >>> calibrator = CDFSplineCalibrator().fit(P, rng.random(5000) < P**2)
+    >>> calibrator.predict_proba([0.6])[:, 1].round(1)
+    array([0.4])
+    """
+
+    n_knots: Annotated[int, Interval(Integral, 3, None, closed="left")] = 6
+
+    def _fit_binary(self, sample: Sample) -> None:
+        grouped = group_scores(positive_probability(sample.x), sample.y, sample.counts)
+        w, total = grouped.weight, float(grouped.weight.sum())
+        self.thresholds_ = grouped.score
+        if total <= 1.0:  # a quantile needs two rows
+            self.values_ = grouped.score
+            return
+        # Rows of equal prediction have no order among themselves: their labels are spread evenly over their ranks, of
+        # which a few stand for all. With as many as there are rows they are the ranks, with fewer their spread is that
+        # of the ranks, so that weights equal repetition.
+        points = np.minimum(np.ceil(w), 2.0 + np.floor(w / total * (4.0 * self.n_knots))).astype(np.int64)
+        group = np.repeat(np.arange(len(w)), points)
+        first = np.cumsum(points) - points
+        place = np.arange(len(group)) - first[group] - 0.5 * (points - 1)[group]
+        width = np.sqrt(np.maximum(w - 1.0, 0.0)) * np.sqrt((w + 1.0) / np.maximum(points * points - 1.0, 1.0))
+        offset = place * width[group]
+        error = grouped.positive / w - grouped.score
+        before, cumulated = np.cumsum(w) - w, np.cumsum(w * error) - w * error
+        quantile = np.clip(((before + 0.5 * (w - 1.0))[group] + offset) / (total - 1.0), 0.0, 1.0)
+        target = (cumulated[group] + (0.5 * (w + 1.0)[group] + offset) * error[group]) / total
+        knots = np.linspace(0.0, 1.0, min(self.n_knots, max(2, len(group) // 2)))
+        curvature_map = second_derivatives(knots, np.eye(len(knots)))
+        values = _least_squares(quantile, target, (w / points)[group], knots, curvature_map)
+        slope = evaluate_spline(quantile, knots, values, curvature_map @ values, derivative=True)
+        self.values_ = grouped.score + np.add.reduceat(slope, first) / points
+
+    def _check_binary_state(self, state: StateCheck) -> None:
+        thresholds = state.array("thresholds_", None, increasing=True)
+        state.require(len(thresholds), "thresholds_ is empty")
+        state.array("values_", len(thresholds))
+
+    def _binary_steps(self) -> list[Step]:
+        return [POSITIVE, Line(self.thresholds_, self.values_), Clip(0.0, 1.0), Complement()]
+
+
+def _least_squares(
+    x: FloatArray, target: FloatArray, weight: FloatArray, knots: FloatArray, curvature_map: FloatArray
+) -> FloatArray:
+    """Knot values of the natural spline closest to `target`, for sorted `x`."""
+    n_knots = len(knots)
+    interval, c = local_coefficients(x, knots)
+    root = np.sqrt(weight)
+    local = np.vstack([c, target]) * root
+    gram = np.zeros((n_knots, n_knots))
+    right = np.zeros(n_knots)
+    bounds = np.searchsorted(interval, np.arange(n_knots))
+    for j in range(n_knots - 1):
+        rows = slice(bounds[j], bounds[j + 1])
+        basis = np.zeros((4, n_knots))  # the local coordinates in terms of all knot values
+        basis[0, j] = basis[1, j + 1] = 1.0
+        basis[2:] = curvature_map[j : j + 2]
+        design = local[:4, rows]
+        gram += basis.T @ (design @ design.T) @ basis
+        right += basis.T @ (design @ local[4, rows])
+    return np.asarray(np.linalg.lstsq(gram, right, rcond=1e-12)[0], dtype=np.float64)

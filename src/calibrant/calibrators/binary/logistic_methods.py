@@ -2,21 +2,28 @@
 
 One class against the rest is such a problem for each class. Where rows can only be summed over, the problems of all
 classes share the passes.
+
+- Platt scaling ``σ(a s + b)`` of a score s: the probability itself, or its log-odds. The labels are replaced by Platt's
+  targets ``(N₊ + 1)/(N₊ + 2)`` and ``1/(N₋ + 2)``, which keep the fit finite.
+- Beta calibration ``σ(a log p - b log(1 - p) + c)`` with ``a, b ≥ 0``, the map between the posterior of two beta
+  distributions and a probability. It contains the identity (a = b = 1, c = 0) and Platt scaling of log-odds (a = b),
+  and bends differently next to 0 and next to 1.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import clone
 
 from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.binary.logistic_fit import Known, LogisticSearch, linear_parts, unlabelled
-from calibrant.calibrators.lifting import BinaryMethod, against_rest
+from calibrant.calibrators.lifting import POSITIVE, BinaryMethod, against_rest, positive_probability
 from calibrant.calibrators.probability_intervals import LogitModel
+from calibrant.calibrators.state import StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import log_in_place
 from calibrant.softmax.delta_method import coefficient_covariance
@@ -24,6 +31,7 @@ from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.rows.row_source import ArrayRows, Features, Rows, RowSums
 from calibrant.softmax.rows.summed_rows import SummedRows
 from calibrant.softmax.solvers.searches import Answer, run, run_together
+from calibrant.steps import Clip, Linear, Log, LogOdds, Scale, Sigmoid, Step
 from calibrant.typing import FloatArray
 
 #: A sample with larger coefficients is separable: its optimum is not a place to start from.
@@ -146,3 +154,141 @@ class LogisticMethod(BinaryMethod, RowsCalibrator):
 def _two_classes(sample: Sample, which: Iterable[int]) -> Iterator[Sample]:
     """The classes `which` against the rest; two classes are that already."""
     return (sample for _ in which) if sample.n_classes == 2 else against_rest(sample, which)
+
+
+class PlattCalibrator(LogisticMethod):
+    """Platt scaling.
+
+    Parameters
+    ----------
+    scale : {"probability", "log-odds"}, default="probability"
+        What the sigmoid is applied to. On log-odds the identity is among the maps that can be learned.
+
+    Attributes
+    ----------
+    slope_, intercept_ : float
+        The parameters a and b (two classes).
+
+    References
+    ----------
+    J. Platt. Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods.
+    Advances in Large Margin Classifiers, 1999.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import PlattCalibrator
+    >>> calibrator = PlattCalibrator().fit([0.1, 0.2, 0.6, 0.9], [0, 0, 1, 1])
+    >>> calibrator.predict_proba([0.1, 0.9])[:, 1].round(2)
+    array([0.24, 0.82])
+    """
+
+    scale: Literal["probability", "log-odds"] = "probability"
+
+    #: Where no score is above 1e-10, a slope is rounding divided by scores, and must not decide what a larger one gets.
+    _ridge = 1e-20
+
+    def _features(self, x: FloatArray) -> FloatArray:
+        score = positive_probability(x) if self.scale == "probability" else x[:, 1] - x[:, 0]
+        return np.stack([score, np.ones(len(score))])
+
+    def _targets(self, negative: float, positive: float) -> tuple[float, float]:
+        return 1.0 / (negative + 2.0), (positive + 1.0) / (positive + 2.0)
+
+    def _store(self, coefficients: FloatArray) -> None:
+        self.slope_, self.intercept_ = (float(c) for c in coefficients)
+
+    def _stored(self) -> list[float]:
+        return [self.slope_, self.intercept_]
+
+    def _check_binary_state(self, state: StateCheck) -> None:
+        state.number("slope_")
+        state.number("intercept_")
+
+    def _binary_steps(self) -> list[Step]:
+        score: list[Step] = [POSITIVE] if self.scale == "probability" else [Log(), LogOdds()]
+        return [*score, Scale(self.slope_, self.intercept_), Sigmoid()]
+
+
+#: Logarithms are clipped where a double next to one has its neighbour: log-odds of ±36 at most.
+_LOG_EPSILON = float(np.log(np.finfo(np.float64).eps))
+
+_LOG_2 = float(np.log(2.0))
+
+
+class BetaCalibrator(LogisticMethod):
+    """Beta calibration.
+
+    Parameters
+    ----------
+    parameters : {"abm", "am", "ab"}, default="abm"
+        All three parameters, equal slopes (a = b), or no location (a prediction of 0.5 stays).
+
+    Attributes
+    ----------
+    a_, b_, c_ : float
+        The parameters (two classes).
+
+    References
+    ----------
+    M. Kull, T. Silva Filho and P. Flach. Beta calibration: a well-founded and easily implemented improvement on
+    logistic calibration for binary classifiers. AISTATS 2017.
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import BetaCalibrator
+    >>> calibrator = BetaCalibrator().fit([0.1, 0.2, 0.3, 0.6, 0.7, 0.9], [0, 0, 1, 0, 1, 1])
+    >>> bool(calibrator.a_ >= 0 and calibrator.b_ >= 0)
+    True
+    """
+
+    parameters: Literal["abm", "am", "ab"] = "abm"
+
+    #: Too small to be seen unless the data are separable.
+    _ridge = 1e-11
+
+    def _features(self, x: FloatArray) -> FloatArray:
+        log_p, log_rest = np.maximum(x[:, 1], _LOG_EPSILON), np.maximum(x[:, 0], _LOG_EPSILON)
+        ones = np.ones(len(x))
+        if self.parameters == "am":
+            return np.stack([log_p - log_rest, ones])
+        if self.parameters == "ab":
+            return np.stack([log_p + _LOG_2, -log_rest - _LOG_2])
+        return np.stack([log_p, -log_rest, ones])
+
+    def _search(self, known: Known, start: FloatArray | None) -> LogisticSearch:
+        """The best coefficients of which the slopes are not negative.
+
+        By convexity a slope that is negative at the free optimum is zero at the constrained one, so dropping the
+        negative slopes one at a time finds it.
+        """
+        n_slopes = 1 if self.parameters == "am" else 2
+        columns = list(range(len(known.moments)))
+        while columns:
+            beta = yield from known.search(start, columns=columns)
+            wrong = [c for c in columns if c < n_slopes and beta[c] < 0.0]
+            if not wrong:
+                return beta
+            columns.remove(wrong[0])
+        return np.zeros(len(known.moments))
+
+    def _store(self, coefficients: FloatArray) -> None:
+        numbers = [float(c) for c in coefficients]
+        if self.parameters == "am":
+            self.a_, self.c_ = numbers
+            self.b_ = self.a_
+        elif self.parameters == "ab":
+            self.a_, self.b_ = numbers
+            self.c_ = (self.a_ - self.b_) * _LOG_2
+        else:
+            self.a_, self.b_, self.c_ = numbers
+
+    def _stored(self) -> list[float]:
+        return {"am": [self.a_, self.c_], "ab": [self.a_, self.b_]}.get(self.parameters, [self.a_, self.b_, self.c_])
+
+    def _check_binary_state(self, state: StateCheck) -> None:
+        for name in ("a_", "b_", "c_"):
+            state.number(name)
+
+    def _binary_steps(self) -> list[Step]:
+        weights = np.array([[-self.b_], [self.a_]])
+        return [Log(), Clip(_LOG_EPSILON, 0.0), Linear(weights, np.array([self.c_])), Sigmoid()]
