@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from calibrant import CalibrationWarning, get_calibrator, list_calibrators
-from tests.combinations import MEMORY_LAYOUTS, in_layout, with_classes
+from tests.combinations import MEMORY_LAYOUTS, each, in_layout, one_per_class, with_classes
 from tests.needs import needs
 from tests.samples import calibrated, sharpened
 
@@ -476,7 +476,7 @@ def test_impossible_and_enormous_logits(make):
 # --- weights ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("info", NATIVE, ids=lambda info: info.name)
+@pytest.mark.parametrize("info", each(NATIVE, one_per_class(NATIVE)))
 def test_zero_weight_equals_absence(info):
     p, y = calibrated(80, 3 if info.multiclass else 2)
     rng = np.random.default_rng(1)
@@ -522,7 +522,7 @@ def test_shares_instead_of_counts_warn(make):
 
 
 @pytest.mark.parametrize("case", ["one row", "one class", "constant"])
-@pytest.mark.parametrize(("name", "k"), with_classes(NATIVE, 2, 3))
+@pytest.mark.parametrize(("name", "k"), with_classes(NATIVE, 2, 3, often=one_per_class(NATIVE)))
 def test_little_information(name, case, k):
     p, y = calibrated(30, k)
     if case == "one row":

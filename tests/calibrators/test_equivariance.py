@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant
+from tests.combinations import one_per_class, with_classes
 from tests.fuzz.checks import FOLDED
 from tests.samples import sharpened
 
@@ -16,13 +17,11 @@ ASYMMETRIC = {
     "those from above",
     **{(name, k): "folds are dealt class by class, in the order of the columns" for name in FOLDED for k in (2, 4)},
 }
-CASES = [
-    (info.name, k) for info in calibrant.list_calibrators() if info.extra is None for k in (2, 4) if info.supports(k)
-]
+NATIVE = [info for info in calibrant.list_calibrators() if info.extra is None]
 
 
 @pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
-@pytest.mark.parametrize(("method", "k"), CASES)
+@pytest.mark.parametrize(("method", "k"), with_classes(NATIVE, 2, 4, often=one_per_class(NATIVE)))
 def test_columns_may_stand_in_any_order(method: str, k: int) -> None:
     order = np.array([1, 0] if k == 2 else [2, 0, 3, 1])
     p, y = sharpened(300, k)

@@ -95,7 +95,7 @@ def test_finds_what_was_put_into_the_data(rng):
     assert -np.log(after[rows, new.sample.y]).mean() < -np.log(new.sample.true_proba).mean() - 0.2
 
 
-@pytest.mark.parametrize("n", [60, 200, 1000])
+@pytest.mark.parametrize("n", [60, 200, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_bias_that_is_not_there_is_rarely_learned(rng, n):
     """Akaike's criterion lets 16 in 100 pass for one number, fewer for four; a bias that is there is kept."""
     learned = np.zeros(2)

@@ -10,6 +10,7 @@ from calibrant.simplex import softmax
 from calibrant.softmax.delta_method import coefficient_covariance, log_odds_variances
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.rows.row_source import Features
+from tests.combinations import one_per_class, with_classes
 
 Z90 = 1.6448536269514722
 
@@ -21,11 +22,11 @@ def drawn(n, k, seed=0):
     return softmax(z), y
 
 
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("name", [info.name for info in list_calibrators() if info.stores])
+STORED = [info for info in list_calibrators() if info.stores]
+
+
+@pytest.mark.parametrize(("name", "k"), with_classes(STORED, 2, 3, often=one_per_class(STORED)))
 def test_every_method_has_intervals_around_its_probabilities(name, k, tmp_path):
-    if not calibrant.calibrator_info(name).supports(k):
-        pytest.skip(f"{name} is not for {k} classes")
     p, y = drawn(150, k)
     calibrator = get_calibrator(name).fit(p, y).fit_intervals(p, y, n_resamples=3)
     q, interval = calibrator.predict_proba(p), calibrator.predict_interval(p)

@@ -10,17 +10,15 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from calibrant import CalibrationWarning, calibrator_info, get_calibrator, list_calibrators
-from tests.combinations import one_per_class, with_classes
+from calibrant import CalibrationWarning, get_calibrator, list_calibrators
+from tests.combinations import each, one_per_class, with_classes
 from tests.needs import needs
 from tests.samples import sharpened
 
 ALL = list_calibrators()
 EACH_CLASS = one_per_class(ALL)
 EXTRA = {info.name: info.extra for info in list_calibrators()}
-NATIVE = [info.name for info in list_calibrators() if info.extra is None]
-METHODS = [pytest.param(name, marks=[pytest.mark.trees] if extra else []) for name, extra in EXTRA.items()]
-MULTICLASS = [info.name for info in list_calibrators() if info.multiclass and info.extra is None]
+METHODS = each(ALL, EACH_CLASS)
 
 #: Methods with trees, whose thresholds and samples of rows depend on the number of rows.
 ROW_FOLDS = {"lightgbm", "xgboost", "catboost", "auto", "auto-fast"}
@@ -31,10 +29,6 @@ def make(name):
     if extra is not None:
         needs(name)
     return get_calibrator(name)
-
-
-def supports(name, k):
-    return calibrator_info(name).supports(k)
 
 
 def check_distribution(q, shape):
@@ -75,7 +69,7 @@ def test_hard_data_give_valid_distributions(name, case, k):
     check_distribution(calibrator.predict_proba(test), test.shape)
 
 
-@pytest.mark.parametrize(("name", "k"), with_classes(ALL, 3))
+@pytest.mark.parametrize(("name", "k"), with_classes(ALL, 3, often=EACH_CLASS))
 def test_class_absent_from_calibration_data(name, k):
     p, y = sharpened(150, k)
     calibrator = make(name)
@@ -84,7 +78,8 @@ def test_class_absent_from_calibration_data(name, k):
 
 
 @pytest.mark.parametrize(
-    ("name", "k"), with_classes([info for info in ALL if info.extra is None and info.name not in ROW_FOLDS], 2, 3)
+    ("name", "k"),
+    with_classes([info for info in ALL if info.extra is None and info.name not in ROW_FOLDS], 2, 3, often=EACH_CLASS),
 )
 def test_weight_equals_repetition(name, k):
     p, y = sharpened(90, k)
@@ -111,9 +106,9 @@ def test_weights_of_any_size_give_valid_distributions_in_little_memory(name, k, 
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_labels_of_any_type(name):
-    k = 3 if supports(name, 3) else 2
+@pytest.mark.parametrize("info", METHODS)
+def test_labels_of_any_type(info):
+    name, k = info.name, 3 if info.multiclass else 2
     p, y = sharpened(120, k)
     names = np.array(["blue", "green", "red"])[:k]
     numbers = make(name).fit(p, y)
@@ -123,18 +118,18 @@ def test_labels_of_any_type(name):
     assert set(words.predict(p)) <= set(names.tolist())
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_fits_are_deterministic(name):
-    k = 3 if supports(name, 3) else 2
+@pytest.mark.parametrize("info", METHODS)
+def test_fits_are_deterministic(info):
+    name, k = info.name, 3 if info.multiclass else 2
     p, y = sharpened(120, k)
     calibrator = make(name).fit(p, y)
     again = clone(calibrator).fit(p, y)
     np.testing.assert_array_equal(calibrator.predict_proba(p), again.predict_proba(p))
 
 
-@pytest.mark.parametrize("name", [name for name in NATIVE if name != "none"])
-def test_overconfident_predictions_lose_less_after_calibration(name):
-    k = 3 if supports(name, 3) else 2
+@pytest.mark.parametrize("info", each([info for info in ALL if info.extra is None][1:], EACH_CLASS))
+def test_overconfident_predictions_lose_less_after_calibration(info):
+    name, k = info.name, 3 if info.multiclass else 2
     p, y = sharpened(4000, k, power=3.0)
     test, labels = sharpened(4000, k, seed=5, power=3.0)
     rows = np.arange(len(labels))

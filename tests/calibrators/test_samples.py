@@ -5,20 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant import AutoCalibrator, SegmentedCalibrator, calibrator_info, get_calibrator, list_calibrators
+from calibrant import AutoCalibrator, SegmentedCalibrator, get_calibrator, list_calibrators
 from calibrant.sample import Sample
+from tests.combinations import one_per_class, with_classes
 from tests.needs import needs
 from tests.samples import confused, quiet
 
-METHODS = [getattr(method, "name", method) for method in list_calibrators()]
+ALL = list_calibrators()
 #: Methods of other packages, which sum in single precision or draw rows themselves.
 ELSEWHERE = {"lightgbm", "xgboost", "catboost"}
 #: Methods that deal folds.
 FOLDED = {"auto", "auto-fast", "sqs", "spline", "dirichlet-cv", *ELSEWHERE}
-
-
-def classes_of(method):
-    return (2, 3) if calibrator_info(method).multiclass else (2,)
 
 
 def fitted(method, *data, **beside):
@@ -28,10 +25,12 @@ def fitted(method, *data, **beside):
         return get_calibrator(method).fit(*data, **beside)
 
 
-CASES = [(method, k) for method in METHODS for k in classes_of(method)]
+def cases(condition=lambda name: True):
+    """Methods with numbers of classes; those that share a class with another are slow."""
+    return with_classes([info for info in ALL if condition(info.name)], 2, 3, often=one_per_class(ALL))
 
 
-@pytest.mark.parametrize(("method", "k"), [case for case in CASES if case[0] not in ELSEWHERE])
+@pytest.mark.parametrize(("method", "k"), cases(lambda name: name not in ELSEWHERE))
 def test_weight_three_is_three_copies_of_a_row(method, k):
     p, y = confused(90, k, seed=3)
     times = np.random.default_rng(0).integers(1, 4, 90)
@@ -41,7 +40,7 @@ def test_weight_three_is_three_copies_of_a_row(method, k):
     np.testing.assert_allclose(weighted, fitted(method, p[rows], y[rows]).predict_proba(q), rtol=0.0, atol=1e-8)
 
 
-@pytest.mark.parametrize(("method", "k"), [case for case in CASES if case[0] not in ELSEWHERE])
+@pytest.mark.parametrize(("method", "k"), cases(lambda name: name not in ELSEWHERE))
 def test_votes_are_rows_with_each_label(method, k):
     p, _ = confused(60, k, seed=3)
     votes = np.random.default_rng(0).multinomial(3, np.full(k, 1 / k), size=60)
@@ -53,7 +52,7 @@ def test_votes_are_rows_with_each_label(method, k):
     np.testing.assert_allclose(voted, labelled, rtol=0.0, atol=1e-8)
 
 
-@pytest.mark.parametrize(("method", "k"), CASES)
+@pytest.mark.parametrize(("method", "k"), cases())
 def test_groups_of_one_row_change_nothing(method, k):
     p, y = confused(80, k, seed=3)
     q = confused(50, k, seed=4)[0]
@@ -85,7 +84,7 @@ def assert_together(dealt):
         assert fold.max() > 0
 
 
-@pytest.mark.parametrize(("method", "k"), [case for case in CASES if case[0] in FOLDED])
+@pytest.mark.parametrize(("method", "k"), cases(lambda name: name in FOLDED))
 def test_folds_keep_groups_together(method, k, dealt):
     p, y = confused(120, k, seed=3)
     groups = np.random.default_rng(0).integers(30, size=120)
@@ -93,7 +92,7 @@ def test_folds_keep_groups_together(method, k, dealt):
     assert_together(dealt)
 
 
-@pytest.mark.parametrize(("method", "k"), [case for case in CASES if case[0] not in FOLDED])
+@pytest.mark.parametrize(("method", "k"), cases(lambda name: name not in FOLDED))
 def test_methods_without_folds_ignore_groups(method, k, dealt):
     p, y = confused(120, k, seed=3)
     together = fitted(method, p, y, blocks=4).predict_proba(p)

@@ -19,10 +19,10 @@ from calibrant.inputs.words import CalibrationWarning
 from calibrant.metrics import brier
 from calibrant.sample import Sample
 from calibrant.writers.exporting import export_with_proof
+from tests.combinations import one_per_class, with_classes
 from tests.needs import needs, needs_program
 
-METHODS = [info.name for info in list_calibrators() if info.extra is None]
-TWO_CLASSES = {info.name for info in list_calibrators() if not info.multiclass}
+NATIVE = [info for info in list_calibrators() if info.extra is None]
 
 
 def credit(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -40,11 +40,9 @@ def distances(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return 1000 * ((x[:, None] - np.eye(4)) ** 2).sum(axis=2), y
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("data", [credit, distances])
-def test_affine_changes_of_scores_change_nothing(method: str, data: Any) -> None:
-    if data is distances and method in TWO_CLASSES:
-        pytest.skip("a method for two classes")
+@pytest.mark.parametrize(("method", "k"), with_classes(NATIVE, 2, 4, often=one_per_class(NATIVE)))
+def test_affine_changes_of_scores_change_nothing(method: str, k: int) -> None:
+    data = credit if k == 2 else distances
     X, y = data(400)
     new = data(200, seed=1)[0]
     expected = get_calibrator(method, input="scores").fit(X, y).predict_proba(new)
@@ -69,7 +67,7 @@ class Scored(ClassifierMixin, BaseEstimator):
 )
 @pytest.mark.parametrize("data", [credit, distances])
 def test_a_classifier_with_such_decision_values_gets_the_same_probabilities(method: str, data: Any) -> None:
-    if data is distances and method in TWO_CLASSES:
+    if data is distances and method == "affine":
         pytest.skip("a method for two classes")
     X, y = data(600)
     new = data(300, seed=1)[0]
@@ -170,7 +168,7 @@ def test_doubt_about_the_direction_is_as_rare_as_it_says() -> None:
 @pytest.mark.parametrize(("X", "y"), [([700.0] * 6, [0, 1] * 3), ([1.0, 2, 3, 4, 5, 6], [0] * 3 + [1] * 3)])
 @pytest.mark.filterwarnings("ignore::calibrant.CalibrationWarning")
 def test_few_and_constant_scores(X: list[float], y: list[int]) -> None:
-    for method in METHODS:
+    for method in (info.name for info in NATIVE):
         p = get_calibrator(method, input="scores").fit(X, y).predict_proba(X)
         np.testing.assert_allclose(p.sum(axis=1), 1.0)
 

@@ -10,14 +10,14 @@ import pytest
 
 from calibrant import get_calibrator, list_calibrators
 from calibrant.inputs.words import ClassOrderWarning
-from tests.combinations import with_classes
+from tests.combinations import one_per_class, with_classes
 from tests.samples import sharpened
 
 #: Methods with the summary of all; the flagship has one of its own.
 PLAIN = [info for info in list_calibrators() if info.extra is None and not info.name.startswith("auto")]
 
 
-@pytest.mark.parametrize(("name", "k"), with_classes(PLAIN, 2, 4))
+@pytest.mark.parametrize(("name", "k"), with_classes(PLAIN, 2, 4, often=one_per_class(PLAIN)))
 def test_the_summary_tells_what_the_map_does(name: str, k: int) -> None:
     p, y = sharpened(120, k, 2.0)
     labels = np.array(["ant", "bee", "cat", "dog"])[:k]

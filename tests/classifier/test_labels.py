@@ -32,17 +32,23 @@ def loss(p: Any) -> float:
     return multilabel_metrics(Y[TEST], p).macro["log_loss"]
 
 
-@pytest.mark.parametrize("ensemble", [True, False])
+ESTIMATORS = [
+    OneVsRestClassifier(GaussianNB()),
+    MultiOutputClassifier(GaussianNB()),
+    RandomForestClassifier(10, random_state=0),
+    MLPClassifier((5,), solver="lbfgs", max_iter=60, alpha=0.1, random_state=0),
+    OneVsRestClassifier(LinearSVC()),
+]
+
+
 @pytest.mark.parametrize(
-    "estimator",
+    ("estimator", "ensemble"),
     [
-        OneVsRestClassifier(GaussianNB()),
-        MultiOutputClassifier(GaussianNB()),
-        RandomForestClassifier(10, random_state=0),
-        MLPClassifier((5,), solver="lbfgs", max_iter=60, alpha=0.1, random_state=0),
-        OneVsRestClassifier(LinearSVC()),
+        *((estimator, False) for estimator in ESTIMATORS),
+        (ESTIMATORS[0], True),
+        *(pytest.param(estimator, True, marks=pytest.mark.slow) for estimator in ESTIMATORS[1:]),
     ],
-    ids=lambda estimator: type(getattr(estimator, "estimator", estimator)).__name__,
+    ids=lambda value: type(getattr(value, "estimator", value)).__name__,
 )
 @pytest.mark.filterwarnings("ignore:lbfgs failed")
 def test_every_kind_of_output_is_calibrated(estimator: Any, ensemble: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -158,17 +159,12 @@ def test_two_parameters_against_brute_force() -> None:
     strength = np.array([[0.05, 0.02]])
     for penalty in (Ridge(strength), Lasso(strength), MCP(strength, 3.0), GroupLasso(strength, np.array([[0, 1]]))):
         solution = solve(problem, penalty)
-        grid = np.linspace(-0.05, 0.05, 41)
-        near = min(
-            plain_loss(problem, t) + penalty.value(t)
-            for a in grid
-            for b in grid
-            for t in [solution.theta + np.array([[a, b]])]
-        )
-        wide = np.linspace(-3, 3, 61)
-        far = min(plain_loss(problem, t) + penalty.value(t) for a in wide for b in wide for t in [np.array([[a, b]])])
-        assert solution.objective <= near + 1e-9
-        assert solution.objective <= far + 1e-9
+        for line, centre in ((np.linspace(-0.05, 0.05, 41), solution.theta), (np.linspace(-3, 3, 61), 0.0)):
+            points = np.array(list(product(line, line))) + centre
+            z = points @ problem.shared
+            losses = (np.logaddexp(0.0, z) - problem.y * z).mean(axis=1)
+            assert losses[0] == pytest.approx(plain_loss(problem, points[:1]))
+            assert solution.objective <= min(losses + [penalty.value(t[None]) for t in points]) + 1e-9
 
 
 def test_auto_reads_what_solvers_declare() -> None:
