@@ -108,14 +108,7 @@ class CostTable:
 
 
 def costs_of_rows(rows: list[list[Any]], actions: list[Any] | None, classes: list[Any] | None) -> CostTable:
-    """Costs from rows of numbers and names of amounts; what is neither becomes NaN.
-
-    Examples
-    --------
-    >>> table = costs_of_rows([[0, "amount"], [5, 0]], ["pay", "check"], ["honest", "fraud"])
-    >>> table.expected(np.array([[0.9, 0.1]]), {"amount": np.array([200.0])})
-    array([[20. ,  4.5]])
-    """
+    """Costs from rows of numbers and names of amounts; what is neither becomes NaN."""
     numbers = np.zeros((len(rows), len(rows[0])))
     amounts: dict[str, FloatArray] = {}
     for a, row in enumerate(rows):
@@ -131,12 +124,6 @@ def costs_of_rows(rows: list[list[Any]], actions: list[Any] | None, classes: lis
 
 
 def cheapest(costs: FloatArray) -> IntArray:
-    """The number of the cheapest action for expected costs (n, actions); of equally cheap ones the first.
-
-    Examples
-    --------
-    >>> cheapest(np.array([[2.0, 1.0, 1.0 + 1e-12]]))
-    array([1])
-    """
+    """The number of the cheapest action for expected costs (n, actions); of equally cheap ones the first."""
     least = costs.min(axis=1, keepdims=True)
     return np.asarray((costs <= least * (1.0 + TIE)).argmax(axis=1))

@@ -1,4 +1,4 @@
-"""Each step as a formula of a few operations on rows, for targets that compute with expressions: torch, ONNX and SQL.
+"""Each step as a formula of a few operations on rows, for all targets: torch, ONNX, SQL and source code.
 
 A target subclasses `Operations`: its rows know ``+ - * /``, comparisons and ``&``, and it has the operations below.
 Where a target has something faster, it defines a method named after the step: `step_softmax(step, x, width)`.
@@ -17,6 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibrant.simplex import FLOOR, LOG_FLOOR
+from calibrant.steps.actions import TIE as EQUAL_COSTS
+from calibrant.steps.actions import CostTable
 from calibrant.steps.branches import TIE
 from calibrant.steps.interval_ends import FARTHEST, LEAST
 from calibrant.steps.lines import pieces
@@ -253,6 +255,14 @@ def _delta_ends(m: Operations, step: Any, x: Row, width: int) -> Row:
     logs = m.each("log", m.maximum(m.join(variances, single=True), LEAST))
     factor = m.exp(m.minimum(m.exp(logs * 0.5) / others * step.distance, FARTHEST))
     return m.join([p / (p + others * factor), p / (p + others / factor)])
+
+
+def are_cheapest(m: Operations, rule: CostTable, p: Row, amounts: Iterable[Row]) -> Row:
+    """The condition that holds for the cheapest actions, for probabilities and the amounts that the costs name."""
+    costs = m.product(p, rule.numbers.T)
+    for places, amount in zip(rule.amounts.values(), amounts):
+        costs = costs + m.product(p, places.T) * amount
+    return costs <= m.least(costs) * (1.0 + EQUAL_COSTS)
 
 
 def _points(m: Operations, step: Any, x: Row, width: int) -> Row:

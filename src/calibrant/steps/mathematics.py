@@ -167,14 +167,7 @@ _FORMS: dict[str, Callable[[Any, str, int], str]] = {
 
 
 def log_odds_line(steps: Steps) -> str:
-    """The map of two classes as one line of log-odds; nothing if it is no straight line, or for more classes.
-
-    Examples
-    --------
-    >>> from calibrant.steps import Log, Scale, Softmax
-    >>> log_odds_line([Log(), Scale(0.5, np.array([0.0, 0.1])), Softmax()])
-    'logit q[2] = 0.1 + 0.5 · logit p[2]'
-    """
+    """The map of two classes as one line of log-odds; nothing if it is no straight line, or for more classes."""
     inner = [step for step in steps[1:-1] if step.kind != "clip"]
     ends = steps and steps[0].kind == "log" and steps[-1].kind in ("softmax", "sigmoid")
     if not ends or not all(map(_is_straight, inner)):

@@ -86,13 +86,7 @@ def title(fitted: Map) -> str:
 
 
 def row_by_row(frame: Segments) -> list[dict[str, Any]]:
-    """The values of each row of a frame, by column.
-
-    Examples
-    --------
-    >>> row_by_row({"region": np.array(["north"]), "age": np.array([40.0])})
-    [{'region': 'north', 'age': 40.0}]
-    """
+    """The values of each row of a frame, by column."""
     return [dict(zip(frame, values)) for values in zip(*(column.tolist() for column in frame.values()))]
 
 

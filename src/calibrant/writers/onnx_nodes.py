@@ -18,8 +18,8 @@ from calibrant.inputs.rows import ROUNDING
 from calibrant.inputs.segments import LARGEST, MISSING
 from calibrant.optional import require
 from calibrant.simplex import FLOOR
-from calibrant.steps.actions import TIE, CostTable
-from calibrant.steps.formulas import Operations, Operators, rests, sides
+from calibrant.steps.actions import CostTable
+from calibrant.steps.formulas import Operations, Operators, are_cheapest, rests, sides
 from calibrant.steps.step import decides
 from calibrant.typing import FloatArray
 from calibrant.writers.onnx_alongside import leading_steps, run_alongside
@@ -290,9 +290,6 @@ class Graph(Operations):
 
     def action(self, p: Tensor, rule: CostTable, amounts: Tensor | None) -> Tensor:
         """The number of the cheapest action of each row."""
-        costs = self.product(p, rule.numbers.T)
-        for number, places in enumerate(rule.amounts.values()):
-            assert amounts is not None
-            costs = costs + self.product(p, places.T) * self.columns(amounts, [number])
-        cheap = self.op("Cast", costs <= self.least(costs) * (1.0 + TIE), to=INT32)
+        columns = [] if amounts is None else [self.columns(amounts, [j]) for j in range(len(rule.amounts))]
+        cheap = self.op("Cast", are_cheapest(self, rule, p, columns), to=INT32)
         return self.op("ArgMax", cheap, axis=1, keepdims=0)

@@ -18,8 +18,8 @@ from calibrant.inputs.rows import ROUNDING
 from calibrant.runtime import Map
 from calibrant.simplex import LOG_FLOOR
 from calibrant.steps import Steps, Trees, check_steps
-from calibrant.steps.actions import TIE, CostTable
-from calibrant.steps.formulas import Operations, Operators
+from calibrant.steps.actions import CostTable
+from calibrant.steps.formulas import Operations, Operators, are_cheapest
 from calibrant.typing import FloatArray
 
 _LARGEST = sys.float_info.max
@@ -56,38 +56,28 @@ def entries(name: str, width: int) -> SourceRow:
 
 
 class SourceWriter(Operations):
-    """Collects the constants and functions of one map.
-
-    Attributes
-    ----------
-    opening, closing : str
-        The first and last lines of a function.
-    constant, vector, scalar, call, joined : str
-        The lines that set a constant array, an array number by number, a number, an array that a function makes, and
-        one of several side by side.
-    choice, refuse, spread : str
-        An expression that is one of two, the line that ends a function unless a condition holds, and what stands before
-        an array among numbers.
-    spelled : mapping of str to str
-        Functions of a number, or of an array and its size.
-    helpers : mapping of str to str
-        The source of functions of `spelled` and of `product`, `piece` and `trees`; those that are used are written.
-    """
+    """Collects the constants and functions of one map; templates say how a language spells a line."""
 
     target = "source code"
+    #: The first and last lines of a function.
     opening: ClassVar[str]
     closing: ClassVar[str]
+    #: Lines that set a constant array, an array number by number, a number, and an array that a function makes.
     constant: ClassVar[str]
     vector: ClassVar[str]
     scalar: ClassVar[str]
     call: ClassVar[str]
+    #: The line that sets an array to others side by side, and what stands before an array among numbers.
     joined: ClassVar[str]
+    spread: ClassVar[str]
+    #: An expression that is one of two, and the line that ends a function unless a condition holds.
     choice: ClassVar[str]
     refuse: ClassVar[str]
-    spread: ClassVar[str]
     remark: ClassVar[str] = "//"
     indent: ClassVar[str] = "    "
+    #: Functions of a number, or of an array and its size.
     spelled: ClassVar[Mapping[str, str]]
+    #: The source of functions of `spelled` and of `product`, `piece` and `trees`; those that are used are written.
     helpers: ClassVar[Mapping[str, str]]
 
     def __init__(self, fitted: Map, notes: Iterable[str] = ()) -> None:
@@ -146,11 +136,9 @@ class SourceWriter(Operations):
 
     def _cheapest(self, rule: CostTable, x: SourceRow) -> SourceRow:
         """The number of the cheapest action, of probabilities with amounts behind them."""
-        p = self.columns(x, range(self.map.k))
-        costs = self.product(p, rule.numbers.T)
-        for number, places in enumerate(rule.amounts.values()):
-            costs = costs + self.product(p, places.T) * self.columns(x, [self.map.k + number])
-        return _single(self._first(costs <= self.least(costs) * (1.0 + TIE)))
+        k = self.map.k
+        amounts = [self.columns(x, [j]) for j in range(k, x.width)]
+        return _single(self._first(are_cheapest(self, rule, self.columns(x, range(k)), amounts)))
 
     def _define(self, name: str, width: int, body: Callable[[SourceRow], SourceRow]) -> None:
         """A function of an array `x` of `width` numbers."""

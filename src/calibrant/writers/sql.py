@@ -15,11 +15,12 @@ import numpy as np
 from calibrant.grades import MasterScale
 from calibrant.optional import require
 from calibrant.runtime import Map
-from calibrant.steps.actions import TIE, CostTable
+from calibrant.steps.actions import CostTable
+from calibrant.steps.formulas import are_cheapest
 from calibrant.typing import FloatArray
 from calibrant.writers.common import MissingRuntimeError, OptionError, Segments, row_by_row, title
 from calibrant.writers.sql_dialects import Dialect, check_apart, check_names, get_dialect, new_names
-from calibrant.writers.sql_statements import Value, number, query_in, row_by_row_of, select, update_by, view_of
+from calibrant.writers.sql_statements import Value, number, query_in, row_by_row_of, select, update_by
 from calibrant.writers.sql_steps import Condition, Number, Row, SqlOperations, case, compare
 
 #: What the names of the ends of intervals end with.
@@ -93,11 +94,11 @@ def write(
     head = "".join(f"-- {line}\n" for line in [title(fitted), *notes])
     home, keys = _table(table, spoken), [spoken.quote(name) for name in kept]
     if view is not None and spoken.lateral:
-        query = view_of(row_by_row_of(select(spoken, "", [], outputs), home, keys), _table(view, spoken))
-        return head + query
-    query = select(spoken, home, keys, outputs)
+        query = row_by_row_of(select(spoken, "", [], outputs), home, keys)
+    else:
+        query = select(spoken, home, keys, outputs)
     if view is not None:
-        query = view_of(query, _table(view, spoken))
+        query = f"CREATE VIEW {_table(view, spoken)} AS\n{query}"
     elif update:
         query = update_by(query, spoken, home, keys, [name for _, name in outputs])
     return head + query
@@ -116,13 +117,10 @@ def limits(written: str, *, dialect: str = "ansi", **options: Any) -> list[str]:
 
 def _action(writer: SqlOperations, rule: CostTable, p: Sequence[Number], valid: Condition) -> Value:
     """The name of the cheapest action, NULL where there is no prediction or no amount."""
-    costs = writer.product(Row(p), rule.numbers.T)
-    for name, places in rule.amounts.items():
-        amount = writer.cast(writer.dialect.quote(name))
-        costs = costs + writer.product(Row(p), places.T) * Row([amount])
-        valid = valid & compare(">=", amount, 0.0) & compare("<=", amount, _LARGEST)
-    bound = (writer.least(costs) * (1.0 + TIE)).values[0]
-    tests = [compare("<=", cost, bound) for cost in costs.values]
+    amounts = [Row([writer.cast(writer.dialect.quote(name))]) for name in rule.amounts]
+    for amount in amounts:
+        valid &= ((amount >= 0.0) & (amount <= _LARGEST)).values[0]
+    tests = are_cheapest(writer, rule, Row(p), amounts).values
     *names, last = [_literal(writer.dialect, name) for name in rule.to_json()["actions"]]
     return case((valid, case(*zip(tests, names), default=last)))
 
@@ -195,14 +193,11 @@ def run(
         if outer and name == "duckdb":
             base.execute(f"CREATE SCHEMA {'.'.join(map(spoken.quote, outer))}")
         home = _table(table, spoken)
-        fields = [f"{spoken.quote(column)} DOUBLE" for column in names]
-        fields += [
-            f"{spoken.quote(column)} {'DOUBLE' if levels is None else 'VARCHAR'}"
-            for column, levels in fitted.segments.items()
-        ]
-        fields += [f"{spoken.quote(column)} DOUBLE" for column in costs]
+        types = dict.fromkeys([*names, *fitted.segments, *costs], "DOUBLE")
+        types |= {column: "VARCHAR" for column, levels in fitted.segments.items() if levels is not None}
         others = list({column.lower(): column for column in keep if column.lower() not in taken}.values())
-        fields += [f"{spoken.quote(column)} INTEGER" for column in others]
+        types |= dict.fromkeys(others, "INTEGER")
+        fields = [f"{spoken.quote(column)} {kind}" for column, kind in types.items()]
         base.execute(f"CREATE TABLE {home} ({', '.join(fields)})")
         blanks = ["NULL"] * len(others)
         if segments is None and not costs:

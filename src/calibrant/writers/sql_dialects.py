@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from calibrant.optional import require
 from calibrant.writers.common import OptionError
@@ -14,49 +14,33 @@ from calibrant.writers.common import OptionError
 
 @dataclass(frozen=True)
 class Dialect:
-    """A database's SQL.
+    """A database's SQL."""
 
-    Attributes
-    ----------
-    name : str
-        What sqlglot calls it; empty is standard SQL.
-    spoken : str
-        The dialect of sqlglot that writes it, if that is another one.
-    fence : str
-        What ends a subquery that should not be merged with the next one: names would be replaced by what they stand
-        for, level by level, until the query is exponentially large.
-    cases : bool
-        Whether names in quotes that differ in capital letters only are different names.
-    plain : bool
-        Whether new columns may be named by letters, digits and underscores only.
-    arrays : bool
-        Whether one of many numbers is picked from an array, which is planned and run faster than CASE.
-    dots : bool
-        Whether a name in quotes may hold a dot; elsewhere that is read as a field of a record.
-    greatest, least : str
-        What the largest and the least of some numbers are called.
-    parts : int
-        How many names the name of a table may have: database, schema and table.
-    update : {"merge", "from", "join"}
-        How rows of a table are set to those of a query.
-    lateral : bool
-        Whether a view calibrates row by row, so that a condition on its rows is asked before.
-    longest : int
-        How many bytes a statement may have; 0 is no limit that a map could reach.
-    """
-
+    #: What sqlglot calls it; empty is standard SQL.
     name: str
+    #: The dialect of sqlglot that writes it, if that is another one.
     spoken: str = ""
+    #: What ends a subquery that should not be merged with the next one: names would be replaced by what they stand for,
+    #: level by level, until the query is exponentially large.
     fence: str = ""
+    #: Whether names in quotes that differ in capital letters only are different names.
     cases: bool = True
+    #: Whether new columns may be named by letters, digits and underscores only.
     plain: bool = False
+    #: Whether one of many numbers is picked from an array, which is planned and run faster than CASE.
     arrays: bool = False
+    #: Whether a name in quotes may hold a dot; elsewhere that is read as a field of a record.
     dots: bool = True
+    #: What the largest and the least of some numbers are called.
     greatest: str = "GREATEST"
     least: str = "LEAST"
+    #: How many names the name of a table may have: database, schema and table.
     parts: int = 3
-    update: str = "merge"
+    #: How rows of a table are set to those of a query.
+    update: Literal["merge", "from", "join"] = "merge"
+    #: Whether a view calibrates row by row, so that a condition on its rows is asked before.
     lateral: bool = False
+    #: How many bytes a statement may have; 0 is no limit that a map could reach.
     longest: int = 0
 
     @cached_property
@@ -81,13 +65,7 @@ class Dialect:
         return self._forms[template]
 
     def quote(self, name: str) -> str:
-        """A name in quotes, whatever it holds.
-
-        Examples
-        --------
-        >>> get_dialect("spark").quote("a`b")
-        '`a``b`'
-        """
+        """A name in quotes, whatever it holds."""
         text = self._spell(require("sqlglot", extra="export").exp.to_identifier(name, quoted=True))
         return text.replace("\n", "\\n").replace("\r", "\\r") if self.plain else text
 
@@ -141,15 +119,7 @@ def check_names(names: Iterable[str], what: str, dialect: Dialect | None = None)
 
 
 def check_apart(names: Sequence[str], dialect: Dialect) -> None:
-    """Refuse columns of predictions and segments that are one column of a table.
-
-    Examples
-    --------
-    >>> check_apart(["yes", "Yes"], get_dialect("postgres"))
-    >>> check_apart(["yes", "Yes"], get_dialect("duckdb"))
-    Traceback (most recent call last):
-    calibrant.writers.common.OptionError: columns=['yes', 'Yes'] names one column twice in ...
-    """
+    """Refuse columns of predictions and segments that are one column of a table."""
     seen: dict[str, str] = {}
     for name in names:
         key = name if dialect.cases else name.lower()

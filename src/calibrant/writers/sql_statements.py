@@ -126,11 +126,6 @@ def number(x: float) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def view_of(query: str, name: str) -> str:
-    """A view of a query."""
-    return f"CREATE VIEW {name} AS\n{query}"
-
-
 def row_by_row_of(query: str, table: str, keep: Sequence[str]) -> str:
     """A query without a source, asked for each row of a table."""
     columns = ", ".join([*(f"{_TARGET}.{name}" for name in keep), f"{_QUERY}.*"])
@@ -164,6 +159,6 @@ def update_by(query: str, dialect: Dialect, table: str, keys: Sequence[str], col
 
 
 def query_in(statement: str) -> str:
-    """The query in what `view_of` or `update_by` wrote, or the query itself."""
+    """The query in a view or in what `update_by` wrote, or the query itself."""
     end = statement.index("\n", statement.rindex("\nFROM calibrant_") + 1)
     return statement[statement.index("WITH calibrant_1") : end]
