@@ -9,8 +9,8 @@ too large. The true gain is that of 400,000 rows. In groups of four rows, half o
 from __future__ import annotations
 
 import numpy as np
-from calibrant.report.enough import lacking
 
+from calibrant.report.advice import lacking
 from calibrant.report.comparison import paired_intervals
 from calibrant.sample import Sample
 

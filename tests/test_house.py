@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -135,3 +136,37 @@ def test_the_picture_in_the_documentation_is_drawn_from_this_code() -> None:
     import draw_house
 
     assert draw_house.OUT.read_text(encoding="utf-8") == draw_house.draw()
+
+
+def test_scripts_import_names_that_exist() -> None:
+    root, wrong = Path(__file__).parents[1], []
+    for path in sorted(
+        file for folder in ("benchmarks", "examples", "tools") for file in (root / folder).rglob("*.py")
+    ):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("calibrant"):
+                continue
+            module = str(node.module)
+            names = _defined(KNOWN[module]) if module in KNOWN else set()
+            wrong += [
+                f"{path.relative_to(root)}:{node.lineno} imports {alias.name} of {module}"
+                for alias in node.names
+                if alias.name not in names
+                and f"{module}.{alias.name}" not in KNOWN
+                # Packages that load their names on first use are asked.
+                and not (KNOWN.get(module, path).name == "__init__.py" and hasattr(import_module(module), alias.name))
+            ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _defined(path: Path) -> set[str]:
+    """Names that a module has at its top."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    return found
