@@ -74,3 +74,12 @@ def test_bad_matrices_are_explained(y, message):
 def test_votes_whose_weight_overflows_are_explained():
     with pytest.raises(ValueError, match="weights sum to inf"):
         get_calibrator("ts").fit([[0.2, 0.8], [0.6, 0.4]], [[1e308, 0.0], [0.0, 1e308]], [10.0, 10.0])
+
+
+def test_metrics_name_the_row_of_the_predictions_not_of_an_observation():
+    p, matrix = votes(20, 3)
+    p[5] = [0.5, 0.7, 0.9]
+    with pytest.raises(ValueError, match=r"Row 5 of y_prob sums to 2\.1"):
+        log_loss(matrix, p)
+    with pytest.raises(ValueError, match="weights are zero"):
+        log_loss(np.zeros((20, 3)), np.full((20, 3), 1 / 3))

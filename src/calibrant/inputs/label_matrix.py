@@ -59,13 +59,10 @@ class LabelMatrix:
         that is no whole number; of very many observations those of one row belong together as well.
         """
         n_labels, counts = self.on.shape[1], self.rows.counts
-        copies = (
-            np.ones(len(self.on), dtype=np.int64) if counts is None else np.ceil(counts).clip(1.0, 1e18).astype(int)
-        )
+        copies = np.ceil(self.rows.each).clip(1.0, 1e18).astype(np.int64)
         if counts is None or self.rows.groups is not None or copies.sum() * n_labels > _MOST_CELLS:
             each = None if counts is None else np.repeat(counts, n_labels)
             return self._two(np.s_[:, :], each, np.repeat(self.rows.group_numbers, n_labels))
-        copies = np.maximum(np.ceil(counts), 1.0).astype(np.int64)
         rows = np.repeat(np.arange(len(self.on)), copies)
         share = np.ones(len(rows))
         share[np.cumsum(copies) - 1] = counts - (copies - 1)
@@ -191,12 +188,9 @@ def _of_lists(
     if len(sets) != n:
         raise ValueError(f"{words.labels} has {len(sets)} lists of labels, {words.predictions} has {n} rows.")
     seen = in_order({item for row in sets for item in row})
-    if named is not None:
-        found = named
-    elif names is not None:
-        found = (classes_of_names([str(name) for name in names], seen) if seen else None) or names
-    else:
-        found = seen
+    if named is None and names is not None:
+        named = (classes_of_names([str(name) for name in names], seen) if seen else None) or names
+    found = seen if named is None else named
     place = {label: j for j, label in enumerate(found)}
     unknown = [label for label in seen if label not in place]
     if unknown or len(found) != n_labels:
@@ -228,11 +222,8 @@ def _matched(names: list[Any], columns: list[Any], words: Words) -> list[Any]:
 
 def _as_classes(found: list[Any]) -> NDArray[Any]:
     array = np.array(found)
-    if array.ndim == 1 and array.tolist() == found:
-        return array
-    array = np.empty(len(found), dtype=object)
-    array[:] = found
-    return array
+    plain = array.ndim == 1 and array.tolist() == found
+    return array if plain else np.fromiter(found, dtype=object, count=len(found))
 
 
 def only_rows(data: LabelMatrix, most: int, seed: int) -> LabelMatrix:

@@ -48,15 +48,17 @@ def check_sample(
         raise ValueError("y_true is None: labels are needed.")
     array, names = as_matrix(y_prob, METRIC)
     together = check_groups(groups, blocks, len(array))
-    rows = None
+    rows, n = None, len(array)
     if is_matrix(y_true):
         check_not_labels(array, y_true, METRIC)
         k = array.shape[1] if array.ndim == 2 and array.shape[1] > 1 else 2
-        rows, y_true, sample_weight = repeated_rows(y_true, len(array), k, sample_weight, classes, METRIC)
-        array = array[rows]
-        together = None if together is None else together[rows]
-    labels, categories = check_labels(y_true, len(array), METRIC)
+        rows, y_true, sample_weight = repeated_rows(y_true, n, k, sample_weight, classes, METRIC)
+        n = len(rows)
+    labels, categories = check_labels(y_true, n, METRIC)
+    counts = check_sample_weight(sample_weight, n)
     proba = to_probabilities(array, rounding=rounding_of(y_prob), words=METRIC)
+    if rows is not None:
+        proba, together = proba[rows], None if together is None else together[rows]
     k, order = proba.shape[1], None
     plain = classes is None and names is None and categories is None and labels.dtype.kind in "iu"
     if plain and labels.min() == 0 and labels.max() < k:  # the usual case, in which nothing has to be looked up
@@ -66,7 +68,6 @@ def check_sample(
         y = encode(labels, named)
     if order is not None:
         proba = np.ascontiguousarray(proba[:, order])
-    counts = check_sample_weight(sample_weight, len(y))
     sample = Sample(proba, y, counts, together, named, rows=rows)
     if classes is None and (wrong := order_in_doubt(sample, names, METRIC)):
         warnings.warn(wrong, CalibrationWarning, stacklevel=4)
