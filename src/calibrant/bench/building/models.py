@@ -191,6 +191,7 @@ def eight_bit_softmax(p: FloatArray) -> FloatArray:
     return np.round(255 * p) / 255
 
 
+# Choices of random configurations: around the defaults of the libraries (rate 0.3, depth 6, penalty 1e-4).
 _RATES, _DEPTHS, _PENALTIES = (0.03, 0.1, 0.3), (4, 6, 8), (1e-5, 1e-3, 1e-1)
 # Name, features, function, default, space, package: kept as a table, which the formatter would spread over fifty lines.
 # fmt: off

@@ -48,6 +48,7 @@ _DISTORTED = "bird_strikes diamonds gss_occupation happiness hpc kershaw males_o
 _DISTORTED += " arrests callback caravan crash_deaths email_spam health_insurance heart_deaths lending_club pension"
 _DISTORTED += " smoker spam7 taxi_tip wilms_relapse"
 
+# Name, datasets, models, largest number of rows (a larger table is subsampled), test folds.
 _SUITES = (
     Suite("quick", tuple(_QUICK.split()), tuple(MODELS), 2000),
     Suite("embedded", tuple(_EMBEDDED.split()), ("LR", "RF", "LGBM", "MLP"), 4000),

@@ -34,6 +34,7 @@ from calibrant.bench.study.statistics import (
 from calibrant.calibrators.registry import BASELINE
 
 QUANTILES = {"q10": 0.10, "q25": 0.25, "q50": 0.50, "q75": 0.75, "q90": 0.90}
+"""The quantiles that the boxes of figures show."""
 
 Losses = dict[str, pd.DataFrame]
 """For each metric, losses with one row per experiment and one column per method."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LINEAR = 0.01
 """Below this share the axis is linear."""
 TICKS = (-1.0, -0.1, -0.01, 0.0, 0.01, 0.1, 1.0)
+"""Powers of ten, and the ends of the linear part."""
 AXIS = (
     f"one dot per dataset; left is better; axis linear within ±{LINEAR:.0%}, logarithmic beyond;\n"
     "triangles on the edge lie beyond ±100 %"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _LINEAR = 0.1
 """Up to this relative change the axis of gains is linear; what lies beyond ±100 % is cut off."""
 _TICKS = (-1.0, -0.3, -0.1, -0.05, -0.02, 0.0, 0.02, 0.05, 0.1, 0.3, 1.0)
+"""Closer in the linear part, where most curves are."""
 _LEAST_HARM = 1e-6
 """Less harm is drawn as this much: a logarithmic axis has no zero."""
 _SIDE = f"relative change of test {{}} (down is better;\naxis linear within ±{_LINEAR:.0%}, logarithmic beyond)"
