@@ -15,7 +15,7 @@ from calibrant import CalibrationWarning, TemperatureScalingCalibrator, get_cali
 from calibrant.calibrators.auto.blend import blend_weights, likelihood_weights, pool_weight
 from calibrant.calibrators.auto.calibrator import AutoCalibrator, prior_weights
 from calibrant.calibrators.auto.means import classes_off, matching_intercepts
-from calibrant.calibrators.auto.members import DISCRIMINANTS, GAUSSIANS, RIDGES, Member
+from calibrant.calibrators.auto.members import DISCRIMINANTS, GAUSSIANS, PROJECTED, RIDGES, Member
 from calibrant.calibrators.auto.plan import make_plan, most_rows
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer
 from calibrant.sample import Sample
@@ -257,6 +257,14 @@ def test_chosen_scores_and_summary():
     assert "Cross-validated log loss" in text
 
 
+@pytest.mark.parametrize(("k", "scaling", "other"), [(2, "logistic", "matrix"), (3, "matrix", "logistic")])
+def test_the_summary_names_the_members_for_what_they_are(k, scaling, other):
+    p, y = curved(400, k)
+    text = AutoCalibrator(effort="fast").fit(p, y).summary()
+    assert f"{scaling} scaling with curves" in text
+    assert f"{other} scaling" not in text
+
+
 def test_fitted_state_is_plain():
     """Arrays, numbers, strings and dictionaries of them: storable as JSON."""
     p, y = curved(300, 3)
@@ -344,6 +352,26 @@ def test_few_errors_prove_no_trees():
     ]
     np.testing.assert_allclose(prior_weights(left, few), [0.4, 0.6])
     np.testing.assert_allclose(prior_weights(left, many), [0.05, 0.5])
+
+
+def test_hundreds_of_classes_have_a_matrix_of_low_rank(tmp_path):
+    """Groups of ten classes whose probabilities went to the next class: one direction for each group and more."""
+    rng = np.random.default_rng(0)
+    z = 3.0 * rng.normal(size=(4000, 25))[:, np.arange(250) // 10] + 1.5 * rng.normal(size=(4000, 250))
+    y = (np.roll(z.reshape(4000, 25, 10), 3, axis=1).reshape(z.shape) + rng.gumbel(size=z.shape)).argmax(axis=1)
+    p = np.exp(log_softmax(z, axis=1))
+    auto, ts = (get_calibrator(name, classes=range(250)).fit(p[:2500], y[:2500]) for name in ("auto", "ts"))
+    found = auto.predict_proba(p[2500:])
+    assert mean_log_loss(found, y[2500:]) < mean_log_loss(ts.predict_proba(p[2500:]), y[2500:]) - 0.3
+    assert set(auto.member_weights_) == {"temperature", "vector", *PROJECTED, "none"}
+    assert auto.coef_.shape == (250, 1 + 1 + 100 + 3)
+    assert auto.whitening_.shape == (250, 100)
+    save(auto, tmp_path / "auto.json")
+    stored = load(tmp_path / "auto.json")
+    np.testing.assert_array_equal(stored.predict_proba(p[2500:]), found)
+    stored.whitening_ = stored.whitening_[1:]
+    with pytest.raises(ValueError, match="whitening_ has 249 rows"):
+        stored.check_state()
 
 
 def test_a_vocabulary_needs_no_matrix(tmp_path):

@@ -2,8 +2,9 @@
 
 On temperature-scaled log-probabilities ``x̃ = log q`` the logits are ``x̃ + W x̃ + b + Σ_m u_m ∘ g_m(x̃) + A φ(x̃)``, where
 ``g = (x̃²/5, log(1 − q), q)`` bends each class's own score, and ``φ`` are Nyström features of a Gaussian kernel on
-centred logits and probabilities. Every coefficient has a ridge strength, so that each layer shrinks towards the simpler
-one below it: kernel → curves → matrix → vector → temperature scaling.
+centred logits and probabilities; for hundreds of classes, without ``W``, the directions in which ``x̃`` varies most.
+Every coefficient has a ridge strength, so that each layer shrinks towards the simpler one below it: kernel → curves →
+matrix → vector → temperature scaling.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ def curves(x: FloatArray) -> FloatArray:
 
 @dataclass
 class KernelFeatures:
-    """Nyström features ``φ(x) = K(x, landmarks) K(landmarks, landmarks)^(-1/2)`` of a Gaussian kernel."""
+    """Nyström features ``φ(x) = K(x, landmarks) K(landmarks, landmarks)^(-1/2)`` of a Gaussian kernel.
+
+    Without landmarks the features are ``φ(x) = x' whitening``: a projection.
+    """
 
     landmarks: FloatArray
     whitening: FloatArray
@@ -70,6 +74,17 @@ class KernelFeatures:
         keep = values > 1e-6 * values[-1]
         return cls(landmarks, vectors[:, keep] / np.sqrt(values[keep]), spread, bandwidth)
 
+    @classmethod
+    def project(cls, x: FloatArray, n_features: int, seed: int) -> KernelFeatures:
+        """The directions in which the rows of log-probabilities `x` (k, n) vary most, less their means."""
+        from sklearn.utils.extmath import randomized_svd
+
+        k, n = x.shape
+        centred = (x - x.mean(axis=0)).astype(np.float32)
+        centred -= centred.mean(axis=1, keepdims=True)
+        directions, _, _ = randomized_svd(centred, min(n_features, k - 1, n), n_iter=2, random_state=seed)
+        return cls(np.empty((0, 2 * k)), directions.astype(np.float64), 1.0, 1.0)
+
     @property
     def n_features(self) -> int:
         return int(self.whitening.shape[1])
@@ -83,15 +98,22 @@ class KernelFeatures:
         """Features (n_features, n) of log-probabilities `x` (k, n)."""
         if not self.n_features:
             return np.empty((0, x.shape[1]))
-        return np.ascontiguousarray(run([self.step, Linear(self.whitening)], x.T).T)
+        return np.ascontiguousarray(run(self.steps(np.eye(self.n_features)), x.T).T)
+
+    def steps(self, coef: FloatArray) -> list[Step]:
+        """The steps from log-probabilities to their features times `coef` (k, n_features)."""
+        if len(self.landmarks):
+            return [self.step, Linear(self.whitening @ coef.T)]
+        return [Linear(self.whitening), Linear(coef.T)]
 
 
 @dataclass(frozen=True)
 class FeatureLayout:
     """Where the additive model's coefficients stand: a row for each class, and columns in the order of the features.
 
-    Log-probabilities (k), one, kernel features (`n_kernel`), and the class's own curves (3). A `diagonal` model has one
-    column for the class's own log-probability instead of k: no matrix is made for a vocabulary.
+    Log-probabilities (k), one, kernel features or projections (`n_kernel`), and the class's own curves (3). A
+    `diagonal` model has one column for the class's own log-probability instead of k: no matrix is made for a
+    vocabulary.
     """
 
     k: int
@@ -128,32 +150,21 @@ class FeatureLayout:
         """The coefficients of the curves, a view."""
         return theta[:, self.n_shared :]
 
-    def without_kernel(self) -> FeatureLayout:
-        return FeatureLayout(self.k)
-
-    def from_vector(self, narrow: FloatArray) -> FloatArray:
-        """Coefficients of a model of intercept, own log-probability and curves (k, 2 + 3)."""
+    def place(
+        self,
+        intercepts: FloatArray,
+        matrix: FloatArray | None = None,
+        kernel: FloatArray | None = None,
+        curves: FloatArray | None = None,
+    ) -> FloatArray:
+        """Coefficients of which some are known, and the others zero. A vector as `matrix` is its diagonal."""
         theta = np.zeros(self.shape)
-        self.intercepts(theta)[:] = narrow[:, 0]
-        if self.diagonal:
-            self.matrix(theta)[:, 0] = narrow[:, 1]
-        else:
-            np.fill_diagonal(self.matrix(theta), narrow[:, 1])
-        self.curves(theta)[:] = narrow[:, 2:]
-        return theta
-
-    def from_affine(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
-        """Coefficients of logits that are a linear function of the log-probabilities."""
-        theta = np.zeros(self.shape)
-        self.matrix(theta)[:] = coef - np.eye(self.k)
-        self.intercepts(theta)[:] = intercept
-        return theta
-
-    def from_additive(self, narrow: FloatArray) -> FloatArray:
-        """Coefficients of a model without kernel features."""
-        theta, source = np.zeros(self.shape), self.without_kernel()
-        theta[:, : source.n_shared] = narrow[:, : source.n_shared]
-        self.curves(theta)[:] = source.curves(narrow)
+        self.intercepts(theta)[:] = intercepts
+        if matrix is not None and matrix.ndim == 1:
+            matrix = matrix[:, None] if self.diagonal else np.diag(matrix)
+        for part, given in ((self.matrix, matrix), (self.kernel, kernel), (self.curves, curves)):
+            if given is not None:
+                part(theta)[:] = given
         return theta
 
     def strengths(self, factor: float, kernel_factor: float = 1.0, lambdas: Lambdas = EVEN) -> FloatArray:
@@ -227,7 +238,7 @@ class AdditiveCalibrator(_AdditiveState, Calibrator):
         )
         parts: list[Steps] = [[linear], [Curves(np.ascontiguousarray(layout.curves(self.coef_).T))]]
         if kernel.n_features:
-            parts.append([kernel.step, Linear(kernel.whitening @ layout.kernel(self.coef_).T)])
+            parts.append(kernel.steps(layout.kernel(self.coef_)))
         return [Sum((*parts, *([trees] if trees else [])))]
 
     def _check_state(self, state: StateCheck) -> None:
@@ -235,8 +246,9 @@ class AdditiveCalibrator(_AdditiveState, Calibrator):
         check_temperature(state)
         k = state.k
         landmarks = state.array("landmarks_", None, 2 * k)
-        n_kernel = state.array("whitening_", len(landmarks), None).shape[1]
-        state.require(n_kernel <= len(landmarks), "whitening_ is wider than long")
+        length, n_kernel = state.array("whitening_", None, None).shape
+        state.require(length == (len(landmarks) or min(length, 1) * k), f"whitening_ has {length} rows")
+        state.require(n_kernel <= length, "whitening_ is wider than long")
         state.array("kernel_scale_", 2, low=1.0 / LARGE)
         coef = state.array("coef_", k, None)
         state.require(coef.shape == _layout(coef, n_kernel).shape, f"coef_ has shape {coef.shape}")
@@ -244,5 +256,5 @@ class AdditiveCalibrator(_AdditiveState, Calibrator):
 
 def _layout(coef: FloatArray, n_kernel: int) -> FeatureLayout:
     """The layout of fitted coefficients: no other has as few columns as a diagonal one."""
-    diagonal = FeatureLayout(len(coef), diagonal=True)
-    return diagonal if coef.shape == diagonal.shape and not n_kernel else FeatureLayout(len(coef), n_kernel)
+    diagonal = FeatureLayout(len(coef), n_kernel, diagonal=True)
+    return diagonal if coef.shape == diagonal.shape else FeatureLayout(len(coef), n_kernel)

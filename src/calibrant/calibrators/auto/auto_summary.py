@@ -99,6 +99,8 @@ def _blend(auto: AutoCalibrator) -> str:
     corrected = " but for these class means" if np.any(auto.input_factors_ != 1.0) else ""
     as_they_are = "the scaled scores alone" if hasattr(auto, "scores_seen_") else _MEANING["none"]
     meaning = _MEANING | {"none": as_they_are + corrected}
+    if len(auto.classes_) == 2:  # a matrix of two classes has one slope
+        meaning = {name: text.replace("matrix scaling", "logistic scaling") for name, text in meaning.items()}
     parts = [f"{w:.0%} {meaning.get(name, name)}" for name, w in weights if w >= 0.01]
     first = weights[0][1]
     sure = "a clear" if first > 0.8 else "a mixed" if first > 0.5 else "an open"

@@ -16,6 +16,10 @@ from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import FloatArray, IntArray
 
 _STEPS = 200
+#: A held-out row may have a larger loss, but not a probability below the smallest number.
+_MOST_LOSS = 700.0
+#: Numbers in a member's logits beyond which weights are chosen by rows drawn at random: 2000 of a thousand classes.
+_MOST_NUMBERS = 1 << 21
 #: The most nats that a single row can add to the evidence against the original predictions, so that one exact zero
 #: does not decide.
 _MOST_EVIDENCE = 2.0
@@ -39,6 +43,11 @@ def mean_log_loss(z: FloatArray, y: IntArray, weight: FloatArray | None) -> floa
     return float(np.average(np.minimum(log_losses(z, y), -np.log(LOSS_FLOOR)), weights=weight))
 
 
+def at_labels(z: FloatArray, y: IntArray) -> FloatArray:
+    """Probabilities of the labels at logits `z` (k, n)."""
+    return np.asarray(np.exp(-np.minimum(log_losses(z, y), _MOST_LOSS)))
+
+
 def likelihood_weights(losses: FloatArray, n: float) -> FloatArray:
     """Weights ``exp(−n ΔCV / 2)`` of candidates with mean cross-validated `losses`.
 
@@ -58,6 +67,9 @@ def blend_weights(members: list[FloatArray], sample: Sample, prior: FloatArray, 
     """
     from calibrant.softmax.kernels import softmax_loss
 
+    if (most := max(1, _MOST_NUMBERS // sample.n_classes)) < sample.n_rows:
+        drawn = np.sort(np.random.RandomState(0).permutation(sample.n_rows)[:most])
+        members, sample = [np.ascontiguousarray(z[:, drawn]) for z in members], sample.take(drawn)
     y, share = sample.y, sample.each / sample.total
     rows, weight = np.arange(len(y)), share.astype(members[0].dtype)
     at_label = np.array([share @ z[y, rows] for z in members])
@@ -95,6 +107,11 @@ def blend_weights(members: list[FloatArray], sample: Sample, prior: FloatArray, 
     return w
 
 
+def evidence(blended: FloatArray, original: FloatArray, each: FloatArray) -> float:
+    """Nats by which the observed labels, of probabilities `blended` and `original`, speak for the blend."""
+    return float(each @ np.log(blended / np.maximum(original, np.exp(-_MOST_EVIDENCE) * blended)))
+
+
 def pool_weight(
     blended: FloatArray,
     original: FloatArray,
@@ -115,7 +132,7 @@ def pool_weight(
     >>> round(pool_weight(blended, original, np.ones(40), (1.0, 2.0)), 3)  # nothing tells them apart
     0.667
     """
-    if each @ np.log(blended / np.maximum(original, np.exp(-_MOST_EVIDENCE) * blended)) > overwhelming:
+    if evidence(blended, original, each) > overwhelming:
         return 0.0
     difference = original - blended
 

@@ -19,10 +19,9 @@ from sklearn.utils import check_random_state
 
 from calibrant.bins import quantiles
 from calibrant.calibrators.auto.additive import AdditiveCalibrator, KernelFeatures
-from calibrant.calibrators.auto.blend import blend_weights, log_losses, mean_log_loss, pool_weight
+from calibrant.calibrators.auto.blend import at_labels, blend_weights, evidence, mean_log_loss, pool_weight
 from calibrant.calibrators.auto.means import classes_off, matching_intercepts
 from calibrant.calibrators.auto.members import DISCRIMINANTS, GAUSSIANS, RIDGES, CrossFit, Member
-from calibrant.calibrators.auto.monotone import increasing_knots
 from calibrant.calibrators.auto.plan import Plan, make_plan, most_rows
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees, concatenate
 from calibrant.calibrators.scaling.temperature import (
@@ -54,14 +53,16 @@ from calibrant.typing import FloatArray
 _BLEND_STRENGTH = 3.0
 #: Nats of evidence against the predictions as they are from which on they get no share.
 _OVERWHELMING = 8.0
-#: A held-out row may have a larger loss, but not a probability below the smallest number.
-_MOST_LOSS = 700.0
+#: Evidence that the choice of the weights cannot have made: they are a handful.
+_BEYOND_DOUBT = 40.0
 #: Below this weight trees change nothing that could be measured, and are not stored.
 _LEAST_TREES = 1e-3
 #: Decimal places of the trees' steps of logits: hundreds of them add up to an error of about a hundredth at most.
 _DIGITS = 3
 #: Knots of the increasing map of two classes.
 _KNOTS = 64
+#: The least slope of its log-odds in those before: small enough to cost nothing, above rounding.
+_LEAST_SLOPE = 1e-3
 
 
 class AutoCalibrator(AdditiveCalibrator):
@@ -181,17 +182,24 @@ class AutoCalibrator(AdditiveCalibrator):
         scaled = self._scaled(sample)
         kernel = KernelFeatures.choose(scaled.x.T, plan.n_landmarks, rng)
         seed = int(rng.randint(2**31 - 1))
+        if plan.n_directions:
+            kernel = KernelFeatures.project(scaled.x.T, plan.n_directions, seed)
         fold = sample.folds(plan.n_folds, seed, stratified=plan.stratified)
         if not fold.any():  # a single row or group: none is left to fit to while it is held out
             plan = replace(plan, members={"temperature": 1.0})
         fit = CrossFit(scaled, fold, kernel, diagonal=plan.diagonal)
         members = fit_members(fit, plan, seed)
         held = [np.asarray(member.held, dtype=fit.dtype) for member in members]
-        weights = blend_weights(held, sample, prior_weights(members, plan), _BLEND_STRENGTH)
-        blended, original = (
-            np.exp(-np.minimum(log_losses(z, y), _MOST_LOSS))
-            for z in (np.tensordot(weights, np.stack(held), axes=1), np.ascontiguousarray(sample.x.T))
-        )
+        prior = prior_weights(members, plan)
+        weights = blend_weights(held, sample, prior, _BLEND_STRENGTH)
+        original = at_labels(np.ascontiguousarray(sample.x.T), y)
+        blended = at_labels(np.tensordot(weights, np.stack(held), axes=1), y)
+        if len(members) > 1 and evidence(blended, original, sample.each) < _BEYOND_DOUBT:
+            # Weights that were chosen by the same rows flatter the blend.
+            for rows, out in zip(fit.rows, fit.held_rows, strict=True):
+                parts = [np.ascontiguousarray(z[:, rows]) for z in held]
+                others = blend_weights(parts, sample.take(rows), prior, _BLEND_STRENGTH)
+                blended[out] = at_labels(np.tensordot(others, np.stack([z[:, out] for z in held]), axes=1), y[out])
         share = pool_weight(blended, original, sample.each, plan.pool_counts, _OVERWHELMING)
         after = -float(np.average(np.log((1.0 - share) * blended + share * original), weights=sample.counts))
         self.identity_weight_ = share
@@ -255,7 +263,13 @@ class AutoCalibrator(AdditiveCalibrator):
         return [*_times(self.input_factors_), *self._mapped(), *last]
 
     def _make_monotone(self, sample: Sample, scaled: FloatArray) -> None:
+        """Find the increasing map of two classes, whose knots are joined by straight lines, and what it costs.
+
+        With more classes each row's logits move back towards temperature scaling, as far as `KeepTop` must.
+        """
         if len(scaled) == 2:
+            from sklearn.isotonic import isotonic_regression
+
             odds = scaled[1] - scaled[0]
             self.knots_ = np.unique(quantiles(odds, sample.counts, np.linspace(0.0, 1.0, _KNOTS)))
             if len(self.knots_) == 1:
@@ -263,7 +277,8 @@ class AutoCalibrator(AdditiveCalibrator):
             # Beyond the data the map continues as temperature scaling bends it least: by the outermost slope.
             at_knots = run(self._blended(), _two_columns(self.knots_))
             mass = np.histogram(odds, np.concatenate([self.knots_, [np.inf]]), weights=sample.counts)[0] + 1.0
-            self.knot_values_ = increasing_knots(self.knots_, at_knots[:, 1] - at_knots[:, 0], mass)
+            tilt = _LEAST_SLOPE * (self.knots_ - self.knots_.mean())
+            self.knot_values_ = tilt + isotonic_regression(at_knots[:, 1] - at_knots[:, 0] - tilt, sample_weight=mass)
         y = sample.y
         kept, free = (
             run_from_logs(self._pooled([*self._scaling(), *mapped]), sample.x.copy())[np.arange(len(y)), y]

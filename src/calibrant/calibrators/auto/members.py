@@ -27,7 +27,14 @@ from calibrant.calibrators.auto.additive import (
 )
 from calibrant.calibrators.auto.blend import likelihood_weights, mean_log_loss
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions, TreeLayer, cross_fit_trees
-from calibrant.calibrators.scaling.discriminant import fit_discriminant, fit_relative
+from calibrant.calibrators.scaling.discriminant import (
+    AffineMap,
+    ClassSums,
+    change_of_map,
+    feature_sums,
+    fit_discriminant,
+    fit_relative,
+)
 from calibrant.sample import Sample
 from calibrant.softmax.rows.arrays import ArrayProblem
 from calibrant.softmax.rows.row_source import ArrayRows
@@ -36,11 +43,13 @@ from calibrant.typing import FloatArray, IntArray
 #: (factor of the additive part, strength of the kernel part) along the kernel member's path.
 KERNEL_PATH = ((1.0, 10.0), (1.0, 2.0), (0.3, 0.4))
 #: Members above 40 classes, as chosen by `benchmarks/many_classes.py`. They cost little beside the ridge, so several
-#: strengths take part: shrinkage and prior rows of `GaussianCalibrator`, ...
-GAUSSIANS = {"gaussian": (5.0, 20.0), "weak gaussian": (0.5, 80.0), "weakest gaussian": (0.5, 20.0)}
+#: strengths take part: shrinkage, prior rows and prior counts of `change_of_map`, ...
+GAUSSIANS = {"gaussian": (10.0, 2.0, 0.3), "weak gaussian": (0.5, 80.0, 20.0), "weakest gaussian": (0.5, 20.0, 20.0)}
+#: ... the same above 200 classes, in the directions in which log-probabilities vary most, ...
+PROJECTED = {"gaussian": (5.0, 20.0, 1.0), "weak gaussian": (1.5, 40.0, 1.0), "weakest gaussian": (0.5, 80.0, 1.0)}
 #: ... of which the shrinkage is at least the second number for fewer rows than the first: with two rows for each class
 #: a weaker one now and then goes astray, ...
-_FEW_ROWS, _SHRINKAGE_OF_FEW = 1000, 1.5
+FEW_ROWS, _SHRINKAGE_OF_FEW = 1000, 1.5
 #: ... the same of linear discriminant analysis, ...
 DISCRIMINANTS = {"discriminant": (4.0, 2.0), "strong discriminant": (40.0, 5.0)}
 #: ... and the factor on the strengths of matrix scaling with curves: a weak ridge, scaled down by the blend, is better
@@ -142,19 +151,22 @@ class CrossFit:
         own = np.concatenate([self.x[None], self.curves])
         path = [np.full((self.k, 1 + len(own)), factor * self.k) for factor in factors]
         fitted = self.path(np.ones((1, self.n)), own, path, factors)
-        return self._member("vector", fitted, self.layout.from_vector(fitted.mean))
+        mean = fitted.mean
+        return self._member("vector", fitted, self.layout.place(mean[:, 0], mean[:, 1], curves=mean[:, 2:]))
 
     def additive(
         self, factors: tuple[float, ...] = FACTORS, lambdas: Lambdas = EVEN
     ) -> tuple[Member, list[FloatArray]]:
         """Matrix scaling with curves; and the logits (k, n) of each fold's model."""
-        narrow = self.layout.without_kernel()
+        narrow = FeatureLayout(self.k)
         shared = self.shared[: narrow.n_shared]
         path = [narrow.strengths(factor, lambdas=lambdas) for factor in factors]
         fitted = self.path(shared, self.curves, path, factors)
         everything = ArrayProblem(self.sample.y, self.x, shared=shared, own=self.curves)
         starts = [everything.logits(theta) for theta in fitted.thetas]
-        return self._member("additive", fitted, self.layout.from_additive(fitted.mean)), starts
+        mean = fitted.mean
+        theta = self.layout.place(narrow.intercepts(mean), narrow.matrix(mean), curves=narrow.curves(mean))
+        return self._member("additive", fitted, theta), starts
 
     def kernel_ridge(self) -> Member:
         """The additive model with kernel features."""
@@ -165,25 +177,45 @@ class CrossFit:
 
     def gaussian(self, name: str) -> Member:
         """Two steps of the Gaussian model relative to the predictions: see `GaussianCalibrator`."""
-        shrinkage, prior_rows = GAUSSIANS[name]
-        if self.sample.total < _FEW_ROWS:
+        if self.layout.diagonal:
+            return self._projected(name)
+        shrinkage, prior_rows, prior_counts = GAUSSIANS[name]
+        if self.sample.total < FEW_ROWS:
             shrinkage = max(shrinkage, _SHRINKAGE_OF_FEW)
-        return self.refitted(
-            name,
-            lambda rows: self.layout.from_affine(
-                *fit_relative(ArrayRows(self.sample.take(rows)), shrinkage, prior_rows, n_steps=2)
-            ),
-        )
+        return self._affine(name, lambda rows: fit_relative(rows, shrinkage, prior_rows, 2, prior_counts=prior_counts))
+
+    @cached_property
+    def fold_sums(self) -> list[ClassSums]:
+        """Sums of the projections over the rows of each fold."""
+        features = self.kernel(self.x).T
+        return [
+            feature_sums(self.sample.take(out), features[out], np.exp(self.sample.x[out])) for out in self.held_rows
+        ]
+
+    def _projected(self, name: str) -> Member:
+        """One step of the Gaussian model of projections: what is left out of a fold is subtracted from all sums."""
+        total = ClassSums(*(sum(parts) for parts in zip(*self.fold_sums, strict=True)))
+        features, held = self.kernel(self.x), self.x.astype(self.dtype)
+        for out, left in zip(self.held_rows, self.fold_sums, strict=True):
+            sums = ClassSums(*(whole - part for whole, part in zip(total, left, strict=True)))
+            coef, intercept = change_of_map(sums, *PROJECTED[name])
+            held[:, out] += coef @ features[:, out] + intercept[:, None]
+        coef, intercept = change_of_map(total, *PROJECTED[name])
+        theta = self.layout.place(intercept, kernel=coef)
+        return Member(name, held, theta, TreeLayer.empty(self.k), self.loss(held))
 
     def discriminant(self, name: str) -> Member:
         """Linear discriminant analysis of log-probabilities."""
-        shrinkage, prior_rows = DISCRIMINANTS[name]
-        return self.refitted(
-            name,
-            lambda rows: self.layout.from_affine(
-                *fit_discriminant(ArrayRows(self.sample.take(rows)), shrinkage, prior_rows)
-            ),
-        )
+        return self._affine(name, lambda rows: fit_discriminant(rows, *DISCRIMINANTS[name]))
+
+    def _affine(self, name: str, fit: Callable[[ArrayRows], AffineMap]) -> Member:
+        """A member whose logits are the linear function of log-probabilities that `fit` finds."""
+
+        def coefficients(rows: IntArray) -> FloatArray:
+            matrix, intercepts = fit(ArrayRows(self.sample.take(rows)))
+            return self.layout.place(intercepts, matrix - np.eye(self.k))
+
+        return self.refitted(name, coefficients)
 
     def ridge(self, name: str) -> Member:
         """Matrix scaling with curves at one strength, of features less their means.

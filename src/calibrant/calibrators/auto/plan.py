@@ -1,8 +1,8 @@
 """What `AutoCalibrator` fits for data of a given size: the members, folds and rows that are worth their cost.
 
 Trees pay where classes are few and distortions curved, kernel features add a little beside them. With many classes
-Gaussian models of several strengths find what there is in a matrix, beside a weak ridge; above 200 the matrix is left
-out, since it would cost more than it has ever gained.
+Gaussian models of several strengths find what there is in a matrix, beside a weak ridge; above 200 the matrix has a low
+rank.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from calibrant.calibrators.auto.additive import EVEN, FACTORS, STRONGEST, Lambdas
-from calibrant.calibrators.auto.members import DISCRIMINANTS, GAUSSIANS, RIDGES
+from calibrant.calibrators.auto.members import DISCRIMINANTS, FEW_ROWS, GAUSSIANS, PROJECTED, RIDGES
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions
 from calibrant.calibrators.parameters import InputSmoothing
 
@@ -23,6 +23,14 @@ _TREE_CLASSES = 40
 _MATRIX_CLASSES = 200
 #: A further factor on the strengths for many classes, whose strengths off the diagonal grow with k²: too much for some.
 _WEAKEST = 0.03
+#: Above `_MATRIX_CLASSES`: directions in which log-probabilities vary most, and rows for each class below which the
+#: Gaussian model of them gains nothing.
+_DIRECTIONS, _LEAST_FOR_DIRECTIONS = 100, 1
+#: Above so many classes vector scaling adds nothing to that model, and would take three quarters of the time
+#: (`benchmarks/thousand_classes.py`).
+_VECTOR_CLASSES = 500
+#: Folds of fewer than `FEW_ROWS` rows above `_TREE_CLASSES`: a fit to nine tenths of them is more like one to all.
+_FOLDS_OF_FEW = 10
 #: Above `_TREE_CLASSES`: what the stack of members gives temperature scaling beforehand.
 _TEMPERATURE_SHARE = 0.7
 #: One probability has few ways to be distorted that the curves do not know; trees need rows to find one.
@@ -67,8 +75,8 @@ class Plan:
         Members to fit, with their prior weights in the blend.
     n_folds, stratified
         The folds.
-    n_landmarks : int
-        Size of the kernel.
+    n_landmarks, n_directions : int
+        Size of the kernel, or number of projections instead of one.
     trees : BoostingOptions
         How trees are grown.
     factors, lambdas
@@ -86,6 +94,7 @@ class Plan:
     n_folds: int
     stratified: bool
     n_landmarks: int
+    n_directions: int = 0
     trees: BoostingOptions = field(default_factory=BoostingOptions)
     factors: tuple[float, ...] = FACTORS
     lambdas: Lambdas = EVEN
@@ -97,7 +106,7 @@ class Plan:
     @property
     def diagonal(self) -> bool:
         """Whether no member has a matrix of coefficients."""
-        return self.members.keys() <= {"temperature", "vector"}
+        return self.n_directions > 0 or self.members.keys() <= {"temperature", "vector"}
 
 
 def make_plan(n: int, k: int, effort: str, n_wrong: float = np.inf, max_size: int | None = None) -> Plan:
@@ -109,6 +118,10 @@ def make_plan(n: int, k: int, effort: str, n_wrong: float = np.inf, max_size: in
         members = {"temperature": 1.0}
     elif k > _MATRIX_CLASSES:
         members = {"temperature": 0.5, "vector": 0.5}
+        if n >= _LEAST_FOR_DIRECTIONS * k:
+            members |= dict.fromkeys(PROJECTED, 0.5 / len(PROJECTED))
+            if k > _VECTOR_CLASSES:
+                del members["vector"]
     elif k > _TREE_CLASSES:
         members = _many_classes(effort)
     elif k == 2:
@@ -124,6 +137,8 @@ def make_plan(n: int, k: int, effort: str, n_wrong: float = np.inf, max_size: in
     if effort == "fast":
         members = {name: w for name, w in members.items() if name not in {"trees", "kernel"}}
     n_folds = 3 if effort == "fast" and k > _MATRIX_CLASSES else 5
+    if _TREE_CLASSES < k <= _MATRIX_CLASSES and n < FEW_ROWS:
+        n_folds = _FOLDS_OF_FEW
     landmarks = min(40, n // 5) if "kernel" in members else 0
     # With few rows a class, folds of equal class frequencies would hide that these are estimated, too.
     plan = Plan(
@@ -146,7 +161,8 @@ def make_plan(n: int, k: int, effort: str, n_wrong: float = np.inf, max_size: in
         )
     if k <= _MATRIX_CLASSES:
         return replace(plan, pool_counts=(1.0, 4.0))
-    return replace(plan, factors=(STRONGEST, *FACTORS, _WEAKEST))
+    directions = _DIRECTIONS if PROJECTED.keys() <= members.keys() else 0
+    return replace(plan, factors=(STRONGEST, *FACTORS, _WEAKEST), n_directions=directions)
 
 
 def _many_classes(effort: str) -> dict[str, float]:

@@ -54,7 +54,10 @@ AffineMap = tuple[FloatArray, FloatArray]
 
 
 class ClassSums(NamedTuple):
-    """Sums over rows, weighed by what they count for, of features ``X``, labels and expected labels ``P``."""
+    """Sums over rows, weighed by what they count for, of features ``X``, labels and expected labels ``P``.
+
+    Counts (k,), sums (k, m) for each class, and the products (m, m) of the features.
+    """
 
     counts: FloatArray
     sums: FloatArray
@@ -97,9 +100,13 @@ def class_sums(block: Sample, coef: FloatArray, intercept: FloatArray) -> ClassS
     >>> found.counts, found.expected_counts
     (array([4., 0.]), array([2., 2.]))
     """
-    x, k, n = block.x, block.n_classes, block.n_rows
+    return feature_sums(block, block.x, softmax_inplace(block.x @ coef.T + intercept))
+
+
+def feature_sums(block: Sample, x: FloatArray, expected: FloatArray) -> ClassSums:
+    """The sums of features `x` (n, m) of the rows, with expected labels (n, k), which are overwritten."""
+    k, n = block.n_classes, block.n_rows
     labels = csr_array((block.each, (block.y, np.arange(n))), shape=(k, n))
-    expected = softmax_inplace(x @ coef.T + intercept)
     weighted = x
     if block.counts is not None:
         expected *= block.counts[:, None]
@@ -128,10 +135,11 @@ def discriminant_map(sums: ClassSums, shrinkage: float, prior_rows: float) -> Af
     return coef, prior - 0.5 * (coef * means).sum(axis=1) - coef @ mean
 
 
-def change_of_map(sums: ClassSums, shrinkage: float, prior_rows: float) -> AffineMap:
+def change_of_map(sums: ClassSums, shrinkage: float, prior_rows: float, prior_counts: float = 1.0) -> AffineMap:
     """The fitted Gaussian map less the one that the expected labels imply.
 
-    Class means are shrunk to the expected ones, as if `prior_rows` rows of each class had been as expected.
+    Class means are shrunk to the expected ones, as if `prior_rows` rows of each class had been as expected, and class
+    counts as if `prior_counts` times as many rows as there are classes had been.
 
     Examples
     --------
@@ -152,8 +160,9 @@ def change_of_map(sums: ClassSums, shrinkage: float, prior_rows: float) -> Affin
     covariance = _covariance(shifted, means) + (prior_rows / n) * (moved.T @ moved)
     ridge = _ridge_beside(shrinkage, implied_covariance, means, implied)
     found, before = _divided(means, covariance, ridge), _divided(implied, implied_covariance, ridge)
-    # One observation for each class, dealt out as expected, keeps classes that never occurred.
-    ratio = np.log((counts + expected * k / n) / (expected * (1.0 + k / n)))
+    # Observations that are dealt out as expected keep classes that never occurred.
+    prior = prior_counts * k / n
+    ratio = np.log((counts + prior * expected) / (expected * (1.0 + prior)))
     intercept = np.clip(ratio, -_LARGEST_LOG_RATIO, _LARGEST_LOG_RATIO)
     intercept += 0.5 * ((before * implied).sum(axis=1) - (found * means).sum(axis=1))
     coef = found - before
@@ -171,13 +180,14 @@ def _ridge_beside(shrinkage: float, covariance: FloatArray, *means: FloatArray) 
     """The ridge that shrinks a covariance to a sphere; none if that is not wanted."""
     if shrinkage == 0.0:
         return 0.0
-    return max(shrinkage * np.trace(covariance) / len(covariance), *(_NARROWEST * np.mean(part**2) for part in means))
+    floor = max(_NARROWEST * np.mean(part**2) for part in means)
+    return max(shrinkage * np.trace(covariance) / len(means[0]), floor)
 
 
 def _divided(means: FloatArray, covariance: FloatArray, ridge: float) -> FloatArray:
     """``M (S + ridge I)⁻¹``."""
     least = _LEAST_RIDGE * np.trace(covariance) / len(means) + _LEAST_COUNT
-    return np.asarray(np.linalg.solve(covariance + max(ridge, least) * np.eye(len(means)), means.T).T)
+    return np.asarray(np.linalg.solve(covariance + max(ridge, least) * np.eye(len(covariance)), means.T).T)
 
 
 def fit_discriminant(rows: Rows, shrinkage: float, prior_rows: float) -> AffineMap:
@@ -186,7 +196,9 @@ def fit_discriminant(rows: Rows, shrinkage: float, prior_rows: float) -> AffineM
     return discriminant_map(_sums(rows, np.eye(k), np.zeros(k)).centred(), _ridge(rows, shrinkage), prior_rows)
 
 
-def fit_relative(rows: Rows, shrinkage: float, prior_rows: float, n_steps: int, *, checked: bool = False) -> AffineMap:
+def fit_relative(
+    rows: Rows, shrinkage: float, prior_rows: float, n_steps: int, *, prior_counts: float = 1.0, checked: bool = False
+) -> AffineMap:
     """Log-probabilities after `n_steps` steps of `change_of_map`.
 
     `checked`, a step is halved until it does not raise the log loss of the rows, at the price of a pass for each try:
@@ -196,7 +208,7 @@ def fit_relative(rows: Rows, shrinkage: float, prior_rows: float, n_steps: int, 
     coef, intercept = np.eye(k), np.zeros(k)
     rate = 1.0 if n_steps == 1 else _DAMPED
     for _ in range(n_steps):
-        change = change_of_map(_sums(rows, coef, intercept), _ridge(rows, shrinkage), prior_rows)
+        change = change_of_map(_sums(rows, coef, intercept), _ridge(rows, shrinkage), prior_rows, prior_counts)
         step = rate
         if checked:
             before = _log_loss(rows, coef, intercept)
