@@ -110,7 +110,7 @@ def of_classifier(dataset: str, name: str, splits: int, ours: bool = False) -> d
             p[method] = CalibratedClassifierCV(classifier, method=method).fit(X_train, y_train).predict_proba(X_test)
         p["calibrant"] = CalibratedClassifier(classifier).fit(X_train, y_train).predict_proba(X_test)
         for method, predicted in p.items():
-            losses[method].append(demo.log_loss(predicted, y_test))
+            losses[method].append(demo.log_loss(y_test, predicted))
             certain = predicted.max(axis=1) >= 0.9
             sure[method] += zip(predicted[certain].max(axis=1), predicted[certain].argmax(axis=1) == y_test[certain])
     means = {m: [round(float(v), 4) for v in np.mean(rows, axis=0)] if rows else None for m, rows in sure.items()}
@@ -140,7 +140,7 @@ def of_predictions(dataset: str, model: str, p: Any, y: Any, ours: bool = False)
         found["sms"] = get_calibrator("sms").fit(p[cal], y[cal]).predict_proba(p[test])
     classes = np.arange(p.shape[1])
     found["calibrant"] = AutoCalibrator(classes=classes).fit(p[cal], y[cal]).predict_proba(p[test])
-    losses = {m: round(demo.log_loss(found[m], y[test]), 4) for m in METHODS if m in found}
+    losses = {m: round(demo.log_loss(y[test], found[m]), 4) for m in METHODS if m in found}
     return {"dataset": dataset, "model": model, "classes": p.shape[1], "loss": losses}
 
 

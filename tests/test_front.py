@@ -126,4 +126,4 @@ def test_counts_of_the_table_by_hand():
 
 
 def test_log_loss_is_bounded_for_what_is_certain_and_wrong():
-    assert demo.log_loss(np.array([[1.0, 0.0]]), np.array([1])) == pytest.approx(-np.log(1e-15))
+    assert demo.log_loss(np.array([1]), np.array([[1.0, 0.0]]), classes=[0, 1]) == pytest.approx(-np.log(1e-15))

@@ -22,7 +22,7 @@ from calibrant import __version__
 from calibrant.bench.building.embedded import embedded_predictions, load_embedded
 from calibrant.calibrators.auto.calibrator import AutoCalibrator
 from calibrant.calibrators.registry import get_calibrator
-from calibrant.metrics import reliability_table
+from calibrant.metrics import log_loss, reliability_table
 from calibrant.plots.svg_reliability import reliability
 from calibrant.report.layout import drawn as as_markup
 from calibrant.report.layout import fill as fill_page
@@ -42,8 +42,7 @@ METHODS = {
 }
 #: Calibration rows that are drawn from each experiment; all others are test rows.
 DRAWN = 300
-#: What a certain and wrong prediction costs at most: scikit-learn bounds log loss in the same way.
-LEAST = 1e-15
+#: Letters in a line of a terminal.
 WIDTH = 79
 #: Ranges of predicted probability that the words about the filter count mails in.
 RANGES = ((0.0, 0.2), (0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0))
@@ -65,7 +64,7 @@ class SpamFilter:
         return {
             "calibrated_on": self.calibrated_on,
             "tested_on": len(self.y),
-            "loss": {name: round(log_loss(np.column_stack([1 - p, p]), self.y), 4) for name, p in both.items()},
+            "loss": {name: round(log_loss(self.y, p), 4) for name, p in both.items()},
             "ranges": [
                 {"from": low, "to": high, **{name: self._spam(p, low, high) for name, p in both.items()}}
                 for low, high in RANGES
@@ -76,11 +75,6 @@ class SpamFilter:
         """How many mails were given a probability between the two, and how many of 1000 of these are spam."""
         chosen = (p >= low) & ((p < high) | (high == 1.0))
         return {"mails": int(chosen.sum()), "spam": round(1000 * float(self.y[chosen].mean())) if chosen.any() else 0}
-
-
-def log_loss(p: AnyFloatArray, y: IntArray) -> float:
-    """Mean log loss in which nothing costs more than a probability of 1e-15."""
-    return float(-np.log(np.maximum(p[np.arange(len(y)), y], LEAST)).mean())
 
 
 def spam() -> SpamFilter:
@@ -94,27 +88,21 @@ def _pooled(data: Any) -> tuple[AnyFloatArray, IntArray]:
     return np.vstack([data.probas_cal, data.probas_test]), np.concatenate([data.labels_cal, data.labels_test])
 
 
-def drawn(n: int) -> tuple[IntArray, IntArray]:
+def drawn(n: int) -> list[IntArray]:
     """The calibration rows and the test rows of an experiment of `n` rows."""
-    rows = np.random.default_rng(0).permutation(n)
-    return rows[:DRAWN], rows[DRAWN:]
+    return np.split(np.random.default_rng(0).permutation(n), [DRAWN])
 
 
 def losses(dataset: str, model: str) -> dict[str, Any]:
     """Test log losses of all methods on one embedded experiment."""
     p, y = _pooled(load_embedded(dataset, model))
     cal, test = drawn(len(y))
-    found: dict[str, Any] = {
-        "dataset": dataset,
-        "model": model,
-        "classes": p.shape[1],
-        "none": log_loss(p[test], y[test]),
-    }
-    for name in [name for name in METHODS if name != "none"]:
+    found: dict[str, Any] = {"dataset": dataset, "model": model, "classes": p.shape[1]}
+    for name in METHODS:
         # As in scikit-learn, which adds this to probabilities before it takes their logarithms.
         given = (p + 1e-12) if name == "ts-unsmoothed" else p
         fitted = get_calibrator(name, classes=np.arange(p.shape[1])).fit(given[cal], y[cal])
-        found[name] = log_loss(fitted.predict_proba(given[test]), y[test])
+        found[name] = log_loss(y[test], fitted.predict_proba(given[test]), classes=range(p.shape[1]))
     return found
 
 

@@ -24,7 +24,7 @@ def test_version_is_that_of_the_package() -> None:
 def test_help_lists_every_command() -> None:
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
-    for name, (_, summary) in COMMANDS.items():
+    for name, summary in COMMANDS.items():
         assert name in result.output
         assert summary.split()[0] in result.output
 

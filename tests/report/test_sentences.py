@@ -197,7 +197,7 @@ def test_weights_equal_copies_in_every_sentence() -> None:
     written = report(y[rows], p[rows])
     assert counted.verdict == written.verdict
     assert counted.recommended == written.recommended
-    assert counted.contents.p_value_before == pytest.approx(written.contents.p_value_before, abs=0.02)
+    assert counted.contents.test_before.p_value == pytest.approx(written.contents.test_before.p_value, abs=0.02)
     assert str(counted.contents.size) == "150 rows, 1,350 observations"
     for one, other in zip(counted.contents.methods, written.contents.methods):
         for first, second in ((one.gain_log_loss, other.gain_log_loss), (one.gain_brier, other.gain_brier)):

@@ -148,7 +148,7 @@ def test_a_class_that_was_ruled_out_is_named() -> None:
     proba[0, data.y[0]], proba[0, 1 - data.y[0]] = 0.0, 1.0
     found = report(Sample(proba, data.y, None, classes=np.arange(2)), methods=("ts",))
     assert found.verdict.tone != "good"
-    assert found.p_value_before < 0.01
+    assert found.test_before.p_value < 0.01
     share = -np.log(1e-15) / 600 / found.metrics[0].before.value
     said = f"In 1 row the class that occurs was given a probability of zero (below 1e-15); it alone makes {share:.0%}"
     assert any(sentence.startswith(said) for sentence in found.verdict.sentences)
@@ -185,7 +185,7 @@ def test_segments_that_are_off_are_never_called_no_evidence(k: int, what: str) -
     data, north = opposite(k)
     names, group = ["no", "yes", "maybe"][:k], np.where(north, "north", "south").astype(object)
     found = analyse(data, names, Source("p.csv"), segments=group, segment_name="region", methods=["ts"])
-    assert found.p_value_before > 0.05
+    assert found.test_before.p_value > 0.05
     assert (found.verdict.tone, found.verdict.headline) == (
         "fair",
         "No evidence of miscalibration overall, but 2 of 2 segments are off",

@@ -6,35 +6,57 @@ Each command lives in a module of its own, as a `typer.Typer` named `app`, and i
 
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
-from calibrant.cli.lazy_commands import lazy_group
 from calibrant.cli.mistakes import end_cleanly
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "report": ("calibrant.cli.report:app", "Is it calibrated? What would each method gain? One HTML page."),
-    "fit": ("calibrant.cli.fit:app", "Learn a calibrator from predictions with labels, stored as JSON."),
-    "apply": ("calibrant.cli.apply:app", "Replace the probabilities in a file by calibrated ones."),
-    "decide": ("calibrant.cli.decide:app", "Add the cheapest action to each row, by the costs of actions."),
-    "adapt": ("calibrant.cli.adapt:app", "Adapt a calibrator to new class frequencies, known or estimated."),
-    "watch": ("calibrant.cli.watch:app", "Is a calibrator still right? Raises an alarm if not."),
-    "export": (
-        "calibrant.cli.export:app",
-        "Write a calibrator in another language, with proof that it predicts the same.",
-    ),
-    "document": ("calibrant.cli.document:app", "What a validator asks for: one HTML, Markdown or Word file."),
-    "evaluate": ("calibrant.cli.evaluate:app", "Metrics of predictions with labels."),
-    "methods": ("calibrant.cli.methods:app", "List the calibration methods."),
-    "bench": ("calibrant.cli.bench_commands:app", "Build prediction sets, run methods on them, study the results."),
+COMMANDS = {
+    "report": "Is it calibrated? What would each method gain? One HTML page.",
+    "fit": "Learn a calibrator from predictions with labels, stored as JSON.",
+    "apply": "Replace the probabilities in a file by calibrated ones.",
+    "decide": "Add the cheapest action to each row, by the costs of actions.",
+    "adapt": "Adapt a calibrator to new class frequencies, known or estimated.",
+    "watch": "Is a calibrator still right? Raises an alarm if not.",
+    "export": "Write a calibrator in another language, with proof that it predicts the same.",
+    "document": "What a validator asks for: one HTML, Markdown or Word file.",
+    "evaluate": "Metrics of predictions with labels.",
+    "methods": "List the calibration methods.",
+    "bench": "Build prediction sets, run methods on them, study the results.",
 }
+#: Modules that are not called like their command.
+_MODULES = {"bench": "bench_commands"}
+
+
+class LazyCommands(TyperGroup):
+    """Knows the one-line helps of its commands, and imports the module of a command when it is called."""
+
+    def __init__(self, **attrs: Any) -> None:
+        super().__init__(**attrs)
+        for name, summary in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=summary, rich_markup_mode=None))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names, with all of its options."""
+        if args and args[0] in COMMANDS:
+            module = importlib.import_module(f"calibrant.cli.{_MODULES.get(args[0], args[0])}")
+            # Completion is installed once, for the program as a whole.
+            module.app._add_completion = False
+            command = get_command(module.app)
+            command.name = args[0]
+            self.commands[args[0]] = command
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
     name="calibrant",
-    cls=lazy_group(COMMANDS),
+    cls=LazyCommands,
     # Plain help: rich costs more to import than everything else together.
     rich_markup_mode=None,
     no_args_is_help=True,

@@ -139,7 +139,7 @@ def report(
                 )
             )
         if answers is not None or table.label != given.label:
-            found[-1] = replace(found[-1], trust=judge(rows.data, level, found[-1].p_value_before))
+            found[-1] = replace(found[-1], trust=judge(rows.data, level, found[-1].test_before.p_value))
     with atomic_output(output, force=force) as stream:
         stream.write(render(*found).encode())
     several = {"reports": [contents.to_dict() for contents in found]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,8 +70,7 @@ class Source:
     check: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
-class MetricRow:
+class MetricRow(NamedTuple):
     """One metric before and after calibration; `better` says which way is better: lower, higher, near 0 or near 1."""
 
     name: str
@@ -101,8 +100,7 @@ class MethodRow:
     message: str = ""
 
 
-@dataclass(frozen=True)
-class Learning:
+class Learning(NamedTuple):
     """Gain of log loss by calibration with half of the rows, with all and with twice as many.
 
     They are estimated from fits to `fitted` of the rows and to half as many; `added` is by how much these differ.
@@ -116,8 +114,7 @@ class Learning:
     added: Estimate
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """A loss and its two parts: what calibration takes away and what is left."""
 
     title: str
@@ -126,8 +123,7 @@ class Parts:
     refinement: Estimate
 
 
-@dataclass(frozen=True)
-class Views:
+class Views(NamedTuple):
     """The reliability of the same predictions without bins, in three ways."""
 
     corp: ReliabilityCurve
@@ -156,8 +152,7 @@ class Bands:
         return round_axis(float(ends.min()), float(ends.max()))
 
 
-@dataclass(frozen=True)
-class Count:
+class Count(NamedTuple):
     """Expected number of rows of a class, its ratio to the observed one, and the p-value of their difference."""
 
     expected: float
@@ -165,8 +160,7 @@ class Count:
     p_value: float
 
 
-@dataclass(frozen=True)
-class ClassRow:
+class ClassRow(NamedTuple):
     """One class: how many rows have it of how many, how many were expected, and its reliability against the rest."""
 
     name: str
@@ -180,8 +174,7 @@ class ClassRow:
     differs: bool = False
 
 
-@dataclass(frozen=True)
-class SegmentRow:
+class SegmentRow(NamedTuple):
     """One segment: how right, how far predicted from observed (see `positive_gap`, `confidence_gap`), what it loses.
 
     `off_before` and `off_after` tell whether that gap is beyond chance, given how many segments there are.
@@ -198,8 +191,7 @@ class SegmentRow:
     log_loss_after: Estimate
 
 
-@dataclass(frozen=True)
-class Correction:
+class Correction(NamedTuple):
     """What structured matrix scaling changes: `matrix` (coefficients minus identity) and temperature.
 
     Row i, column j: how much the log-odds of class i move with the model's log-probability of class j. `proven` marks
@@ -223,8 +215,7 @@ class BinaryMap:
     by: str = ""
 
 
-@dataclass(frozen=True)
-class Thresholds:
+class Thresholds(NamedTuple):
     """Decision curves before and after calibration, and the scores of after against before (else: of before)."""
 
     before: DecisionCurve
@@ -253,8 +244,7 @@ class Decisions:
     chosen: int
 
 
-@dataclass(frozen=True)
-class NextStep:
+class NextStep(NamedTuple):
     """Something to do next, with the command that does it."""
 
     text: str
@@ -311,11 +301,6 @@ class Report:
     def condition(self) -> str:
         """What p-values and intervals rest on."""
         return condition(self.size)
-
-    @property
-    def p_value_before(self) -> float:
-        """Of the test of calibration."""
-        return self.test_before.p_value
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers of the report without its figures, for machines."""
