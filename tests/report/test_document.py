@@ -141,9 +141,9 @@ def test_the_formula_is_that_of_the_calibrator(found, fitted):
     )
 
 
-def test_rows_of_the_fit_are_recognised_and_others_are_not(fitted, found):
-    p, y = rare()
-    own = " ".join(sentences(document(fitted, y, p)))
+def test_rows_of_the_fit_are_recognised_and_others_are_not(found):
+    p, y = rare(300)
+    own = " ".join(sentences(document(record_fit(get_calibrator("affine").fit(p, y), p, y), y, p)))
     assert "are those that the calibrator was fitted to" in own
     assert "computed again, agree." in own
     text = " ".join(sentences(found))
@@ -153,8 +153,8 @@ def test_rows_of_the_fit_are_recognised_and_others_are_not(fitted, found):
     assert "no audit record, so nothing shows" in " ".join(sentences(document(without, y, p)))
 
 
-def test_losses_that_are_forged_are_found_out_with_the_rows(fitted):
-    p, y = rare()
+def test_losses_that_are_forged_are_found_out_with_the_rows():
+    p, y = rare(300)
     forged = record_fit(get_calibrator("affine").fit(p, y), p, y)
     forged.audit_["after"]["log_loss"] -= 0.01
     assert "computed again, DO NOT AGREE with the record" in " ".join(sentences(document(forged, y, p)))
@@ -178,7 +178,7 @@ def test_too_few_rows_and_none(fitted):
 
 
 def test_what_does_not_help_is_not_praised():
-    p, y = rare()
+    p, y = rare(300)
     text = " ".join(sentences(document(get_calibrator("none").fit(p, y), y, p)))
     assert "Log loss stays at " in text
     assert "not enough evidence of a difference" in text
@@ -200,26 +200,26 @@ def test_many_classes(k):
 
 
 def test_counts_equal_repeated_rows_and_groups_are_told():
-    p, y = rare(400)
+    p, y = rare(200)
     fitted = get_calibrator("ts").fit(p, y)
-    counts = np.arange(400) % 3 + 1
+    counts = np.arange(200) % 3 + 1
     counted = tables(document(fitted, y, p, sample_weight=counts))["Before and after"][0]
     repeated = tables(document(fitted, np.repeat(y, counts), np.repeat(p, counts)))["Before and after"][0]
     assert {name: row[::2] for name, row in counted.items()} == {name: row[::2] for name, row in repeated.items()}
-    grouped = " ".join(sentences(document(fitted, y, p, groups=np.arange(400) // 4)))
-    assert "400 rows in 100 groups" in grouped
+    grouped = " ".join(sentences(document(fitted, y, p, groups=np.arange(200) // 4)))
+    assert "200 rows in 50 groups" in grouped
     assert "if groups are independent" in grouped
     assert "Rows are taken as independent" not in grouped
 
 
 def test_logits_scores_segments_and_rules():
-    p, y = rare(600)
+    p, y = rare(300)
     z = np.log(p / (1 - p))
     logits = get_calibrator("affine", input="logits").fit(z, y)
     assert "p is the softmax of the given logits" in document(logits, y, z).to_markdown()
     scores = get_calibrator("affine", input="scores").fit(600 - 40 * z, y)
     assert "p is the softmax of the scaled scores ((" in document(scores, y, 600 - 40 * z).to_markdown()
-    region = {"region": np.array(["n", "s"])[np.arange(600) % 2]}
+    region = {"region": np.array(["n", "s"])[np.arange(300) % 2]}
     segmented = calibrant.SegmentedCalibrator(get_calibrator("ts")).fit(p, y, segments=region)
     text = document(segmented, y, p, segments=region).to_markdown()
     assert "## By region" in text
@@ -328,7 +328,7 @@ def test_formats_are_told_by_names(found, tmp_path):
 @pytest.fixture
 def files(tmp_path):
     for name, seed in (("fit", 0), ("new", 1)):
-        p, y = rare(800, seed)
+        p, y = rare(400, seed)
         lines = [f"{a:.6f},{b},2026-0{i % 9 + 1}-15,{'ns'[i % 2]}" for i, (a, b) in enumerate(zip(p, y))]
         (tmp_path / f"{name}.csv").write_text("\n".join(["p_yes,label,day,region", *lines]))
     return tmp_path
@@ -372,9 +372,9 @@ def test_the_command(files):
         (["new.csv", "-y", "label", "--grades", "0", "-o", "a.md"], "0"),
     ],
 )
-def test_mistakes_are_explained(files, monkeypatch, words, error):
+def test_mistakes_are_explained(files, fitted, monkeypatch, words, error):
     monkeypatch.chdir(files)
-    run("fit", "fit.csv", "-y", "label", "-p", "p_yes", "-m", "ts", "-o", "cal.json")
+    calibrant.save(fitted, "cal.json")
     code, output = run("document", "cal.json", *words)
     assert code == 2
     assert error in output

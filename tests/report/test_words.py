@@ -180,6 +180,7 @@ def opposite(k: int, n_rows: int = 4000) -> tuple[Sample, np.ndarray]:
     return Sample(np.column_stack([p, (1 - p) / 2, (1 - p) / 2]), y, None, classes=np.arange(3)), north
 
 
+@pytest.mark.usefixtures("every_resample")
 @pytest.mark.parametrize(("k", "what"), [(2, "the probability of yes"), (3, "the confidence")])
 def test_segments_that_are_off_are_never_called_no_evidence(k: int, what: str) -> None:
     data, north = opposite(k)
