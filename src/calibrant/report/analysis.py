@@ -329,12 +329,9 @@ def _segment_rows(
         first, second = parts[name], after.take(members[name])
         sums = every[name].metrics or metrics_in_memory(first, level, names)
         now = metrics_in_memory(second, level, names)
-        off_before, off_after = (_is_off(part, ALPHA / len(every)) for part in (first, second))
+        # Off is a gap that calibrated predictions have more rarely than chance allows: the exact test of a count.
+        p_values = [class_frequencies(judged_pair(part)).p_value[1] for part in (first, second)]
+        off_before, off_after = (bool(p_value < ALPHA / len(every)) for p_value in p_values)
         row = name, every[name].size, sums["accuracy"], sums[gap], now[gap], off_before, off_after
         found.append(SegmentRow(*row, sums["log_loss"], now["log_loss"]))
     return found, len(every) - len(largest)
-
-
-def _is_off(data: Sample, alpha: float) -> bool:
-    """Whether the gap is one that calibrated predictions have more rarely than `alpha`: the exact test of a count."""
-    return bool(class_frequencies(judged_pair(data)).p_value[1] < alpha)

@@ -21,7 +21,6 @@ from calibrant.decisions.curves import decision_curve
 from calibrant.decisions.rule import DecisionRule
 from calibrant.decisions.value import DecisionComparison, compare_decisions
 from calibrant.metrics import (
-    ReliabilityCurve,
     calibration_belt,
     calibration_map,
     classwise_corp_curves,
@@ -84,11 +83,6 @@ def bands(before: Sample, after: Sample | None, level: float) -> Bands:
     return Bands(table, tables[1] if after is not None else None, np.array(counts), test)
 
 
-def worst_classes(curves: dict[Any, ReliabilityCurve]) -> list[Any]:
-    """Labels of the classes with diagrams, the largest miscalibration first."""
-    return sorted(curves, key=lambda label: -curves[label].error)[:PANELS]
-
-
 def _differs(data: Sample, column: int, p_value: float) -> bool:
     """Whether a class is off beyond chance for so many classes: how often it is predicted, or how surely."""
     surely = spiegelhalter(data.y, data.proba, pos_label=column, **given(data)).p_value
@@ -106,7 +100,7 @@ def class_rows(
         classwise_corp_curves(data.y, data.proba, n_resamples=0, level=level, **given(data))
         for data, _ in (before, after)
     )
-    worst = worst_classes(was) if len(names) > 2 else []
+    worst = sorted(was, key=lambda label: -was[label].error)[:PANELS] if len(names) > 2 else []
     first = before[0]
     for label in worst:
         was[label] = corp_curve(first.y, first.proba, pos_label=label, level=level, **given(first))
