@@ -234,7 +234,7 @@ class Map:
             beside=self.numbers(segments, len(array)),
             scaling=self.scaling,
         )
-        # Steps that are valid one by one may still be put together to something else by a stranger.
+        # Steps that are valid one by one can still make a map that gives no probabilities.
         if not _are_probabilities(p):
             raise FileError("This map does not give probabilities: its file was changed.")
         return p
@@ -327,7 +327,7 @@ class Map:
 
     @classmethod
     def from_json(cls, value: Any) -> Map:
-        """The map that `to_json` wrote; every number is checked, so that it may come from a stranger."""
+        """The map that `to_json` wrote; every number is checked, since a file may come from anyone."""
         if not isinstance(value, dict):
             raise FileError("This file is damaged: its map is not an object.")
         try:

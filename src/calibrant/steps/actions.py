@@ -92,7 +92,7 @@ class CostTable:
 
     @classmethod
     def from_json(cls, value: Any, classes: list[Any]) -> CostTable:
-        """The costs that `to_json` wrote; everything is checked, so that they may come from a stranger."""
+        """The costs that `to_json` wrote; everything is checked, since a file may come from anyone."""
         require(isinstance(value, dict) and set(value) == {"costs", "actions"}, "a rule should hold costs and actions")
         costs, actions = value["costs"], value["actions"]
         require(isinstance(costs, list) and len(costs) > 1, "costs should have a row for each of at least two actions")

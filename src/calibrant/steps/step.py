@@ -61,7 +61,7 @@ class Step(ABC):
 
     @property
     def width(self) -> int:
-        """The number of columns returned, if that is not one of the input's."""
+        """The number of columns returned, if the step itself determines it; else 0."""
         return 0
 
     @abstractmethod
@@ -125,7 +125,7 @@ def run_from_logs(steps: Steps, x: FloatArray) -> FloatArray:
 
 
 def widest(steps: Steps) -> int:
-    """The largest number of columns that a step makes of a row, if it makes more.
+    """The largest number of columns that one of the steps makes by itself, whatever it is given; 0 if none does.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def encode(steps: Steps) -> list[dict[str, Any]]:
     [{'step': 'scale', 'factor': 0.5, 'shift': 0.0}, {'step': 'softmax'}]
     """
     if any(not step.kind for step in steps):
-        raise ValueError("This map runs code of another package, which is nothing that could be written down.")
+        raise ValueError("This map runs code of another package and cannot be written to a file.")
     return [{"step": step.kind, **{f.name: _plain(getattr(step, f.name)) for f in _fields(step)}} for step in steps]
 
 

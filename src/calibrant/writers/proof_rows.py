@@ -15,9 +15,9 @@ from calibrant.steps.actions import CostTable
 from calibrant.steps.step import all_steps, branches_of
 from calibrant.typing import FloatArray
 
-#: Rows drawn at each level of confidence.
+#: Rows drawn at each level of confidence: a proof of some hundred rows takes well under a second in every target.
 _DRAWN = 40
-#: Edges and knots looked at.
+#: Edges and knots looked at, for the same reason.
 _POINTS = 200
 
 

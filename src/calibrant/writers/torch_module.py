@@ -25,7 +25,7 @@ from calibrant.steps.torch_modules import TREE_ROWS, sequence
 from calibrant.typing import FloatArray
 from calibrant.writers.common import Segments, arrays_beside, check_precision, facts, names_of_all
 
-#: Numbers handled at a time on the processor.
+#: Numbers handled at a time on the processor, so that they stay in its cache.
 _BLOCK = 1 << 17
 
 

@@ -91,9 +91,9 @@ def _scores(scope: Any, operator: Any, container: Any, pair: CalibratedPair) -> 
 
 
 def _last(classifier: Any) -> Any:
-    """The classifier at the end of a pipeline."""
-    while isinstance(classifier, Pipeline):
-        classifier = classifier.steps[-1][1]
+    """The classifier at the end of a pipeline, or inside of a frozen one."""
+    while isinstance(classifier, (Pipeline, FrozenEstimator)):
+        classifier = classifier.estimator if isinstance(classifier, FrozenEstimator) else classifier.steps[-1][1]
     return classifier
 
 
@@ -155,8 +155,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 
 def _decides(pair: CalibratedPair) -> bool:
     """Whether decision values are needed; those of boosters are logits, whose softmax their converter gives."""
-    inner = pair.estimator.estimator if isinstance(pair.estimator, FrozenEstimator) else pair.estimator
-    if type(_last(inner)).__name__ in _BOOSTERS and pair.scaling is None:
+    if type(_last(pair.estimator)).__name__ in _BOOSTERS and pair.scaling is None:
         return False
     return response_method(pair.estimator, decisions=pair.decisions) == "decision_function"
 
