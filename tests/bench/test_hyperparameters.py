@@ -73,7 +73,7 @@ def test_split_takes_odd_ranks_for_the_search():
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("calibrator", ["sms", "svs"])
+@pytest.mark.parametrize("calibrator", ["sms", pytest.param("svs", marks=pytest.mark.slow)])
 def test_objective_and_groups_by_hand(tmp_path, source, calibrator):
     result = search_hyperparameters(source, tmp_path, SearchOptions(calibrator, n_trials=3), n_jobs=1)
     by_dataset = {}

@@ -57,9 +57,14 @@ VISION = {
 }
 
 
+@pytest.fixture(scope="module")
+def paper(published):
+    return read_results(published / "paper-multiclass.csv.gz")
+
+
 @pytest.mark.published
-def test_paper_main_table(published):
-    tables, notes = build_tables(read_results(published / "paper-multiclass.csv.gz"))
+def test_paper_main_table(paper):
+    tables, notes = build_tables(paper)
     assert notes == []
     frame = tables["absolute"].frame
     assert frame.columns.tolist() == ["method", "family", "brier", "logloss", "n_experiments"]
@@ -70,9 +75,8 @@ def test_paper_main_table(published):
 
 
 @pytest.fixture(scope="module")
-def paper_tables(published):
-    results = read_results(published / "paper-multiclass.csv.gz")
-    return build_tables(results, unranked=["guo", "ts-unsmoothed"])[0]
+def paper_tables(paper):
+    return build_tables(paper, unranked=["guo", "ts-unsmoothed"])[0]
 
 
 @pytest.mark.published
