@@ -1,8 +1,8 @@
 """Calibrators and rows that come in batches: fit to them in a few passes, and predict them batch by batch.
 
 A first pass checks every row, counts rows, labels and weights, and keeps a uniform sample in memory: each row of a
-batch is given a random number, and the rows with the smallest ones stay. Methods that need all
-rows at once are fitted to this sample; the others start from it and take their curvature from it.
+batch is given a random number, and the rows with the smallest ones stay. Methods that need all rows at once are fitted
+to this sample; the others start from it and take their curvature from it.
 """
 
 from __future__ import annotations
@@ -64,11 +64,8 @@ def facts_of(sample: Sample) -> Facts:
 class Findings:
     """What is known of all rows, put together from the facts of their parts.
 
-    Attributes
-    ----------
-    n_rows, total_weight : rows to compute with, and the sum of their weights.
-    n_given : rows of the input: one with votes for several classes is computed with once for each.
-    n_classes : columns of the log-probabilities.
+    A row of the input with votes for several classes is computed with once for each: there are `n_given` rows of the
+    input, and `n_rows` to compute with.
     """
 
     n_classes: int

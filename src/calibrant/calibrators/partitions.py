@@ -43,12 +43,8 @@ _MEMORY_NUMBERS = 1 << 22
 class Partition(NamedTuple):
     """A checked partition: its rows with labels as given, and what it says of the columns and labels of all.
 
-    Attributes
-    ----------
-    sample : Sample
-    n_given : int, columns of the predictions, one or one per class.
-    names : their names, if there are any.
-    categories : those of the labels, if these are categorical.
+    Predictions have `n_given` columns, one or one per class, with `names`, if there are any; `categories` are those of
+    the labels.
     """
 
     sample: Sample
@@ -60,14 +56,7 @@ class Partition(NamedTuple):
 def fit_partitions(calibrator: Calibrator, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit to a Dask array or data frame whose partitions stay where they are, or to a sample of its rows.
 
-    Parameters
-    ----------
-    calibrator : Calibrator
-        Defines what predictions and labels are; gets the classes that were found.
-    X : dask array or data frame
-        Predictions.
-    y, sample_weight : dask array or series, or array-like
-        Labels and weights, in the same partitions if their sizes are not known.
+    Labels and weights are in the same partitions if their sizes are not known.
     """
     with limit():
         kept, check = _kept(), dask.delayed(_check, pure=False)

@@ -63,14 +63,9 @@ _NO_VARIANCE = 1e-14
 
 
 class LogitModel(NamedTuple):
-    """Which of the steps of a fitted map are a linear softmax model, and what its features are.
+    """Which of the steps of a fitted map are a linear softmax model.
 
-    Attributes
-    ----------
-    before, after : int
-        How many steps come before the features, and after the softmax.
-    features : callable
-        The features of what the steps before give.
+    So many come `before` its features, which are those of what these steps give, and `after` its softmax.
     """
 
     before: int

@@ -48,14 +48,9 @@ class ScoreScale(NamedTuple):
 
 
 def find_scale(sample: Sample, direction: int = 0) -> ScoreScale:
-    """The scale of labelled scores: one column, that of the second class, or one per class.
+    """The scale of labelled scores, the values of `sample`: one column, that of the second class, or one per class.
 
-    Parameters
-    ----------
-    sample : Sample
-        Scores as values, column numbers as labels.
-    direction : {-1, 0, 1}, default=0
-        The sign of the factor, if it is known; else it is positive unless the labels clearly say otherwise.
+    `direction` is the sign of the factor; 0 makes it positive unless the labels clearly say otherwise.
 
     Examples
     --------

@@ -31,18 +31,7 @@ def sigmoid(z: FloatArray) -> FloatArray:
 def fit_logistic(
     features: FloatArray, target: FloatArray, weight: FloatArray | None = None, *, ridge: float = 0.0
 ) -> FloatArray:
-    """Coefficients of the penalised fit.
-
-    Parameters
-    ----------
-    features : ndarray of shape (d, n)
-        Include a row of ones for an intercept.
-    target : ndarray of shape (n,)
-        Probabilities of the positive label.
-    weight : ndarray of shape (n,), default=None
-        Weights of the observations.
-    ridge : float, default=0.0
-        Penalty of the squared coefficients.
+    """Coefficients of the penalised fit to features (d, n), which include a row of ones for an intercept.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from calibrant.calibrators.base import RowsCalibrator
 from calibrant.calibrators.parameters import (
@@ -19,12 +19,12 @@ from calibrant.calibrators.probability_intervals import MOST_COEFFICIENTS
 from calibrant.calibrators.state import StateCheck
 from calibrant.inputs.words import CalibrationWarning
 from calibrant.sample import Sample
-from calibrant.sklearn_private import Interval
+from calibrant.sklearn_private import Interval, StrOptions
 from calibrant.softmax.delta_method import coefficient_covariance
 from calibrant.softmax.penalties import MCP, GroupLasso, Lasso, NoPenalty, Penalty, Ridge
 from calibrant.softmax.problem import SoftmaxProblem
 from calibrant.softmax.rows.arrays import ArrayProblem
-from calibrant.softmax.solvers import solve
+from calibrant.softmax.solvers import OPTIONS, solve
 from calibrant.softmax.solvers.solver import Solution
 from calibrant.typing import FloatArray
 
@@ -53,7 +53,7 @@ class PenalisedCalibrator(RowsCalibrator):
     """
 
     input_smoothing: InputSmoothing = None
-    solver: Literal["auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"] = "auto"
+    solver: Annotated[str, StrOptions(OPTIONS)] = "auto"
     max_iter: PositiveInt | None = None
     tol: Tolerance = None
     random_state: AnySeed = None

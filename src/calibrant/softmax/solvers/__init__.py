@@ -70,23 +70,13 @@ def solve(
     random_state: int | RandomState | None = None,
     theta: FloatArray | None = None,
 ) -> Solution:
-    """Minimise the mean log loss plus a penalty.
+    """Minimise the mean log loss plus a penalty, from `theta` (default: zero).
 
-    Parameters
-    ----------
-    solver : {"auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"}
-        The algorithm.
-    tol : float, default=None
-        Bound of the duality gap relative to ``max(1, objective)``, of the residual where there is no gap. `None`
-        takes the solver's own: 1e-8, for SAGA 1e-5, for FISTA 1e-6. That is also what it means for Newton's method
-        where matrix scaling has 60 or more classes or vector scaling 20 and all coefficients are penalised, and for
-        proximal Newton with more than 2000 coefficients.
-    max_iter : int, default=None
-        Most iterations (passes over the data for SAGA); `None` takes the solver's own.
-    random_state : int, RandomState instance or None
-        Seed of SAGA's draws. `None` means 0: a calibrator gives the same result twice.
-    theta : ndarray, default=None
-        Where to start; zero by default.
+    `tol` bounds the duality gap relative to ``max(1, objective)``, or the residual where there is no gap. `None` takes
+    the solver's own: 1e-8, for SAGA 1e-5, for FISTA 1e-6. That is also what it means for Newton's method where matrix
+    scaling has 60 or more classes or vector scaling 20 and all coefficients are penalised, and for proximal Newton with
+    more than 2000 coefficients. `max_iter` counts passes over the data for SAGA, whose draws have the seed 0 if
+    `random_state` is `None`: a calibrator gives the same result twice.
     """
     chosen = choose(solver, problem, penalty)
     tol = chosen.default_tol(problem, penalty) if tol is None else tol
