@@ -24,6 +24,7 @@ from calibrant.steps.step import decides
 from calibrant.typing import FloatArray
 from calibrant.writers.onnx_alongside import leading_steps, run_alongside
 
+#: Operators of ONNX 1.12, of 2022: older than the lowest version that pyproject.toml asks for, for older runtimes.
 OPSET = 17
 #: Points that all rows are compared with at once: fewer cost more operators, more cost memory.
 _AT_ONCE = 32

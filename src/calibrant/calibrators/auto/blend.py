@@ -15,6 +15,7 @@ from calibrant.sample import Sample
 from calibrant.simplex import LOSS_FLOOR
 from calibrant.typing import FloatArray, IntArray
 
+#: Most steps of a blend, which ends when no weight moves by 1e-4.
 _STEPS = 200
 #: A held-out row may have a larger loss, but not a probability below the smallest number.
 _MOST_LOSS = 700.0

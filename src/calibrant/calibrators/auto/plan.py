@@ -16,9 +16,12 @@ from calibrant.calibrators.auto.members import DISCRIMINANTS, FEW_ROWS, GAUSSIAN
 from calibrant.calibrators.auto.trees.ensemble import BoostingOptions
 from calibrant.calibrators.parameters import InputSmoothing
 
+#: Classes up to which thorough fits have a kernel.
 _KERNEL_CLASSES = 12
 #: With many rows trees find what the kernel would, at less cost.
 _KERNEL_ROWS = 20_000
+#: Classes up to which there are trees; above, Gaussian models have a lower log loss, by 0.006 to 0.041 with up to 200
+#: classes. With more than these a full matrix is no longer fitted.
 _TREE_CLASSES = 40
 _MATRIX_CLASSES = 200
 #: A further factor on the strengths for many classes, whose strengths off the diagonal grow with k²: too much for some.
