@@ -24,10 +24,7 @@ from calibrant.calibrators.auto.means import classes_off, matching_intercepts
 from calibrant.calibrators.auto.members import DISCRIMINANTS, GAUSSIANS, RIDGES, CrossFit, Member
 from calibrant.calibrators.auto.plan import Plan, make_plan, most_rows
 from calibrant.calibrators.auto.trees.ensemble import TreeLayer, check_trees, concatenate
-from calibrant.calibrators.scaling.temperature import (
-    WEAK_PRIOR,
-    learn_temperature,
-)
+from calibrant.calibrators.scaling.temperature import WEAK_PRIOR, learn_temperature
 from calibrant.calibrators.state import LARGE, StateCheck
 from calibrant.sample import Sample
 from calibrant.simplex import laplace_weight
@@ -69,9 +66,9 @@ class AutoCalibrator(AdditiveCalibrator):
     """The default calibrator, for two or more classes: nothing to set.
 
     Temperature scaling with a learned mixture of the input, matrix scaling with curves, and boosted trees (above 40
-    classes Gaussian models of the log-probabilities instead) are fitted on folds; the blend of their logits with the
-    best out-of-fold likelihood predicts, pooled with the predictions as they are. What the data cannot tell shrinks to
-    the simpler members and to no change at all.
+    classes Gaussian models of the log-probabilities instead, above 200 of low rank) are fitted on folds; the blend with
+    the best out-of-fold likelihood predicts, pooled with the predictions as they are. What the data cannot tell shrinks
+    to the simpler members and to no change at all.
 
     Parameters
     ----------
@@ -104,10 +101,10 @@ class AutoCalibrator(AdditiveCalibrator):
     input_factors_, class_factors_ : ndarrays of shape (k,)
         Factors, first and last, on the odds of the classes whose mean predictions were proven wrong; 1 for all others.
     coef_ : ndarray of shape (k, n_coefficients)
-        Coefficients of log-probabilities, one, kernel features and the three curves of each class; where only vector
-        scaling was fitted, as above 200 classes, of its own log-probability, one and the curves.
+        Coefficients of log-probabilities, one, kernel features and the three curves of each class; above 200 classes of
+        its own log-probability, one, the projections and the curves.
     landmarks_, whitening_, kernel_scale_ : ndarrays
-        The kernel features.
+        The kernel features; without landmarks `whitening_` (k, 100) projects log-probabilities.
     tree_features_, tree_subtracted_, tree_thresholds_, tree_values_ : ndarrays
         The trees.
     monotone_cost_ : float

@@ -9,7 +9,7 @@ afford more rounds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,17 +79,15 @@ class TreeLayer:
 
     def scaled(self, weight: float) -> TreeLayer:
         """The same questions with steps times `weight`."""
-        return TreeLayer(self.features, self.subtracted, self.thresholds, weight * self.values)
+        return replace(self, values=weight * self.values)
 
     def rounded(self, digits: int) -> TreeLayer:
         """The same questions with steps of so many decimal places, which take less space as text."""
-        return TreeLayer(self.features, self.subtracted, self.thresholds, np.round(self.values, digits) + 0.0)
+        return replace(self, values=np.round(self.values, digits) + 0.0)
 
     def first(self, rounds: int) -> TreeLayer:
         """The trees of the first rounds."""
-        return TreeLayer(
-            self.features[:rounds], self.subtracted[:rounds], self.thresholds[:rounds], self.values[:rounds]
-        )
+        return TreeLayer(*(part[:rounds] for part in vars(self).values()))
 
     def steps(self) -> list[Step]:
         """The layer as a step; none for no trees."""
@@ -124,10 +122,7 @@ def concatenate(layers: list[TreeLayer], k: int) -> TreeLayer:
     if not layers:
         return TreeLayer.empty(k)
     return TreeLayer(
-        np.concatenate([layer.features for layer in layers]),
-        np.concatenate([layer.subtracted for layer in layers]),
-        np.concatenate([layer.thresholds for layer in layers]),
-        np.concatenate([layer.values for layer in layers]),
+        *(np.concatenate(parts) for parts in zip(*(vars(layer).values() for layer in layers), strict=True))
     )
 
 
