@@ -95,6 +95,8 @@ def worth_of_rows(found: Learning, before: float, *, sampled: bool = False) -> s
 
     Examples
     --------
+    >>> from calibrant.metrics.result_types import Estimate
+    >>> from calibrant.sample import Size
     >>> ends = ((0.05, 0.03, 0.07), (0.061, 0.04, 0.08), (0.07, 0.05, 0.09), (0.02, 0.01, 0.03))
     >>> worth_of_rows(Learning(Size(1264), 0.8, *(Estimate(*gain, 0.95) for gain in ends)), 1.0)
     'With all 1,264 rows calibration saves about 6.1% of log loss; half of them would give 5.0%, and twice ...
