@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Extras whose packages the commands below reach.
 EXTRAS = ("plots", "cli", "excel", "bench", "export", "dask")
 
-EMBEDDED = str(ROOT / "src/calibrant/bench/data/embedded.h5")
+EMBEDDED = str(ROOT / "src/calibrant/bench/building/embedded.h5")
 PREDICTIONS = "id,p_no,p_yes,truth,site\n" + "".join(
     f"{i},{1 - p:.3f},{p:.3f},{'yes' if (i * 7919) % 1000 < 1000 * p**2 else 'no'},{'ab'[i % 2]}\n"
     for i in range(400)
