@@ -5,10 +5,11 @@
 
 `calls` runs the tests once and stores which functions of the package each test enters. `run` changes one operator,
 comparison, constant or condition of one line per mutant, drawn at random with the given seed and the same number in
-every room, and runs the tests that enter the changed function, the quickest first, up to `--seconds` of tests. A mutant
-that no test notices is printed as a survivor: it needs a test, or shows code that can go. Compiled functions are not
-seen by the profiler: for them, and for code outside of functions, all tests that enter the file are candidates, then
-those of the room. Run it in a checkout of its own: the mutated file is changed in place and restored afterwards.
+every room, and runs the tests that enter the changed function, the most specific first (those that enter the fewest
+functions), up to `--seconds` of tests. A mutant that no test notices is printed as a survivor: it needs a test, or
+shows code that can go. Compiled functions are not seen by the profiler: for them, and for code outside of functions,
+all tests that enter the file are candidates, then those of the room. Files that need torch or Dask are left out: `make
+test` runs without them. Run it in a checkout of its own: the mutated file is changed in place and restored afterwards.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import csv
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,8 @@ ROOT = Path.cwd()
 SOURCE = ROOT / "src" / "calibrant"
 ROOMS = ("softmax", "steps", "calibrators", "metrics", "report", "files")
 MARKED = "not (peer or torch or export or browser or program or sklearn_suite or slow or fuzz)"
+#: Files whose code needs torch or Dask, by their names.
+_OPTIONAL = re.compile("torch|tensor|dask|partition")
 #: A mutant may make a loop endless: tests get ten times the seconds that they took, and this for imports.
 _START_SECONDS = 120
 #: pytest's exit codes when tests fail or cannot be collected, and when a test of that name is not found.
@@ -108,12 +112,13 @@ def mutants(path: Path) -> Iterator[Mutant]:
 
 
 def _meaningful(tree: ast.AST) -> Iterator[ast.AST]:
-    """Nodes whose value matters: no annotations, no texts of messages."""
+    """Nodes whose value matters: no annotations, no texts of messages, no abstract methods."""
     for name, value in ast.iter_fields(tree):
         if name in ("annotation", "returns", "decorator_list"):
             continue
         for node in value if isinstance(value, list) else [value]:
-            if isinstance(node, ast.AST) and not isinstance(node, ast.Raise | ast.JoinedStr):
+            abstract = "abstractmethod" in [getattr(name, "id", "") for name in getattr(node, "decorator_list", [])]
+            if isinstance(node, ast.AST) and not isinstance(node, ast.Raise | ast.JoinedStr) and not abstract:
                 yield node
                 yield from _meaningful(node)
 
@@ -184,6 +189,7 @@ class Calls:
 
     def __init__(self, path: Path) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
+        self._entered: dict[str, int] = defaultdict(int)
         self._functions: dict[str, set[str]] = defaultdict(set)
         self._files: dict[str, set[str]] = defaultdict(set)
         tests_of: dict[str, set[str]] = defaultdict(set)
@@ -193,6 +199,7 @@ class Calls:
         for record in records:
             test = record["test"]
             self.seconds[test] += record["seconds"]
+            self._entered[test] += len(record["entered"])
             # A fixture may be shared: what one test's set-up enters may be noticed by all tests of its file.
             shared = record["when"] == "setup"
             tests = tests_of[test.partition("::")[0]] if shared else {test}
@@ -201,14 +208,14 @@ class Calls:
                 self._files[place.rpartition(":")[0]] |= tests
 
     def noticing(self, mutant: Mutant, most_seconds: float) -> list[str]:
-        """Tests that may notice a mutant, the quickest first, those of its own room before others."""
+        """Tests that may notice a mutant, the most specific first, those of its own room before others."""
         file = mutant.path.relative_to(SOURCE).as_posix()
         place = _function_at(mutant)
         found = self._functions.get(f"{file}:{place}", set()) if place else set()
         folder = f"tests/{mutant.room}/"
         if not found:
             found = self._files[file] | {test for test in self.seconds if test.startswith(folder)}
-        order = sorted(found, key=lambda test: (self.seconds[test] * (1 if test.startswith(folder) else 3), test))
+        order = sorted(found, key=lambda test: (not test.startswith(folder), self._entered[test], test))
         chosen, total = [], 0.0
         for test in order:
             total += self.seconds[test]
@@ -236,7 +243,8 @@ def sampled(rooms: list[str], count: int, seed: int) -> list[Mutant]:
     for room in rooms:
         # One generator for each room: a change to one room leaves the mutants of the others as they are.
         rng = random.Random(f"{seed} {room}")
-        every = [mutant for path in sorted((SOURCE / room).rglob("*.py")) for mutant in mutants(path)]
+        files = [path for path in sorted((SOURCE / room).rglob("*.py")) if not _OPTIONAL.search(path.name)]
+        every = [mutant for path in files for mutant in mutants(path)]
         drawn += rng.sample(every, min(len(every), count // len(rooms)))
     return drawn
 
