@@ -7,12 +7,11 @@ from importlib.util import find_spec
 _TORCH = (
     "calibrators/tensor_fitting.py",
     "inputs/tensors.py",
-    "softmax/rows/tensor_rows.py",
     "softmax/rows/torch.py",
     "steps/torch_modules.py",
     "writers/torch_module.py",
 )
-_DASK = ("calibrators/partitions.py", "softmax/rows/dask.py")
+_DASK = ("calibrators/partitions.py",)
 _NEEDED = {"torch": _TORCH, "dask": _DASK}
 collect_ignore = [
     f"src/calibrant/{path}" for package, paths in _NEEDED.items() if not find_spec(package) for path in paths
