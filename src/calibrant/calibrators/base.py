@@ -57,6 +57,8 @@ from calibrant.steps import Function, Log, Scale, Step, run_from_logs
 from calibrant.threads import for_products, limit
 from calibrant.typing import AnyArray, FloatArray
 
+InputKind = Annotated[str, StrOptions({"probabilities", "logits", *DIRECTIONS})]
+
 
 class Calibrator(
     KeptSteps,
@@ -87,7 +89,7 @@ class Calibrator(
     """
 
     _: KW_ONLY
-    input: Annotated[str, StrOptions({"probabilities", "logits", *DIRECTIONS})] = "probabilities"
+    input: InputKind = "probabilities"
     classes: Array | None = None
     renormalize: bool = False
 

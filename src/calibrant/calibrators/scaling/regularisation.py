@@ -28,6 +28,7 @@ from calibrant.softmax.solvers import OPTIONS, solve
 from calibrant.softmax.solvers.solver import Solution
 from calibrant.typing import FloatArray
 
+SolverName = Annotated[str, StrOptions(OPTIONS)]
 McpGamma = Annotated[float, Interval(Real, 1, None, closed="neither")]
 NOT_NEGATIVE = constraints_of(NotNegative)
 
@@ -53,7 +54,7 @@ class PenalisedCalibrator(RowsCalibrator):
     """
 
     input_smoothing: InputSmoothing = None
-    solver: Annotated[str, StrOptions(OPTIONS)] = "auto"
+    solver: SolverName = "auto"
     max_iter: PositiveInt | None = None
     tol: Tolerance = None
     random_state: AnySeed = None
