@@ -91,7 +91,7 @@ def excess(ratio: float) -> str:
     Examples
     --------
     >>> excess(17.2), excess(1 / 17.2), excess(1.14), excess(0.88), excess(1.0)
-    ('17 times too many', '17 times too few', '14% too many', '12% too few', 'as many as occur')
+    ('17 times too many', '17 times too few', '14% too many', '12% too few', 'as many as observed')
     """
     if math.isinf(ratio):
         return "none occurs"
@@ -101,7 +101,9 @@ def excess(ratio: float) -> str:
     if factor >= 1.95:
         return f"{factor:,.0f} times too {word}" if factor >= 9.95 else f"{factor:.1f} times too {word}"
     off = 100 * abs(ratio - 1)
-    return f"{off:.0f}% too {word}" if off >= 0.95 else "as many as occur" if off < 0.05 else f"{off:.1f}% too {word}"
+    return (
+        f"{off:.0f}% too {word}" if off >= 0.95 else "as many as observed" if off < 0.05 else f"{off:.1f}% too {word}"
+    )
 
 
 def span(estimate: Any, digits: int = 4) -> str:

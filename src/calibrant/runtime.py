@@ -447,10 +447,10 @@ def load(path: str | os.PathLike[str]) -> Map:
         try:
             document = json.load(file, parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
-            raise FileError(f"{os.fspath(path)}: This is not a file of a calibrator ({error!s:.200}).") from None
+            raise FileError(f"{os.fspath(path)}: This is not a calibrator file ({error!s:.200}).") from None
     try:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise FileError("This is not a file of a calibrator.")
+            raise FileError("This is not a calibrator file.")
         if fault := version_fault(document):
             raise FileError(fault)
         found = document.get("map")

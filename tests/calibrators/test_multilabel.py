@@ -151,9 +151,9 @@ def test_labels_that_are_never_true_keep_low_probabilities_and_a_warning_says_if
     y[:, 3] = 0
     q = MultilabelCalibrator().fit(p, y).predict_proba(p)
     assert q[:, 3].mean() < p[:, 3].mean() + 0.05
-    with pytest.warns(CalibrationWarning, match="no label is true of any row"):
+    with pytest.warns(CalibrationWarning, match="no label is true in any row"):
         MultilabelCalibrator().fit(p, 0 * y)
-    with pytest.warns(CalibrationWarning, match="every label is true of all rows"):
+    with pytest.warns(CalibrationWarning, match="every label is true in all rows"):
         MultilabelCalibrator().fit(p, 0 * y + 1)
 
 
@@ -209,7 +209,7 @@ def test_exports_predict_the_same_and_refuse_rows_that_are_no_predictions(given:
         found = base.execute(query).df().to_numpy(dtype=float)
     assert np.isnan(found[1]).all()
     assert np.allclose(found[kept], fitted.predict_proba(X[:5])[kept], atol=1e-12)
-    with pytest.raises(ValueError, match="to='js' has no form of maps of independent labels: take onnx or sql"):
+    with pytest.raises(ValueError, match="to='js' cannot hold maps of independent labels: use onnx or sql"):
         calibrant.export(fitted, to="js")
 
 
@@ -234,7 +234,7 @@ def test_summary_says_how_much_there_was_and_what_leans_on_others() -> None:
     low, high = y.sum(axis=0).min(), y.sum(axis=0).max()
     assert lines[0] == f"MultilabelCalibrator, fitted to 300 rows and 4 labels, true {low} to {high} times."
     assert lines[1].startswith("A probability of 50.0% becomes ")
-    assert "the prediction as it is." in lines[2]
+    assert "the unchanged prediction." in lines[2]
     assert ("follow" in lines[-1]) == (low < 10)
     alone = MultilabelCalibrator().fit(p[:, :1], y[:, :1]).summary()
     assert "and 1 label, true" in alone
@@ -246,7 +246,7 @@ def test_summary_says_how_much_there_was_and_what_leans_on_others() -> None:
 def test_labels_given_to_a_calibrator_of_classes_are_refused_and_the_advice_helps(renormalize: bool) -> None:
     p, y = drawn()
     for target in (y, y.tolist(), pd.DataFrame(y), csr_matrix(y)):
-        with pytest.raises(ValueError, match=r"not classes of which one is\. Use Multilabel"):
+        with pytest.raises(ValueError, match=r"not classes, exactly one of which is\. Use Multilabel"):
             AutoCalibrator(renormalize=renormalize).fit(p, target)
     with pytest.raises(ValueError, match="Use multilabel_metrics"):
         log_loss(y, p)
@@ -261,7 +261,7 @@ def test_votes_and_soft_labels_of_classes_still_pass() -> None:
         warnings.simplefilter("error")
         AutoCalibrator().fit(p, rng.integers(0, 2, (100, 3)) | np.eye(3, dtype=int)[p.argmax(axis=1)])
         AutoCalibrator(renormalize=True).fit(3.0 * p, np.eye(3)[p.argmax(axis=1)])
-    with pytest.warns(CalibrationWarning, match="taken as votes for classes. If these are labels"):
+    with pytest.warns(CalibrationWarning, match="read as votes for classes. If any number of labels"):
         get_calibrator("ts", input="logits").fit(rng.normal(size=(100, 3)), rng.integers(0, 2, (100, 3)))
 
 

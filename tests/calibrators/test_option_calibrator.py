@@ -210,7 +210,7 @@ def test_what_cannot_be_done_is_said(rng):
     [
         ([], None, {}, "there is no question"),
         ([[0.0, -1.0], [0.0]], None, {}, "row 1: 1 option, at least two"),
-        ([[0.0, float("nan")]], None, {}, "row 0: nan for option 1 is no log-probability"),
+        ([[0.0, float("nan")]], None, {}, "row 0: nan for option 1 is not a log-probability"),
         ([[0.0, None]], None, {}, "row 0: None for option 1"),
         ([[-np.inf, -np.inf]], None, {}, "row 0: all log-probabilities are -inf"),
         ([[0.0, -1.0]], [2], {}, "row 0: the answer 2 is none of the 2 options, 0 to 1"),

@@ -1,4 +1,4 @@
-"""Constructor parameters: every one is checked, and NaN is no number."""
+"""Constructor parameters: every one is checked, and NaN is not a number."""
 
 from __future__ import annotations
 

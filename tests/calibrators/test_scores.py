@@ -148,11 +148,13 @@ def test_the_direction_is_said_or_given_or_in_doubt() -> None:
     )
     given = get_calibrator("ts", input="falling-scores").fit(X, y)
     assert "(as given)" in given.summary()
-    with pytest.warns(CalibrationWarning, match="said to be rising, but in these rows low scores speak for a class"):
+    with pytest.warns(
+        CalibrationWarning, match="said to be rising, but in these rows low scores make a class more likely"
+    ):
         wrong = get_calibrator("ts", input="rising-scores").fit(X, y)
     assert wrong.score_factor_ > 0 > given.score_factor_
     noise = np.random.default_rng(0).normal(size=200)
-    with pytest.warns(CalibrationWarning, match="do not tell whether high scores speak for or against"):
+    with pytest.warns(CalibrationWarning, match="do not show whether high scores make a class more or less likely"):
         get_calibrator("ts", input="scores").fit(noise, np.arange(200) % 2)
     several = get_calibrator("ts", input="scores").fit(*distances(300))
     assert "The lower the score of a class, the more likely it is (found from the labels)." in several.summary()

@@ -65,8 +65,8 @@ def test_a_temperature_after_a_mixture_is_no_verdict_unless_both_draw_extremes_i
     p, y = sharpened(300, 2, 2.0)
     said = get_calibrator("ts", input_smoothing=0.03).fit(p, y).summary()
     assert "too extreme overall" in said
-    assert "3.0% of the uniform distribution was mixed in besides." in said
+    assert "3.0% of the uniform distribution was also mixed in." in said
     right, y = sharpened(300, 2, 1.0)
     said = get_calibrator("ts", input_smoothing=0.03).fit(right, y).summary()
-    assert "3.0% of the uniform distribution was mixed into the probabilities, which draws extreme ones in;" in said
+    assert "3.0% of the uniform distribution was mixed into the probabilities, which pulls in extreme ones;" in said
     assert "too close to the average" not in said

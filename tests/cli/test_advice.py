@@ -43,7 +43,7 @@ CASES = {
     "two classes": (
         frame(expit(SCORE)[:, None], ["score"], FIRST),
         [],
-        "Name both classes with --classes, the column's own one last",
+        "Name both classes with --classes, the column's own class last",
         ["--classes", "yes,no"],
         RIGHT_SCORE,
     ),
@@ -87,7 +87,7 @@ CASES = {
     "decimal": (
         frame(P, ["p_a", "p_b", "p_c"], ABC[CODES]).map(lambda cell: str(cell).replace(".", ",")),
         [],
-        "--decimal . reads points instead",
+        "--decimal . reads decimal points instead",
         ["--decimal", ","],
         RIGHT,
     ),
@@ -129,7 +129,7 @@ def test_scores_are_made_probabilities_as_advised(tmp_path: Path) -> None:
     for wrong in ([], ["--logits"]):
         refused = run("evaluate", file, "--label", "y", "--probs", "score", *wrong)
         assert refused.exit_code in (1, 2)
-        assert "`calibrant fit --scores` makes probabilities of scores of any scale" in refused.stderr
+        assert "`calibrant fit --scores` learns to turn scores of any scale into probabilities" in refused.stderr
     ok("fit", file, "--label", "y", "--scores", "-m", "platt-logits", "-o", tmp_path / "c.json")
     ok("apply", tmp_path / "c.json", file, "-o", output)
     found = json.loads(ok("evaluate", output, "--label", "y", "--json").stdout)

@@ -66,7 +66,7 @@ def test_evaluate_judges_options_before_and_after(samples: Path) -> None:
     said = ok("evaluate", samples).stdout
     assert "300 rows in 150 groups, questions with 2 to 5 options" in said
     assert "Do not take the confidence at face value." in said
-    assert ": it is too sure." in said
+    assert ": it is over-confident." in said
     assert "This took 300 labels on 150 groups of questions." in said
 
 
@@ -147,7 +147,7 @@ def test_judge_scores_of_another_scale_are_calibrated_as_scores(tmp_path: Path) 
     refused = run("report", file, "-o", tmp_path / "r.html")
     assert refused.exit_code == 2
     assert "'judge_score' reaches 10" in refused.stderr
-    assert "`calibrant fit --scores` makes probabilities of them" in refused.stderr
+    assert "Turn them into probabilities with `calibrant fit --scores`" in refused.stderr
     ok("fit", file, "--scores", "-m", "platt-logits", "-o", tmp_path / "cal.json")
     ok("apply", tmp_path / "cal.json", file, "-o", tmp_path / "new.jsonl")
     after = json.loads(ok("evaluate", tmp_path / "new.jsonl", "--json").stdout)
@@ -181,7 +181,7 @@ def test_few_labels_are_said_to_be_few(tmp_path: Path) -> None:
 def test_options_that_say_nothing_of_answers_are_refused(samples: Path) -> None:
     done = run("evaluate", samples, "--logits")
     assert done.exit_code == 2
-    assert "holds questions with options, of which --logits says nothing: leave it out" in done.stderr
+    assert "holds questions with options, where --logits has no meaning: leave it out" in done.stderr
     ok("evaluate", samples)
 
 
@@ -198,7 +198,7 @@ def test_weights_and_groups_of_answers(tmp_path: Path) -> None:
     assert one["groups"] == other["groups"] == 10
     assert one["metrics"]["log_loss"]["value"] == pytest.approx(other["metrics"]["log_loss"]["value"])
     wrong = lines(tmp_path / "x.jsonl", [records[0] | {"n": -1}])
-    assert "field 'n': -1 is no weight" in run("evaluate", wrong, "--weight", "n").stderr
+    assert "field 'n': -1 is not a weight" in run("evaluate", wrong, "--weight", "n").stderr
 
 
 def test_bad_lines_are_named_and_skipped(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_a_rule_is_stored_by_fit_and_used_without_cost(home: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("name", "cost", "message"),
     [
-        ("two", None, "two.json holds no decision rule: say what actions cost, as in --cost fp=1,fn=20"),
+        ("two", None, "two.json holds no decision rule: give the costs of actions, as in --cost fp=1,fn=20"),
         ("two", "fp=1", "fp and fn go together, and with no other cost: fp=1,fn=20"),
         ("two", "20", "'20' is not a cost: give fp=1,fn=20 for two classes"),
         ("two", "fp=-1,fn=20", "the class 'ok' is -1: costs must not be negative"),
@@ -176,7 +176,7 @@ def test_intervals_are_columns(home: Path, tmp_path: Path) -> None:
 
 def test_intervals_that_were_not_learned_and_wrong_levels_are_named(home: Path, tmp_path: Path) -> None:
     result = run("apply", home / "three.json", home / "three.csv", "--interval", "0.9", "-o", tmp_path / "out.csv")
-    assert "was stored without intervals. `calibrant fit --intervals` keeps what they need." in result.stderr
+    assert "was stored without intervals. `calibrant fit --intervals` stores what they need." in result.stderr
     result = run("apply", home / "two.json", home / "new.csv", "--interval", "90", "-o", tmp_path / "out.csv")
     assert "level must lie between 0 and 1, got 90" in result.stderr
 

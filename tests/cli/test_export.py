@@ -39,7 +39,7 @@ def test_standard_output_is_no_file_of_that_name(stored, tmp_path, monkeypatch):
     scope: dict = {}
     exec(done.stdout, scope)
     assert scope["CLASSES"] == ["*/", "</script>"]
-    for words, message in ((["--to", "c", "--json"], "cannot share standard output"), ([], "--to is not given")):
+    for words, message in ((["--to", "c", "--json"], "cannot both go to standard output"), ([], "--to is not given")):
         refused = CliRunner().invoke(app, ["export", str(stored), "-o", "-", *words])
         assert refused.exit_code == 2
         assert message in refused.stderr
@@ -74,9 +74,9 @@ def test_a_flag_of_another_target_is_named_as_it_was_written(stored, tmp_path, t
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["cal.xyz"], "--to is not given and the file's name does not say the target: take one of python"),
+        (["cal.xyz"], "--to is not given and the file's name does not show the target: take one of python"),
         (["cal.out", "--to", "perl"], "--to perl is not a target"),
-        (["cal.sql", "--dialect", "oracle"], "--dialect oracle is unknown: take one of ansi"),
+        (["cal.sql", "--dialect", "oracle"], "--dialect oracle is unknown: use one of ansi"),
         (["cal.sql", "--table", "a.b.c.d"], "--table a.b.c.d is not the name of a table"),
         (["cal.sql", "--columns", "a,b,c"], "--columns a,b,c are 3 names; 2 are needed, one per class"),
         (["cal.sql", "--columns", "a,A", "--dialect", "duckdb"], "--columns a,A names one column twice"),

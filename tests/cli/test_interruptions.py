@@ -128,7 +128,7 @@ def test_two_documents_never_share_standard_output(tmp_path: Path) -> None:
     words = ["fit", str(tmp_path / "t.csv"), "-y", "y", "-m", "ts", "-o", "-", "--json"]
     result = CliRunner().invoke(app, words)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "cannot share standard output" in result.stderr
+    assert "cannot both go to standard output" in result.stderr
 
 
 def test_warnings_are_lines_of_their_own(tmp_path: Path) -> None:

@@ -78,14 +78,14 @@ def test_rows_that_cannot_be_used_are_named_or_skipped(table: Path) -> None:
 
 def test_options_of_classes_and_commands_of_classes_are_refused(table: Path) -> None:
     out = run("evaluate", table, "--multilabel", "--label", "art", code=2)
-    assert "--label is not for --multilabel" in out
+    assert "--label does not work with --multilabel" in out
     run("fit", table, "--multilabel", "-o", table.with_suffix(".json"))
     out = run("watch", table.with_suffix(".json"), table, "--state", table.parent / "state.json", code=2)
     skipping = run(
         "apply", table.with_suffix(".json"), table, "-o", table.parent / "x.csv", "--on-error", "skip", code=2
     )
-    assert "--on-error skip are not for calibrators of labels" in skipping
-    assert "any number may be true; this command is for classes" in " ".join(out.split())
+    assert "--on-error skip do not work with multi-label calibrators" in skipping
+    assert "is a multi-label calibrator; this command needs classes" in " ".join(out.split())
 
 
 def test_labels_are_found_by_name() -> None:
@@ -94,5 +94,5 @@ def test_labels_are_found_by_name() -> None:
     assert label_pairs(["p_a", "p_b", "y_a", "y_b"], ["p_*"]) == {"y_a": "p_a", "y_b": "p_b"}
     assert label_pairs(["a", "b", "m1_a", "m1_b", "m2_a", "m2_b"], ["m2_*"]) == {"a": "m2_a", "b": "m2_b"}
     for columns, probs in ((["u", "v"], None), (["a", "p_a", "p_b"], ["p_*"])):
-        with pytest.raises(RequestError, match="no columns of labels were found beside their probabilities"):
+        with pytest.raises(RequestError, match="no label columns with matching probability columns were found"):
             label_pairs(columns, probs)

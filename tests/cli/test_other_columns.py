@@ -51,7 +51,7 @@ def test_weights_that_are_amounts_are_noted_once(tmp_path: Path) -> None:
     amount = RNG.lognormal(5, 1, 200).round(2)
     table = ONE.assign(amount=amount, count=RNG.integers(0, 90, 200), share=RNG.random(200))
     table.assign(effective=effective_counts(amount)).to_csv(tmp_path / "t.csv", index=False)
-    said = "are no whole numbers, and a row counts for"
+    said = "are not whole numbers, and a row counts for"
     fit = ["-m", "ts", "-o", tmp_path / "c.json", "--force"]
     for command, more in (("evaluate", []), ("fit", fit)):
         done = ok(command, tmp_path / "t.csv", "--label", "y", "--weight", "amount", *more)
@@ -78,6 +78,6 @@ def test_files_with_other_classes_are_not_put_side_by_side(tmp_path: Path) -> No
     files = [tmp_path / "a.csv", tmp_path / "b.csv"]
     done = run("report", *files, "--label", "y", "--methods", "ts", "-o", tmp_path / "ab.html")
     assert done.exit_code == 2
-    assert "a single column that of the same class. Make a report of each file" in done.stderr
+    assert "a single column must be of the same class. Make a separate report of each file" in done.stderr
     for file in files:  # what is advised
         ok("report", file, "--label", "y", "--methods", "ts", "-o", tmp_path / "one.html", "--force")

@@ -72,7 +72,7 @@ def test_the_direction_can_be_given(tmp_path: Path, credit: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], "'score' is 6.*, not a probability. `calibrant fit --scores` makes probabilities of scores"),
+        ([], "'score' is 6.*, not a probability. `calibrant fit --scores` learns to turn scores"),
         (["--logits"], "so large that nearly every row would be certain: they are scores.* `calibrant fit --scores`"),
         (["--scores", "--logits"], "give one of them"),
         (["--direction", "rising"], "give --scores, too"),

@@ -141,7 +141,7 @@ def test_a_repeated_batch_is_left_out_refused_or_replaced(folder):
     named = [*words, "--batch-id", "2026-03"]
     ok(*named)
     again = ok(*named)
-    assert "Note: added before with the same rows, and not counted again: March 2026" in again.stderr
+    assert "Note: already added with the same rows, not counted again: March 2026" in again.stderr
     table = pa.parquet.read_table(folder / "good.parquet").slice(0, 500)
     pa.parquet.write_table(table, folder / "good.parquet")
     refused = run(*named)

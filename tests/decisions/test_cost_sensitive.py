@@ -60,7 +60,7 @@ def test_actions_and_names_of_classes(cancer):
     p = model.predict_proba(fresh)[:, 1]
     expected = np.where(p < 0.02, "benign", np.where(1 - p < 0.4, "malignant", "ask"))
     np.testing.assert_array_equal(model.predict(fresh), expected)
-    with pytest.raises(ValueError, match="'ask' is no class, so that actions have no accuracy"):
+    with pytest.raises(ValueError, match="'ask' is not a class, so actions have no accuracy"):
         model.score(fresh, expected)
 
 

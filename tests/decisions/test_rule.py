@@ -155,11 +155,11 @@ def test_wrong_predictions_amounts_and_classes_are_named():
         DecisionRule(false_positive=1, false_negative=2).decide([[0.2, 0.3, 0.5]])
     with pytest.raises(ValueError, match="has costs for 'c', but the classes are 'a', 'b'"):
         DecisionRule([[0, 1], [1, 0]], classes=["a", "c"]).matched(["a", "b"])
-    with pytest.raises(ValueError, match="`ranges` says where each is taken"):
+    with pytest.raises(ValueError, match="`ranges` shows where each is taken"):
         DecisionRule([[0, 5], [4, 4], [1, 0]]).threshold  # noqa: B018
     with pytest.raises(ValueError, match="is for two classes; the rule has costs for 3"):
         DecisionRule(1 - np.eye(3)).threshold  # noqa: B018
-    with pytest.raises(ValueError, match="no threshold above which it is taken: exchange the actions"):
+    with pytest.raises(ValueError, match="no threshold above which it is taken: swap the actions"):
         DecisionRule([[1, 0], [0, 1]]).threshold  # noqa: B018
     with pytest.raises(ValueError, match="would differ from row to row"):
         rule.threshold  # noqa: B018

@@ -103,7 +103,7 @@ def test_what_a_comparison_says():
     assert "That may be chance." in str(compare_decisions(y[:60], p[:60] ** 1.1, p[:60], RULE))
     with pytest.warns(UserWarning, match="no interval"):
         one = str(compare_decisions([1], [0.9], [0.01], DecisionRule([[0, 1], [1, 0]]), classes=[0, 1]))
-    assert "too few observations to tell whether that is chance" in one
+    assert "too few observations to tell whether this is chance" in one
 
 
 def test_best_threshold_against_all_thresholds():
@@ -194,7 +194,7 @@ def test_thresholds_meet_their_constraint_and_no_other_finds_more(constraint):
         if meets and (best is None or value >= best[0]):
             best = value, precision, recall
     assert (found.precision.value, found.recall.value) == pytest.approx(best[1:])
-    assert "Raise an alarm from a probability of" in str(found)
+    assert "Raise an alarm at a probability of" in str(found)
 
 
 def test_thresholds_that_cannot_be_met_and_bad_constraints():

@@ -171,7 +171,7 @@ def test_an_estimate_that_may_as_well_be_no_change_is_warned_of():
         with pytest.warns(CalibrationWarning, match="too uncertain to adapt to") as told:
             adapted = adapt(calibrator, unlabelled=rows)
         inside = (adapted.interval_[:, 0] <= 1 / 3 + 2e-3) & (adapted.interval_[:, 1] >= 1 / 3 - 2e-3)
-        held = "the intervals hold the frequencies at calibration" in str(told[0].message)
+        held = "the intervals contain the frequencies at calibration" in str(told[0].message)
         assert held == bool(inside.all())
         seen += held
     assert seen

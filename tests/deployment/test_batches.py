@@ -59,7 +59,7 @@ def test_taking_out_a_batch_leaves_what_was_before_it():
         monitor.rewind("2026-03")
     for day in range(1, 15):
         monitor.update(p[day : day + 40], y[day : day + 40], batch=f"2026-06-{day:02}")
-    with pytest.raises(ValueError, match="too far back: the latest 12 can be replaced"):
+    with pytest.raises(ValueError, match="too old: only the latest 12 can be replaced"):
         monitor.rewind("2026-01")
 
 

@@ -19,8 +19,8 @@ from tests.report.test_verdicts import faults, frequencies
 
 def test_before_the_first_row():
     assert CalibrationMonitor(identity(2), alpha=0.05).summary().splitlines() == [
-        "Evidence against the calibrator: 1.00 (none); it starts at 1. The alarm is raised at 20: if the calibrator is "
-        "right and rows are independent, that happens with probability 5.0% at most, however often one looks.",
+        "Evidence against the calibrator: 1.00 (none); it starts at 1. The alarm is raised at 20: if the calibrator "
+        "is right and rows are independent, that happens with probability 5.0% at most, however often you look.",
         "With labels: 0 rows; in total: 0 rows.",
     ]
 
@@ -109,7 +109,7 @@ def test_changes_in_words():
         Change("slope", None, None, 3, 9, "9 rows", 1.0, Estimate(-0.1, -0.5, 0.3, 0.95))
     )
     nothing = Estimate(float("nan"), float("nan"), float("nan"), 0.95)
-    assert "The slope changed, since about row 3; none of the latest rows are left" in str(
+    assert "The slope changed, since about row 3; there are no recent rows" in str(
         Change("slope", None, None, 3, 0, "0 rows", 1.0, nothing)
     )
     assert "The frequency of yes changed" in str(Change("class", "yes", None, 3, 0, "0 rows", 1.0, nothing))
@@ -118,9 +118,9 @@ def test_changes_in_words():
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        ("prior", "New class frequencies repair it: 0.0100 of log loss saved, from 90 rows in 9 groups."),
-        ("temperature", "One temperature repairs it: 0.0100 of log loss saved, from 90 rows in 9 groups."),
-        ("refit", "It needs a new fit: 0.0100 of log loss saved, from 90 rows in 9 groups."),
+        ("prior", "New class frequencies repair it: 0.0100 of log loss saved, estimated from 90 rows in 9 groups."),
+        ("temperature", "One temperature repairs it: 0.0100 of log loss saved, estimated from 90 rows in 9 groups."),
+        ("refit", "It needs a new fit: 0.0100 of log loss saved, estimated from 90 rows in 9 groups."),
     ],
 )
 def test_repairs_in_words(kind, text):
@@ -181,7 +181,7 @@ def test_the_smallest_repair_is_chosen(parts, kind, gain, monkeypatch):
 
 def test_an_alarm_says_that_it_stays():
     text = CalibrationMonitor(identity(2)).update(np.full(200, 0.3), np.zeros(200, dtype=int)).summary()
-    assert "labelled rows. It stays: watch a repaired calibrator with a new monitor, or a new --state.\n" in text
+    assert "labelled rows. It stays on: watch a repaired calibrator with a new monitor, or a new --state.\n" in text
 
 
 def test_few_rows_are_not_repaired(monkeypatch):
@@ -211,5 +211,5 @@ def test_a_shift_of_the_frequencies_is_not_called_a_slope():
 def test_what_the_latest_rows_do_not_show_is_not_claimed(kind, label, predicted, observed, said):
     change = Change(kind, label, None, 500, 5000, "5,000 rows", predicted, Estimate(*observed, 0.95))
     assert str(change) == (
-        f"The latest rows do not show clearly what is wrong: {said}; since about row 500, measured on 5,000 rows."
+        f"The latest rows do not clearly show what is wrong: {said}; since about row 500, measured on 5,000 rows."
     )

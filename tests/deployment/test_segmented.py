@@ -250,9 +250,9 @@ def test_errors_say_what_to_do() -> None:
         calibrator.predict_proba(p[:10], segments=frame)
     with pytest.raises(ValueError, match="lacks the column 'age'"):
         calibrator.predict_proba(p, segments={"region": frame["region"]})
-    with pytest.raises(ValueError, match="several columns of the name '1'"):
+    with pytest.raises(ValueError, match="several columns called '1'"):
         SegmentedCalibrator(TS).fit(p, y, segments={1: frame["age"], "1": frame["region"]})
-    with pytest.raises(ValueError, match="several columns of the name 'r'"):
+    with pytest.raises(ValueError, match="several columns called 'r'"):
         SegmentedCalibrator(TS).fit(p, y, segments=pd.DataFrame([["a", "b"]] * 200, columns=["r", "r"]))
     with pytest.raises(ValueError, match="no columns"):
         SegmentedCalibrator(TS).fit(p, y, segments={})
@@ -310,4 +310,4 @@ def test_few_copies_of_one_row_leave_the_global_map(n: int) -> None:
     calibrator = SegmentedCalibrator(TS, n_folds=2, classes=[0, 1])
     calibrator.fit(np.full((n, 2), 0.5), np.arange(n) % 2, segments=frame)
     assert not calibrator.intercept_.any()
-    assert "too few of them" in calibrator.summary()
+    assert "too few rows" in calibrator.summary()

@@ -71,7 +71,7 @@ def test_a_calibrator_with_segments_inside_one_that_has_none_is_refused(tmp_path
         (inner, lambda state: state.update(calibrator_=encode(inner))),
         (one_vs_rest, lambda state: state.update(estimators_=[encode(inner)] * 3)),
     ):
-        with pytest.raises(CalibratorFileError, match="takes segments, which it would not get here"):
+        with pytest.raises(CalibratorFileError, match="needs segments, which are not passed on here"):
             calibrant.load(changed(outer, path, tmp_path))
     handed_on = changed(ChainedCalibrator.of_fitted(inner, ts), lambda state: None, tmp_path)
     p, frame = rows(20, 2, 0)

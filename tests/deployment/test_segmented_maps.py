@@ -71,7 +71,7 @@ def test_errors_say_what_to_do() -> None:
     with pytest.raises(ValueError, match="takes no segments"):
         segmented(0).calibrator_.to_map().predict_proba(p, segments=frame)
     many = {str(j): np.array([str(i) for i in range(30)]) for j in range(11)}
-    with pytest.raises(ValueError, match="too many to number them"):
+    with pytest.raises(ValueError, match="too many to number"):
         cell_steps(many, np.zeros((1, 11), dtype=np.int64), 0)
 
 

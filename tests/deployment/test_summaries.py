@@ -41,12 +41,11 @@ START = "SegmentedCalibrator, fitted to 90 rows by region"
     [
         (
             {},
-            f"{START}: no correction of the global map, since all rows are of one segment or there are too few of "
-            "them.",
+            f"{START}: no correction of the global map, since there is only one segment, or too few rows.",
         ),
         (
             {**GAIN, "gain_": 0.0},
-            f"{START}: no correction of the global map, since no correction gains more than chance on rows held out.",
+            f"{START}: no correction of the global map, since no correction gains more than chance on held-out rows.",
         ),
         ({**GAIN, "strength_": 3.0, "intercept_": np.eye(2)}, f"{START}: 2 levels, ridge of strength 3."),
         ({**GAIN, "tree_features_": np.zeros((4, 3))}, f"{START}: 4 small trees."),
@@ -63,7 +62,7 @@ def test_segments_in_words(given, first):
         assert len(lines) == 1
     else:
         assert lines[1:] == [
-            "On rows held out it saves 0.0500 of log loss, with a standard error of 0.0100.",
+            "On held-out rows it saves 0.0500 of log loss, with a standard error of 0.0100.",
             "The global map has a multicalibration error of 0.2000 by region.",
             "Segments where the global map is most clearly wrong:",
             "region = west (1,200 rows): yes 30.0% observed, 50.0% by the global map, 31.0% now",

@@ -95,8 +95,7 @@ def test_options_that_are_not_listed_get_the_smallest_probability(tmp_path):
     answers = read_answers(write(tmp_path, record))
     assert np.diff(answers.sample.values[0]) == pytest.approx([-2.9, -1.0])
     assert answers.notes == (
-        "1 of 1 questions have options that are not among the tokens listed; they were given the smallest probability "
-        "listed",
+        "1 of 1 questions have options that are not among the tokens listed; they get the smallest listed probability",
     )
 
 
@@ -150,7 +149,11 @@ TRUNCATED = json.dumps(PLAIN)[:-20]
         (PLAIN, TRUNCATED, "no valid JSON object"),
         (PLAIN, "[1, 2]", "not a JSON object"),
         (PLAIN, PLAIN | {"logprobs": None}, "field 'logprobs' is missing or empty"),
-        (PLAIN, PLAIN | {"logprobs": [-1.0, None, -2.0]}, "field 'logprobs': None for option 1 is no log-probability"),
+        (
+            PLAIN,
+            PLAIN | {"logprobs": [-1.0, None, -2.0]},
+            "field 'logprobs': None for option 1 is not a log-probability",
+        ),
         (PLAIN, PLAIN | {"logprobs": [-1.0, float("nan"), -2.0]}, "field 'logprobs': nan for option 1"),
         (PLAIN, PLAIN | {"logprobs": [-1.0, -2.0]}, "field 'logprobs': 2 numbers for 3 options"),
         (
@@ -171,14 +174,18 @@ TRUNCATED = json.dumps(PLAIN)[:-20]
         (
             HARNESS,
             HARNESS | {"filtered_resps": ["So 4"], "resps": [["So 4"]]},
-            "'So 4' is no log-probability; generated",
+            "'So 4' is not a log-probability; generated",
         ),
         (HARNESS, HARNESS | {"filtered_resps": [["-1", "True"]]}, "field 'filtered_resps': 1 option, at least two"),
         (HARNESS, HARNESS | {"target": "9"}, "field 'target': '9' is none of the 3 options"),
-        ({"confidence": 0.9, "correct": True}, {"confidence": "sure", "correct": True}, "'sure' is no number"),
+        ({"confidence": 0.9, "correct": True}, {"confidence": "sure", "correct": True}, "'sure' is not a number"),
         ({"confidence": 0.9, "correct": True}, {"confidence": -1, "correct": True}, "-1 is neither a probability nor"),
         ({"confidence": 0.9, "correct": True}, {"confidence": 0.9, "correct": "so"}, "'so' is neither true nor false"),
-        ({"confidence": 0.9, "correct": True}, {"confidence": 7, "correct": True}, "divide scores by the top of their"),
+        (
+            {"confidence": 0.9, "correct": True},
+            {"confidence": 7, "correct": True},
+            "divide scores by the maximum of their",
+        ),
     ],
 )
 def test_bad_lines_are_named_by_file_line_and_field(tmp_path, good, bad, said):
@@ -202,7 +209,7 @@ def test_other_files_are_not_taken_for_answers(tmp_path):
     for record in ({"p_a": 0.2, "p_b": 0.8, "y": "a"}, {"confidence": 0.3}, {"probability": 0.2, "label": 1}):
         path = write(tmp_path, record)
         assert not holds_options(path)
-        with pytest.raises(TableError, match="holds no answers of a language model"):
+        with pytest.raises(TableError, match="holds no language model answers"):
             read_answers(path)
     assert not holds_options(tmp_path / "nowhere.jsonl")
     assert not holds_options(write(tmp_path, "a,b", name="table.csv"))

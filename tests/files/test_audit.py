@@ -101,7 +101,7 @@ def forge(path, change):
 )
 def test_a_forged_record_is_refused(stored, change, error):
     forge(stored, change)
-    with pytest.raises(CalibratorFileError, match=f"audit record is not that of its calibrator: .*{error}"):
+    with pytest.raises(CalibratorFileError, match=f"audit record does not belong to its calibrator: .*{error}"):
         calibrant.load(stored)
 
 

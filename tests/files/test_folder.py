@@ -111,7 +111,7 @@ def test_what_cannot_be_one_table_is_refused(tmp_path: Path) -> None:
     twice = tmp_path / "hive" / "p=1"
     twice.mkdir(parents=True)
     (twice / "a.csv").write_text("p,y\n0.5,1\n")
-    with pytest.raises(TableError, match="has a column 'p', and so has the name of its folder"):
+    with pytest.raises(TableError, match="has a column 'p' that is also in the name of its folder"):
         open_table(tmp_path / "hive")
 
 

@@ -224,7 +224,7 @@ def test_folds_of_similar_names_stay_apart(tmp_path: Path) -> None:
     p = make_predictions(3)
     parts = {f"iris/{middle}LR/{part}": getattr(p, part) for middle in ("", "/") for part in PARTS}
     np.savez(tmp_path / "twice.npz", **parts)
-    with pytest.raises(PredictionFileError, match="iris/LR/0 is there twice"):
+    with pytest.raises(PredictionFileError, match="iris/LR/0 appears twice"):
         open_predictions(tmp_path / "twice.npz")
 
 

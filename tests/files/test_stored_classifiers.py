@@ -77,7 +77,7 @@ def test_adapted_folds_stay_one_map(path):
 def test_calibrators_of_their_own_are_no_single_map(path):
     X, y = rows()
     model = calibrant.CalibratedClassifier(GaussianNB(), "ts", cv=3, ensemble=True).fit(X, y)
-    with pytest.raises(ValueError, match="has 3 calibrators, one for each fold, which are no single map"):
+    with pytest.raises(ValueError, match="has 3 calibrators, one for each fold, not a single map"):
         calibrant.export(model, to="python")
     calibrant.save(model, path)
     with pytest.raises(runtime.FileError, match="3 different calibrators of a CalibratedClassifier"):

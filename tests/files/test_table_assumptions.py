@@ -82,7 +82,7 @@ def test_what_sums_to_one_or_a_hundred_is_no_logits(tmp_path: Path, whole: int) 
     assert reader.notes == []
     content = "score,y\n" + "".join(f"{p},{int(code == 2)}\n" for p, code in zip((whole * P[:, 2]).tolist(), Y))
     _, reader = read(tmp_path / "t.csv", content, logits=True)
-    assert "perhaps these are probabilities" in reader.notes[0][0]
+    assert "these may be probabilities" in reader.notes[0][0]
 
 
 def numbered(labels: list[str]) -> str:
@@ -93,7 +93,7 @@ def numbered(labels: list[str]) -> str:
 def test_numbered_columns_of_text_labels_are_said_and_checked(tmp_path: Path) -> None:
     rows, reader = read(tmp_path / "t.csv", numbered(["cat", "cow", "dog"]))
     assert rows.classes == ("cat", "cow", "dog")
-    assert reader.notes[0][0] == "the classes were taken in sorted order: p_0 = cat, p_1 = cow, p_2 = dog"
+    assert reader.notes[0][0] == "classes are read in sorted order: p_0 = cat, p_1 = cow, p_2 = dog"
     # Sorted, these are high, low, medium, which is not what the columns hold.
     with pytest.raises(RequestError, match=r"p_0 = high.* is far worse than p_0 = low, p_1 = medium, p_2 = high"):
         read(tmp_path / "t.csv", numbered(["low", "medium", "high"]))

@@ -312,7 +312,7 @@ def test_what_cannot_be_told_is_an_error_that_lists_what_there_is() -> None:
     with pytest.raises(RequestError, match=r"3 probability columns .* and 2 labels") as refused:
         find_columns(["u", "v", "w"], ["a", "b"], peek=peek_uniform, probs=["u", "v", "w"])
     assert refused.value.hints == ("classes",)
-    with pytest.raises(RequestError, match="which label each of the columns 'u', 'v' stands for cannot be known"):
+    with pytest.raises(RequestError, match="cannot tell which label each of the columns 'u', 'v' stands for"):
         find_columns(["u", "v"], ["a", "b"], peek=peek_uniform, probs=["u", "v"])
     found = find_columns(["u", "v"], ["a", "b"], peek=peek_uniform, probs=["u", "v"], classes=["b", "a"])
     assert found.classes == ("b", "a")
@@ -328,7 +328,7 @@ def test_a_pattern_never_takes_the_label() -> None:
 )
 def test_columns_that_are_no_text_are_refused_by_name(values: list[Any], tmp_path: Path) -> None:
     column = pa.array(values)
-    with pytest.raises(RequestError, match=r"holds neither labels nor segments nor groups|not UTF-8 text"):
+    with pytest.raises(RequestError, match=r"cannot hold labels, segments or groups|not UTF-8 text"):
         to_text(column)
     source = write(tmp_path / "table.parquet", pa.table({"p": [0.1, 0.9], "odd": column}))
     target = tmp_path / "out.csv"

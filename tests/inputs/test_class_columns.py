@@ -160,7 +160,7 @@ def test_probabilities_are_no_logits_and_the_advice_helps(whole: float) -> None:
 
 
 def test_a_single_column_of_logits_without_a_negative_number_is_doubted() -> None:
-    with pytest.warns(CalibrationWarning, match="perhaps these are probabilities, not logits"):
+    with pytest.warns(CalibrationWarning, match="these may be probabilities, not logits"):
         get_calibrator("ts", input="logits").fit(RISK, CODES == 0)
 
 

@@ -63,7 +63,7 @@ def test_outputs_in_another_order_than_the_sorted_one_are_warned_of(rng):
     y = np.where(rng.random(300) < p, "defaulted", "paid")
     with pytest.warns(CalibrationWarning, match="Metrics assume sorted order"):
         calibrator = get_calibrator("ts", classes=["paid", "defaulted"]).fit(p, y)
-    with pytest.warns(CalibrationWarning, match="columns of y_prob are taken as the classes 'defaulted', 'paid'"):
+    with pytest.warns(CalibrationWarning, match="columns of y_prob are read as the classes 'defaulted', 'paid'"):
         metrics.log_loss(y, calibrator.predict_proba(p))
 
 

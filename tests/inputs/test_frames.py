@@ -95,8 +95,8 @@ def test_arrow_sources_leave_other_columns_out(tmp_path: Any) -> None:
         ({"label": "answer"}, r"label='answer' is not among the columns 'id', 'p_cat'"),
         ({"label": "truth", "groups": "site"}, r"groups='site' is not among the columns"),
         ({"label": "truth", "probs": "q_*"}, r"In X, no column is called 'q_\*'"),
-        ({"label": "id"}, r"no columns look like probabilities .* Name them by probs=, as in probs='p_\*'"),
-        ({"sample_weight": "n"}, r"Name the column of the labels by label="),
+        ({"label": "id"}, r"no columns look like probabilities .* Name them with probs=, as in probs='p_\*'"),
+        ({"sample_weight": "n"}, r"Name the column of labels with label="),
     ],
 )
 def test_bad_names_are_named(options: dict[str, Any], said: str) -> None:
@@ -108,7 +108,7 @@ def test_bad_names_are_named(options: dict[str, Any], said: str) -> None:
 def test_labels_twice_and_arrays_without_names_are_refused() -> None:
     p, columns = table()
     frame = frames(columns)[0]
-    with pytest.raises(ValueError, match="given twice, by y and by label="):
+    with pytest.raises(ValueError, match="given twice, as y and with label="):
         get_calibrator("ts").fit(frame, columns["truth"], label="truth")
     with pytest.raises(TypeError, match="need a data frame as X, not ndarray"):
         get_calibrator("ts").fit(p, label="truth")
@@ -116,7 +116,7 @@ def test_labels_twice_and_arrays_without_names_are_refused() -> None:
 
 def test_the_advice_for_a_frame_with_texts_works() -> None:
     frame = frames(table()[1])[0]
-    with pytest.raises(TypeError, match=r"'r0' in row 0 of the column 'id'.*by probs= or label="):
+    with pytest.raises(TypeError, match=r"'r0' in row 0 of the column 'id'.*with probs= or label="):
         get_calibrator("ts").fit(frame, frame["truth"])
     get_calibrator("ts").fit(frame, frame["truth"], probs="p_*")
     get_calibrator("ts").fit(frame, label="truth")

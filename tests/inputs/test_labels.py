@@ -93,8 +93,8 @@ def test_labels_that_can_be_told_apart(kind: str, container: Any) -> None:
         ([MOMENT, datetime.datetime(2026, 1, 2)], "cannot be sorted or told apart"),
         ([object(), object()], "of type object; such labels cannot be sorted"),
         ([{"a": 1}, {"b": 2}], "of type dict; such labels cannot be sorted"),
-        ([2.0**53, 2.0**53 + 2], "too large to tell from its neighbours"),
-        ([-1, 2**63], "too large to tell from its neighbours"),
+        ([2.0**53, 2.0**53 + 2], "too large to be distinguished from its neighbours"),
+        ([-1, 2**63], "too large to be distinguished from its neighbours"),
         ([1j, 2j], "Complex data not supported"),
     ],
 )

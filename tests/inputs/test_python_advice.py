@@ -69,12 +69,12 @@ RIGHT, ONE = ts(P, Y), ts(expit(SCORE), EVENT)
 #: The advice as it stands in the source; what is refused, what follows the advice, and what that should give.
 CASES: dict[str, tuple[Any, Any, Any]] = {
     "give one of them": (lambda: ts(P, Y, groups=Y, blocks=2), lambda: ts(P, Y, blocks=2), RIGHT),
-    "Name the column of the labels by label=, or pass labels as y": (
+    "Name the column of labels with label=, or pass labels as y": (
         lambda: get_calibrator("ts").fit(FRAME.assign(n=1.0), None, "n"),
         lambda: ts(FRAME.assign(t=ABC), None, label="t"),
         RIGHT,
     ),
-    "Leave out rows of which that is not known": (
+    "Leave out rows where that is not known": (
         lambda: many(P, np.where(np.arange(200)[:, None] == 7, np.nan, LABELS)),
         lambda: many(np.delete(P, 7, axis=0), np.delete(LABELS, 7, axis=0)).shape[0],
         200,
@@ -163,7 +163,7 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
         lambda: ts(P * 0.9, Y, renormalize=True),
         RIGHT,
     ),
-    "give at least one that tells the segment of each row": (
+    "give at least one with the segment of each row": (
         lambda: segmented({}),
         lambda: segmented({"s": EVENT.astype(str)}).shape[0],
         200,
@@ -259,10 +259,10 @@ def test_a_path_is_read_in_batches_as_advised(tmp_path: Path) -> None:
 
 
 def test_logits_go_through_a_softmax_as_metrics_advise() -> None:
-    with pytest.raises(ValueError, match="Logits go through a softmax"):
+    with pytest.raises(ValueError, match="Apply a softmax to logits first"):
         metrics.log_loss(Y, Z)
     assert metrics.log_loss(Y, softmax(Z, axis=1)) == metrics.log_loss(Y, P)
-    with pytest.raises(ValueError, match="a calibrator with input='scores' makes probabilities"):
+    with pytest.raises(ValueError, match="a calibrator with input='scores' converts them"):
         metrics.log_loss(EVENT, 600 + 90 * SCORE)
     made = get_calibrator("platt-logits", input="scores").fit(600 + 90 * SCORE, EVENT).predict_proba(600 + 90 * SCORE)
     assert metrics.log_loss(EVENT, made) < metrics.log_loss(EVENT, np.full(200, EVENT.mean()))

@@ -65,9 +65,9 @@ def test_metrics_are_those_of_full_rows() -> None:
     [
         ([[-0.1, -3.0]], [[0, 7]], r"Row 0 names a class outside of 0\.\.4"),
         ([[-0.1, -3.0]], [[2, 2]], "Row 0 names a class twice"),
-        ([[-0.9, -3.0], [-0.1, -0.2]], [[0, 1], [0, 1]], "Row 1 holds no log-probabilities"),
-        ([[np.nan, -3.0]], [[0, 1]], "Row 0 holds no log-probabilities"),
-        ([[800.0, -3.0]], [[0, 1]], "Row 0 holds no log-probabilities"),
+        ([[-0.9, -3.0], [-0.1, -0.2]], [[0, 1], [0, 1]], "Row 1 does not hold log-probabilities"),
+        ([[np.nan, -3.0]], [[0, 1]], "Row 0 does not hold log-probabilities"),
+        ([[800.0, -3.0]], [[0, 1]], "Row 0 does not hold log-probabilities"),
         ([[-0.1, -3.0]], [[0.0, 1.0]], "columns are whole numbers"),
     ],
 )
@@ -77,7 +77,7 @@ def test_errors_name_the_row(logs: object, columns: object, match: str) -> None:
 
 
 def test_nothing_remains_where_all_classes_are_listed() -> None:
-    with pytest.raises(ValueError, match="Row 0 holds no log-probabilities"):
+    with pytest.raises(ValueError, match="Row 0 does not hold log-probabilities"):
         TopK([[-np.inf, -np.inf]], [[0, 1]], 2, remaining=[1.0])
 
 

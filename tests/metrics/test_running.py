@@ -157,9 +157,9 @@ def test_columns_are_named_by_the_first_part() -> None:
 def test_what_is_no_sum_is_refused_with_what_is() -> None:
     with pytest.raises(ValueError, match=r"kuiper needs all rows at once; .*accuracy, brier"):
         Running("kuiper")
-    with pytest.raises(ValueError, match="needs all rows at once: bins of equal width do not"):
+    with pytest.raises(ValueError, match="needs all rows at once; bins of equal width do not"):
         Running("ece", strategy="quantile").update([0, 1], [0.2, 0.7])
-    with pytest.raises(ValueError, match="its parts cannot be added up"):
+    with pytest.raises(ValueError, match="its parts cannot be combined"):
         Running(lambda y, p: 0.0)
     with pytest.raises(ValueError, match="measure different things"):
         Running("ece").merge(Running("ece", n_bins=3))
@@ -170,9 +170,9 @@ def test_what_is_no_sum_is_refused_with_what_is() -> None:
 
 
 def test_no_rows_are_an_error() -> None:
-    with pytest.raises(ValueError, match="no row was taken in"):
+    with pytest.raises(ValueError, match="there are no rows yet"):
         RunningMetrics().result()
-    with pytest.raises(ValueError, match="no row was taken in"):
+    with pytest.raises(ValueError, match="there are no rows yet"):
         Running("ece").update([], np.empty((0, 3))).result()
 
 

@@ -61,4 +61,4 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
     assert "report on 400 rows and 3 labels" in done.output
     assert "Label by label, worst first" in (tmp_path / "page.html").read_text()
     refused = CliRunner().invoke(app, [*words, "--force", "--methods", "ts"])
-    assert "--methods is not for --multilabel" in refused.output
+    assert "--methods does not work with --multilabel" in refused.output

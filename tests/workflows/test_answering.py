@@ -26,16 +26,16 @@ P = np.linspace(0.3, 0.95, 400)
 @pytest.mark.parametrize(
     ("sample", "headline", "said"),
     [
-        (drawn(P, P), "Nothing found against", ["% on average, and ", "The confidence tells them apart"]),
-        (drawn(P, P - 0.25), "Do not take", [": it is too sure.", "The confidence tells them apart"]),
-        (drawn(P - 0.25, P), "Do not take", [": it is too unsure."]),
-        (drawn(P, 1.25 - P), "Do not take", ["It is not proven that the confidence tells them apart"]),
+        (drawn(P, P), "No evidence against", ["% on average, and ", "The confidence tells right from wrong"]),
+        (drawn(P, P - 0.25), "Do not take", [": it is over-confident.", "The confidence tells right from wrong"]),
+        (drawn(P - 0.25, P), "Do not take", [": it is under-confident."]),
+        (drawn(P, 1.25 - P), "Do not take", ["It is not proven that the confidence tells right from wrong"]),
         (drawn(P, np.where(P < 0.625, 0.2, 1.0)), "Do not take", [": it is right on average, but not everywhere."]),
         (answered(np.full(400, 0.99), np.ones(400)), "Nothing found", ["All answers are right: whether"]),
         (
             answered(np.full(400, 0.99), np.zeros(400)),
             "Do not take",
-            ["too sure", "No answer is right: no threshold helps."],
+            ["over-confident", "No answer is right, so no threshold helps."],
         ),
         (answered(P[:6], [0, 1, 0, 1, 1, 1]), "Too few labels", ["This took 6 labels: label at least 50"]),
     ],

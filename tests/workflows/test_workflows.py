@@ -107,8 +107,8 @@ def test_watch(file: Path) -> None:
         done = deploying.watch(calibrator, batch, state, pages={str(page): lambda m, r: f"{m.rows_} rows"})
     expected = CalibrationMonitor(calibrator).update(TABLE[COLUMNS], TABLE["y"])
     assert done.monitor.log_evidence_ == pytest.approx(expected.log_evidence_, abs=1e-9)
-    assert done.notes[0].startswith("added before with the same rows, and not counted again: batch ")
+    assert done.notes[0].startswith("already added with the same rows, not counted again: batch ")
     assert (page.read_text(), done.repair) == (f"{N} rows", None)
-    with pytest.raises(RequestError, match="goes on with the alpha") as refused:
+    with pytest.raises(RequestError, match="keeps the alpha") as refused:
         deploying.watch(calibrator, batch, state, alpha=0.05)
     assert refused.value.hints == ("began",)

@@ -145,7 +145,7 @@ def test_scripted_and_exported_modules_and_networks_mark_rows_too(tmp_path):
     for run in (module, scripted, torch.export.load(tmp_path / "cal.pt2").module(), network):
         assert run(rows).isnan().tolist() == [[False] * 2, [True] * 2, [True] * 2]
     assert network(torch.tensor([0.7, 1.004, 1.2], dtype=torch.float64)).isnan()[:, 0].tolist() == [False, False, True]
-    with pytest.raises(ValueError, match="The predictions have 3 columns, this map takes one for each of its classes"):
+    with pytest.raises(ValueError, match="The predictions have 3 columns, this map needs one per class"):
         module(torch.full((1, 3), 1 / 3))
 
 

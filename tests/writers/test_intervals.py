@@ -86,7 +86,7 @@ def test_what_has_no_intervals_says_so() -> None:
     with pytest.raises(ValueError, match="interval is an option of onnx and sql, not of python"):
         export_with_proof(calibrator, to="python", interval=0.9)
     isotonic = get_calibrator("isotonic").fit(p, np.arange(len(p)) % 2)
-    with pytest.raises(ValueError, match="This IsotonicCalibrator has no intervals of the delta method"):
+    with pytest.raises(ValueError, match="This IsotonicCalibrator has no delta-method intervals"):
         export_with_proof(isotonic, to="sql", interval=0.9)
     with pytest.raises(ValueError, match="This map has no intervals"):
         calibrator.to_map().predict_interval(p)

@@ -291,7 +291,7 @@ def test_one_column_is_not_prediction_and_segment(dialect, name):
     map_ = runtime.Map(["no", "yes"], by_letter().steps, segments={"".join(name): ["7", "True"]})
     if name == "YES" and DIALECTS[dialect].cases:  # two columns there, but not in DuckDB, which would compare
         done = export_with_proof(map_, to="sql", dialect=dialect)
-        assert done.proof == "Not proven: DuckDB does not tell names apart that differ in capital letters only."
+        assert done.proof == "Not proven: DuckDB cannot distinguish names that differ only in upper and lower case."
     else:
         with pytest.raises(ValueError, match=r"columns=.* names one column twice"):
             export_with_proof(map_, to="sql", dialect=dialect)

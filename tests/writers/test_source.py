@@ -161,7 +161,7 @@ def test_targets_name_their_options(to):
 
 def test_what_cannot_be_exported_says_why(tmp_path):
     calibrator, _ = fitted("ts", 3)
-    with pytest.raises(ValueError, match=r"to=None and the file's name does not say the target.*\.py"):
+    with pytest.raises(ValueError, match=r"to=None and the file's name does not show the target.*\.py"):
         calibrant.export(calibrator, tmp_path / "cal.xyz")
     with pytest.raises(ValueError, match="colour is not an option of sql; its options are dialect, table, columns"):
         calibrant.export(calibrator, to="sql", colour="red")

@@ -176,7 +176,7 @@ def test_options_are_checked_and_columns_are_those_of_fit():
     query = calibrant.export(calibrator, to="sql")
     assert '"p_a_cal"' in query
     for options, message in (
-        ({"dialect": "oracle"}, "dialect='oracle' is unknown: take one of ansi"),
+        ({"dialect": "oracle"}, "dialect='oracle' is unknown: use one of ansi"),
         ({"dialect": "mariadb", "table": "a.b.c"}, "is not the name of a table: give its name"),
         ({"columns": ["p"] * 2}, "'p' is the name of more than one column"),
         ({"columns": ["p", "q", "r"]}, "are 3 names; 2 are needed"),

@@ -97,7 +97,7 @@ def test_a_forest_in_single_precision_is_not_put_under_a_map_that_decides():
     X, y = sample(3)
     forest = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0))
     model = CalibratedClassifier(forest, method="isotonic", cv=2).fit(X, y)
-    with pytest.raises(ValueError, match="IsotonicCalibrator asks on which side of a number a probability lies"):
+    with pytest.raises(ValueError, match="IsotonicCalibrator compares probabilities with thresholds"):
         skl2onnx.to_onnx(model, X[:1])
     compare(CalibratedClassifier(forest, method="sms", cv=2).fit(X[:, :4], y), X, 1e-2)  # the scaler rounds
 

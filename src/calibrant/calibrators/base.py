@@ -336,7 +336,7 @@ class Calibrator(
         """
         # Methods that run models of other packages define `_map` instead.
         raise TypeError(
-            f"The map of {type(self).__name__} is not a list of steps, so it only runs in Python, with this class."
+            f"The map of {type(self).__name__} is not a list of steps, so it runs only in Python, with this class."
         )
 
     def to_map(self) -> Map:

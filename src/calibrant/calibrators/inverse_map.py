@@ -107,9 +107,9 @@ class InverseMap:
     def _score_grid(self: Any) -> FloatArray:
         """Ascending scores between which the map does nothing unexpected."""
         if len(self.classes_) != 2:
-            raise ValueError(f"the way back is for two classes; this {type(self).__name__} has {len(self.classes_)}")
+            raise ValueError(f"the inverse map needs two classes; this {type(self).__name__} has {len(self.classes_)}")
         if getattr(self, "segment_columns_", None):
-            raise ValueError("the map depends on the segment of a row, so that a probability belongs to several scores")
+            raise ValueError("the map depends on the segment of a row, so one probability can come from several scores")
         logits = np.linspace(-_FARTHEST, _FARTHEST, _POINTS)
         found = [] if not self._runs_by_steps() else list(_turning_points(self.steps()))
         points = np.concatenate([np.empty(0), *found])
@@ -159,9 +159,9 @@ def _check_monotone(grid: FloatArray, found: FloatArray, words: str) -> None:
         places = [f"{score:.6g}" for score in (grid[top], grid[bottom])]
         first, second = places if places[0] != places[1] else (repr(float(grid[top])), repr(float(grid[bottom])))
         raise ValueError(
-            f"the map is not monotone, so that a probability belongs to several scores: a {words} of {first} gets "
-            f"{100 * found[top]:.4g} %, and one of {second} gets {100 * found[bottom]:.4g} %. Monotone "
-            "methods are platt, beta, ts, affine and isotonic, for example."
+            f"the map is not monotone, so one probability can come from several scores: a {words} of {first} gets "
+            f"{100 * found[top]:.4g} %, and one of {second} gets {100 * found[bottom]:.4g} %. Monotone methods are "
+            "platt, beta, ts, affine and isotonic, for example."
         )
     if found[-1] == found[0]:
         raise ValueError(f"the map is constant: every {words} gets {100 * found[0]:.4g} %.")

@@ -119,7 +119,7 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
         self._column_names = list(X.columns) if hasattr(X, "columns") else None
         self.label_counts_, self.fitted_to_ = data.rows.each @ data.y, str(data.rows)
         if not self.label_counts_.any() or not (self.label_counts_ < data.rows.total).any():
-            state = "no label is true of any row" if not self.label_counts_.any() else "every label is true of all rows"
+            state = "no label is true in any row" if not self.label_counts_.any() else "every label is true in all rows"
             warnings.warn(
                 f"In these {data.rows.n_rows} calibration rows {state}: little can be learned from them.",
                 CalibrationWarning,
@@ -214,8 +214,8 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
         >>> p, y = [[0.9, 0.2], [0.6, 0.1]] * 20, [[1, 0], [0, 0]] * 20
         >>> print(MultilabelCalibrator(labels=["spam", "fraud"]).fit(p, y).summary())
         MultilabelCalibrator, fitted to 40 rows and 2 labels, true 0 to 20 times.
-        A probability of 50.0% becomes 8.1% for the label in the middle.
-        The result is 45% the map of each label, 39% the map of all labels and 15% the prediction as it is.
+        A probability of 50.0% becomes 8.1% for the median label.
+        The result is 45% the map of each label, 39% the map of all labels and 15% the unchanged prediction.
         1 label was true fewer than 10 times and mostly follows the others: fraud.
         """
         check_is_fitted(self, "classes_")
@@ -260,17 +260,17 @@ def _sentences(calibrator: MultilabelCalibrator) -> list[str]:
     lines = [
         f"MultilabelCalibrator, fitted to {calibrator.fitted_to_} and {len(labels)} label"
         f"{'' if len(labels) == 1 else 's'}, true {count(counts.min())} to {count(counts.max())} times.",
-        f"A probability of {percent(_LOOKED_AT)} becomes {percent(float(np.median(p)))} for the label in the middle.",
+        f"A probability of {percent(_LOOKED_AT)} becomes {percent(float(np.median(p)))} for the median label.",
     ]
     as_is, common, own = calibrator.weights_
     lines.append(
         f"The result is {percent(own, 0)} the map of each label, {percent(common, 0)} the map of all labels and "
-        f"{percent(as_is, 0)} the prediction as it is."
+        f"{percent(as_is, 0)} the unchanged prediction."
     )
     if len(labels) > 1 and p.max() - p.min() > 0.01:
         low, high = labels[int(p.argmin())], labels[int(p.argmax())]
         lines.append(
-            f"It becomes {percent(p.min())} for {low}, the least, and {percent(p.max())} for {high}, the most."
+            f"It becomes {percent(p.min())} for {low}, the lowest, and {percent(p.max())} for {high}, the highest."
         )
     rare = [label for label, seen in zip(labels, counts) if seen < _RARE]
     if rare and len(labels) > 1:

@@ -201,7 +201,7 @@ def _check_alike(part: Partition, first: Partition, number: int) -> None:
     kind, first_kind = part.sample.y.dtype.kind, first.sample.y.dtype.kind
     if kind != first_kind and {kind, first_kind} - set("iu"):
         raise ValueError(
-            f"The labels of partition {number} are of another type than those of the first one (NumPy's kinds {kind!r} "
+            f"The labels of partition {number} have another type than those of the first one (NumPy's kinds {kind!r} "
             f"and {first_kind!r}): convert them to one type."
         )
 

@@ -96,7 +96,7 @@ class ProbabilityIntervals:
         n_jobs: int | None = None,
         random_state: int = 0,
     ) -> Any:
-        """Learn how sure the probabilities are, for `predict_interval`, from the rows that the map was fitted to.
+        """Learn how uncertain the probabilities are, for `predict_interval`, from the rows that the map was fitted to.
 
         Parameters
         ----------
@@ -141,8 +141,8 @@ class ProbabilityIntervals:
         covariance = None if by == "bootstrap" else self._coefficient_covariance(sample)
         if covariance is None and by == "delta":
             raise ValueError(
-                f"The delta method is for logistic maps with at most {MOST_COEFFICIENTS} coefficients and a ridge or "
-                f"no penalty, which this {type(self).__name__} is not: use by='bootstrap'."
+                f"The delta method is for logistic maps with at most {MOST_COEFFICIENTS} coefficients and a ridge "
+                f"penalty or none, unlike this {type(self).__name__}: use by='bootstrap'."
             )
         found: dict[str, Any] = {"units": float(sample.units)}
         if covariance is None:
@@ -171,8 +171,8 @@ class ProbabilityIntervals:
         level = check_level(level)
         if "uncertainty_" not in vars(self):
             raise ValueError(
-                f"This {type(self).__name__} does not know how sure it is: call fit_intervals(X, y) with the rows it "
-                "was fitted to, then predict_interval."
+                f"This {type(self).__name__} has no intervals yet: call fit_intervals(X, y) with the rows it was "
+                "fitted to, then predict_interval."
             )
         array, order = self._check_predictions(X)
         k, logits, ends = len(self.classes_), self.takes_logits, Function(self._interval_function(level))
@@ -208,8 +208,8 @@ class ProbabilityIntervals:
         level, known = check_level(level), getattr(self, "uncertainty_", {})
         if "covariance" not in known:
             raise ValueError(
-                f"This {type(self).__name__} has no intervals of the delta method, which alone can be written in other "
-                "languages: fit_intervals of a logistic method learns them."
+                f"This {type(self).__name__} has no delta-method intervals, the only kind that can be exported: "
+                "fit_intervals of a logistic method learns them."
             )
         model, steps, k = self._logit_model(), self.steps(), len(self.classes_)
         last = len(steps) - model.after
@@ -226,7 +226,7 @@ class ProbabilityIntervals:
 
     def _logit_model(self) -> LogitModel:
         """Where the linear softmax model is among the steps of a logistic map."""
-        raise ValueError(f"{type(self).__name__} is not a logistic map, which the covariance of coefficients is for")
+        raise ValueError(f"{type(self).__name__} is not a logistic map, so it has no covariance of coefficients")
 
     def _check_refits(self) -> None:
         """Refuse a map that a fit to the same rows would not find again."""

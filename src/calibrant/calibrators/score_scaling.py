@@ -82,16 +82,16 @@ def warn_of_direction(given: int, found: int) -> None:
     """Warn that the direction of scores could not be found, or that the labels clearly say another than was given."""
     if not given and not found:
         warnings.warn(
-            "The labels do not tell whether high scores speak for or against a class: they were taken to speak for "
-            "it. If you know it, pass input='rising-scores' or input='falling-scores'.",
+            "The labels do not show whether high scores make a class more or less likely: more likely was assumed. "
+            "If you know the direction, pass input='rising-scores' or input='falling-scores'.",
             CalibrationWarning,
             stacklevel=5,
         )
     elif given * found < 0:
         said, other = ("rising", "low") if given > 0 else ("falling", "high")
         warnings.warn(
-            f"The scores were said to be {said}, but in these rows {other} scores speak for a class. If that is no "
-            "accident, pass input='scores', which finds the direction.",
+            f"The scores were said to be {said}, but in these rows {other} scores make a class more likely. If that "
+            "is no accident, pass input='scores', which finds the direction.",
             CalibrationWarning,
             stacklevel=5,
         )

@@ -102,7 +102,7 @@ class StateCheck:
         if not hasattr(value, "_map") or len(getattr(value, "classes_", ())) != n_classes:
             raise ValueError(f"{name} should be fitted to {n_classes} classes")
         if not segments and getattr(value, "segment_columns_", None):
-            raise ValueError(f"{name} takes segments, which it would not get here")
+            raise ValueError(f"{name} needs segments, which are not passed on here")
 
     def information(self, *names: str) -> None:
         """Names that predictions do not depend on; they may be missing and may hold anything."""

@@ -70,7 +70,7 @@ def temperature_sentence(calibrator: Any) -> str:
     if mixed > 0.0 and -0.05 < np.log(alpha) < 0.4:
         # A mixture draws extremes in; a temperature that undoes some of that elsewhere is no fault of the predictions.
         return (
-            f"{shared} was mixed into the probabilities, which draws extreme ones in; the inverse temperature of the "
+            f"{shared} was mixed into the probabilities, which pulls in extreme ones; the inverse temperature of the "
             f"result is {alpha:.3g} (1 changes nothing)."
         )
     if abs(np.log(alpha)) < 0.05:
@@ -81,7 +81,7 @@ def temperature_sentence(calibrator: Any) -> str:
         found = "too close to the average" if binary else "under-confident"
     who = f"The probabilities of {class_text(calibrator.classes_[1])} were" if binary else "The model was"
     text = f"{who} {found} overall (inverse temperature {alpha:.3g}; ideal: 1)"
-    return f"{text}; {shared} was mixed in besides." if mixed > 0.0 else f"{text}."
+    return f"{text}; {shared} was also mixed in." if mixed > 0.0 else f"{text}."
 
 
 def sampled(calibrator: Any) -> str:
@@ -143,7 +143,7 @@ def _effect(calibrator: Any) -> str:
     low, high = int(np.argmin(now)), int(np.argmax(now))
     text = f"A class predicted with {percent(CONFIDENT, 0)}, the others equally likely, gets"
     if now[high] - now[low] < 0.0005:
-        return f"{text} {percent(float(now[low]))}, whichever it is."
+        return f"{text} {percent(float(now[low]))}, whatever the class."
     return (
         f"{text} {percent(float(now.mean()))} on average: from {percent(float(now[low]))} for {labels[low]} "
         f"to {percent(float(now[high]))} for {labels[high]}."

@@ -147,9 +147,9 @@ def common_map(pairs: Sequence[Any]) -> Map:
     maps = [pair.to_map() for pair in pairs]
     if len({canonical(fitted.to_json()) for fitted in maps}) > 1:
         raise ValueError(
-            f"This CalibratedClassifier has {len(maps)} calibrators, one for each fold, which are no single map: each "
-            "takes the scores of its own classifier. Fit it with ensemble='auto' or False for one calibrator, export "
-            "the calibrators_ one by one, or write classifiers and calibrators as one ONNX graph: see "
+            f"This CalibratedClassifier has {len(maps)} calibrators, one for each fold, not a single map: each takes "
+            "the scores of its own classifier. Fit it with ensemble='auto' or False for one calibrator, export the "
+            "calibrators_ one by one, or write classifiers and calibrators as one ONNX graph: see "
             "calibrant.writers.whole_models."
         )
     return maps[0]

@@ -21,7 +21,9 @@ def adapt(
     calibrator: options.Calibrator,
     output: str = options.output("JSON file to write; - is standard output."),
     table: options.RowOptions,
-    prior: str | None = options.option("Share of each class now, as in fraud=0.002,ok=0.998; of two: 0.002."),
+    prior: str | None = options.option(
+        "Share of each class now, as in fraud=0.002,ok=0.998; for two classes, 0.002 is enough."
+    ),
     unlabelled: str | None = options.option(
         "File of predictions without labels, to estimate the shares from.", "--from"
     ),
@@ -30,13 +32,13 @@ def adapt(
     ),
     labelled: str | None = options.option("File of predictions and labels from the time of calibration."),
     label: str | None = options.option("Column of the labels in --labelled.", "--label", "-y"),
-    source: str | None = options.option("Share of each class at calibration, if the calibrator lacks it."),
+    source: str | None = options.option("Share of each class at calibration, if the calibrator has not stored it."),
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Adapt a calibrator to new class frequencies, known or estimated from predictions without labels.
 
-    Right if nothing but the frequencies has changed. Give --prior or --from.
+    Correct only if nothing but the frequencies has changed. Give --prior or --from.
     """
     from calibrant.deployment import adapt as adapt_calibrator
     from calibrant.workflows.fitting import store
@@ -85,7 +87,7 @@ def _shares(text: str | None, fitted: Any) -> dict[Any, float] | float | None:
     for pair in options.split_names(text) or []:
         name, sign, number = pair.rpartition("=")
         if labels.get(name, name) in shares:
-            raise CommandError(f"{name} has two shares: name each class once")
+            raise CommandError(f"{name} is given two shares: name each class once")
         try:
             shares[labels.get(name, name)] = float(number)
         except ValueError:

@@ -33,8 +33,8 @@ def apply(
     """Replace the probabilities in a file by calibrated ones.
 
     All other columns pass through unchanged, in their order. Files of any size are handled in chunks; the output
-    appears when it is complete. Rows skipped by --on-error skip are left out of it. With --interval it says how sure
-    each probability is, if `calibrant fit --intervals` has learned that.
+    appears when it is complete. Rows skipped by --on-error skip are not in it. --interval adds an interval of
+    each probability, if the calibrator was fitted with `calibrant fit --intervals`.
     """
     from calibrant.files.tables.answer_files import holds_options
     from calibrant.workflows import applying

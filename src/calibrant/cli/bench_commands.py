@@ -23,7 +23,7 @@ Predictions = Annotated[
 Datasets = Annotated[str | None, typer.Option(help="Only these datasets, separated by commas.")]
 Models = Annotated[str | None, typer.Option(help="Only these models, separated by commas.")]
 Folds = Annotated[str | None, typer.Option(help="Only these folds, separated by commas.")]
-MaxCalRows = Annotated[int | None, typer.Option(help="Subsample larger calibration sets (10000 is usual).")]
+MaxCalRows = Annotated[int | None, typer.Option(help="Subsample larger calibration sets (usually to 10000).")]
 TimeLimit = Annotated[float, typer.Option(help="Seconds for one fit; 0 for no limit.", min=0)]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Processes; by default one per core.")]
 
@@ -45,7 +45,9 @@ def build(
     ] = "quick",
     part: Annotated[
         Literal["open", "unseen", "all"],
-        typer.Option(help="Of a suite that keeps a third of its datasets apart: the open ones, the unseen, or all."),
+        typer.Option(
+            help="For a suite that holds out a third of its datasets: the open ones, the unseen ones, or all."
+        ),
     ] = "open",
     datasets: Datasets = None,
     models: Annotated[str | None, typer.Option(help="Only these models, such as LR,RF,LGBM,XGB,CB,MLP,MLP3.")] = None,
@@ -102,7 +104,7 @@ def run(
     draw: Annotated[
         str | None,
         typer.Option(
-            help="Draw so many calibration rows from each experiment, as in 30,100,300, and test on the others; "
+            help="Draw this many calibration rows from each experiment, as in 30,100,300, and test on the others; "
             "'split' redraws the split (with --rows both)."
         ),
     ] = None,
@@ -112,7 +114,7 @@ def run(
     ] = "cal",
     labels: Annotated[
         Literal["real", "drawn"],
-        typer.Option(help="drawn: labels drawn from the predictions, so that any change is harm."),
+        typer.Option(help="drawn: draw labels from the predictions, so that any change is harmful."),
     ] = "real",
     seed: Annotated[int, typer.Option(help="Seed of subsamples and draws.")] = 0,
     retry: Annotated[bool, typer.Option("--retry", help="Run failed and timed-out fits again.")] = False,
@@ -121,8 +123,8 @@ def run(
 ) -> None:
     """Run every method on every experiment and store tidy results.
 
-    An interrupted run, however it ended, continues with the same command. Rows are computed anew when the version or
-    the parameters of their method changed.
+    An interrupted run, however it ended, continues with the same command. Rows are recomputed when the version or the
+    parameters of their method have changed.
     """
     with explained(kept=_kept_in(out)):
         from calibrant.bench import Draw, Options, describe, embedded_predictions, open_predictions, run_benchmark
@@ -174,16 +176,16 @@ def report(
         typer.Argument(exists=True, help="Result folders or files (parquet, CSV, CSV.gz) of `bench run`."),
     ] = None,
     alpha: Annotated[float, typer.Option(help="Level of the tests.")] = 0.05,
-    methods: Annotated[str | None, typer.Option(help="Only these methods, separated by commas; none stays.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Only these methods, separated by commas; none is always kept.")
+    ] = None,
     benchmarks: Annotated[str | None, typer.Option(help="Only these benchmarks, separated by commas.")] = None,
     unranked: Annotated[
         str | None, typer.Option(help="Methods left out of ranks and tests, separated by commas.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Calibration leaderboard",
-    redraw: Annotated[
-        bool, typer.Option("--redraw", help="Only draw the figures of DIR again from the tables in it.")
-    ] = False,
+    redraw: Annotated[bool, typer.Option("--redraw", help="Only redraw the figures of DIR from its tables.")] = False,
 ) -> None:
     """Turn results into tables, statistics, figures and a leaderboard page. Nothing is refitted."""
     with explained():
@@ -233,9 +235,7 @@ def search(
     time_limit: TimeLimit = 0,
     seed: Annotated[int, typer.Option(help="Seed of the sampler and of subsamples.")] = 0,
     jobs: Jobs = None,
-    redraw: Annotated[
-        bool, typer.Option("--redraw", help="Only draw the figure of DIR again from the tables in it.")
-    ] = False,
+    redraw: Annotated[bool, typer.Option("--redraw", help="Only redraw the figure of DIR from its tables.")] = False,
 ) -> None:
     """Search for hyperparameters of SMS or SVS on half of the datasets, and test them on the other half."""
     with explained(kept=_kept_in(out)):
@@ -260,7 +260,7 @@ def search(
 
 
 def _kept_in(out: Path) -> str:
-    return f"What is done is kept in {out}; the same command continues"
+    return f"Finished work is kept in {out}; run the same command to continue"
 
 
 def _chosen(source: PredictionSource, *names: str | None) -> list[Experiment]:

@@ -31,13 +31,13 @@ def decide(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Add to each row the action that is expected to cost least, and what it is expected to cost.
+    """Add to each row the action with the lowest expected cost, and that cost.
 
     All columns of the file pass through unchanged; `action` and `expected_cost` are added. --cost fp=1,fn=20 is for two
     classes. Costs by names are a list such as home:ill=100,admit:healthy=30,doctor=8, where doctor costs 8 whatever
-    happens; ask=0.2 alone means that a wrong class costs 1 and asking 0.2. A cost that is not a number is the name of a
-    column, as in fp=5,fn=amount. A CSV file has a line for each action and a column for each class, a JSON file holds
-    {action: {class: cost}}. Without --cost the rule is used that `calibrant fit --cost` stored.
+    happens; ask=0.2 alone means that a wrong class costs 1 and asking 0.2. A cost that is not a number is read as the
+    name of a column, as in fp=5,fn=amount. A CSV file has a line for each action and a column for each class, a JSON
+    file holds {action: {class: cost}}. Without --cost, the rule stored by `calibrant fit --cost` is used.
     """
     from calibrant.workflows import applying
     from calibrant.workflows.loading import load_calibrator
@@ -46,7 +46,7 @@ def decide(
     check_result(output, "decisions", force=force, as_json=as_json)
     fitted = load_calibrator(calibrator)
     if cost is None and not hasattr(fitted, "rule_"):
-        raise CommandError(f"{calibrator} holds no decision rule: say what actions cost, as in --cost fp=1,fn=20")
+        raise CommandError(f"{calibrator} holds no decision rule: give the costs of actions, as in --cost fp=1,fn=20")
     rule = fitted.rule_ if cost is None else rule_of(fitted, cost, positive)
     with reading(file, **vars(table), **reading_rules(fitted, renormalize=renormalize)) as reader:
         done = applying.apply(

@@ -24,7 +24,7 @@ def document(
     table: options.WeighedOptions,
     file: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="Predictions with labels to validate on; not those of the fit."),
+        typer.Argument(metavar="[FILE]", help="Predictions with labels to validate on, other than those of the fit."),
     ] = None,
     grades: options.Grades = None,
     title: str | None = options.option("Title. Default: the calibrator's file name."),
@@ -49,7 +49,7 @@ def document(
     with asked():
         document_format(output)
     if grades is not None and file is None:
-        raise CommandError("--grades needs FILE, the rows to be graded")
+        raise CommandError("--grades needs FILE, the rows to grade")
     fitted = load_calibrator(calibrator)
     if grades is not None and len(fitted.classes_) > 2:
         raise CommandError(f"--grades is for two classes; this calibrator has {len(fitted.classes_)}")

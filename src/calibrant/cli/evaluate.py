@@ -28,7 +28,7 @@ def evaluate(
     file: options.Input,
     table: options.LabelledOptions,
     ci: bool = options.flag("Add confidence intervals."),
-    named: bool = options.flag("Instead, the tests and measures that validators name, and what they say."),
+    named: bool = options.flag("Show the tests and measures that validators ask for instead, with their meaning."),
     level: options.Level = 0.95,
     multilabel: options.Multilabel = False,
     as_json: options.Json = False,
@@ -36,11 +36,11 @@ def evaluate(
     """Metrics of a file of predictions with labels.
 
     Log loss, Brier score, accuracy, AUROC, mean over-confidence (for two classes how much too often the second one is
-    predicted), expected and smooth calibration error, and a test of whether the probabilities are calibrated. Files
-    of any size are read in chunks; of very large ones, what needs all rows at once (AUROC, the test) is that of a
-    uniform sample. Of answers of a language model it says whether their confidence can be trusted and where to
-    abstain: files of log-probabilities of options, or of `confidence` and `correct`, need no --label. With
-    --multilabel columns are labels of which any number may be true: metrics of each, worst first.
+    predicted), expected and smooth calibration error, and a test of whether the probabilities are calibrated. Files of
+    any size are read in chunks; for very large ones, metrics that need all rows at once (AUROC, the test) use a uniform
+    sample. For answers of a language model, it reports whether their confidence can be trusted and when to abstain:
+    files with log-probabilities of options, or with `confidence` and `correct`, need no --label. With --multilabel each
+    column is a label, any number of labels may be true, and metrics are shown per label, worst first.
     """
     from calibrant.workflows.answering import judge
     from calibrant.workflows.evaluating import evaluate as evaluate_table

@@ -23,41 +23,46 @@ def export(
     output: Annotated[str, typer.Option("--output", "-o", help="File to write; - is standard output.")],
     to: Annotated[
         str | None,
-        typer.Option("--to", help="python, js, c, onnx, torch or sql; by default what the file's name ends with."),
+        typer.Option("--to", help="python, js, c, onnx, torch or sql; default: by the file's extension."),
     ] = None,
     float32: Annotated[
-        bool, typer.Option("--float32", help="Single precision in and out (onnx, torch); double is the default.")
+        bool, typer.Option("--float32", help="Single-precision input and output (onnx, torch). Default: double.")
     ] = False,
     dialect: Annotated[
         str | None,
         typer.Option(
             "--dialect",
-            help="Of sql: ansi (default), duckdb, postgres, bigquery, snowflake, spark, sqlite, mysql or mariadb.",
+            help="sql only: ansi (default), duckdb, postgres, bigquery, snowflake, spark, sqlite, mysql or mariadb.",
         ),
     ] = None,
     table: Annotated[
-        str | None, typer.Option("--table", help="Of sql: table of the predictions, as in schema.table.")
+        str | None, typer.Option("--table", help="sql only: table of the predictions, as in schema.table.")
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option("--columns", help="Of sql: columns of the predictions, as in a,b,c. Default: as in fit."),
+        typer.Option("--columns", help="sql only: columns of the predictions, as in a,b,c. Default: as in fit."),
     ] = None,
-    keep: Annotated[str | None, typer.Option("--keep", help="Of sql: further columns to select, as in id,day.")] = None,
+    keep: Annotated[
+        str | None, typer.Option("--keep", help="sql only: further columns to select, as in id,day.")
+    ] = None,
     suffix: Annotated[
-        str | None, typer.Option("--suffix", help="Of sql: end of the calibrated columns' names. Default: _cal.")
+        str | None, typer.Option("--suffix", help="sql only: suffix of the calibrated columns. Default: _cal.")
     ] = None,
     grades: Annotated[
-        str | None, typer.Option("--grades", help="Of sql: table of grades (column upper); adds a column grade.")
+        str | None, typer.Option("--grades", help="sql only: table of grades (column upper); adds a column grade.")
     ] = None,
     interval: Annotated[
         float | None,
-        typer.Option("--interval", help="Of sql and onnx: add intervals of this level, as in 0.9 (logistic methods)."),
+        typer.Option(
+            "--interval", help="sql and onnx only: add intervals of this level, as in 0.9 (logistic methods)."
+        ),
     ] = None,
-    view: Annotated[str | None, typer.Option("--view", help="Of sql: write a view of this name.")] = None,
+    view: Annotated[str | None, typer.Option("--view", help="sql only: write a view of this name.")] = None,
     update: Annotated[
         str | None,
         typer.Option(
-            "--update", help="Of sql: fill the calibrated columns of the table, whose rows have these keys, as in id."
+            "--update",
+            help="sql only: update the calibrated columns of the table, matching rows by these keys, as in id.",
         ),
     ] = None,
     cost: options.Cost = None,
@@ -68,8 +73,8 @@ def export(
     """Write a calibrator in another language, and prove that it predicts the same.
 
     The export is run on a sample of rows and corner cases and compared; the largest difference is printed and stored
-    in the file. If it is more than rounding there is no file. With --cost, or a rule that was stored by `calibrant fit
-    --cost`, the export also says which action to take.
+    in the file. If it is larger than rounding explains, no file is written. With --cost, or a rule stored by `calibrant
+    fit --cost`, the export also gives the action to take.
     """
     from calibrant.files.tables.writers import atomic_output
     from calibrant.workflows.loading import load_calibrator

@@ -22,7 +22,7 @@ app = typer.Typer(rich_markup_mode=None)
 class FitOptions(options.LabelledOptions):
     """Options of a labelled file, where segments are corrected instead of judged."""
 
-    segments: str | None = options.option("Columns by which to correct the calibrator, as in region,device.")
+    segments: str | None = options.option("Columns of segments to correct the calibrator for, as in region,device.")
     date: str | None = options.option("Column of dates: the first and the last go into the audit record.")
     scores: bool = options.flag("The columns hold scores of any scale, such as credit scores or distances.")
 
@@ -38,10 +38,10 @@ class Direction(StrEnum):
 def _input(table: FitOptions, direction: Direction) -> str:
     """What the predictions are, as a calibrator is told."""
     if table.scores and table.logits:
-        raise CommandError("--scores and --logits say two things of the same numbers: give one of them")
+        raise CommandError("--scores and --logits contradict each other: give one of them")
     if direction is not Direction.found:
         if not table.scores:
-            raise CommandError("--direction is that of scores: give --scores, too")
+            raise CommandError("--direction applies to scores only: give --scores, too")
         return f"{direction.value}-scores"
     return "scores" if table.scores else "logits" if table.logits else "probabilities"
 
@@ -58,9 +58,9 @@ def fit(
     ),
     memory: float = options.option("Memory in MiB for rows of a large file.", default=512, min=1),
     direction: Direction = options.option(
-        "Whether high scores speak for a class (rising) or against it (falling).", default=Direction.found
+        "Whether high scores make a class more likely (rising) or less likely (falling).", default=Direction.found
     ),
-    intervals: bool = options.flag("Learn how sure the probabilities are, for `apply --interval`."),
+    intervals: bool = options.flag("Learn how uncertain the probabilities are, for `apply --interval`."),
     cost: options.Cost = None,
     positive: options.Positive = None,
     multilabel: options.Multilabel = False,
@@ -71,14 +71,14 @@ def fit(
 
     Files of any size are read in batches. Methods that need only sums over rows take all of them in a few passes; the
     others take a uniform sample, as many rows as the memory allows. With --segments the calibrator is corrected in each
-    segment as far as its rows can tell, and `calibrant apply` reads the same columns. With --group-by rows of one group
-    stay together wherever a method cross-validates. With --votes a row counts once for each class, with its votes as
-    weights. With --scores the direction and the scale of the numbers are found from the labels. With --cost a decision
-    rule is stored with the calibrator, for `calibrant decide` and `calibrant export`. With --multilabel columns are
-    labels of which any number may be true, and each is calibrated with the help of the others.
+    segment as far as the data support it, and `calibrant apply` reads the same columns. With --group-by rows of one
+    group stay together in cross-validation. With --votes a row counts once for each class, with its votes as weights.
+    With --scores the direction and the scale of the numbers are found from the labels. With --cost a decision rule is
+    stored with the calibrator, for `calibrant decide` and `calibrant export`. With --multilabel each column is a label,
+    any number of labels may be true, and each is calibrated with the help of the others.
 
-    Answers of a language model need no --label: of log-probabilities of options all options are calibrated, by
-    temperature, position and length, or with --method the confidence in the answer.
+    Answers of a language model need no --label: log-probabilities of options are calibrated by temperature,
+    position and length; with --method, only the confidence in the chosen answer is calibrated.
 
     The rows must not be those the model was trained on. `calibrant methods` lists the methods.
     """
@@ -93,7 +93,7 @@ def fit(
     table, answers = find_answers(file, table)
     if answers is not None:
         if cost is not None or intervals:
-            raise CommandError("--cost and --intervals are not for questions with options: leave them out")
+            raise CommandError("--cost and --intervals do not work for questions with options: leave them out")
         with asked():
             made = None if method is None else fitting.make_calibrator(method, parameter or ())[0]
         fitted = fit_answers(answers, made)
@@ -137,7 +137,7 @@ def _lines(output: str, name: str, done: Any) -> Iterator[str]:
     if done.counts["rows_used"] < done.counts["rows"]:
         yield (
             f"These are a uniform sample of {done.counts['rows']:,} rows, because {name} needs its rows in memory. "
-            "A larger --memory makes the sample larger; `calibrant methods` tells which methods take all rows."
+            "Raise --memory for a larger sample; `calibrant methods` shows which methods use all rows."
         )
     yield class_columns(done.columns, done.classes)
     yield done.calibrator.summary()
@@ -152,4 +152,4 @@ def _lines(output: str, name: str, done: Any) -> Iterator[str]:
         )
     counts = done.calibrator.class_counts_
     if counts.sum() < FEWEST_ROWS or counts.sum() - counts.max() < FEWEST_OF_CLASS:
-        yield "Note: too little data to tell whether this helps; `calibrant report` says how much would do."
+        yield "Note: too little data to tell whether this helps; `calibrant report` estimates how much is enough."

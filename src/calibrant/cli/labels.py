@@ -25,7 +25,9 @@ def _read(file: str, table: LabelledOptions, others: Mapping[str, Any] | None = 
     given = {f"--{name}": getattr(table, name, None) for name in names} | dict(others or {})
     for option, value in given.items():
         if value:
-            raise CommandError(f"{option} is not for --multilabel: labels are found by their columns. Leave it out")
+            raise CommandError(
+                f"{option} does not work with --multilabel, which finds labels by their columns. Leave it out"
+            )
     with opened_table(file, [table.weight, table.group_by]) as (opened, (weight, group_by)):
         found = read_labels(
             opened,
@@ -64,7 +66,7 @@ def evaluate_labels(file: str, table: LabelledOptions, level: float | None, *, a
     from calibrant.metrics.part_metrics import NAMES, measure
 
     if table.logits:
-        raise CommandError("--logits: evaluate judges probabilities; give it the output of `calibrant apply`")
+        raise CommandError("--logits: evaluate needs probabilities; give it the output of `calibrant apply`")
     rows = _read(file, table)
     found = measure(rows.checked(), level)
     if as_json:
@@ -91,8 +93,8 @@ def apply_to_labels(
 
     if table.probs or table.on_error is OnError.skip:
         raise CommandError(
-            "--probs and --on-error skip are not for calibrators of labels: columns are called as in fit, and every "
-            "row is written"
+            "--probs and --on-error skip do not work with multi-label calibrators: columns have the names used in "
+            "fit, and every row is written"
         )
     fitted = load(calibrator)
     with opened_table(file) as (opened, _):
@@ -118,7 +120,7 @@ def report_labels(
     from calibrant.report.label_page import render_labels
 
     if table.logits:
-        raise CommandError("--logits: report judges probabilities; give it the output of `calibrant apply`")
+        raise CommandError("--logits: report needs probabilities; give it the output of `calibrant apply`")
     rows = _read(file, table, others)
     page = render_labels(rows.checked(), title or Path(file).name, level)
     with atomic_output(output, force=force) as stream:

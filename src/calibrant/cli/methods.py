@@ -29,7 +29,7 @@ _SHOWN = (
 
 @options.command(app)
 def methods(as_json: options.Json = False) -> None:
-    """List the calibration methods that --method knows."""
+    """List the calibration methods that --method accepts."""
     from calibrant.calibrators.registry import list_calibrators
 
     entries = list_calibrators()

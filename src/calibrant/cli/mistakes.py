@@ -19,22 +19,23 @@ import typer
 
 #: What errors and notes about tables suggest, in the words of the command line.
 HINTS = {
-    "amounts": "A cost that is not a number is the name of a column",
+    "amounts": "A cost that is not a number is read as the name of a column",
     "began": "Leave out --alpha, --tolerance and --reference",
     "classes": "Name the label of each column with --classes a,b,c",
-    "two_classes": "Name both classes with --classes, the column's own one last",
+    "two_classes": "Name both classes with --classes, the column's own class last",
     "order": "If that is wrong, name the label of each column with --classes",
     "order_of_two": "If that is wrong, name the other class with --classes",
-    "decimal": "--decimal . reads points instead",
+    "decimal": "--decimal . reads decimal points instead",
     "force": "--force overwrites it",
-    "intervals": "`calibrant fit --intervals` keeps what they need",
+    "intervals": "`calibrant fit --intervals` stores what they need",
     "logits": "--logits reads logits",
     "not_logits": "Leave out --logits",
     "maybe_not_logits": "In that case leave out --logits",
     "probs": "Name the probability columns with --probs, as in --probs 'p_*' or --probs a,b,c",
     "renormalize": "--renormalize rescales rounded rows",
-    "replace": "--replace takes it out and adds these rows instead",
-    "scores": "`calibrant fit --scores` makes probabilities of scores of any scale, `calibrant apply` of new ones",
+    "replace": "--replace removes it and adds these rows instead",
+    "scores": "`calibrant fit --scores` learns to turn scores of any scale into probabilities, and `calibrant "
+    "apply` converts new ones",
     "skip_errors": "--on-error skip leaves such rows out",
     "suffix": "Choose another --suffix",
 }

@@ -86,7 +86,7 @@ Multilabel = Annotated[
     bool,
     typer.Option(
         "--multilabel",
-        help="Any number of labels may be true: a 0/1 column for each, such as art, beside p_art, its probability.",
+        help="Any number of labels may be true: each has a 0/1 column, such as art, and a probability column, p_art.",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite the output if it exists.")]
@@ -97,9 +97,9 @@ Cost = Annotated[
         help="Costs of actions: fp=1,fn=20 for two classes, action:class=cost,action=cost, or a JSON or CSV file."
     ),
 ]
-Positive = Annotated[str | None, typer.Option(help="The class that fp and fn of --cost speak of.")]
+Positive = Annotated[str | None, typer.Option(help="The positive class that fp and fn in --cost refer to.")]
 Grades = Annotated[
-    str | None, typer.Option(help="Grades of two classes to test: how many, or a table of them (column upper).")
+    str | None, typer.Option(help="Grades to test, for two classes: how many, or a table of them (column upper).")
 ]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.", min=0.5, max=0.999)]
 
@@ -121,11 +121,9 @@ class WeighedOptions(RowOptions):
 
     label: str | None = option("Column of the true labels (or an .npy file, if FILE is one).", "--label", "-y")
     weight: str | None = option("Column of weights: how many observations a row counts for.")
-    segments: str | None = option("Column of segments, such as a region, to be judged one by one.")
-    group_by: str | None = option(
-        "Column that tells which rows belong together, such as a patient: groups are independent."
-    )
-    blocks: int | None = option("Instead of --group-by, for rows in time: so many consecutive ones.", min=1)
+    segments: str | None = option("Column of segments, such as regions, to evaluate one by one.")
+    group_by: str | None = option("Column that groups dependent rows, such as a patient: groups are independent.")
+    blocks: int | None = option("Instead of --group-by, for rows in order of time: rows per block.", min=1)
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,7 @@ class LabelledOptions(WeighedOptions):
     votes: list[str] | None = option(
         "Instead of --label, columns of votes or shares, one per class: 'n_*', or a list such as n_cat,n_dog."
     )
-    classes: str | None = option("Label of each probability column, as in a,b,c, if the names do not tell.")
+    classes: str | None = option("Label of each probability column, as in a,b,c, if the names do not show it.")
     logits: bool = flag("The columns hold logits, not probabilities.")
     renormalize: Renormalize = False
 

@@ -32,7 +32,7 @@ def check_result(output: str, what: str, *, force: bool, as_json: bool) -> None:
     from calibrant.files.tables.writers import check_output
 
     if as_json and output == "-":
-        raise CommandError(f"--json and the {what} cannot share standard output; name an --output file")
+        raise CommandError(f"--json and the {what} cannot both go to standard output; name an --output file")
     check_output(output, force=force)
 
 

@@ -35,7 +35,7 @@ def reading(file: str, *, on_error: OnError = OnError.stop, **given: Any) -> Ite
     from calibrant.files.tables.table_rows import RowReader
 
     if given.get("group_by") is not None and given.get("blocks") is not None:
-        raise CommandError("--group-by and --blocks say the same thing in two ways: give one of them")
+        raise CommandError("--group-by and --blocks are two ways to say the same thing: give one of them")
     columns = [given.pop(name, None) for name in ("label", "weight", "group_by", "date")]
     columns += split_names(given.pop("segments", None)) or []
     with opened_table(file, columns) as (table, (label, weight, groups, date, *segments)):
@@ -112,7 +112,7 @@ def find_answers(file: str, table: Labelled) -> tuple[Labelled, Answers | None]:
         for name in table.given:
             if name not in _OF_ANSWERS:
                 flag = name.replace("_", "-")
-                raise CommandError(f"{file} holds questions with options, of which --{flag} says nothing: leave it out")
+                raise CommandError(f"{file} holds questions with options, where --{flag} has no meaning: leave it out")
         skip = table.on_error is OnError.skip
         answers = read_answers(file, skip_errors=skip, weight=table.weight, group_by=table.group_by)
         for note in answers.notes:
@@ -149,6 +149,6 @@ def _check_scale(table: Table, name: str) -> None:
     values = None if batch is None else measured([batch.data.column(0)], None, logits=False)[1]
     if values is not None and 1.0 < values.max() <= 10.0:
         raise CommandError(
-            f"{name!r} reaches {values.max():g}: these are neither probabilities nor percentages. `calibrant fit "
-            "--scores` makes probabilities of them; or divide them by the top of their scale"
+            f"{name!r} reaches {values.max():g}: these are neither probabilities nor percentages. Turn them into "
+            "probabilities with `calibrant fit --scores`, or divide them by the maximum of their scale"
         )

@@ -51,10 +51,10 @@ def report(
 
     Metrics with intervals before and after cross-validated calibration, reliability diagrams, what calibration can
     improve, methods compared, classes and segments one by one, and the command to run next. Two or more files (models,
-    periods) of the same classes are shown side by side. Answers of a language model need no --label; the page then says
-    whether their confidence can be trusted, below which confidence to abstain, and how many labels that took.
-    With --cost fp=1,fn=20 it also says how many decisions calibration changes, and what it saves.
-    With --multilabel columns are labels of which any number may be true, shown one by one, worst first.
+    periods) of the same classes are shown side by side. Answers of a language model need no --label; the page then
+    shows whether their confidence can be trusted, below which confidence to abstain, and how many labels that took.
+    With --cost fp=1,fn=20 it also says how many decisions calibration changes, and what it saves. With --multilabel
+    each column is a label, any number of labels may be true, and labels are shown one by one, worst first.
     """
     from calibrant.calibrators.registry import get_calibrator
     from calibrant.files.tables.writers import atomic_output
@@ -77,7 +77,7 @@ def report(
         for known in [*(wanted or []), *([method] if method else [])]:
             get_calibrator(known)
     if title is not None and len(files) > 1:
-        raise CommandError("--title names the page of one file; several are called by their names")
+        raise CommandError("--title is for a page of one file; several files are shown under their own names")
     scale = None if grades is None else scale_of(grades)
     found: list[Report] = []
     classes: tuple[Any, ...] = ()
@@ -93,7 +93,7 @@ def report(
             skipped = reader.skipped.count
         classes = tuple(rows.classes)
         if scale is not None and len(classes) != 2:
-            raise CommandError(f"--grades is for two classes, and {file} has {len(classes)}; leave it out")
+            raise CommandError(f"--grades needs two classes, and {file} has {len(classes)}; leave it out")
         if rows.whole is not None:
             typer.echo(
                 f"Note: fits, tests and curves use a uniform sample, {rows.data.size} of {rows.whole.size}; metrics "
@@ -103,8 +103,8 @@ def report(
         if found and tuple(map(str, rows.classes)) != found[0].classes:
             raise CommandError(
                 f"{files[0]} has the classes {list_names(found[0].classes, write=str)}, {file} has "
-                f"{list_names(rows.classes, write=str)}: files side by side need the same classes, and a single column "
-                "that of the same class. Make a report of each file"
+                f"{list_names(rows.classes, write=str)}: files shown side by side need the same classes, and a single "
+                "column must be of the same class. Make a separate report of each file"
             )
         known_classes = SimpleNamespace(classes_=rows.classes, n_features_in_=len(rows.columns))
         with asked():
@@ -161,7 +161,7 @@ def _lines(found: list[Report]) -> Iterator[str]:
             yield ""  # what is said of one file must not be read as said of the next
     if len(found) > 1:
         apart = [f"{row.title} ({signed(row.difference.value)})" for row in compared(found) if row.apart]
-        yield f"They differ by more than chance in: {', '.join(apart) or 'nothing'}."
+        yield f"They differ, more than by chance, in: {', '.join(apart) or 'nothing'}."
 
 
 def _advance(bar: ProgressBar, done: Iterator[int], total: int, name: str) -> None:

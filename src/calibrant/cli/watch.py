@@ -52,16 +52,16 @@ def watch(
     state: str = options.option("JSON file of the monitor: read if it exists, and written.", default=...),
     table: WatchOptions,
     batch_id: str | None = options.option(
-        "Name or date of the batch, such as 2026-03-14 or 2026-03; default: a checksum of its rows."
+        "Name or date of the batch, such as 2026-03-14 or 2026-03. Default: a checksum of its rows."
     ),
-    period: Period | None = options.option("Make a batch of each period of the dates in the column --date."),
-    replace: bool = options.flag("Replace a batch of the same name, and take out those after it."),
-    observed: bool = options.flag("The rows were watched before without labels, which came late."),
+    period: Period | None = options.option("Make one batch per period, by the dates in the column --date."),
+    replace: bool = options.flag("Replace a batch of the same name, and remove the batches after it."),
+    observed: bool = options.flag("Add labels that came late to rows that were already watched without them."),
     alpha: float | None = options.option("Probability of ever raising a false alarm; default 0.01."),
-    tolerance: float | None = options.option("Errors of log-odds that are tolerated; default 0."),
+    tolerance: float | None = options.option("Error of the log-odds that is tolerated; default 0."),
     reference: str | None = options.option("File of predictions from the time of calibration, for drift."),
-    grades: str | None = options.option("Table of grades (column upper) by which to compare each batch."),
-    page: str | None = options.option("HTML page to write, with the history as pictures."),
+    grades: str | None = options.option("Table of grades (column upper) to test in each batch."),
+    page: str | None = options.option("HTML page to write, with plots of the history."),
     metrics: str | None = options.option("File of the findings to write, in the text format of Prometheus."),
     on_alarm: str | None = options.option("Command to run, without a shell, when the alarm is raised: see the manual."),
     repair: str | None = options.option("Where to write a repaired calibrator if there is an alarm."),
@@ -70,9 +70,9 @@ def watch(
 ) -> None:
     """Add a batch to the monitor of a calibrator; exit code 3 is an alarm, 0 is none.
 
-    With labels it looks for evidence that the calibrated probabilities are wrong. Without, it says which accuracy and
-    losses they imply, and, with --reference at the first batch, whether predictions drifted. A batch that was added
-    before is not counted again.
+    With labels it looks for evidence that the calibrated probabilities are wrong. Without labels it shows the accuracy
+    and losses they imply and, if --reference was given with the first batch, whether predictions drifted. A batch that
+    was added before is not counted again.
     """
     from calibrant.files.tables.writers import check_output
     from calibrant.workflows.deploying import watch as add_batches
@@ -90,7 +90,7 @@ def watch(
     fitted = load_calibrator(calibrator)
     own = ", ".join(getattr(fitted, "segment_columns_", ()))
     if own and table.segments is not None:
-        raise CommandError(f"the calibrator has segments by {own}, which are watched already; leave out --segments")
+        raise CommandError(f"the calibrator already has segments by {own}, which are watched; leave out --segments")
     scale = None if grades is None else given_scale(grades, fitted)
     rows = {field.name: getattr(table, field.name) for field in fields(options.RowOptions)}
     batches = read_batches(fitted, file, None if period is None else period.value, partly_labelled=True, **vars(table))
@@ -132,7 +132,7 @@ def _check_names(batch_id: str | None, period: Period | None, date: str | None, 
     if (period is None) != (date is None):
         raise CommandError("--period and --date belong together, as in --period month --date day")
     if batch_id is not None and (period is not None or not batch_id.strip()):
-        raise CommandError("--batch-id is a text such as 2026-03; with --period batches are named after their period")
+        raise CommandError("--batch-id is a name such as 2026-03; with --period, batches are named after their period")
     if replace and batch_id is None and period is None:
         raise CommandError("--replace needs the name of the batch: give --batch-id, or --period with --date")
 

@@ -114,8 +114,8 @@ class CostSensitiveClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         others = [action for action in self.rule_.actions if action not in self.classes_.tolist()]
         if others:
             raise ValueError(
-                f"{list_names(others)} is no class, so that actions have no accuracy: "
-                "calibrant.decisions.decision_cost tells what they cost."
+                f"{list_names(others)} is not a class, so actions have no accuracy: calibrant.decisions.decision_cost "
+                "computes their cost."
             )
         return float(super().score(X, y, sample_weight))
 

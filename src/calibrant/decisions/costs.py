@@ -54,7 +54,7 @@ def costs_of_dict(costs: Mapping[Any, Any], actions: Sequence[Any] | None, class
         # An action is a class, too, if it is one that other actions have a cost for.
         classes = sorted(named)
         if len(classes) < 2:
-            raise ValueError("costs name fewer than two classes: say them with classes=[...]")
+            raise ValueError("costs name fewer than two classes: pass classes=[...]")
     rows = []
     for action, row in costs.items():
         if not isinstance(row, Mapping):

@@ -124,7 +124,7 @@ def decision_curve(
     """
     data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     if pos_label is None and data.n_classes > 2:
-        raise ValueError(f"pos_label is needed for {data.n_classes} classes: which one calls for the action?")
+        raise ValueError(f"pos_label is needed for {data.n_classes} classes: which class calls for the action?")
     at = np.unique(np.asarray(THRESHOLDS if thresholds is None else thresholds, dtype=np.float64))
     wrong = at[~((at > 0) & (at < 1))]
     if len(wrong) or at.ndim != 1 or not len(at):

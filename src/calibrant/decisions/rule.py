@@ -147,13 +147,13 @@ class DecisionRule:
         """
         self._need_two("a threshold")
         if len(self.actions) != 2:
-            raise ValueError(f"the rule has {len(self.actions)} actions; `ranges` says where each is taken")
+            raise ValueError(f"the rule has {len(self.actions)} actions; `ranges` shows where each is taken")
         numbers = self._parsed.numbers
         wasted, missed = numbers[1, 0] - numbers[0, 0], numbers[0, 1] - numbers[1, 1]
         if wasted < 0 and missed < 0:
             raise ValueError(
-                f"{self.actions[1]!r} is the cheaper action for low probabilities of the second class, so there is "
-                "no threshold above which it is taken: exchange the actions, or see `ranges`"
+                f"{self.actions[1]!r} is the cheaper action for low probabilities of the second class, so there is no "
+                "threshold above which it is taken: swap the actions, or see `ranges`"
             )
         if missed <= 0 <= wasted:
             return np.inf
@@ -248,8 +248,8 @@ class DecisionRule:
         if self.classes is None:
             if self._parsed.pair and any(isinstance(name, str) for name in wanted):
                 raise ValueError(
-                    f"which of {list_names(wanted)} is the positive class? Say it in the rule, the negative class "
-                    f"first: DecisionRule(..., classes={wanted})"
+                    f"which of {list_names(wanted)} is the positive class? Name the classes in the rule, the negative "
+                    f"class first: DecisionRule(..., classes={wanted})"
                 )
             if len(wanted) != self._parsed.numbers.shape[1]:
                 raise ValueError(

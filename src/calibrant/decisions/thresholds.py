@@ -77,9 +77,9 @@ class ChosenThreshold:
         if np.isinf(self.threshold):
             return "No threshold meets the constraint: raise no alarm, or ask for less."
         found = (
-            f"Raise an alarm from a probability of {percent(self.threshold)} on: {percent(self.alarms.value)} of rows, "
-            f"of which {percent(self.precision.value)} are {self.label!r}; "
-            f"{percent(self.recall.value)} of all {self.label!r} are found."
+            f"Raise an alarm at a probability of {percent(self.threshold)} or more: {percent(self.alarms.value)} of "
+            f"rows, {percent(self.precision.value)} of them {self.label!r}; {percent(self.recall.value)} of all "
+            f"{self.label!r} are found."
         )
         if self.proven:
             return f"{found} The {self.proven} asked for holds on new rows like these with {self.level} confidence."
@@ -160,7 +160,7 @@ def choose_threshold(
     if len(named) != 1:
         raise ValueError(f"give one of precision, recall and alarms, got {' and '.join(named) or 'none'}")
     if (alarms is None) != (per is None):
-        raise ValueError("alarms and per go together: alarms=50, per=2000 are 50 alarms in 2000 rows")
+        raise ValueError("alarms and per go together: alarms=50, per=2000 means 50 alarms in 2000 rows")
     for name in ("precision", "recall"):
         value = given[name]
         if value is not None and not 0 < value <= 1:
@@ -168,11 +168,11 @@ def choose_threshold(
     if alarms is not None and per is not None and not 0 <= alarms <= per:
         raise ValueError(f"alarms must lie between 0 and per, got {alarms} of {per}")
     if proven and alarms is not None:
-        raise ValueError("proven is for precision and recall: how many alarms come does not depend on labels")
+        raise ValueError("proven is for precision and recall: the number of alarms does not depend on labels")
     check_level(level)
     data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
     if pos_label is None and data.n_classes > 2:
-        raise ValueError(f"pos_label is needed for {data.n_classes} classes: which one raises alarms?")
+        raise ValueError(f"pos_label is needed for {data.n_classes} classes: which class raises alarms?")
     column = 1 if pos_label is None else column_of(data, pos_label)
     if data.class_counts[column] == 0:
         raise ValueError(f"no row has the label {data.names[column]!r}: there is nothing to find")

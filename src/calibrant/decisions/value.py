@@ -175,7 +175,7 @@ class DecisionComparison:
             return "No decision changes, so nothing is saved or lost."
         cost = f"the cost per decision goes from {self.before.value:.4g} to {self.after.value:.4g}"
         if np.isnan(self.saved.low):
-            return f"{share}; {cost}. There are too few observations to tell whether that is chance."
+            return f"{share}; {cost}. There are too few observations to tell whether this is chance."
         ends = f"{self.saved.level:.0%} interval of the saving {self.saved.low:.4g} to {self.saved.high:.4g}"
         proven = self.saved.low > 0 or self.saved.high < 0
         verdict = "" if proven else " That may be chance."
@@ -225,8 +225,8 @@ def compare_decisions(
     after = check_sample(y_true, y_prob_after, sample_weight, named, **together)
     if before.proba.shape != after.proba.shape:
         raise ValueError(
-            f"the two sets of predictions have shapes {before.proba.shape} and {after.proba.shape}: they must be of "
-            "the same rows and classes"
+            f"the two sets of predictions have shapes {before.proba.shape} and {after.proba.shape}: they must have the "
+            "same rows and classes"
         )
     costed = CostedSample(before, rule, amounts, len(as_matrix(y_prob_before)[0]))
     data = costed.data

@@ -150,8 +150,8 @@ def _source_counts(calibrator: Any, parts: list[AdaptedCalibrator], source: Any,
     for part in parts:
         if not hasattr(part, "class_counts_"):
             raise ValueError(
-                f"This {type(calibrator).__name__} does not know how often each class occurred in its calibration "
-                "data: it was stored by an older version, or fitted as a part of another. Pass source=, the shares of "
+                f"This {type(calibrator).__name__} has not stored how often each class occurred in its calibration "
+                "data: it was written by an older version, or fitted as part of another. Pass source=, the shares of "
                 "the classes then, or labelled=(P, y)."
             )
     return np.asarray(np.sum([part.class_counts_ for part in parts], axis=0))
@@ -164,19 +164,19 @@ def _warn(found: SharesEstimate, then: FloatArray, now: Sample, rows: Sample | N
     # The change found holds the noise as well: adapting gains about the change less twice the noise.
     covered = bool(np.all((found.interval[:, 0] <= then) & (then <= found.interval[:, 1])))
     if noise > _NOISE and (noise > 0.5 * change or covered):
-        held = ", and the intervals hold the frequencies at calibration" if covered else ""
+        held = ", and the intervals contain the frequencies at calibration" if covered else ""
         warnings.warn(
-            f"The class frequencies estimated from {now} are too uncertain to adapt to: their sampling noise "
-            f"is worth {noise:.3g} nats of log loss, the change that was found {change:.3g}{held}. Collect more rows, "
-            "or keep the calibrator as it is.",
+            f"The class frequencies estimated from {now} are too uncertain to adapt to: their sampling noise is worth "
+            f"{noise:.3g} nats of log loss, the change found {change:.3g}{held}. Collect more rows, or keep the "
+            "calibrator unchanged.",
             CalibrationWarning,
             stacklevel=3,
         )
     z = 0.0 if rows is None else beyond_prior(now, rows, found.shares, _SURE)
     if z:
         warnings.warn(
-            f"These predictions can come from no mixture of the classes seen at calibration ({z:.1f} standard errors "
-            "off): more has changed than class frequencies, and adapting to them may harm. Fit to new labelled rows.",
+            f"No mixture of the classes seen at calibration explains these predictions ({z:.1f} standard errors off): "
+            "more than the class frequencies has changed, and adapting to them may harm. Fit to new labelled rows.",
             CalibrationWarning,
             stacklevel=3,
         )

@@ -150,7 +150,7 @@ def shares_of(counts: FloatArray, classes: Any) -> FloatArray:
     """Shares of classes that were all seen."""
     if not counts.min() > 0.0:
         raise ValueError(
-            f"No calibration row has the label {classes.tolist()[int(np.argmin(counts))]!r}, so how its frequency "
-            "changed is unknown: pass source=, the shares of the classes at calibration, to adapt."
+            f"No calibration row has the label {classes.tolist()[int(np.argmin(counts))]!r}, so the change of its "
+            "frequency is unknown: pass source=, the shares of the classes at calibration, to adapt."
         )
     return np.asarray(counts / counts.sum())

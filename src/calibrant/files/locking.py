@@ -36,7 +36,7 @@ def locked(
     while (descriptor := _acquire(name)) is None:
         if time.monotonic() - start >= patience:
             waited = f", after a wait of {patience:g} seconds" if patience else ""
-            raise LockedError(f"another process is using {os.fspath(path)}{waited}; try again when it has ended")
+            raise LockedError(f"another process is using {os.fspath(path)}{waited}; try again when it has finished")
         if not told:
             on_wait(f"another process is using {os.fspath(path)}: waiting for it")
             told = True

@@ -65,8 +65,8 @@ class Migration(Tabular):
         total = count(float(self.counts.sum()))
         said = f"{total} observations in two periods: {percent(self.stayed)} stayed in their grade"
         if self.stayed >= 1.0:
-            return f"{said}; nobody moved."
-        direction = "no evidence of a direction" if self.p_value > 0.05 else "more than chance makes of it"
+            return f"{said}; none moved."
+        direction = "no evidence of a direction" if self.p_value > 0.05 else "more than chance explains"
         return (
             f"{said}; {percent(self.better)} moved to a better grade and {percent(self.worse)} to a worse one "
             f"({p_text(self.p_value)}: {direction})."
@@ -142,7 +142,7 @@ class MasterScale(Tabular):
         m = len(edges) + 1
         self.names = tuple(str(number + 1) for number in range(m)) if names is None else tuple(map(str, names))
         if len(self.names) != m or len(set(self.names)) != m:
-            raise ValueError(f"{m - 1} boundaries make {m} grades, which need {m} different names, got {self.names}")
+            raise ValueError(f"{m - 1} boundaries make {m} grades, which need {m} different names; got {self.names}")
         self.probabilities: FloatArray | None = None
         if probabilities is not None:
             given = np.asarray(probabilities, dtype=np.float64)
@@ -316,7 +316,7 @@ class MasterScale(Tabular):
             raise ValueError("this scale has no probabilities to test: give them, or against='predictions'")
         data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
         if pos_label is None and data.n_classes > 2:
-            raise ValueError(f"pos_label is needed for {data.n_classes} classes: which one are the grades about?")
+            raise ValueError(f"pos_label is needed for {data.n_classes} classes: which class do the grades refer to?")
         pair = one_against_rest(data, data.names[1] if pos_label is None else pos_label)
         return run_backtest(
             pair,
@@ -356,7 +356,7 @@ class MasterScale(Tabular):
         """
         first, second = self.index(before), self.index(after)
         if len(first) != len(second):
-            raise ValueError(f"before has {len(first)} rows and after {len(second)}: both are of the same obligors")
+            raise ValueError(f"before has {len(first)} rows and after {len(second)}: both must be the same obligors")
         now, p = (second > first).astype(np.int64), np.full(len(first), 0.5)
         data = check_sample(now, p, sample_weight, [0, 1], groups=groups, blocks=blocks)
         kept = slice(None) if data.rows is None else data.rows
@@ -365,7 +365,9 @@ class MasterScale(Tabular):
     def to_sql(self, column: str = "probability") -> str:
         """The grade of a column, or expression, as a CASE that all databases read; NULL for what is no probability."""
         if odd := [name for name in self.names if "'" in name or "\\" in name]:
-            raise ValueError(f"the grade {odd[0]!r} is not spelled the same way in all databases: give it another name")
+            raise ValueError(
+                f"the grade {odd[0]!r} would be spelled differently in some databases: give it another name"
+            )
         ends = [*map(repr, self.boundaries.tolist()), "1"]
         cases = " ".join(f"WHEN {column} <= {end} THEN '{name}'" for end, name in zip(ends, self.names))
         return f"CASE WHEN {column} < 0 THEN NULL {cases} END"
@@ -387,7 +389,7 @@ class MasterScale(Tabular):
             "def grade(probability):\n"
             '    """The grade of a probability; a boundary belongs to the better grade."""\n'
             "    if not 0 <= probability <= 1:\n"
-            '        raise ValueError(f"{probability!r} is no probability")\n'
+            '        raise ValueError(f"{probability!r} is not a probability")\n'
             "    return NAMES[bisect_left(BOUNDARIES, probability)]\n"
         )
 
@@ -396,5 +398,5 @@ def _probabilities(y_prob: ArrayLike) -> FloatArray:
     p = np.asarray(y_prob, dtype=np.float64)
     p = p[:, 1] if p.ndim == 2 and p.shape[1] == 2 else p.reshape(-1) if p.ndim != 2 or p.shape[1] == 1 else p
     if p.ndim != 1 or not np.all((p >= 0) & (p <= 1)):
-        raise ValueError("grades are for probabilities between 0 and 1, one for each row: give those of the case")
+        raise ValueError("grades need probabilities between 0 and 1, one per row: those of the event")
     return p

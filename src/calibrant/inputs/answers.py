@@ -135,7 +135,7 @@ def check_options(where: str, values: Sequence[Any]) -> FloatArray:
         raise ValueError(f"{where}: {len(values)} option{'' if len(values) == 1 else 's'}, at least two are needed")
     for option, value in enumerate(values):
         if isinstance(value, (bool, str, list, dict)) or value is None or not value < np.inf:
-            raise ValueError(f"{where}: {str(value)[:40]} for option {option} is no log-probability")
+            raise ValueError(f"{where}: {str(value)[:40]} for option {option} is not a log-probability")
     logprobs = np.asarray(values, dtype=np.float64)
     if logprobs.max() == -np.inf:
         raise ValueError(f"{where}: all log-probabilities are -inf")

@@ -366,8 +366,8 @@ class BatchReader:
             found = f"its {n_rows:,} rows hold other numbers or labels"
         raise ValueError(
             f"Pass {self._passes} over the source differs from the first in batch {number}, which starts at row "
-            f"{first_row:,}: {found}. A source gives the same batches every time it is read; switch off shuffling and "
-            "random augmentation, and do not change files during a fit."
+            f"{first_row:,}: {found}. A source must give the same batches every time it is read: switch off shuffling "
+            "and random augmentation, and do not change files during a fit."
         )
 
 

@@ -209,7 +209,7 @@ def _as_labels(matched: Sequence[str], labels: Sequence[Any], texts: dict[str, A
         return [texts[text] if text in texts else kind(text) for text in matched]
     except ValueError as error:
         raise RequestError(
-            f"the column names give the labels {list_names(matched)}, of which some are not of the type of "
+            f"the column names give the labels {list_names(matched)}, some of which do not have the type of "
             f"{labels[0]!r}",
             "classes",
         ) from error

@@ -115,8 +115,8 @@ def check_not_labels(array: NDArray[Any], y: Any, words: Words = CALIBRATOR, *, 
     if logits:
         if len(ones) >= LEAST_ROWS and (ones == 0).any() and (ones > 1).any():
             warnings.warn(
-                f"{words.labels} is a matrix of zeros and ones with none or several ones in a row, taken as votes for "
-                f"classes. If these are labels of which any number may be true, {words.many}.",
+                f"{words.labels} is a matrix of zeros and ones with none or several ones in a row, read as votes for "
+                f"classes. If any number of labels may be true in a row, {words.many}.",
                 CalibrationWarning,
                 stacklevel=4,
             )
@@ -125,8 +125,8 @@ def check_not_labels(array: NDArray[Any], y: Any, words: Words = CALIBRATOR, *, 
     if inside and (ones != 1).any() and float((np.abs(array.sum(axis=1) - 1.0) > ROUNDING).mean()) > _MANY:
         raise ValueError(
             f"The rows of {words.predictions} do not sum to 1, and {words.labels} is a matrix of zeros and ones with "
-            "none or several ones in a row: these are labels of which any number may be true, not classes of which one "
-            f"is. {words.many[0].upper()}{words.many[1:]}."
+            "none or several ones in a row: these are labels, any number of which may be true, not classes, exactly "
+            f"one of which is. {words.many[0].upper()}{words.many[1:]}."
         )
 
 
@@ -141,7 +141,7 @@ def _truth(
             "needs a name of its own."
         )
     if y is None:
-        raise ValueError(f"{words.labels} is None: what is true of each row is needed.")
+        raise ValueError(f"{words.labels} is None: the true labels of each row are needed.")
     sets = None if hasattr(y, "tocsr") or hasattr(y, "columns") else _label_lists(y, n_labels)
     if sets is not None:
         return _of_lists(sets, n, n_labels, names, named, words)
@@ -158,7 +158,7 @@ def _truth(
         row, column = (int(place) for place in np.argwhere(wrong)[0])
         raise ValueError(
             f"{words.labels} holds {truth[row, column]!s:.40} at row {row}, column {column}: 1 is expected where a "
-            "label is true of a row, 0 where it is not. Leave out rows of which that is not known."
+            "label is true of a row, 0 where it is not. Leave out rows where that is not known."
         )
     found = columns if columns is not None else names if names is not None else list(range(n_labels))
     if columns is not None:
@@ -196,7 +196,7 @@ def _of_lists(
     if unknown or len(found) != n_labels:
         raise ValueError(
             f"{words.labels} names {len(seen)} labels ({list_names(seen, 5)}), and {words.predictions} has {n_labels} "
-            "columns, of which it is not known which label each stands for. Pass labels=[...] with the label of each "
+            "columns, but nothing shows which label each column is for. Pass labels=[...] with the label of each "
             "column, or a data frame whose columns are called like the labels."
         )
     truth = np.zeros((n, n_labels), dtype=np.int64)
@@ -214,8 +214,8 @@ def _matched(names: list[Any], columns: list[Any], words: Words) -> list[Any]:
     if found is None or set(found) != set(by_text):
         raise ValueError(
             f"The columns of {words.predictions} ({list_names(names, 5)}) and of {words.labels} "
-            f"({list_names(columns, 5)}) have names that do not match: call them alike, as in sports and p_sports, or "
-            "pass arrays whose columns stand in the same order."
+            f"({list_names(columns, 5)}) have names that do not match: use matching names, such as sports and "
+            "p_sports, or pass arrays with their columns in the same order."
         )
     return [by_text[text] for text in found]
 

@@ -121,7 +121,8 @@ def _check_whole(labels: NDArray[Any], words: Words, first_row: int = 0) -> None
     if (row := first_true(np.abs(labels) >= 2.0 ** (np.finfo(labels.dtype).nmant + 1))) is not None:
         raise ValueError(
             f"Unknown label type: {words.labels} holds {labels[row]!r} at row {first_row + row}, a floating-point "
-            "number too large to tell from its neighbours. Pass labels as strings, or as an array of integers."
+            "number too large to be distinguished from its neighbours. Pass labels as strings, or as an array of "
+            "integers."
         )
 
 
@@ -286,7 +287,7 @@ def _read_names(seen: NDArray[Any], names: list[Any], words: Words) -> list[Any]
         return None
     if found is None and are_numbered(texts, known) is False:
         raise ValueError(
-            f"Which label each column of {words.predictions} stands for cannot be known: the columns are "
+            f"Cannot tell which label each column of {words.predictions} stands for: the columns are "
             f"{list_names(texts)}, the labels {list_names(known)}. Rename the columns, or pass the predictions as an "
             "array together with classes=[...]."
         )
@@ -326,7 +327,7 @@ def _classes_from_labels(seen: NDArray[Any], n_columns: int, words: Words) -> ND
         if seen[0] != 0 and n_columns > 2:
             warnings.warn(
                 f"{words.labels} lacks the label 0 and {n_columns - len(seen)} of {n_columns} classes: its labels are "
-                "taken as column numbers counted from 0. If they count from 1, pass classes=.",
+                "read as column numbers counted from 0. If they count from 1, pass classes=.",
                 CalibrationWarning,
                 stacklevel=5,
             )

@@ -62,17 +62,17 @@ def check_total_weight(weight: FloatArray, n: int) -> None:
     if total > LARGEST_TOTAL:
         raise ValueError(
             f"The sample weights sum to {total:.3g}, the largest is {float(weight.max()):.3g}: they are counts of "
-            f"observations, and no more than {LARGEST_TOTAL:g} can be computed with. Scale them down."
+            f"observations, and {LARGEST_TOTAL:g} is the most that can be handled. Scale them down."
         )
     if total < SMALLEST_TOTAL:
         raise ValueError(
-            f"The sample weights sum to {total:.3g}: they are counts of observations, and no less than "
-            f"{SMALLEST_TOTAL:g} can be computed with. Scale them up."
+            f"The sample weights sum to {total:.3g}: they are counts of observations, and {SMALLEST_TOTAL:g} is the "
+            "least that can be handled. Scale them up."
         )
     if n >= LEAST_ROWS and 0.9 < total < 1.1:
         warnings.warn(
             f"The sample weights of {n} rows sum to {total:.3g}. They are counts of observations, not shares: with "
-            "these the data weigh as much as a single observation. Multiply them by the number of rows.",
+            "these, all data together count as a single observation. Multiply them by the number of rows.",
             CalibrationWarning,
             stacklevel=5,
         )
@@ -114,12 +114,14 @@ def check_groups(groups: Any, blocks: int | None, n: int) -> IntArray | None:
     if groups is None:
         return None if blocks is None or blocks == 1 else consecutive_blocks(n, blocks)
     if blocks is not None:
-        raise ValueError("groups and blocks are given; they say the same thing in two ways: give one of them.")
+        raise ValueError("groups and blocks are two ways to say the same thing: give one of them.")
     values = to_numpy(groups, "groups")
     if values.shape != (n,):
         raise ValueError(f"groups has shape {values.shape}, expected ({n},): one group per row.")
     if (row := first_true(_missing(values))) is not None:
-        raise ValueError(f"groups holds no value at row {row}: every row needs a group, its own if it stands alone.")
+        raise ValueError(
+            f"groups holds no value at row {row}: every row needs a group; an independent row needs its own."
+        )
     found, numbers = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)
     return None if len(found) == n else np.asarray(numbers, dtype=np.int64)
 

@@ -159,8 +159,8 @@ def _raise_not_numbers(array: NDArray[Any], name: str, columns: Sequence[Any] | 
             if columns is not None and array.ndim == 2 and len(columns) > 1:
                 raise TypeError(
                     f"{name} holds {found!r} in row {index[0]} of the column {columns[index[1]]!r}: predictions are "
-                    "real numbers, not a string or another object. Leave such columns out, or name those of "
-                    "predictions, in `fit` by probs= or label=."
+                    "real numbers, not a string or another object. Leave such columns out, or name the columns of "
+                    "predictions: in `fit` with probs= or label=."
                 )
             raise TypeError(
                 f"{name} holds {found!r} at {_place(index)}, of type {type(found).__name__}: the "
@@ -250,8 +250,8 @@ def label_predictions(
         shapes = sorted({part.shape for part in X})
         if len(shapes) > 1 or shapes[0][1] != 2:
             raise ValueError(
-                f"{name} is a list of arrays of the shapes {list_names(shapes, 3)}; of each label (n, 2) is expected, "
-                "the probabilities that it is not and that it is true."
+                f"{name} is a list of arrays of the shapes {list_names(shapes, 3)}; one array of shape (n, 2) per "
+                "label is expected, with the probabilities that it is false and that it is true."
             )
         X = np.column_stack([part[:, 1] for part in X])
     array, names = as_matrix(X, words)
@@ -297,12 +297,13 @@ def check_logits(array: NDArray[Any], words: Words = CALIBRATOR) -> None:
     if saturate(values):
         raise ValueError(
             f"As logits, the numbers in {words.predictions} are so large that nearly every row would be certain, and "
-            "nothing could be told apart. Pass input='scores', which finds the scale and the direction of any numbers."
+            "rows could not be told apart. Pass input='scores', which finds the scale and the direction of any "
+            "numbers."
         )
     if may_be_probabilities(values):
         warnings.warn(
-            f"{words.predictions} holds no negative number: perhaps these are probabilities, not logits. In that case "
-            "leave out input='logits'.",
+            f"{words.predictions} holds no negative number: these may be probabilities, not logits. If so, leave out "
+            "input='logits'.",
             CalibrationWarning,
             stacklevel=4,
         )
@@ -346,5 +347,5 @@ def _check(
         advice = words.scores if saturate(values) else words.logits
         advice = "These look like percentages: divide them by 100." if are_percentages(values) else advice
         raise ValueError(f"{name} holds {value:.6g} at {place}: probabilities lie between 0 and 1. {advice}")
-    advice = "No rescaling can make it probabilities." if renormalize else words.rescale
+    advice = "It cannot be rescaled to probabilities." if renormalize else words.rescale
     raise ValueError(f"Row {first_row + row} of {name} sums to {value:.6g}, not to 1. {advice}")

@@ -215,7 +215,7 @@ def _name_classes(names: Sequence[str], labels: Sequence[Any], classes: Sequence
         )
     if not are_numbered(names, labels):
         raise RequestError(
-            f"which label each of the columns {list_names(names, 10)} stands for cannot be known; the labels are "
+            f"cannot tell which label each of the columns {list_names(names, 10)} stands for; the labels are "
             f"{list_names(list(texts), 10)}",
             "classes",
         )
@@ -289,12 +289,12 @@ def take_columns(
     are known, and must hold numbers from 0 to 1 unless `probabilities` is false.
     """
     if type(frame).__name__ == "LazyFrame":
-        raise TypeError("X is a LazyFrame, which holds no rows yet: pass X.collect().")
+        raise TypeError("X is a LazyFrame, which has no rows yet: pass X.collect().")
     columns = column_names(frame)
     if columns is None:
         raise TypeError(f"label=, probs= and names of columns need a data frame as X, not {type(frame).__name__}.")
     if label is not None and y is not None:
-        raise ValueError("The labels are given twice, by y and by label=: give one of them.")
+        raise ValueError("The labels are given twice, as y and with label=: give one of them.")
     named = {"sample_weight": sample_weight, "groups": groups}
     reserved = {what: name for what, name in named.items() if isinstance(name, str)}
     reserved |= {} if label is None else {"label": label}
@@ -325,7 +325,7 @@ def take_columns(
                 as_probabilities=probabilities,
             ).names
     except RequestError as error:
-        advice = " Name them by probs=, as in probs='p_*' or probs=['a', 'b']." if "probs" in error.hints else ""
+        advice = " Name them with probs=, as in probs='p_*' or probs=['a', 'b']." if "probs" in error.hints else ""
         raise ValueError(f"In X, {error}.{advice}") from error
     beside = (taken.get(what, given) for what, given in named.items())
     return select(frame, chosen(found)), labels, *beside
@@ -341,7 +341,7 @@ def _check_single(columns: Sequence[Any], names: Sequence[Any]) -> None:
 def _seen(labels: Any) -> list[Any]:
     """The labels that occur, sorted; of a Dask series they are computed."""
     if labels is None:
-        raise ValueError("Name the column of the labels by label=, or pass labels as y.")
+        raise ValueError("Name the column of labels with label=, or pass labels as y.")
     if is_dask(labels) and hasattr(labels, "unique"):
         labels = labels.unique().compute()
     values = labels.drop_nulls() if hasattr(labels, "drop_nulls") else labels

@@ -93,13 +93,13 @@ def order_in_doubt(sample: Sample, names: list[Any] | None, words: Words) -> str
     if names is None or are_positions(names):
         given, fits = (list_names(labels, 10) for labels in (classes, [classes[j] for j in better]))
         return (
-            f"The columns of {words.predictions} are taken as the classes {given}, but the labels in {words.labels} "
-            f"fit them far better as {fits}{_SECOND if len(classes) == 2 else ''}. Pass classes=[...] with the label "
-            "of each column, also if the order is right."
+            f"The columns of {words.predictions} are read as the classes {given}, but the labels in {words.labels} fit "
+            f"them far better as {fits}{_SECOND if len(classes) == 2 else ''}. Pass classes=[...] with the label of "
+            "each column, even if the order is right."
         )
     advice = "the label of each column" if len(names) > 1 else "both labels, that of the column last"
     return (
-        f"The names of the columns of {words.predictions} ({list_names(names, 10)}) do not tell their classes, and the "
+        f"The names of the columns of {words.predictions} ({list_names(names, 10)}) do not show their classes, and the "
         f"labels do not fit their order: {pairs(names, classes)} is far worse than "
         f"{pairs(names, [classes[j] for j in better])}. Pass classes=[...] with {advice}."
     )

@@ -51,7 +51,7 @@ def read_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
         texts = [str(name) for name in names]
         twice = [text for text in texts if texts.count(text) > 1]
         if twice:
-            raise ValueError(f"segments has several columns of the name {twice[0]!r}: give each a name of its own.")
+            raise ValueError(f"segments has several columns called {twice[0]!r}: give each a name of its own.")
         found = {text: _column(segments[name]) for text, name in zip(texts, names)}
     else:
         array = _column(segments)
@@ -60,7 +60,7 @@ def read_segments(segments: Any, n: int) -> dict[str, NDArray[Any]]:
         else:
             found = {str(getattr(segments, "name", None) or "segment"): array}
     if not found:
-        raise ValueError("segments has no columns: give at least one that tells the segment of each row.")
+        raise ValueError("segments has no columns: give at least one with the segment of each row.")
     for name, column in found.items():
         if column.shape != (n,):
             raise ValueError(
@@ -153,7 +153,7 @@ def _spellings(level: str) -> Iterable[str]:
 
 
 def plain_number(text: str) -> str:
-    """A number without exponent and needless zeros; the empty text if it is no number.
+    """A number without exponent and needless zeros; the empty text if it is not a number.
 
     >>> [plain_number(text) for text in ("007", "3.00", "-0.50", ".5", "-0", "1e5", "1-2", "")]
     ['7', '3', '-0.5', '0.5', '0', '', '', '']

@@ -89,9 +89,9 @@ class TopK:
         if m == k:  # nothing remains
             off |= rest > ROUNDING
         for wrong, what in (
-            (outside, f"names a class outside of 0..{k - 1}"),
+            (outside, f"names a class outside 0..{k - 1}"),
             (twice, "names a class twice"),
-            (off, "holds no log-probabilities: those listed and what remains should sum to one"),
+            (off, "does not hold log-probabilities: the listed ones and the rest should sum to one"),
         ):
             if wrong.any():
                 row = int(np.argmax(wrong))

@@ -75,8 +75,8 @@ METRIC = Words(
     "y_prob",
     "y_true",
     rescale="Normalise the rows first.",
-    logits="Logits go through a softmax first.",
-    scores="Scores are no probabilities: a calibrator with input='scores' makes probabilities of them.",
+    logits="Apply a softmax to logits first.",
+    scores="Scores are not probabilities: a calibrator with input='scores' converts them.",
     order=" Labels come first and probabilities second.",
     many="use multilabel_metrics",
 )

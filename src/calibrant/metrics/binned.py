@@ -389,8 +389,8 @@ def calibration_curve(
         seen = distinct(labels)
         if len(seen) > 2:
             raise ValueError(
-                f"y_true holds {len(seen)} classes, {seen.tolist()[:3]} ...: a single column of y_prob is for two. "
-                "Pass one column per class, or y_true == label."
+                f"y_true holds {len(seen)} classes, {seen.tolist()[:3]} ...: a single column of y_prob works for two "
+                "classes only. Pass one column per class, or y_true == label."
             )
         positive = check_pos_label_consistency(pos_label, labels)
         # As probabilities of the classes 0 and 1 they are checked like all others.

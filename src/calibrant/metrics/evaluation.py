@@ -89,7 +89,7 @@ def evaluate(
     """
     grouped = groups is not None or blocks is not None
     if grouped and (y_prob is None or isinstance(y_prob, TopK) or is_dask(y_prob)):
-        raise ValueError("groups and blocks are for arrays; rows in parts have them in RunningMetrics.update")
+        raise ValueError("groups and blocks work with arrays; for rows in parts, pass them to RunningMetrics.update")
     if isinstance(y_prob, TopK):
         source: Source = partial(y_prob.batches, y_true, sample_weight)
         return _of_batches(BatchReader(source, words=METRIC), metrics, classes, options, level)

@@ -122,7 +122,7 @@ def too_few(units: float) -> bool:
     if units >= FEWEST_UNITS:
         return False
     warnings.warn(
-        f"no interval: the rows are worth {units:.3g} independent observations (rows with their counts, or groups), "
+        f"no interval: the rows amount to {units:.3g} independent observations (rows with their counts, or groups), "
         f"and an interval needs at least {FEWEST_UNITS}",
         CalibrationWarning,
         stacklevel=3,

@@ -73,7 +73,7 @@ class Sums:
     def value(self) -> Any:
         """The metric of all rows."""
         if self.form is None:
-            raise ValueError("no row was taken in: call update first")
+            raise ValueError("there are no rows yet: call update first")
         return self.form.value(self._sums["value"])
 
     def estimate(self, level: float, entry: Scalar | None = None) -> Estimate:
@@ -95,7 +95,7 @@ class Sums:
                 low, high = value - half, value + half
             return Estimate(value, max(low, lower), min(high, upper), level)
         if not isinstance(value, float):
-            raise ValueError("a table holds its own intervals: give level= as an option of the metric, not of result")
+            raise ValueError("a table has its own intervals: give level= as an option of the metric, not of result")
         moved = moved_values(cast(Distance, self.form), sums, self._sums, generator(0))
         return interval(value, moved, level=level, kind="corrected", lower=0.0, upper=1.0)
 
@@ -179,9 +179,7 @@ class RunningMetrics:
         if groups is not None:
             here = frozenset(np.unique(np.asarray(groups).astype(str)).tolist())
             if again := here & self._last_groups:
-                raise ValueError(
-                    f"group {min(again)!r} is in two parts: all rows of a group must be taken in by one update"
-                )
+                raise ValueError(f"group {min(again)!r} is in two parts: all rows of a group must be in one update")
             self._last_groups = here
         if axis is not None or ignore_index is not None:
             groups = dense_groups(y_prob, y_true, groups, blocks, axis, ignore_index)
@@ -288,10 +286,10 @@ def _name(metric: str | Callable[..., Any]) -> str:
         return name
     entry = find_scalar(metric)
     if entry is None:
-        raise ValueError(f"{metric!r} is not a metric of this package, so its parts cannot be added up")
+        raise ValueError(f"{metric!r} is not a metric of this package, so its parts cannot be combined")
     if not entry.of_sums:
         known = ", ".join(sorted([name for name, other in SCALARS.items() if other.of_sums] + list(TABLES)))
-        raise ValueError(f"{entry.name} needs all rows at once; what can be taken in by parts is {known}")
+        raise ValueError(f"{entry.name} needs all rows at once; metrics that can be updated in parts are {known}")
     return entry.name
 
 
@@ -299,7 +297,7 @@ def _prepare(metric: str, data: Sample, options: Mapping[str, Any]) -> Summed:
     prepare = TABLES[metric] if metric in TABLES else SCALARS[metric].prepare
     statistic = prepare(data, **options)
     if not isinstance(statistic, Summed):
-        raise ValueError(f"{metric} with {dict(options)} needs all rows at once: bins of equal width do not")
+        raise ValueError(f"{metric} with {dict(options)} needs all rows at once; bins of equal width do not")
     return statistic
 
 

@@ -237,7 +237,7 @@ def public(compute: Callable[..., Result], *, grouped: bool = True) -> Metric[Re
         **options: Any,
     ) -> Result:
         if not grouped and not (groups is None and blocks is None):
-            raise TypeError(f"{compute.__name__} has one value whatever the groups are; its interval depends on them")
+            raise TypeError(f"{compute.__name__} does not depend on groups; only its interval does")
         data = check_sample(y_true, y_prob, sample_weight, classes, groups=groups, blocks=blocks)
         return compute(data, *arguments, **options)
 

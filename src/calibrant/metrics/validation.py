@@ -27,12 +27,12 @@ _HALVES = "a map fitted to one half makes the labels of the other more probable"
 TESTS = {
     "Hosmer-Lemeshow": (
         "counts in groups of similar predictions are not those expected",
-        "by its groups; few rows find nothing, many find what does not matter",
+        "by its groups; with few rows it finds nothing, with many it finds differences that do not matter",
     ),
     "Hosmer-Lemeshow e-test": (_HALVES, "needs more rows to reject than a test of all rows at once"),
     "split likelihood ratio": (_HALVES, "sees only what a logistic map can correct, and pays for the split"),
     "Spiegelhalter z": ("", "where errors cancel"),
-    "Cox joint test": ("intercept or slope is off", "sees nothing that is not a straight line in log-odds"),
+    "Cox joint test": ("intercept or slope is off", "sees only straight-line errors in log-odds"),
 }
 Says = Callable[[Estimate], str]
 
@@ -54,8 +54,8 @@ def _words(text: str) -> Says:
 
 _RANKS = "ranks better than chance", "ranks worse than chance", "not enough evidence that it ranks at all"
 _LOWER = _words("lower is better, for comparing models on the same rows")
-_PORTFOLIO = "depends on how different the rows are: compare only on the same rows; says nothing about calibration"
-_CURVE = "follows chance as well as miscalibration, most of all at the ends, where few rows lie"
+_PORTFOLIO = "depends on how varied the rows are: compare only on the same rows; does not measure calibration"
+_CURVE = "reflects chance as well as miscalibration, most of all at the ends, where rows are few"
 _ICI = "integrated_calibration_index"
 
 
@@ -73,10 +73,15 @@ MEASURES: dict[str, tuple[str, dict[str, Any], Says, str]] = {
     "E50": (_ICI, {"quantile": 0.5}, _words("half are off by at most {}, chance included"), _CURVE),
     "E90": (_ICI, {"quantile": 0.9}, _words("nine tenths are off by at most {}, chance included"), _CURVE),
     "Emax": (_ICI, {"quantile": 1.0}, _words("the worst is off by {}, chance included"), _CURVE),
-    "two-bin error": ("two_bin_calibration_error", {}, _LOWER, "has no scale of its own: smallest for the truth"),
+    "two-bin error": (
+        "two_bin_calibration_error",
+        {},
+        _LOWER,
+        "has no natural scale: smallest for the true probabilities",
+    ),
     "AUROC": ("auroc", {}, _against(0.5, *_RANKS), _PORTFOLIO),
     "Gini": ("gini", {}, _against(0.0, *_RANKS), _PORTFOLIO),
-    "KS": ("ks_separation", {}, _words("the best cut-off parts a class from the rest by {}"), _PORTFOLIO),
+    "KS": ("ks_separation", {}, _words("the best cut-off separates a class from the rest by {}"), _PORTFOLIO),
     "RPS": ("ranked_probability_score", {}, _LOWER, "means nothing unless the columns are in order"),
 }
 

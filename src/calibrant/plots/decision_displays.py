@@ -99,7 +99,7 @@ class DecisionCurveDisplay(_ModelDisplay):
         if first:
             ax.plot(curve.threshold, curve.treat_all, color=GREY, linewidth=1.0, label="act on everybody")
             ax.axhline(0.0, color=GREY, linewidth=1.0, linestyle=":", label="act on nobody")
-            ax.set_xlabel(f"Threshold: act from this probability of {plain(shorten(curve.label))} on")
+            ax.set_xlabel(f"Threshold: act at or above this probability of {plain(shorten(curve.label))} on")
             ax.set_ylabel("Net benefit")
             ax.set_xlim(0, max(curve.threshold[-1], 1e-3))
         top = max(float(np.nanmax([curve.net_benefit, curve.treat_all])), 1e-3)

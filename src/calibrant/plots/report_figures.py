@@ -156,7 +156,7 @@ def net_benefit(before: DecisionCurve, after: DecisionCurve | None) -> str:
     shown = before if after is None else after
     band = [] if np.isnan(shown.low).any() else [(shown.low, shown.high, BEFORE if after is None else AFTER)]
     drawn = _over_thresholds(before.threshold, lines, band, (-0.25 * high, high), "net benefit")
-    return plane(drawn, "Net benefit of acting from a threshold on")
+    return plane(drawn, "Net benefit of acting at or above a threshold")
 
 
 def murphy(diagram: MurphyDiagram, *, fitted: bool) -> str:

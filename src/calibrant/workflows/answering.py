@@ -65,19 +65,19 @@ class Trust:
         if not self.enough:
             return "Too few labels to tell whether the confidence can be trusted"
         if self.p_value >= _ALPHA:
-            return "Nothing found against taking the confidence as it is"
+            return "No evidence against taking the confidence at face value"
         return "Do not take the confidence at face value"
 
     @property
     def sentences(self) -> list[str]:
         """What was found, for people."""
         together = "" if self.size.groups is None else f" on {self.size.groups:,} groups of questions"
-        labels = f"This took {self.size.rows:,} labels{together}"
+        labels = f"This is based on {self.size.rows:,} labels{together}"
         if not self.enough:
             return [f"{labels}: label at least {_FEWEST} independent questions, better 200."]
         claimed = percent(self.accuracy.value + self.gap.value)
         right = f"{percent(self.accuracy.value)} ({_span(self.accuracy)}) of its answers are right"
-        off = "" if self.p_value >= _ALPHA else "too sure" if self.gap.low > 0 else "too unsure"
+        off = "" if self.p_value >= _ALPHA else "over-confident" if self.gap.low > 0 else "under-confident"
         if off and self.gap.low <= 0 <= self.gap.high:
             off = "right on average, but not everywhere"
         found = [f"The model claims {claimed} on average, and {right}{f': it is {off}' if off else ''}."]
@@ -92,13 +92,16 @@ class Trust:
     @property
     def _told(self) -> str:
         if not self.accuracy.value:
-            return "No answer is right: no threshold helps."
+            return "No answer is right, so no threshold helps."
         if math.isnan(self.ranking.value):
-            return "All answers are right: whether the confidence would tell a wrong one is not known."
+            return "All answers are right: whether the confidence would reveal a wrong one is not known."
         pairs = f"{percent(self.ranking.value)} ({_span(self.ranking)}) of pairs of a right and a wrong answer"
         if self.ranking.low <= 0.5:
-            return f"It is not proven that the confidence tells them apart: the right one has the higher in {pairs}."
-        return f"The confidence tells them apart: the right one has the higher in {pairs}."
+            return (
+                "It is not proven that the confidence tells right from wrong: the right one has the higher confidence "
+                f"in {pairs}."
+            )
+        return f"The confidence tells right from wrong: the right one has the higher confidence in {pairs}."
 
     def advice(self, target: float, chosen: ChosenThreshold) -> str:
         """Where to abstain for this share of right answers."""
@@ -222,7 +225,7 @@ def apply_answers(
         p, choice = None, answers.sample.top
         confidence = calibrator.predict_proba(answers.correct.proba)[:, 1]
     else:
-        raise RequestError("this calibrator was not fitted to answers: `calibrant fit` fits one to such a file")
+        raise RequestError("this calibrator was not fitted to answers: fit one to such a file with `calibrant fit`")
     known = None if p is not None else right_options(path, skip_errors=skip)
     number_of = {int(number): row for row, number in enumerate(np.asarray(answers.sample.rows))}
     with atomic_output(output, force=force) as stream:

@@ -114,7 +114,7 @@ def apply(
     if hasattr(calibrator, "renormalize"):
         calibrator.renormalize = reader.layout.renormalize
     if columns.style.whole == 100:
-        reader.notes.append(("the calibrated columns hold percentages, too",))
+        reader.notes.append(("the calibrated columns hold percentages as well",))
     written, seen = 0, SeenLevels(inputs_of(getattr(calibrator, "segment_columns_", {})))
     tally, cost = Counter[int](), 0.0
     with open_writer(output, reader.table, force=force, suffix=suffix) as writer:

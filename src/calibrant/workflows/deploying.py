@@ -61,7 +61,7 @@ def watch(
         if not Path(state).exists():
             monitor = _started(calibrator, alpha, tolerance, reference)
         elif any(given is not None for given in (alpha, tolerance, reference)):
-            raise RequestError(f"{state} goes on with the alpha, tolerance and reference it began with", "began")
+            raise RequestError(f"{state} keeps the alpha, tolerance and reference it began with", "began")
         else:
             monitor = load_monitor(state, calibrator)
         before = monitor.alarm_
@@ -103,9 +103,9 @@ def _add(
         if name in taken_out:
             taken_out.remove(name)
     words = {
-        "added before with the same rows, and not counted again": again,
+        "already added with the same rows, not counted again": again,
         "replaced": replaced,
-        "taken out, because evidence depends on the order of batches; give again": taken_out,
+        "removed, because evidence depends on the order of batches; add again": taken_out,
     }
     return [f"{what}: {list_names(dict.fromkeys(names), 6, in_words)}" for what, names in words.items() if names]
 

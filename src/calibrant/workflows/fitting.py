@@ -48,7 +48,7 @@ def make_calibrator(
     except ValueError as error:
         raise RequestError(str(error)) from error
     if not info.stores:
-        raise RequestError(f"the method {info.name!r} cannot be stored, choose another: `calibrant methods` lists them")
+        raise RequestError(f"the method {info.name!r} cannot be stored; choose another: `calibrant methods` lists them")
     try:
         return info.make(**settings), info.name
     except (TypeError, ValueError) as error:

@@ -63,8 +63,9 @@ def label_pairs(columns: Sequence[str], probs: Sequence[str] | None = None) -> d
         return {plain[label]: name for label, name in label_pairs(list(plain), probs).items()}
     if not pairs or (probs and len(pairs) < len(chosen)):
         raise RequestError(
-            "no columns of labels were found beside their probabilities: a label has a column of zeros and ones, such "
-            f"as sports or y_sports, and one of probabilities, such as p_sports; the columns are {list_names(columns)}",
+            "no label columns with matching probability columns were found: a label has a column of zeros and ones, "
+            "such as sports or y_sports, and one of probabilities, such as p_sports; the columns are "
+            f"{list_names(columns)}",
             *(["probs"] if probs else []),
         )
     return pairs
@@ -126,7 +127,7 @@ def apply_labels(
         for batch, values in _numbers(table, names, None, decimal):
             if not (usable := _usable(values, logits=fitted.logits).all(axis=1)).all():
                 row = table.row_name(int(batch.rows[np.argmin(usable)]))
-                raise TableError(f"{table.name}, {row}: {', '.join(names)} are no probabilities of labels")
+                raise TableError(f"{table.name}, {row}: {', '.join(names)} are not probabilities of labels")
             cells = dict(zip(batch.data.schema.names, batch.data.columns))
             p = fitted.predict_proba(values)
             cells |= {name + suffix: pa.array(np.ascontiguousarray(p[:, j])) for j, name in enumerate(names)}

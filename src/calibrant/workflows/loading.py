@@ -18,8 +18,8 @@ def load_calibrator(path: str | Path, *, labels: bool = False) -> Any:
     loaded = load(path)
     if isinstance(loaded, MultilabelCalibrator) and not labels:
         raise RequestError(
-            f"{path} calibrates labels of which any number may be true; this command is for classes of which one is. "
-            "For labels there are `calibrant apply`, `evaluate`, `report` and `export`"
+            f"{path} is a multi-label calibrator; this command needs classes, exactly one of which is true. For labels "
+            "use `calibrant apply`, `evaluate`, `report` and `export`"
         )
     if not isinstance(loaded, FoldCalibrators):
         return loaded
@@ -40,7 +40,7 @@ def load_calibrator(path: str | Path, *, labels: bool = False) -> Any:
 def check_intervals(calibrator: Any) -> None:
     """Refuse a calibrator that was stored without what intervals need; Venn-Abers of two classes needs nothing."""
     if isinstance(calibrator, MultilabelCalibrator):
-        raise RequestError("calibrators of many labels have no intervals of single probabilities")
+        raise RequestError("multi-label calibrators have no intervals of single probabilities")
     own = type(calibrator).predict_interval is not Calibrator.predict_interval and len(calibrator.classes_) == 2
     if not own and not hasattr(calibrator, "uncertainty_"):
         raise RequestError(f"this {type(calibrator).__name__} was stored without intervals", "intervals")

@@ -30,10 +30,10 @@ _FORMS = "fp=1,fn=20 for two classes, action:class=cost,action=cost by names, or
 def rule_of(calibrator: Any, given: str, positive: str | None = None) -> DecisionRule:
     """The rule that `given` says, for the classes of a fitted calibrator.
 
-    Given is ``fp=1,fn=20``; or costs by names, such as ``home:ill=100,admit:healthy=30,doctor=8``, where a cost without
-    a class is that of an action whatever happens; or the name of a file. A single action without a class, such as
-    ``ask=0.2``, stands beside an answer for each class, of which a wrong one costs 1. A cost that is not a number is
-    the name of a column. `positive` is the class that ``fp`` and ``fn`` speak of, where it is not the second one.
+    `given` is ``fp=1,fn=20``; or costs by names, such as ``home:ill=100,admit:healthy=30,doctor=8``, where a cost
+    without a class is that of an action whatever happens; or the name of a file. A single action without a class, such
+    as ``ask=0.2``, is added to one action per class, where the wrong class costs 1. A cost that is not a number is read
+    as the name of a column. `positive` is the class that ``fp`` and ``fn`` refer to, if it is not the second one.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def check_precision(steps: Steps, dtype: Any, inside: Any = None) -> tuple[np.dt
     """
     for given in (dtype, inside):
         if given is not None and str(given) not in ("float64", "float32") and given not in (np.float64, np.float32):
-            raise ValueError(f'{given!r} is not a precision: take "float64" or "float32".')
+            raise ValueError(f'{given!r} is not a precision: use "float64" or "float32".')
     if inside is None:
         inside = np.float64 if any(step.decides or step.mixes for step in all_steps(steps)) else dtype
     return np.dtype(dtype), np.dtype(inside)

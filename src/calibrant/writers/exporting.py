@@ -153,7 +153,7 @@ def export_with_proof(
     to = find_target(path, to)
     check_options(to, options)
     if fitted.independent and to not in LABEL_TARGETS:
-        reason = f"has no form of maps of independent labels: take {' or '.join(LABEL_TARGETS)}."
+        reason = f"cannot hold maps of independent labels: use {' or '.join(LABEL_TARGETS)}."
         raise OptionError("to", to, reason)
     if (level := options.pop("interval", None)) is not None:
         fitted = replace(fitted, interval=calibrator.interval_steps(level))
@@ -297,6 +297,6 @@ def find_target(path: str | os.PathLike[str] | None, to: str | None) -> str:
         to = next((name for name, target in TARGETS.items() if ending in target.endings), None)
     if to not in TARGETS:
         endings = ", ".join(ending for target in TARGETS.values() for ending in target.endings)
-        what = "and the file's name does not say the target" if to is None else "is not a target"
+        what = "and the file's name does not show the target" if to is None else "is not a target"
         raise OptionError("to", to, f"{what}: take one of {', '.join(TARGETS)}, or a name that ends with {endings}.")
     return to

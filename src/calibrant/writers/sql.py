@@ -63,7 +63,7 @@ def write(
     spoken = get_dialect(dialect)
     if update and (view is not None or keep):
         other = "view" if view is not None else "keep"
-        raise OptionError("update", list(update), f"changes the table itself: leave {other} out.")
+        raise OptionError("update", list(update), f"changes the table itself: leave out {other}.")
     names = check_names(_names(fitted, columns), "column", spoken)
     kept = check_names(update or keep, "column to keep", spoken)
     writer = SqlOperations(spoken)
@@ -185,7 +185,7 @@ def run(
     costs = {} if amounts is None else {column: amounts[column] for column in amounts if column not in names}
     taken = [column.lower() for column in [*names, *fitted.segments, *costs]]
     if len(set(taken)) < len(taken):
-        raise MissingRuntimeError("DuckDB does not tell names apart that differ in capital letters only.")
+        raise MissingRuntimeError("DuckDB cannot distinguish names that differ only in upper and lower case.")
     with closing(base):
         *outer, _ = check_table(table)
         if outer and (name == "sqlite" or len(outer) == 2):

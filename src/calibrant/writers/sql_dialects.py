@@ -96,7 +96,7 @@ def get_dialect(name: str) -> Dialect:
     """A dialect by its name; MariaDB is a name of MySQL."""
     name = "mysql" if name == "mariadb" else name
     if name not in DIALECTS:
-        raise OptionError("dialect", name, f"is unknown: take one of {', '.join([*DIALECTS, 'mariadb'])}.")
+        raise OptionError("dialect", name, f"is unknown: use one of {', '.join([*DIALECTS, 'mariadb'])}.")
     return DIALECTS[name]
 
 

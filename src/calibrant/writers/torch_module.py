@@ -87,7 +87,7 @@ class CalibrationModule(nn.Module):
         if x.size(1) == 1 and self.k == 2:
             x, reorder = self._both(x), False
         if x.size(1) != self.k:
-            raise ValueError(f"The predictions have {x.size(1)} columns, this map takes one for each of its classes.")
+            raise ValueError(f"The predictions have {x.size(1)} columns, this map needs one per class.")
         if self.logits:
             x = torch.softmax(self.scaling(x), 1)
             valid = x.sum(1, keepdim=True) > 0.0  # NaN and infinity spread over the row
@@ -104,7 +104,7 @@ class CalibrationModule(nn.Module):
         x = x[:, self.columns] if reorder else x
         if self.n_segments > 0:
             if segments is None:
-                raise ValueError("This map takes segments as well: pass their numbers as the second argument.")
+                raise ValueError("This map also needs segments: pass their numbers as the second argument.")
             within = torch.clamp(segments, -self.largest, self.largest)
             beside = torch.where(torch.isfinite(segments), within, torch.full_like(segments, self.missing))
             x = torch.cat([x, beside.to(x.dtype)], 1)
@@ -145,7 +145,7 @@ class DecisionModule(nn.Module):
         expected, valid = q @ self.costs[0], ~torch.isnan(q[:, 0])
         if self.n_amounts > 0:
             if amounts is None:
-                raise ValueError("The costs name amounts: pass those of each row.")
+                raise ValueError("The costs depend on amounts: pass those of each row.")
             valid = valid & ((amounts >= 0.0) & torch.isfinite(amounts)).all(1)
             for number in range(self.n_amounts):
                 expected = expected + amounts[:, number : number + 1].to(q.dtype) * (q @ self.costs[number + 1])
@@ -181,7 +181,7 @@ class CalibratedNetwork(nn.Module):
             raise ValueError(f'output={output!r} is neither "logits" nor "probabilities".')
         fitted = calibrator if isinstance(calibrator, Map) else calibrator.to_map()
         if fitted.segments:
-            raise ValueError("This calibrator takes segments, which a network does not give: take its calibrator_.")
+            raise ValueError("This calibrator takes segments, which a network does not provide: use its calibrator_.")
         self.network = network
         self.calibration = CalibrationModule(fitted)
         # Softmax of logits and rescaled probabilities are the same to the steps.

@@ -80,8 +80,8 @@ def _scores(scope: Any, operator: Any, container: Any, pair: CalibratedPair) -> 
     ):
         raise NotSupportedError(
             f"skl2onnx adds up the trees of {type(_last(classifier)).__name__} in single precision, and "
-            f"{type(pair.calibrators[0]).__name__} asks on which side of a number a probability lies: some rows would "
-            "be off by 0.1 or more. Calibrate with a smooth method, such as sms, or export the calibrator alone."
+            f"{type(pair.calibrators[0]).__name__} compares probabilities with thresholds: some rows would be off by "
+            "0.1 or more. Calibrate with a smooth method, such as sms, or export the calibrator alone."
         )
     _set_options(scope, container, classifier, raw_scores=_decides(pair))
     found = parsing.parse_sklearn(scope, classifier, operator.inputs)
@@ -118,7 +118,7 @@ def _set_options(scope: Any, container: Any, classifier: Any, *, raw_scores: boo
     wanted = {"zipmap": False, "raw_scores": raw_scores}
     if raw_scores and "raw_scores" not in (allowed or ()):
         raise NotSupportedError(
-            f"skl2onnx does not give decision values of {type(classifier).__name__}, which this model calibrates: "
+            f"skl2onnx does not export decision values of {type(classifier).__name__}, which this model calibrates: "
             "calibrate its probabilities, with another method than sigmoid, isotonic or temperature."
         )
     for place in (scope, container):
@@ -133,7 +133,9 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     container.add_node = _whole_numbers(container.add_node)
     pairs = [pair for pair in model.calibrated_classifiers_ if isinstance(pair, CalibratedPair)]
     if not pairs:
-        raise NotSupportedError("A classifier of many labels has no ONNX form as a whole: export its calibrators_.")
+        raise NotSupportedError(
+            "A multi-label classifier cannot be exported to ONNX as a whole: export its calibrators_."
+        )
     scores = [Tensor(graph, _scores(scope, operator, container, pair)) for pair in pairs]
     mean = reduce(add, [_calibrated(graph, *found) for found in zip(pairs, scores)]) / float(len(pairs))
     probabilities = graph.op("Cast", mean, to=DOUBLE if double else FLOAT)

@@ -160,7 +160,7 @@ def test_an_interrupted_build_keeps_its_parts(tmp_path: Path, monkeypatch: pytes
     wanted = {"datasets": ["wine", "pima"], "models": ["LR"]}
     with pytest.raises(KeyboardInterrupt):
         builder.build_predictions(tmp_path / "a.h5", **wanted)
-    with pytest.raises(FileExistsError, match="remove it to start anew"):
+    with pytest.raises(FileExistsError, match="remove it to start again"):
         builder.build_predictions(tmp_path / "a.h5", max_rows=100, **wanted)
     builder.build_predictions(tmp_path / "a.h5", **wanted)
     assert len(done) == 2

@@ -134,7 +134,7 @@ def test_a_cluster_without_workers_is_told_and_given_up() -> None:
         cluster.scale(0)
         with (
             pytest.warns(UserWarning, match="no workers left; waiting up to 3 s"),
-            pytest.raises(RuntimeError, match=r"no workers left: .* what is done is kept"),
+            pytest.raises(RuntimeError, match=r"no workers left: .* finished work is kept"),
         ):
             list(answers)
         pool.close()
@@ -171,7 +171,7 @@ def test_a_killed_scheduler_ends_the_run_and_keeps_what_is_done(source: MemorySo
         killer.start()
         with (
             dask.config.set({"distributed.comm.timeouts.connect": "8s"}),
-            pytest.raises(RuntimeError, match=r"the dask scheduler .* what is done is kept"),
+            pytest.raises(RuntimeError, match=r"the dask scheduler .* finished work is kept"),
         ):
             run_benchmark(source, [method], tmp_path / "out", dask=address)
         killer.join()

@@ -59,7 +59,7 @@ def test_damaged_lines_are_told_and_left_out(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"log\.jsonl: 3 lines, first line 2, cannot be read"):
         assert len(folder.rows()) == 2
     (tmp_path / "log.jsonl").write_bytes(b"PK\x03\x04\nnothing of ours\n")
-    with pytest.raises(ValueError, match=r"log\.jsonl is damaged: no line of it is a result"):
+    with pytest.raises(ValueError, match=r"log\.jsonl is damaged: none of its lines is a result"):
         folder.rows()
 
 

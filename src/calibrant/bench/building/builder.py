@@ -174,7 +174,7 @@ def _check_parts(parts: Path, settings: Settings) -> None:
     """Refuse to mix the parts of two builds."""
     file = parts / "settings.json"
     if file.exists() and (found := read_json(file)) != settings:
-        raise FileExistsError(f"{parts} is of a build with {found}, now {settings}: remove it to start anew")
+        raise FileExistsError(f"{parts} belongs to a build with {found}, now {settings}: remove it to start again")
     write_text(file, json.dumps(settings))
 
 

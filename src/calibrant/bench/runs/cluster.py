@@ -77,7 +77,7 @@ class DaskPool(ProcessPool):
                 continue
             silent = time.monotonic() - well
             if silent > self._give_up_after or self._client.status == "closed":
-                raise RuntimeError(f"{trouble}: the run stops here, and what is done is kept")
+                raise RuntimeError(f"{trouble}: the run stops here, and finished work is kept")
             if silent > self._tell_after and not told:
                 warnings.warn(f"{trouble}; waiting up to {self._give_up_after:g} s", stacklevel=2)
                 told = True

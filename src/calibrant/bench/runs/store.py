@@ -72,10 +72,10 @@ class ResultFolder:
             # A lone surrogate, as in the name of an undecodable file, cannot be written to any table.
             latest[key] = {name: encodable(value) if isinstance(value, str) else value for name, value in row.items()}
         if bad and not latest:
-            raise ValueError(f"{self._log} is damaged: no line of it is a result; move it away to start anew")
+            raise ValueError(f"{self._log} is damaged: none of its lines is a result; move it away to start again")
         if bad:
             which = f"line {bad[0]}" if len(bad) == 1 else f"{len(bad)} lines, first line {bad[0]},"
-            warnings.warn(f"{self._log}: {which} cannot be read; what it held counts as not done", stacklevel=2)
+            warnings.warn(f"{self._log}: {which} cannot be read; the lost fits count as not done", stacklevel=2)
         return latest
 
     @contextlib.contextmanager
@@ -128,7 +128,7 @@ def read_runs(folder: Path) -> list[Row]:
     file = folder / "run.json"
     runs = read_json(file).get("runs") if file.is_file() else []
     if not isinstance(runs, list) or not all(isinstance(run, dict) for run in runs):
-        raise ValueError(f"{file} is damaged: it holds no list of runs; move it away to go on without it")
+        raise ValueError(f"{file} is damaged: it holds no list of runs; move it away to continue without it")
     return runs
 
 
@@ -137,9 +137,9 @@ def read_json(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{file} is damaged ({error}); move it away to go on without it") from error
+        raise ValueError(f"{file} is damaged ({error}); move it away to continue without it") from error
     if not isinstance(content, dict):
-        raise ValueError(f"{file} is damaged: it holds no JSON object; move it away to go on without it")
+        raise ValueError(f"{file} is damaged: it holds no JSON object; move it away to continue without it")
     return content
 
 

@@ -88,7 +88,7 @@ class OptionCalibrator(Calibrator, kw_only=False):
             super().fit(X, y, sample_weight, **beside)
             return self
         if y is not None or sample_weight is not None or beside:
-            raise ValueError("Answers bring their own labels, weights and groups: give nothing else.")
+            raise ValueError("Answers contain their own labels, weights and groups: give nothing else.")
         if (X.sample.y < 0).any():
             raise ValueError("The right options of these answers are not known: fit needs them.")
         self._check_parameters()
@@ -201,15 +201,13 @@ class OptionCalibrator(Calibrator, kw_only=False):
         Odds are multiplied by 0.61, 2.05, 0.80 for the positions from the first on.
         """
         alpha = self.inverse_temperature_
-        found = (
-            "over-confident" if alpha < 0.95 else "under-confident" if alpha > 1.05 else "about as sure as it should be"
-        )
+        found = "over-confident" if alpha < 0.95 else "under-confident" if alpha > 1.05 else "appropriately confident"
         factors = ", ".join(f"{factor:.2f}" for factor in np.exp(self.position_))
         lines = [
             f"OptionCalibrator, fitted to {self.fitted_to_} with up to {len(self.position_)} options.",
             f"The model was {found}: log-probabilities are multiplied by {alpha:.3g} (1 changes nothing).",
-            f"Odds are multiplied by {factors} for the positions from the first on.",
-            f"Ten characters more multiply the odds of an option by {np.exp(10 * self.length_):.2f}.",
+            f"Odds are multiplied by {factors} for the positions, from the first to the last.",
+            f"Ten more characters multiply the odds of an option by {np.exp(10 * self.length_):.2f}.",
         ]
         return "\n".join(lines[: 4 if self.length_ else 3 if self.position_.any() else 2])
 

@@ -49,8 +49,8 @@ def _gauges(monitor: CalibrationMonitor) -> Iterator[tuple[str, str, dict[str | 
     yield "alarm", "Whether an alarm was raised.", {None: float(monitor.alarm_)}
     yield "evidence_log10", "Evidence against the calibrator, powers of ten.", {None: monitor.log_evidence_ / _TEN}
     yield "alarm_evidence_log10", "Evidence at which the alarm is raised, powers of ten.", {None: limit}
-    yield "rows", "Rows that were watched.", {None: monitor.seen_.rows}
-    yield "labelled_rows", "Rows with labels that were watched.", {None: monitor.rows_}
+    yield "rows", "Rows watched.", {None: monitor.seen_.rows}
+    yield "labelled_rows", "Rows with labels watched.", {None: monitor.rows_}
     yield "missing_periods", "Periods without a batch.", {None: len(monitor.history_.missing())}
     if segments:
         values: dict[str | None, float] = {str(name): value / _TEN for name, value in segments}

@@ -78,13 +78,13 @@ class Change:
         found, ideal, slope = self.observed, self.predicted, self.kind == "slope"
         if not self.rows:
             text = "slope" if slope else f"frequency of {self.label}"
-            return f"{the} {text} changed, {since}; none of the latest rows are left to measure it on."
+            return f"{the} {text} changed, {since}; there are no recent rows to measure it on."
         show = "{:.2f}".format if slope else percent
         value, low, high = show(found.value), show(found.low), show(found.high)
         if found.low <= ideal <= found.high:
             name, word = ("the slope", "is ideal") if slope else (f"the share of {self.label}", "was predicted")
             what = f"{name} is {value} ({low} to {high}), where {show(ideal)} {word}"
-            text = f"{the} latest rows do not show clearly what is wrong: {what}"
+            text = f"{the} latest rows do not clearly show what is wrong: {what}"
         elif slope:
             word = "are too extreme" if found.value < 1.0 else "are too close to the average"
             word = "point the wrong way" if found.high < 0.0 else word
@@ -130,7 +130,7 @@ class Repair:
             "refit": "It needs a new fit",
         }[self.kind]
         where = "" if self.segment is None else f" (for the segment {self.segment} only)"
-        return f"{what}{where}: {self.gain:.4f} of log loss saved, from {self.size}."
+        return f"{what}{where}: {self.gain:.4f} of log loss saved, estimated from {self.size}."
 
 
 def most_wrong(kind: str, column: int, data: Sample) -> tuple[str, int]:

@@ -314,7 +314,7 @@ class BatchLog:
             return undone
         if any(entry.name == checksum for entry in self.entries):
             raise ValueError(
-                f"The batch {name!r} is too far back: the latest {len(latest)} can be replaced. Start a new state and "
-                "give it all batches."
+                f"The batch {name!r} is too old: only the latest {len(latest)} can be replaced. Start a new state and "
+                "add all batches."
             )
         raise ValueError(f"There is no batch {name!r}.")

@@ -194,7 +194,7 @@ class CalibrationMonitor:
         """
         data = batch_rows(self.calibrator, P, y, segments, sample_weight=sample_weight, groups=groups, blocks=blocks)
         if observed and not np.any(data.y >= 0):
-            raise ValueError("These rows were observed before, and none of them has a label: there is nothing new.")
+            raise ValueError("These rows were observed before, and none of them has a label: there is nothing to add.")
         return self._add(data, data.y >= 0, batch, (segments, len(P)), groups, late=observed)
 
     @describe_parameters
@@ -238,7 +238,9 @@ class CalibrationMonitor:
         """
         total = seen.total + max(self.labelled_.observations, self.seen_.observations)
         if total > LARGE:
-            raise ValueError(f"The rows count for {total:.3g} observations; a monitor takes {LARGE:.0e} at most.")
+            raise ValueError(
+                f"The weights of the rows sum to {total:.3g} observations; a monitor takes {LARGE:.0e} at most."
+            )
         data = seen if known.all() else seen.take(known)
         name, entry, before = None, None, {}
         if batch not in (None, False):
@@ -324,7 +326,8 @@ class CalibrationMonitor:
             which = f"has segments by {', '.join(columns)}" if columns else "lacks segments"
             before = f"by {', '.join(self._columns or ())}" if self._columns else "had none"
             raise ValueError(
-                f"This batch {which}, unlike those before ({before}): capital was set aside for them at the start."
+                f"This batch {which}, unlike those before ({before}): the starting evidence is divided among segments "
+                "once."
             )
         self._columns = columns
         return limited_names(names, (name for name in self._bets if name is not None))
@@ -424,15 +427,14 @@ class CalibrationMonitor:
         if self.alarm_:
             when = self.history_.name_at((self.alarm_row_ or 1) - 1)
             when = f" ({when})" if when else ""
-            stays = "It stays: watch a repaired calibrator with a new monitor, or a new --state."
+            stays = "It stays on: watch a repaired calibrator with a new monitor, or a new --state."
             lines += [f"Alarm, raised after {self.alarm_row_:,} labelled rows{when}. {stays}", str(self.change_)]
         elif self.rows_:
             lines.append(f"No alarm: not enough evidence for one. {self._sign()}")
         lines += [
             f"Evidence against the calibrator: {factor(self.log_evidence_)} ({strength(self.log_evidence_)}); it "
-            f"starts at 1. The alarm is raised at "
-            f"{1.0 / self.alpha:,.0f}: if the calibrator is right and {unit} are independent, that happens with "
-            f"probability {percent(self.alpha)} at most, however often one looks.",
+            f"starts at 1. The alarm is raised at {1.0 / self.alpha:,.0f}: if the calibrator is right and {unit} are "
+            f"independent, that happens with probability {percent(self.alpha)} at most, however often you look.",
             f"With labels: {self.labelled_}; in total: {self._performance.seen}.",
         ]
         if self._performance.seen.rows:

@@ -75,7 +75,7 @@ class BySegment(_Segmented, Calibrator):
 
     def _check_refits(self) -> None:
         raise ValueError(
-            f"{type(self).__name__} has no intervals: it corrects another calibrator, and a fit to resamples would not "
+            f"{type(self).__name__} has no intervals: it corrects another calibrator, and fits to resamples would not "
             "find the same correction. Call fit_intervals and predict_interval of a calibrator without corrections."
         )
 
@@ -129,6 +129,6 @@ def without_segments(calibrator: Calibrator) -> ValueError:
     """The error of a call that lacks them."""
     columns = list(getattr(calibrator, "segment_columns_", ()))
     return ValueError(
-        f"{type(calibrator).__name__} needs segments=, a frame with the columns that tell the segment of each row"
+        f"{type(calibrator).__name__} needs segments=, a data frame with the segment of each row"
         + (f" ({', '.join(columns)})." if columns else ", in fit and in predict_proba.")
     )

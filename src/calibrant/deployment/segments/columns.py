@@ -132,7 +132,7 @@ def cell_steps(columns: Columns, cells: IntArray, first: int) -> list[Step]:
     if place[0] * sizes[0] > _MOST_COMBINATIONS:
         raise ValueError(
             f"crossed=True: the columns of segments have {place[0] * sizes[0]:.0e} combinations of levels, too many to "
-            "number them. Leave out columns, or crossed=True: trees see combinations, too."
+            "number. Leave out columns or crossed=True: trees use combinations anyway."
         )
     worth = np.array(place)
     numbers = (cells + 1) @ worth

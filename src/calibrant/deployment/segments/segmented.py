@@ -232,7 +232,7 @@ class SegmentedCalibrator(BySegment, kw_only=False):
         >>> y = rng.random(2000) < np.where(region == "west", 0.6 * p, p)
         >>> print(SegmentedCalibrator("ts").fit(p, y, segments={"region": region}).summary())
         SegmentedCalibrator, fitted to 2,000 rows by region: 2 levels, ridge of strength 1 and 6 small trees.
-        On rows held out it saves 0.0549 of log loss, with a standard error of 0.0074.
+        On held-out rows it saves 0.0549 of log loss, with a standard error of 0.0074.
         The global map has a multicalibration error of 0.1929 by region.
         Segments where the global map is most clearly wrong:
         region = west (978 rows): True 29.7% observed, 49.3% by the global map, 30.3% now
@@ -249,14 +249,14 @@ class SegmentedCalibrator(BySegment, kw_only=False):
         if len(self.tree_features_):
             parts.append(f"{len(self.tree_features_)} small trees")
         if not parts:
-            why = "no correction gains more than chance on rows held out"
+            why = "no correction gains more than chance on held-out rows"
             if "gain_" not in fitted:
-                why = "all rows are of one segment or there are too few of them"
+                why = "there is only one segment, or too few rows"
             return f"{start}: no correction of the global map, since {why}."
         lines = [f"{start}: {' and '.join(parts)}."]
         if "gain_" in fitted:
             lines.append(
-                f"On rows held out it saves {number(fitted['gain_'])} of log loss, with a standard error of "
+                f"On held-out rows it saves {number(fitted['gain_'])} of log loss, with a standard error of "
                 f"{number(fitted['gain_error_'])}."
             )
             lines += [

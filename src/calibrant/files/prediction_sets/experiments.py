@@ -145,7 +145,7 @@ class PredictionSource:
         self._entries: dict[tuple[str, str, str], Entry] = {}
         for experiment, read in entries:
             if experiment.key in self._entries:
-                raise PredictionFileError(f"{path or name}: {experiment} is there twice")
+                raise PredictionFileError(f"{path or name}: {experiment} appears twice")
             self._entries[experiment.key] = experiment, read
 
     def experiments(self) -> list[Experiment]:

@@ -159,7 +159,7 @@ def record_fault(record: Any, calibrator: Any, map_sha256: str | None) -> str:
     if not all(isinstance(loss, dict) and set(loss) == set(METRICS) for loss in losses) or not all(
         _is_number(value) for loss in losses for value in loss.values()
     ):
-        return "its losses are not those of calibrant, or no numbers"
+        return "its losses are not those of calibrant, or are not numbers"
     if not isinstance(record["settings"], dict) or not re.fullmatch(r"[\d-]{10}T[\d:]{8}Z", str(record["time"])):
         return "its time or its settings are damaged"
     period = record["period"]
@@ -168,7 +168,7 @@ def record_fault(record: Any, calibrator: Any, map_sha256: str | None) -> str:
     if not all(isinstance(record[name], str) and len(record[name]) < 100 for name in ("calibrant", "fitted_to")):
         return "its version or its number of rows is damaged"
     if record["map_sha256"] != map_sha256:
-        return "it is that of another map"
+        return "it belongs to another map"
     known = _known(calibrator)
     settings = {name: value for name, value in known["settings"].items() if name in record["settings"]}
     if settings != {name: record["settings"][name] for name in settings}:

@@ -155,13 +155,13 @@ def decode(value: Any) -> Any:
 
 def _expect(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise CalibratorFileError(f"This file is damaged: {value!r:.40} stands where a {kind.__name__} should.")
+        raise CalibratorFileError(f"This file is damaged: {value!r:.40} found where a {kind.__name__} should be.")
     return value
 
 
 def _float(item: Any) -> float:
     if item not in _NOT_FINITE and type(item) not in (int, float):
-        raise CalibratorFileError(f"This file is damaged: {item!r:.40} stands where a number should.")
+        raise CalibratorFileError(f"This file is damaged: {item!r:.40} found where a number should be.")
     return float(item)
 
 
@@ -260,7 +260,7 @@ def restore(content: Any, maps: Any) -> None:
         if path is None:
             continue
         if str(path) in taken:
-            raise ValueError(f"the array at {path!r:.60} of the map is taken twice")
+            raise ValueError(f"the array at {path!r:.60} of the map is used twice")
         taken.add(str(path))
         value = maps
         for key in path:

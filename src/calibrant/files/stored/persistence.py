@@ -82,8 +82,8 @@ def stored_text(calibrator: Any) -> str:
     if audit is not None:
         if fault := record_fault(audit, fitted, None if maps is None else checksum(canonical(maps))):
             raise CalibratorFileError(
-                f"This {type(calibrator).__name__} has an audit record that cannot be its own: {fault}. Make a new one "
-                "with calibrant.record_fit, or delete its attribute audit_."
+                f"This {type(calibrator).__name__} has an audit record that does not belong to it: {fault}. Make a new "
+                "one with calibrant.record_fit, or delete its attribute audit_."
             )
         text += _part("audit", audit)
     return text + "}\n"
@@ -138,7 +138,7 @@ def load(path: str | os.PathLike[str]) -> Any:
             loaded.scaled = any("scaling" in item for item in document.get("map", ()) if isinstance(item, dict))
         for item in [loaded] if folds is None else loaded:
             if not isinstance(item, STORED):
-                raise CalibratorFileError("This file is damaged: it holds something other than calibrators.")
+                raise CalibratorFileError("This file is damaged: it holds something that is not a calibrator.")
             check_is_fitted(item, "classes_")
         if "rule" in document and folds is None:
             table = read_rule(document, loaded.classes_.tolist())
@@ -147,7 +147,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         if "audit" in document and folds is None:
             if fault := record_fault(document["audit"], loaded, document.get("map_sha256")):
                 raise CalibratorFileError(
-                    f"This file was changed, its audit record is not that of its calibrator: {fault}."
+                    f"This file was changed: its audit record does not belong to its calibrator: {fault}."
                 )
             loaded.audit_ = document["audit"]
     except CalibratorFileError as error:
@@ -216,13 +216,13 @@ def _document(data: bytes) -> dict[str, Any]:
         document = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
         what = "a pickle, which is never opened" if data[:1] == b"\x80" else "not text"
-        raise CalibratorFileError(f"This is not a file of a calibrator: it is {what}.") from None
+        raise CalibratorFileError(f"This is not a calibrator file: it is {what}.") from None
     except json.JSONDecodeError as error:
         if FORMAT.encode() in data[:100]:
             raise CalibratorFileError(f"This file is damaged or cut off: {error}.") from None
-        raise CalibratorFileError(f"This is not a file of a calibrator: it is not JSON ({error}).") from None
+        raise CalibratorFileError(f"This is not a calibrator file: it is not JSON ({error}).") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise CalibratorFileError("This is not a file of a calibrator.")
+        raise CalibratorFileError("This is not a calibrator file.")
     if fault := version_fault(document):
         raise CalibratorFileError(fault)
     parts = [("content", "sha256"), *((name, f"{name}_sha256") for name in ("map", "audit") if name in document)]

@@ -117,7 +117,7 @@ def read_answers(
     form = _form_of(table, labelled)
     if form is None:
         raise TableError(
-            f"{table.name} holds no answers of a language model: {'; or '.join(_FIELDS.values())} are expected, "
+            f"{table.name} holds no language model answers: {'; or '.join(_FIELDS.values())} are expected, "
             f"{', '.join(table.columns)[:200]} are found"
         )
     questions = []
@@ -190,15 +190,15 @@ def _answers(name: str, form: _Form, questions: Sequence[_Question]) -> Answers:
         made = Answers.from_lists(values, lengths=lengths if all(lengths) else None, **beside)
         unlisted = sum(question.unlisted > 0 for question in questions)
         note = (
-            f"{unlisted:,} of {len(questions):,} questions have options that are not among the tokens listed; they "
-            "were given the smallest probability listed"
+            f"{unlisted:,} of {len(questions):,} questions have options that are not among the tokens listed; they get "
+            "the smallest listed probability"
         )
         return replace(made, notes=(note,) if unlisted else ())
     said = np.array([question.values[0] for question in questions])
     if 1.0 < said.max() <= 10.0:
         raise TableError(
-            f"{name}, line {questions[int(said.argmax())].line}: {said.max():g}, the largest confidence, is neither "
-            "a probability nor a percentage; divide scores by the top of their scale"
+            f"{name}, line {questions[int(said.argmax())].line}: {said.max():g}, the largest confidence, is neither a "
+            "probability nor a percentage; divide scores by the maximum of their scale"
         )
     p = said / (100.0 if said.max() > 1.0 else 1.0)
     with np.errstate(divide="ignore"):
@@ -226,7 +226,7 @@ def _harness(record: Mapping[str, Any], labelled: bool) -> _Question:
             values.append(float(response))
         except (TypeError, ValueError):
             raise ValueError(
-                f"field {name!r}: {str(response)[:40]!r} is no log-probability; generated text has no options"
+                f"field {name!r}: {str(response)[:40]!r} is not a log-probability; generated text has no options"
             ) from None
     pairs = [_items(pair) for pair in _items(record.get("arguments") or [])]
     half = len(values) // 2
@@ -271,7 +271,7 @@ def _stated(record: Mapping[str, Any], labelled: bool) -> _Question:
     try:
         said = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     except ValueError:
-        raise ValueError(f"field {name!r}: {text[:40]!r} is no number") from None
+        raise ValueError(f"field {name!r}: {text[:40]!r} is not a number") from None
     if not 0.0 <= said <= 100.0:
         raise ValueError(f"field {name!r}: {text[:40]} is neither a probability nor a percentage")
     if labelled:
@@ -382,7 +382,7 @@ def _right(record: Mapping[str, Any], names: Sequence[str], texts: Sequence[str]
 def _count(record: Mapping[str, Any], name: str | None) -> float:
     value = 1.0 if name is None else record[_first(record, (name,))]
     if not (isinstance(value, (int, float)) and 0 <= value < np.inf):
-        raise ValueError(f"field {name!r}: {str(value)[:40]} is no weight; weights are finite and not negative")
+        raise ValueError(f"field {name!r}: {str(value)[:40]} is not a weight; weights are finite and not negative")
     return float(value)
 
 

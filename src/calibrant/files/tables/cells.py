@@ -181,7 +181,7 @@ def to_text(column: Any) -> Any:
     column = stripped(column)
     if pa.types.is_boolean(column.type):
         return compute.if_else(column, "True", "False")
-    refusal = RequestError(f"a column of type {column.type} holds neither labels nor segments nor groups")
+    refusal = RequestError(f"a column of type {column.type} cannot hold labels, segments or groups")
     return cast_text(column, pa.string(), refusal)
 
 

@@ -129,9 +129,7 @@ def load_arrays(path: Path, kind: str, name: str = "") -> dict[str, NDArray[Any]
         raise TableError(f"{name or path} cannot be read as {kind}: {error}") from error
     for key, array in arrays.items():
         if array.ndim not in (1, 2):
-            raise TableError(
-                f"{name or path}: the array {key!r} has {array.ndim} dimensions; there should be one or two"
-            )
+            raise TableError(f"{name or path}: the array {key!r} has {array.ndim} dimensions; one or two are expected")
     return arrays
 
 
@@ -174,7 +172,7 @@ class JsonLinesTable(ValueTable):
             self._known.update(dict.fromkeys(_flat(record)))
         self.columns = list(self._known)
         if not self.columns:
-            raise TableError(f"{self.name} holds no JSON object; there should be one per line")
+            raise TableError(f"{self.name} holds no JSON object; one per line is expected")
 
     def objects(self, skip_errors: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
         """The number of each line that is not blank, and the JSON object in it."""

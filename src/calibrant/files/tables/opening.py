@@ -87,7 +87,7 @@ def files_of(path: str | Path | Sequence[str | Path]) -> list[tuple[Path, dict[s
         tables = [name for name in names if name.lower().removesuffix(".gz").endswith(tuple(SUFFIXES))]
         found += [Path(folder) / name for name in tables if not name.startswith(_HIDDEN)]
     if not found:
-        raise RequestError(f"{path} is a folder without a file of predictions; endings are {', '.join(SUFFIXES)}")
+        raise RequestError(f"{path} is a folder without prediction files; known extensions are {', '.join(SUFFIXES)}")
     return [(file, _partition(file.relative_to(root))) for file in sorted(found)]
 
 
@@ -121,7 +121,9 @@ class FolderTable(Table):
         table = open_table(path)
         both = sorted(set(partition) & set(table.columns))
         if both:
-            raise TableError(f"{path} has a column {both[0]!r}, and so has the name of its folder; rename one of them")
+            raise TableError(
+                f"{path} has a column {both[0]!r} that is also in the name of its folder; rename one of them"
+            )
         names = {*table.columns, *partition}
         if number and names != set(self.columns):
             lacks, more = sorted(set(self.columns) - names), sorted(names - set(self.columns))

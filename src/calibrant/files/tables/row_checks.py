@@ -217,7 +217,7 @@ def check_rows(
         parts["segments"] = np.array([to_cells(data.column(name)) for name in layout.segments], dtype=object).T
     if layout.groups is not None:
         parts["groups"], missing = group_codes(data.column(layout.groups))
-        alone = f"{layout.groups!r}, the group, is missing; a row that stands alone needs a group of its own"
+        alone = f"{layout.groups!r}, the group, is missing; an independent row needs its own group"
         checks.append((missing, lambda row: (alone,)))
     elif layout.grouped:
         parts["groups"] = (first_row + np.arange(len(batch))) // (layout.blocks or 1)

@@ -63,7 +63,9 @@ def file_format(path: Path) -> str:
     for suffix, kind in SUFFIXES.items():
         if name.endswith(suffix):
             return kind
-    raise RequestError(f"{path}: the format is not known by this ending; there are {', '.join(SUFFIXES)} and .csv.gz")
+    raise RequestError(
+        f"{path}: the format is not known from this extension; known are {', '.join(SUFFIXES)} and .csv.gz"
+    )
 
 
 class Table(ABC):

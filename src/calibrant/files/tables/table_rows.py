@@ -142,12 +142,12 @@ class RowReader:
         if len(values) >= LEAST_ROWS and saturate(values):
             raise RequestError(
                 f"as logits, the numbers in {list_names(names, 5)} are so large that nearly every row would be "
-                "certain: they are scores of another scale",
+                "certain: they are scores on another scale",
                 "scores",
             )
         if may_be_probabilities(values):
             self.notes.append(
-                (f"{names[0]!r} holds no negative number: perhaps these are probabilities", "maybe_not_logits")
+                (f"{names[0]!r} holds no negative number: these may be probabilities", "maybe_not_logits")
             )
         return style
 
@@ -163,16 +163,15 @@ class RowReader:
                 better = better_order(rows.sample(self.layout)[0])
         if better is not None:
             raise RequestError(
-                f"the names of the probability columns do not tell their classes, and labels {order} do not fit "
-                f"the data: {said} is far worse than "
-                f"{pairs(columns.names, [columns.classes[j] for j in better])}",
+                f"the names of the probability columns do not show their classes, and labels {order} do not fit the "
+                f"data: {said} is far worse than {pairs(columns.names, [columns.classes[j] for j in better])}",
                 "classes" if len(columns.names) > 1 else "two_classes",
             )
         if known:
-            self.notes.append((f"the columns were taken in the order of the calibrator's classes: {said}",))
+            self.notes.append((f"columns are read in the order of the calibrator's classes: {said}",))
         else:
             hint = "order" if len(columns.names) > 1 else "order_of_two"
-            self.notes.append((f"the classes were taken {order}: {said}", hint))
+            self.notes.append((f"classes are read {order}: {said}", hint))
 
     def _labels_seen(self) -> list[Any]:
         if self.layout.votes:
@@ -236,14 +235,15 @@ class RowReader:
                     total += float(np.sum(votes if rows.weight is None else votes * rows.weight))
                 if total > LARGEST_TOTAL:
                     raise TableError(
-                        f"{self.table.name}: the weights sum to {total:.3g}, which is too much; scale them down"
+                        f"{self.table.name}: the weights sum to {total:.3g}, which is too large; scale them down"
                     )
             yield rows
         if fractions > first_row / 2 and total > _LARGE_COUNT * first_row:
             note = (
-                f"the weights in {self.layout.weight!r} are no whole numbers, and a row counts for "
-                f"{total / first_row:,.0f} observations on average. If they are amounts or importance weights, replace "
-                "them by their `calibrant.effective_counts`: as counts they make intervals and tests far too sure",
+                f"the weights in {self.layout.weight!r} are not whole numbers, and a row counts for "
+                f"{total / first_row:,.0f} observations on average. If they are amounts or importance weights, "
+                "replace them by their `calibrant.effective_counts`: as counts they make intervals too narrow and "
+                "tests too significant",
             )
             self.notes += [] if note in self.notes else [note]
 

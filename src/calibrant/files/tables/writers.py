@@ -180,7 +180,7 @@ class ExcelWriter(TableWriter):
             rows = [data.schema.names, *rows]
         self._rows += len(rows)
         if self._rows > self._MOST_ROWS:
-            raise TableError("an xlsx sheet has room for 1,048,576 rows; write CSV or parquet")
+            raise TableError("an xlsx sheet holds at most 1,048,576 rows; write CSV or parquet")
         for row in rows:
             self._sheet.append([self._cell(value) for value in row])
 
