@@ -199,7 +199,7 @@ def test_what_cannot_be_done_is_said(rng):
         found.predict_proba(Answers.from_lists([[0.0, -1.0]]))
     with pytest.raises(TypeError, match="it takes Answers only"):
         found.predict_proba(np.full((3, len(found.position_)), 1 / len(found.position_)))
-    with pytest.raises(ValueError, match="bring their own labels"):
+    with pytest.raises(ValueError, match="contain their own labels"):
         OptionCalibrator().fit(answers, answers.sample.y)
     with pytest.raises(ValueError, match="right options of these answers are not known"):
         OptionCalibrator().fit(Answers.from_lists([[0.0, -1.0]] * 5))

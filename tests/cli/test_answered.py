@@ -67,7 +67,7 @@ def test_evaluate_judges_options_before_and_after(samples: Path) -> None:
     assert "300 rows in 150 groups, questions with 2 to 5 options" in said
     assert "Do not take the confidence at face value." in said
     assert ": it is over-confident." in said
-    assert "This took 300 labels on 150 groups of questions." in said
+    assert "This is based on 300 labels on 150 groups of questions." in said
 
 
 def test_fit_and_apply_calibrate_all_options_and_are_read_again(samples: Path, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_the_report_says_on_one_page_whether_and_where(samples: Path, tmp_path: 
     page = (tmp_path / "r.html").read_text()
     for said in ("Can the confidence be trusted?", "Do not take the confidence at face value", "Abstain below"):
         assert said in page
-    assert "This took 300 labels on 150 groups of questions." in done.stdout
+    assert "This is based on 300 labels on 150 groups of questions." in done.stdout
     assert "abstain below a confidence of" in done.stdout
     assert "Columns" not in done.stdout
     found = json.loads(ok("report", samples, "--methods", "ts", "-o", tmp_path / "r.html", "-f", "--json").stdout)
@@ -174,7 +174,7 @@ def test_few_labels_are_said_to_be_few(tmp_path: Path) -> None:
     file = lines(tmp_path / "six.jsonl", asked(6))
     for command in (["evaluate", file], ["report", file, "-o", tmp_path / "r.html"]):
         said = ok(*command).stdout
-        assert "label at least 50 independent questions, better 200" in said
+        assert "label at least 50 independent questions, preferably 200" in said
         assert "abstain" not in said
 
 

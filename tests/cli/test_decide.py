@@ -104,7 +104,7 @@ def test_a_rule_is_stored_by_fit_and_used_without_cost(home: Path, tmp_path: Pat
         ("two", "20", "'20' is not a cost: give fp=1,fn=20 for two classes"),
         ("two", "fp=-1,fn=20", "the class 'ok' is -1: costs must not be negative"),
         ("two", "pay:frod=20,check:ok=1", "the action 'pay' has a cost for 'frod'; the classes are 'ok', 'fraud'"),
-        ("two", "pay:fraud=loss,check:ok=1", "has no column 'loss'.*A cost that is not a number is the name"),
+        ("two", "pay:fraud=loss,check:ok=1", "has no column 'loss'.*A cost that is not a number is read as the name"),
         ("two", "no.json", "there is no file no.json with costs"),
         ("three", "fp=1,fn=20", "fp and fn are for two classes, and there are 3: give costs by names"),
         ("three", "ant:bee=1,bee:ant=1,cat:ant=1", "the action 'ant' has no cost for 'cat'"),

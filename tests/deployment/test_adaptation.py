@@ -200,7 +200,7 @@ def test_predictions_of_no_mixture_are_warned_of():
     p, y = calibrated(2000, 3)
     cal = get_calibrator("ts").fit(p, y)
     bold = p**2 / (p**2).sum(axis=1, keepdims=True)
-    with pytest.warns(CalibrationWarning, match="no mixture of the classes"):
+    with pytest.warns(CalibrationWarning, match="No mixture of the classes"):
         adapt(cal, unlabelled=bold, labelled=(p, y))
 
 

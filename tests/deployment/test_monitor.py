@@ -173,7 +173,7 @@ def test_an_alarm_of_a_segment_that_is_no_longer_seen_can_still_be_read():
     monitor = fed(CalibrationMonitor(identity(2)), p, y, segments=np.where(old, "old", "new"))
     assert monitor.change_.segment == "old"
     assert monitor.change_.rows == 0
-    assert "none of the latest rows" in monitor.summary()
+    assert "there are no recent rows" in monitor.summary()
     assert monitor.repair() is None
 
 

@@ -93,7 +93,7 @@ def test_a_bad_row_is_named_by_its_file(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_one_table_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="without a file of predictions"):
+    with pytest.raises(RequestError, match="without prediction files"):
         open_table(tmp_path)
     with pytest.raises(RequestError, match="no file matches"):
         open_table(str(tmp_path / "*.csv"))

@@ -209,7 +209,7 @@ def test_truncated_anywhere(fitted, path):
     whole = path.read_bytes()
     for length in [*range(0, len(whole) - 2, 97), len(whole) - 2]:
         path.write_bytes(whole[:length])
-        with pytest.raises(CalibratorFileError, match=r"cut off|not a file of a calibrator|damaged"):
+        with pytest.raises(CalibratorFileError, match=r"cut off|not a calibrator file|damaged"):
             calibrant.load(path)
 
 
@@ -242,8 +242,8 @@ def rewrite(path, change):
     [
         (b"", "not JSON"),
         (b"hello", "not JSON"),
-        (b"[1, 2]", "not a file of a calibrator"),
-        (b'{"format": "something else"}', "not a file of a calibrator"),
+        (b"[1, 2]", "not a calibrator file"),
+        (b'{"format": "something else"}', "not a calibrator file"),
         (pickle.dumps({"a": 1}), "a pickle, which is never opened"),
         (b"\xff\xfe\x00", "not text"),
         (b'{"format": "calibrant calibrator", "version": 1}', "damaged"),

@@ -153,5 +153,5 @@ def test_numbers_in_labels_name_their_columns() -> None:
     found = find_columns([f"p_{i}" for i in range(12)], labels, peek=peek)
     assert found.classes == tuple(f"class_{i}" for i in range(12))
     assert not found.by_order
-    with pytest.raises(RequestError, match="cannot be known"):
+    with pytest.raises(RequestError, match="cannot tell which label"):
         find_columns([f"p_{i}" for i in range(12)], sorted(f"c{i}" for i in range(1, 13)), peek=peek)

@@ -191,8 +191,8 @@ def csv_file(tmp_path: Path, *lines: str) -> Path:
         ("3,0.5,0.4,1,a", "sum to 0.9, not to 1"),
         ("3,0.5,0.5,-1,a", "the weight is -1"),
         ("3,0.5,0.5,1,", "the label is missing"),
-        ("3,0.5,0.5", "3 cells where there are 5 columns"),
-        ("3,0.5,0.5,1,a,b", "6 cells where there are 5 columns"),
+        ("3,0.5,0.5", "3 cells, but there are 5 columns"),
+        ("3,0.5,0.5,1,a,b", "6 cells, but there are 5 columns"),
     ],
 )
 @pytest.mark.parametrize("block", [48, 1 << 20])

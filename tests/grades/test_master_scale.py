@@ -75,7 +75,7 @@ def test_sql_and_python_give_the_same_grades(scale: MasterScale) -> None:
     scope: dict = {}
     exec(scale.to_python(), scope)
     assert [scope["grade"](value) for value in p.tolist()] == scale.grade(p).tolist()
-    with pytest.raises(ValueError, match="nan is no probability"):
+    with pytest.raises(ValueError, match="nan is not a probability"):
         scope["grade"](float("nan"))
 
 

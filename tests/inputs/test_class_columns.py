@@ -100,7 +100,7 @@ def test_numbers_in_names_are_those_of_the_labels() -> None:
 @pytest.mark.parametrize("names", [["p_1", "p_0", "p_2"], ["p_7", "p_3", "p_5"]])
 def test_numbers_out_of_order_are_refused_and_the_advice_helps(names: list[str]) -> None:
     frame = pd.DataFrame(P, columns=names)
-    with pytest.raises(ValueError, match=r"cannot be known.*as an array together with classes=") as refused:
+    with pytest.raises(ValueError, match=r"Cannot tell which label.*as an array together with classes=") as refused:
         get_calibrator("ts").fit(frame, ANIMALS[CODES])
     assert "'bird', 'cat', 'dog'" in str(refused.value)
     fitted = get_calibrator("ts", classes=list(ANIMALS)).fit(frame.to_numpy(), ANIMALS[CODES])

@@ -35,9 +35,9 @@ def test_permuted_columns_are_warned_of_and_the_advice_is_right(rng, frame):
     p, y = three(rng)
     given = pd.DataFrame(p[:, [2, 0, 1]]) if frame else p[:, [2, 0, 1]]
     said = "as the classes 'bird', 'cat', 'dog', but .* far better as 'dog', 'bird', 'cat'. Pass classes="
-    with pytest.warns(CalibrationWarning, match=f"columns of X are taken {said}"):
+    with pytest.warns(CalibrationWarning, match=f"columns of X are read {said}"):
         get_calibrator("ts").fit(given, y)
-    with pytest.warns(CalibrationWarning, match=f"columns of y_prob are taken {said}"):
+    with pytest.warns(CalibrationWarning, match=f"columns of y_prob are read {said}"):
         metrics.log_loss(y, given)
     right = ["dog", "bird", "cat"]
     assert metrics.log_loss(y, given, classes=right) == pytest.approx(metrics.log_loss(y, p))

@@ -152,5 +152,5 @@ def test_columns_of_the_same_name_are_refused_only_where_they_are_used() -> None
 def test_a_lazy_frame_is_told_to_collect() -> None:
     _, columns = table()
     lazy = needs("polars").DataFrame(columns).lazy()
-    with pytest.raises(TypeError, match=r"holds no rows yet: pass X.collect\(\)"):
+    with pytest.raises(TypeError, match=r"has no rows yet: pass X.collect\(\)"):
         get_calibrator("ts").fit(lazy, label="truth")

@@ -63,7 +63,7 @@ def test_metrics_are_those_of_full_rows() -> None:
 @pytest.mark.parametrize(
     ("logs", "columns", "match"),
     [
-        ([[-0.1, -3.0]], [[0, 7]], r"Row 0 names a class outside of 0\.\.4"),
+        ([[-0.1, -3.0]], [[0, 7]], r"Row 0 names a class outside 0\.\.4"),
         ([[-0.1, -3.0]], [[2, 2]], "Row 0 names a class twice"),
         ([[-0.9, -3.0], [-0.1, -0.2]], [[0, 1], [0, 1]], "Row 1 does not hold log-probabilities"),
         ([[np.nan, -3.0]], [[0, 1]], "Row 0 does not hold log-probabilities"),

@@ -135,5 +135,5 @@ def test_files_that_hold_no_map_say_why(tmp_path):
         runtime.load(path)
     for other in ("{}", "not JSON"):
         path.write_text(other)
-        with pytest.raises(runtime.FileError, match="not a file of a calibrator"):
+        with pytest.raises(runtime.FileError, match="not a calibrator file"):
             runtime.load(path)

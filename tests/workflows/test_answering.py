@@ -31,13 +31,13 @@ P = np.linspace(0.3, 0.95, 400)
         (drawn(P - 0.25, P), "Do not take", [": it is under-confident."]),
         (drawn(P, 1.25 - P), "Do not take", ["It is not proven that the confidence tells right from wrong"]),
         (drawn(P, np.where(P < 0.625, 0.2, 1.0)), "Do not take", [": it is right on average, but not everywhere."]),
-        (answered(np.full(400, 0.99), np.ones(400)), "Nothing found", ["All answers are right: whether"]),
+        (answered(np.full(400, 0.99), np.ones(400)), "No evidence against", ["All answers are right: whether"]),
         (
             answered(np.full(400, 0.99), np.zeros(400)),
             "Do not take",
             ["over-confident", "No answer is right, so no threshold helps."],
         ),
-        (answered(P[:6], [0, 1, 0, 1, 1, 1]), "Too few labels", ["This took 6 labels: label at least 50"]),
+        (answered(P[:6], [0, 1, 0, 1, 1, 1]), "Too few labels", ["This is based on 6 labels: label at least 50"]),
     ],
 )
 def test_what_is_said(sample, headline, said) -> None:
@@ -84,7 +84,7 @@ def test_groups_count_as_one_question_each() -> None:
     alone, together = judge(one).accuracy, judge(copies).accuracy
     assert together.value == pytest.approx(alone.value)
     assert together.high - together.low == pytest.approx(alone.high - alone.low, rel=0.2)
-    assert "This took 500 labels on 100 groups of questions." in judge(copies).sentences
+    assert "This is based on 500 labels on 100 groups of questions." in judge(copies).sentences
 
 
 def test_questions_are_calibrated_by_other_groups() -> None:

@@ -331,7 +331,7 @@ def test_a_network_gives_no_segments():
     torch = needs("torch")
     from calibrant.writers.torch_module import CalibratedNetwork
 
-    with pytest.raises(ValueError, match="takes segments, which a network does not give"):
+    with pytest.raises(ValueError, match="takes segments, which a network does not provide"):
         CalibratedNetwork(torch.nn.Linear(2, 2), segmented(0))
 
 

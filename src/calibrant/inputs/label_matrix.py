@@ -214,7 +214,7 @@ def _matched(names: list[Any], columns: list[Any], words: Words) -> list[Any]:
     if found is None or set(found) != set(by_text):
         raise ValueError(
             f"The columns of {words.predictions} ({list_names(names, 5)}) and of {words.labels} "
-            f"({list_names(columns, 5)}) have names that do not match: use matching names, such as sports and "
+            f"({list_names(columns, 5)}) have names that do not match: choose matching names, such as sports and "
             "p_sports, or pass arrays with their columns in the same order."
         )
     return [by_text[text] for text in found]

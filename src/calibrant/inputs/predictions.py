@@ -302,8 +302,8 @@ def check_logits(array: NDArray[Any], words: Words = CALIBRATOR) -> None:
         )
     if may_be_probabilities(values):
         warnings.warn(
-            f"{words.predictions} holds no negative number: these may be probabilities, not logits. If so, leave out "
-            "input='logits'.",
+            f"{words.predictions} holds no negative number: these may be probabilities, not logits. In that case leave "
+            "out input='logits'.",
             CalibrationWarning,
             stacklevel=4,
         )

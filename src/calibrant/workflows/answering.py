@@ -74,7 +74,7 @@ class Trust:
         together = "" if self.size.groups is None else f" on {self.size.groups:,} groups of questions"
         labels = f"This is based on {self.size.rows:,} labels{together}"
         if not self.enough:
-            return [f"{labels}: label at least {_FEWEST} independent questions, better 200."]
+            return [f"{labels}: label at least {_FEWEST} independent questions, preferably 200."]
         claimed = percent(self.accuracy.value + self.gap.value)
         right = f"{percent(self.accuracy.value)} ({_span(self.accuracy)}) of its answers are right"
         off = "" if self.p_value >= _ALPHA else "over-confident" if self.gap.low > 0 else "under-confident"

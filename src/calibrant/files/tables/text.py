@@ -219,7 +219,7 @@ class CsvTable(Table):
 
     def _wrong_number(self, found: int) -> str:
         cells = "1 cell" if found == 1 else f"{found} cells"
-        return f"{cells} but there are {len(self.columns)} columns"
+        return f"{cells}, but there are {len(self.columns)} columns"
 
     def fraction_read(self) -> float | None:
         with suppress(ValueError, AttributeError):
