@@ -168,7 +168,7 @@ def test_bad_requests(multiclass: Data) -> None:
 
 
 def test_a_single_row_or_group_has_no_interval() -> None:
-    with pytest.warns(CalibrationWarning, match="worth 1 independent observations"):
+    with pytest.warns(CalibrationWarning, match="amount to 1 independent observations"):
         found = confidence_interval("brier", [0, 1, 1], [0.1, 0.6, 0.9], sample_weight=[1, 0, 0], n_resamples=20)
     assert found.value == pytest.approx(0.01)
     assert np.isnan([found.low, found.high]).all()

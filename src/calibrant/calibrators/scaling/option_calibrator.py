@@ -198,7 +198,7 @@ class OptionCalibrator(Calibrator, kw_only=False):
         >>> print(OptionCalibrator().fit(answers).summary())
         OptionCalibrator, fitted to 30 rows with up to 3 options.
         The model was over-confident: log-probabilities are multiplied by 0.506 (1 changes nothing).
-        Odds are multiplied by 0.61, 2.05, 0.80 for the positions from the first on.
+        Odds are multiplied by 0.61, 2.05, 0.80 for the positions, from the first to the last.
         """
         alpha = self.inverse_temperature_
         found = "over-confident" if alpha < 0.95 else "under-confident" if alpha > 1.05 else "appropriately confident"
