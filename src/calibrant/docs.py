@@ -17,11 +17,11 @@ y_true : array-like of shape (n,)
 y_prob : array-like of shape (n, k), (n, 1) or (n,)
     Predicted probabilities; a single column is the probability of the second of two classes.
 rule : DecisionRule
-    What is done at which probabilities.
+    Which action is taken at which probabilities.
 amounts : mapping of str to array-like of shape (n,)
     The amounts of each row that the costs name.
 kind : {"auto", "binary", "top-label", "class-wise"}
-    Which scores are judged: the second class's of two, the predicted class's, or every class's against the rest
+    Which scores are evaluated: the second class's of two, the predicted class's, or every class's against the rest
     (the mean over classes). "auto" is binary for two classes and top-label for more.
 pos_label : label
     The class to judge against the rest; by default what `kind` says, or all classes at once.
@@ -30,13 +30,14 @@ n_bins : int
 strategy : {"uniform", "quantile"}
     Bins of equal width, or of equal mass.
 average : {"macro", "weighted"}
-    Every class alike, or by its frequency.
+    All classes equally, or weighted by frequency.
 loss : {"log_loss", "brier"}
     Which loss; Brier as `brier` computes it by default.
 method : str or calibrator
-    What recalibrates: an unfitted calibrator, or its name in the registry; `None` is the package's logistic calibrator.
+    Method that recalibrates: an unfitted calibrator, or its name in the registry; `None` is the package's logistic
+    calibrator.
 cv : int, splitter or iterable of splits
-    Folds; a whole number deals the rows out evenly by class.
+    Folds; a whole number is a number of stratified folds.
 level : float
     Confidence level of the intervals.
 n_resamples : int
@@ -44,13 +45,13 @@ n_resamples : int
 random_state : int, Generator or None
     Seed or source of everything random.
 sample_weight : array-like of shape (n,)
-    How many observations each row counts for: weight 3 equals the row written three times, weight zero a row that is
-    not there. `calibrant.effective_counts` scales importance weights.
+    How many observations each row counts for: weight 3 equals the row written three times, weight zero leaves the row
+    out. `calibrant.effective_counts` scales importance weights.
 groups : array-like of shape (n,)
     The group of each row, such as the patient. Rows of one group may depend on each other; groups are independent.
     Without groups rows are independent.
 blocks : int
-    Instead of `groups`, for rows in the order of time: so many consecutive rows belong together.
+    Instead of `groups`, for rows in order of time: how many consecutive rows belong together.
 ax : matplotlib Axes
     Where to draw; by default a new figure.
 multiclass : {"ovr", "ovo"}
@@ -60,7 +61,7 @@ mcp_gamma : float
 solver : {"auto", "newton", "lbfgs", "bfgs", "saga", "proximal-newton", "fista"}
     Solver.
 max_iter : int
-    Largest number of iterations; `None` takes the solver's own.
+    Largest number of iterations; `None` uses the solver's default.
 tol : float
     Bound of the duality gap relative to ``max(1, objective)``, or of the residual where there is no gap; `None`
     means 1e-8, for SAGA 1e-5.

@@ -146,7 +146,7 @@ def test_a_repeated_batch_is_left_out_refused_or_replaced(folder):
     pa.parquet.write_table(table, folder / "good.parquet")
     refused = run(*named)
     assert refused.exit_code == 2
-    assert "with other rows. --replace takes it out" in refused.stderr
+    assert "with other rows. --replace removes it" in refused.stderr
     assert "Note: replaced: March 2026" in ok(*named, "--replace").stderr
     assert json.loads((folder / "state.json").read_text())["labelled"]["rows"] == 500
     for more in (["--replace"], ["--period", "month"], ["--batch-id", " "], ["--on-alarm", "no-such-program-here"]):

@@ -44,7 +44,7 @@ def test_timid_predictions_are_called_so() -> None:
 def test_calibrated_predictions_are_left_alone() -> None:
     report = analyse(sharpened(1500, 3, 1.0), [0, 1, 2], SOURCE, methods=["ts", "svs"])
     assert report.verdict.tone == "good"
-    assert "Use the probabilities as they are" in report.steps[0].text
+    assert "Use the probabilities unchanged" in report.steps[0].text
 
 
 def test_after_is_never_in_sample() -> None:

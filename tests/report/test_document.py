@@ -166,8 +166,8 @@ def test_too_few_rows_and_none(fitted):
     assert re.search(r"Log loss (falls|rises) from \S+ to \S+ \(gain \S+\)\.", few)
     none = document(fitted)
     assert none.short == [
-        "BinaryLogisticCalibrator of 2 classes. No rows were given: this document says what it is, and validates "
-        "nothing."
+        "BinaryLogisticCalibrator of 2 classes. No rows were given: this document describes the calibrator and "
+        "validates nothing."
     ]
     assert [value for kind, value in none.blocks() if kind == "heading"] == [
         "In short", "The model", "The map", "Certificate", "Data of the fit", "Limits of use", "How to repeat this",
@@ -196,7 +196,7 @@ def test_many_classes(k):
     for j in range(k):
         assert value(rows[str(j)][0]) == pytest.approx(q[:, j].sum(), abs=0.51)
         assert int(rows[str(j)][1]) == (y[400:] == j).sum()
-    assert "is a bound, computed at the coefficients that are stored" in " ".join(sentences(made))
+    assert "is a bound (duality gap), computed at the stored coefficients" in " ".join(sentences(made))
 
 
 def test_counts_equal_repeated_rows_and_groups_are_told():
@@ -209,7 +209,7 @@ def test_counts_equal_repeated_rows_and_groups_are_told():
     grouped = " ".join(sentences(document(fitted, y, p, groups=np.arange(200) // 4)))
     assert "200 rows in 50 groups" in grouped
     assert "if groups are independent" in grouped
-    assert "Rows are taken as independent" not in grouped
+    assert "Rows are assumed to be independent" not in grouped
 
 
 def test_logits_scores_segments_and_rules():

@@ -23,10 +23,10 @@ def drawn(power: float, n: int = 400) -> Any:
 
 def test_the_headline_says_whether_labels_are_wrong_and_calibration_helps() -> None:
     bad = render_labels(drawn(3.0), "labels.csv")
-    assert "Calibrate these labels: their probabilities are not right, and calibration helps" in bad
+    assert "Calibrate these labels: their probabilities are wrong, and calibration helps" in bad
     assert "2 of 3 labels are predicted too often or too rarely" in bad
-    assert "Nothing is shown to be wrong with these labels" in render_labels(drawn(1.0), "labels.csv")
-    assert "Nothing is shown to be wrong" in render_labels(drawn(1.0, 6), "labels.csv")
+    assert "No evidence against the probabilities of these labels" in render_labels(drawn(1.0), "labels.csv")
+    assert "No evidence against the probabilities" in render_labels(drawn(1.0, 6), "labels.csv")
 
 
 def test_names_are_escaped_and_the_worst_label_comes_first() -> None:

@@ -118,7 +118,7 @@ START = "With all 1,264 rows calibration saves about 6.1% of log loss; half of t
         (
             estimate(0.061, 0.05),
             estimate(0.021, 0.04),
-            START + "gave 4.5%, a difference that may be chance: whether more rows would help is open.",
+            START + "gave 4.5%, a difference that may be chance: whether more rows would help is unclear.",
         ),
         (
             estimate(0.001, 0.005),

@@ -125,7 +125,8 @@ def test_notes_that_can_be_read_while_sections_are_folded(rare: Report, ten: Rep
     assert notes["next"] == rare.steps[0].text
     assert notes["faults"] in ("mostly the slope", "mostly the means")
     assert notes["methods"] == f"{rare.recommended} is recommended"
-    assert re.fullmatch(r"\d+% of log loss is for calibration, the rest for a better model", notes["decomposition"])
+    expected = r"calibration can remove \d+% of log loss, only a better model the rest"
+    assert re.fullmatch(expected, notes["decomposition"])
     assert re.fullmatch(r"50% becomes [\d.]+%", notes["map"])
     assert re.fullmatch(r"acting on yes beats acting on all and on none from [\d.]+% to [\d.]+%", notes["thresholds"])
     none = dataclasses.replace(rare, recommended="none", enough=False)
@@ -227,7 +228,7 @@ def test_decisions_at_given_costs(rare: Report) -> None:
     assert part.note.startswith(f"{100 * found.changed / found.total:.1f}% change, ")
     chosen = part.values["ratios"][rare.decisions.chosen]
     assert (chosen["ratio"], chosen["row"].threshold) == ("20", pytest.approx(1 / 21))
-    assert chosen["text"] == f"Act from a probability of 4.8%. {found}"
+    assert chosen["text"] == f"Act at a probability of 4.8% or more. {found}"
     page = render(rare)
     # What the slider shows is what Python computed, for each of its places.
     data = re.search(r'<script type="application/json" class="ratios">(.*?)</script>', page, re.DOTALL)
@@ -254,7 +255,7 @@ def test_what_the_note_on_decisions_says(rare: Report) -> None:
     assert note(0.0, 0.0, 0.0) == "none changes"
     lacking = dataclasses.replace(rare, decisions=None, enough=False)
     assert section(lacking, "decisions").note == "too little data to tell"
-    assert "decisions is not shown: there is too little to tell." in render(lacking)
+    assert "decisions is not shown: there is too little data to tell." in render(lacking)
     failed = dataclasses.replace(rare, decisions=None)
     assert section(failed, "decisions").note == "no method could be fitted"
     assert sections.decisions(dataclasses.replace(rare, rule=None)) is None
@@ -309,7 +310,7 @@ def test_the_map_has_a_band_where_there_are_intervals(rare: Report) -> None:
     assert found.high is not None
     assert ((found.low <= found.after) & (found.after <= found.high)).all()
     page = render(rare)
-    assert "what the method would say with endless rows (delta method), if rows are independent." in page
+    assert "what the method would predict with unlimited rows (delta method), if rows are independent." in page
     again = dataclasses.replace(found, by="bootstrap")
     assert "from fits to resamples; with few rows they are too narrow." in render(
         dataclasses.replace(rare, binary_map=again)
@@ -358,4 +359,4 @@ def test_stability_of_batches_in_the_page_of_a_monitor() -> None:
     # Batches whose interval leaves out one are squares.
     assert svg.count("<circle") == 2
     assert "January 2026" in svg
-    assert "How many of class 1 were observed for each that was expected" in watching.render(monitor, "c.json")
+    assert "Observed over expected number of class 1, batch by batch" in watching.render(monitor, "c.json")

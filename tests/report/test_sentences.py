@@ -19,7 +19,7 @@ from calibrant.report.advice import NOTHING_GAINED, lacking, rarely_seen, why_ch
 from calibrant.sample import Sample
 from tests.cli.test_commands import ok, run
 
-TOO_LITTLE = "No method is recommended: there is too little to compare them by."
+TOO_LITTLE = "No method is recommended: there is too little data to compare methods."
 Z = np.random.default_rng(0).normal(size=3000)
 Y = (np.random.default_rng(1).random(3000) < expit(Z)).astype(int)
 
@@ -35,7 +35,7 @@ def test_one_row() -> None:
     assert made.verdict == "Too few rows to tell"
     assert made.sentences[-1] == "1 row is too few to tell what calibration would gain: at least 50 are needed."
     assert (made.recommended, made.contents.shown, made.contents.choice) == ("none", "none", TOO_LITTLE)
-    assert "What calibration would change is not shown: there is too little to tell." in made.to_html()
+    assert "What calibration would change is not shown: there is too little data to tell." in made.to_html()
 
 
 def test_six_rows() -> None:
@@ -95,7 +95,7 @@ def test_equal_predictions() -> None:
 def test_perfect_predictions() -> None:
     made = report(Y[:300], Y[:300].astype(float))
     assert made.verdict == "No evidence of miscalibration"
-    assert "That is no proof: with few rows, small faults stay hidden." in made.sentences
+    assert "This is not proof: with few rows, small errors stay hidden." in made.sentences
     assert "may help" not in str(made)
     assert made.recommended == "none"
 
@@ -151,7 +151,7 @@ def test_groups_of_very_unequal_size_are_few() -> None:
     data = Sample(np.column_stack([expit(-Z), expit(Z)]), Y, groups=groups)
     lack = lacking(data, ("no", "yes"))
     assert lack is not None
-    assert lack.text.startswith("101 groups, which tell as much as 1.1 of equal size, are too few")
+    assert lack.text.startswith("101 groups, worth 1.1 of equal size, are too few")
 
 
 def test_more_classes_than_rows() -> None:
@@ -179,8 +179,7 @@ def test_single_rare_class_of_three() -> None:
         (("none", None, ["ts", "auto"]), NOTHING_GAINED),
         (
             ("ts", None, ["ts"]),
-            "ts is better than the predictions as they are, beyond chance; the default method, auto, is not among "
-            "those compared.",
+            "ts is better than no calibration, beyond chance; the default method, auto, is not among those compared.",
         ),
     ],
 )

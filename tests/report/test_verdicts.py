@@ -282,16 +282,16 @@ WRONG = {"p_value": 0.01}
         (
             2,
             {},
-            "That is no proof: in so many rows, an error of the average probability of yes shows only if it is larger "
-            "than about 7.1 percentage points; one of 1 point takes about 10,000 rows.",
+            "This is not proof: with this many rows, an error of the average probability of yes shows only if it is "
+            "larger than about 7.1 percentage points; one of 1 point takes about 10,000 rows.",
         ),
         (
             3,
             {"gap": estimate(0.0, -0.005, 0.005), "size": Size(20_000, groups=900)},
-            "That is no proof: in so many groups, an error of the average confidence shows only if it is larger than "
-            "about 0.71 percentage points.",
+            "This is not proof: with this many groups, an error of the average confidence shows only if it is larger "
+            "than about 0.71 percentage points.",
         ),
-        (2, {"gap": NONE}, "That is no proof: with few rows, small faults stay hidden."),
+        (2, {"gap": NONE}, "This is not proof: with few rows, small errors stay hidden."),
         (
             2,
             {"ruled_out": (1, 0.1), **WRONG},
@@ -421,7 +421,7 @@ AGAIN = "calibrant report 'my file.csv' --label y -o report.html"
 @pytest.mark.parametrize(
     ("judged", "recommended", "given", "expected"),
     [
-        (BAD, "none", {"lack": True}, [NextStep("Collect more rows before you calibrate, and ask again", AGAIN)]),
+        (BAD, "none", {"lack": True}, [NextStep("Collect more rows before you calibrate, then run this again", AGAIN)]),
         (BAD, "none", {}, [NextStep(AS_THEY_ARE, AGAIN)]),
         (
             GOOD,
@@ -456,8 +456,8 @@ def test_next_steps(judged: Verdict, recommended: str, given: dict[str, Any], ex
 def test_next_steps_by_segment_and_without_a_file() -> None:
     first = next_steps(BAD, "none", FILE, segments="home town")[0]
     assert (
-        first.text
-        == "Learn the calibrator from all these rows, corrected in each home town: some stay off with one for all"
+        first.text == "Learn the calibrator from all these rows, corrected in each home town: with one calibrator "
+        "for all, some stay off"
     )
     assert first.command.endswith("--method none --segments 'home town' -o calibrator.json")
     unnamed = next_steps(BAD, "none", Source("p"))[0].command

@@ -130,7 +130,7 @@ class Calibrator(
             depend on each other. Methods that cross-validate keep groups together in their folds, and count a group as
             one observation where they weigh evidence; all others ignore groups.
         blocks : int, default=None
-            Instead of groups, for rows in the order of time: so many consecutive rows belong together.
+            Instead of groups, for rows in order of time: how many consecutive rows belong together.
         label : str, default=None
             The column of the labels in the data frame `X`; of the others those are taken that are named by the classes,
             such as ``p_cat`` and ``p_dog``.

@@ -105,7 +105,7 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
         groups : array-like of shape (n,), default=None
             The group of each row: rows of a group may depend on each other, and folds keep them together.
         blocks : int, default=None
-            Instead of groups, for rows in the order of time: so many consecutive rows belong together.
+            Instead of groups, for rows in order of time: how many consecutive rows belong together.
 
         Returns
         -------

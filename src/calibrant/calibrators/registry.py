@@ -209,7 +209,7 @@ _M = CalibratorInfo
 #: Reports leave out methods with a parameter for each pair of classes where there are many classes: they take too long.
 _FAMILIES: dict[str, list[CalibratorInfo]] = {
     "uncalibrated": [
-        _M("none", ".identity:NoCalibrator", "the predictions as they are", aliases=("identity", "uncalibrated")),
+        _M("none", ".identity:NoCalibrator", "the unchanged predictions", aliases=("identity", "uncalibrated")),
     ],
     "non-parametric": [
         _M("isotonic", ".binary.isotonic:IsotonicCalibrator", "isotonic regression", "Zadrozny & Elkan, 2002",

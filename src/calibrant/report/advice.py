@@ -24,8 +24,8 @@ FEWEST_OF_CLASS = 10
 LITTLE = 0.1
 LARGE = 0.2
 
-NOTHING_GAINED = "No method is better than the predictions as they are, beyond chance."
-AS_THEY_ARE = "Use the probabilities as they are, and look again when the data or the model change"
+NOTHING_GAINED = "No method is better than no calibration, beyond chance."
+AS_THEY_ARE = "Use the probabilities unchanged, and check again when the data or the model change"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def lacking(data: Sample, names: tuple[str, ...]) -> Lack | None:
     gain = "too few to tell what calibration would gain"
     if data.groups is not None and data.units < FEWEST_GROUPS:
         # Groups of unequal size tell less than their number.
-        equal = "" if data.n_groups < FEWEST_GROUPS else f", which tell as much as {count(data.units)} of equal size,"
+        equal = "" if data.n_groups < FEWEST_GROUPS else f", worth {count(data.units)} of equal size,"
         groups = f"{data.n_groups} group{'' if data.n_groups == 1 else 's'}{equal}"
         return Lack("groups", f"{groups} {_are(data.n_groups)} {gain}: at least {FEWEST_GROUPS} are needed.")
     if data.total < FEWEST_ROWS:
@@ -117,7 +117,9 @@ def worth_of_rows(found: Learning, before: float, *, sampled: bool = False) -> s
         return f"{start}; half of them would give {gave}, and twice as many about {percent(double / before, 1)}."
     if (double - full) / found.added.value * found.added.high < LARGE * full if found.added.value > 0 else True:
         return f"{start}; half of them would give about as much ({gave}), so more rows would add little."
-    return f"{start}; half of them gave {gave}, a difference that may be chance: whether more rows would help is open."
+    return (
+        f"{start}; half of them gave {gave}, a difference that may be chance: whether more rows would help is unclear."
+    )
 
 
 def why_chosen(
@@ -135,7 +137,7 @@ def why_chosen(
     if wanted is not None:
         return f"{wanted} was asked for."
     if lack:
-        return "No method is recommended: there is too little to compare them by."
+        return "No method is recommended: there is too little data to compare methods."
     if recommended == "none":
         return NOTHING_GAINED
     if recommended == DEFAULT:
@@ -144,7 +146,7 @@ def why_chosen(
     if DEFAULT in compared:
         return f"{recommended} is better than the default method, {DEFAULT}, beyond chance."
     there = f"the default method, {DEFAULT}, is not among those compared"
-    return f"{recommended} is better than the predictions as they are, beyond chance; {there}."
+    return f"{recommended} is better than no calibration, beyond chance; {there}."
 
 
 def next_steps(
@@ -154,7 +156,7 @@ def next_steps(
     words = shlex.join(source.arguments) or "PREDICTIONS --label LABEL"
     again = f"calibrant report {words} -o report.html"
     if lack and recommended == "none":
-        return [NextStep("Collect more rows before you calibrate, and ask again", again)]
+        return [NextStep("Collect more rows before you calibrate, then run this again", again)]
     if recommended == "none" and not segments:
         return [NextStep(AS_THEY_ARE, again)]
     corrected = f" --segments {shlex.quote(segments)}" if segments else ""
@@ -175,7 +177,7 @@ def next_steps(
 
 def _learn(segments: str) -> str:
     learn = "Learn the calibrator from all these rows"
-    return f"{learn}, corrected in each {segments}: some stay off with one for all" if segments else learn
+    return f"{learn}, corrected in each {segments}: with one calibrator for all, some stay off" if segments else learn
 
 
 def steps_in_python(

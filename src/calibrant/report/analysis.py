@@ -293,7 +293,7 @@ def counted_row(names: Sequence[str], found: Sequence[Miscalibration], level: fl
         Estimate(float(counts.ratio[column]), float(counts.low[column]), float(counts.high[column]), level)
         for counts in (part.frequencies for part in found)
     ]
-    which = class_text(names[column]) + ("" if len(names) == 2 else ", the farthest off")
+    which = class_text(names[column]) + ("" if len(names) == 2 else ", the worst")
     return MetricRow("expected_over_observed", f"Expected over observed count of {which}", "near 1", *estimates)
 
 

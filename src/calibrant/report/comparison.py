@@ -168,7 +168,7 @@ def compare(
     ]
     none = _mean(base["log_loss"], before)
     zero = Estimate(0.0, 0.0, 0.0, level)
-    rows.append(MethodRow("none", "the predictions as they are", none, zero, zero, found[0], seconds=0.0))
+    rows.append(MethodRow("none", "the unchanged predictions", none, zero, zero, found[0], seconds=0.0))
     rows.sort(key=lambda row: row.log_loss)
     return rows + [MethodRow(name, calibrator_info(name).description, message=text) for name, text in failed.items()]
 

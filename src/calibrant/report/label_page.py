@@ -68,10 +68,10 @@ def _opening(data: LabelMatrix, after: LabelMatrix, before: LabelMetrics, gain: 
     rows, loss = data.rows.total, before.micro["log_loss"].value
     helps, off = gain.low > 0.0, bool(before.miscounted)
     headline = {
-        True: "Calibrate these labels: their probabilities are not right, and calibration helps",
+        True: "Calibrate these labels: their probabilities are wrong, and calibration helps",
         False: "Some labels are predicted too often or too rarely; calibration is not shown to help"
         if off
-        else "Nothing is shown to be wrong with these labels",
+        else "No evidence against the probabilities of these labels",
     }[helps]
     parts = [percent(part / loss, 1) for part in (gain.value, gain.low, gain.high)] if loss > 0 else ["0%"] * 3
     words = f"of log loss ({parts[1]} to {parts[2]})" if helps else "of log loss, beyond chance"

@@ -149,7 +149,7 @@ def decomposition(report: Report) -> Section | None:
     ]
     part = report.parts[0]
     share = percent(max(part.calibration.value, 0.0) / part.total.value, 0) if part.total.value > 0 else "0%"
-    note = f"{share} of log loss is for calibration, the rest for a better model"
+    note = f"calibration can remove {share} of log loss, only a better model the rest"
     return Section("decomposition", "What calibration can improve, and what it cannot", note, {"parts": bars})
 
 
@@ -249,7 +249,7 @@ def decisions(report: Report) -> Section | None:
     found, chosen = report.decisions.found, report.decisions.chosen
     share = percent(found.changed / found.total)
     ratios = [
-        {"ratio": f"{row.ratio:.4g}", "text": f"Act from a probability of {percent(row.threshold)}. {row.found}"}
+        {"ratio": f"{row.ratio:.4g}", "text": f"Act at a probability of {percent(row.threshold)} or more. {row.found}"}
         for row in report.decisions.ratios
     ]
     rows = [{**said, "row": row} for said, row in zip(ratios, report.decisions.ratios)]

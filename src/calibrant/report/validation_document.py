@@ -49,9 +49,9 @@ from calibrant.workflows.evaluating import given, metric_names, metrics_in_memor
 SHOWN, BANDS, LISTED, FEW = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99), 10, 20, 20
 _PAIRED = ("log_loss", "brier")
 _INPUTS = {
-    "probabilities": "probabilities, one column per class (of two classes that of the second is enough)",
-    "logits": "logits, one column per class (of two classes that of the second is enough)",
-    "scores": "scores, of which a stored scaling makes logits",
+    "probabilities": "probabilities, one column per class (for two classes, that of the second is enough)",
+    "logits": "logits, one column per class (for two classes, that of the second is enough)",
+    "scores": "scores, converted to logits by a stored scaling",
 }
 
 
@@ -258,7 +258,7 @@ def _judged(
     old = validation_table(labels, before.proba, n_resamples=FEW, **by_name).table()
     new = validation_table(labels, after.proba, **by_name).table()
     reasons = dict.fromkeys(row[5] for row in new[1:])
-    named = [["", "as given", "p-value", "calibrated", "interval", "p-value", "what it says of the calibrated ones"]]
+    named = [["", "as given", "p-value", "calibrated", "interval", "p-value", "what it says after calibration"]]
     return {
         "size": str(after.size),
         "binary": binary,

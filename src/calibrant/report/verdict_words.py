@@ -148,7 +148,7 @@ def _hidden(evidence: Evidence) -> list[str]:
     error = (gap.high - gap.low) / 2 / float(ndtri((1 + gap.level) / 2))
     visible = error * float(ndtri(1 - ALPHA / 2) + ndtri(POWER))
     if not visible > 0:
-        return ["That is no proof: with few rows, small faults stay hidden."]
+        return ["This is not proof: with few rows, small errors stay hidden."]
     what = (
         f"the average probability of {class_text(evidence.names[1])}"
         if len(evidence.names) == 2
@@ -156,7 +156,7 @@ def _hidden(evidence: Evidence) -> list[str]:
     )
     size, unit = evidence.size, "rows" if evidence.size.groups is None else "groups"
     have = size.groups if size.groups is not None else size.rows
-    start = f"That is no proof: in so many {unit}, an error of {what} shows only if it is larger than about"
+    start = f"This is not proof: with this many {unit}, an error of {what} shows only if it is larger than about"
     if visible <= SMALL_ERROR:
         return [f"{start} {number(100 * visible, 2)} percentage points."]
     needed = have * (visible / SMALL_ERROR) ** 2

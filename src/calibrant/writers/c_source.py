@@ -197,8 +197,8 @@ static const int COUNTS[SEGMENTS] = {{{", ".join(counts)}}};
 
 
 _SEGMENTS_IN_WORDS = """
-   segments holds a number for each of calibrate_segments: of a column of numbers the number, NAN if it is missing, of
-   other columns calibrate_level(column, text), where the empty text is a missing one."""
+   segments holds a number for each of calibrate_segments: for a column of numbers, the number (NAN if missing);
+   for other columns, calibrate_level(column, text), where the empty text means missing."""
 
 _DECIDE_IN_WORDS = """
    calibrate_decide takes the same row, and the calibrate_amounts of the row if there are any, and returns the number of

@@ -170,7 +170,7 @@ def _literal(label: Any) -> str:
 
 
 _NUMBER = f"""
-function spelled(value) {{ // as Python spells it, whose texts the levels are
+function spelled(value) {{ // as Python spells it: levels are Python texts
   if (typeof value === "boolean") return value ? "True" : "False";
   if (typeof value !== "number") return value === null ? "" : String(value).replace(/\\0+$/, "");
   if (Number.isInteger(value)) return String(BigInt(value));

@@ -167,5 +167,5 @@ def test_a_run_with_draws_is_tidy_and_continues(source, tmp_path):
 
 
 def test_options_take_draws_or_a_limit():
-    with pytest.raises(ValueError, match="draws have the size they are asked for"):
+    with pytest.raises(ValueError, match="draws have the size asked for"):
         Options(max_cal_rows=10, draw=Draw((10,)))

@@ -57,7 +57,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.draw is not None and self.max_cal_rows is not None:
-            raise ValueError("draws have the size they are asked for: leave the limit of calibration rows out")
+            raise ValueError("draws have the size asked for: leave out the limit of calibration rows")
 
     @property
     def expected(self) -> bool:

@@ -80,7 +80,7 @@ def rank_methods(losses: pd.DataFrame) -> Ranking:
         worst = ", ".join(f"{name} ({int(count)})" for name, count in gaps[gaps > 0].items())
         note = f"ranks use {len(means)} of {len(finished)} datasets, where all ranked methods finished"
         note += f"; datasets with gaps by method: {worst}"
-        notes.append(note if len(means) else f"{note}; leave some of these methods out of the ranks to have any")
+        notes.append(note if len(means) else f"{note}; leave some of these methods out of the ranks to get any")
     return Ranking(means, tuple(notes))
 
 

@@ -19,7 +19,7 @@ _MOST_CLASSES = 5
 #: A factor on a class's odds that is closer to one is not worth a line.
 _NOTED = 0.01
 _MEANING = {
-    "none": "the predictions as they are",
+    "none": "the unchanged predictions",
     "temperature": "temperature scaling",
     "vector": "vector scaling with curves",
     "additive": "matrix scaling with curves",
