@@ -82,7 +82,7 @@ def test_what_is_no_scale_is_refused(folder):
     many = ["report", folder / "animals.csv", "--label", "animal", "-o", folder / "r.html", "--grades", "5"]
     refused = run(*many)
     assert refused.exit_code == 2
-    assert "--grades is for two classes" in refused.stderr
+    assert "--grades needs two classes" in refused.stderr
     assert not (folder / "r.html").exists()
     ok("fit", folder / "loans.csv", "--label", "bad", "-m", "none", "-o", folder / "cal.json")
     watch = ["watch", folder / "cal.json", folder / "loans.csv", "-y", "bad", "--state", folder / "s.json", "--grades"]

@@ -52,7 +52,7 @@ def document(
         raise CommandError("--grades needs FILE, the rows to grade")
     fitted = load_calibrator(calibrator)
     if grades is not None and len(fitted.classes_) > 2:
-        raise CommandError(f"--grades is for two classes; this calibrator has {len(fitted.classes_)}")
+        raise CommandError(f"--grades needs two classes; this calibrator has {len(fitted.classes_)}")
     words = [Path(word).name for word in (calibrator, *([file] if file else []))]
     asked_for: dict[str, Any] = {
         "label": table.label,
