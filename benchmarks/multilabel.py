@@ -8,7 +8,7 @@
 
 Files are those of the installed packages and of Python itself. Two models of each task are trained on half of the
 rows. Of the other half, n rows are drawn for calibration and all others test, ten times. Printed is the log loss of a
-label in a row (mean over rows and labels): of the predictions as they are, and what each method adds to them; and the
+label in a row (mean over rows and labels): of the unchanged predictions, and what each method adds to them; and the
 same with labels drawn from the predictions, where nothing can be gained. Every method is fitted to each label, and
 leaves alone what it cannot be fitted to: a label that no row, or every row, has.
 """

@@ -5,7 +5,7 @@
 For each experiment of ``{folder}/{suite}.h5`` with at least 1000 test rows and 3 to 26 classes, of each of which there
 are 10 rows to calibrate and to test with, the test rows are drawn again with 20 random priors (uniform on the simplex,
 no share below 0.5%), half as many rows as there are, at most 1000. Printed are
-the mean absolute error of the estimated shares and the mean log loss after adapting, for predictions as they are and
+the mean absolute error of the estimated shares and the mean log loss after adapting, for unchanged predictions and
 calibrated, beside doing nothing, the true shares, and QuaPy's EMQ (`pip install quapy`; left out if absent). Times are
 CPU seconds of one estimate without its interval.
 """

@@ -34,4 +34,4 @@ _ = ax.legend()
 
 # %%
 # **What to see.** The minimum is at 0.06: the log-probabilities of naive Bayes should be sixteen times smaller.
-# The loss there is a fraction of what it is at 1, the predictions as they are.
+# The loss there is a fraction of what it is at 1, the unchanged predictions.

@@ -3,7 +3,7 @@ What the default found
 ======================
 
 `AutoCalibrator` weighs its members by what they predict out of fold. With few rows much of the weight stays with
-the predictions as they are; with more, the members take over.
+the unchanged predictions; with more, the members take over.
 """
 
 import matplotlib.pyplot as plt
@@ -30,6 +30,6 @@ ax.invert_yaxis()
 _ = ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=len(members), frameon=False)
 
 # %%
-# **What to see.** With 50 rows a third of the weight stays with the predictions as they are. From 200 rows on
+# **What to see.** With 50 rows a third of the weight stays with the unchanged predictions. From 200 rows on
 # boosted trees on top of matrix scaling have most of it, because they predict better out of fold, and the summary
 # above says what was gained.

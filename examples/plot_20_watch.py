@@ -4,7 +4,7 @@ Is it still right?
 
 A calibrator in use is fed batches with labels. After 1200 rows the model is replaced by another one, and
 evidence against the probabilities piles up until the alarm: a false one has a chance of at most 1%, however
-long one looks.
+long you look.
 """
 
 import matplotlib.pyplot as plt

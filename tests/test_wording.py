@@ -27,6 +27,16 @@ PHRASES = {
     "bring little": "add little",
     "unless one of these questions stops you": "Use auto unless",
     "bets against the probabilities": "evidence against the calibrator",
+    "predictions as they are": "the unchanged predictions",
+    "speak for": "make more likely, favour",
+    "speaks for": "makes more likely, favours",
+    "of which any number may": "labels, any number of which may be true",
+    "rows can tell": "as far as the data support it",
+    "side of a number": "compares values with thresholds",
+    "cannot be known": "cannot tell, is unclear",
+    "say the same thing in two ways": "are two ways to say the same thing",
+    "has taken in": "the rows added so far",
+    "way back": "the inverse, back to scores",
 }
 
 

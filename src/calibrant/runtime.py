@@ -143,7 +143,7 @@ class Map:
     rule : CostTable or None
         The costs of actions, if the map decides; a file holds them beside the map.
     independent : bool
-        Whether classes are independent labels, of which any number may be true: rows of predictions and results need
+        Whether classes are independent labels, any number of which may be true: rows of predictions and results need
         not sum to one. The first step gets the probabilities that labels are not true, and then that they are true.
     interval : sequence of Step or None
         Steps to the lower ends of intervals of all classes, then the upper ends, for exports; a file has none.

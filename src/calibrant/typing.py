@@ -11,7 +11,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 #: Labels, or numbers of any type.
 AnyArray = NDArray[Any]
-#: Floating-point numbers of any precision: metrics leave float32 predictions as they are.
+#: Floating-point numbers of any precision: metrics keep float32 predictions in float32.
 AnyFloatArray = NDArray[np.floating[Any]]
 #: Whole numbers of any width, such as column numbers.
 AnyIntArray = NDArray[np.integer[Any]]

@@ -251,5 +251,5 @@ def test_drift_does_not_take_a_group_for_many_rows():
 
 
 def test_more_observations_than_a_monitor_takes():
-    with pytest.raises(ValueError, match=r"count for 2e\+12 observations; a monitor takes 1e\+12 at most"):
+    with pytest.raises(ValueError, match=r"sum to 2e\+12 observations; a monitor takes 1e\+12 at most"):
         CalibrationMonitor(identity(2)).update([0.5, 0.5], [0, 1], sample_weight=[1e12, 1e12])

@@ -76,7 +76,7 @@ def test_the_default_is_recommended_unless_another_is_clearly_better(overconfide
     held_out, _ = cross_validate(overconfident, ["ts", default])
     assert choose(overconfident, held_out, 0.95) == default
     assert choose(overconfident, held_out, 0.95, "ts") == "ts"
-    # Without the default, calibration is clearly better than the predictions as they are.
+    # Without the default, calibration is clearly better than the unchanged predictions.
     assert choose(overconfident, held_out[:1], 0.95) == "ts"
     assert choose(overconfident, [], 0.95) == "none"
 

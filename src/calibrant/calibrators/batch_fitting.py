@@ -161,7 +161,7 @@ class BatchFitting:
             What can be read again from the start: a function that returns a fresh iterator of ``(P, y)`` or
             ``(P, y, weight)``, each what `fit` takes; such a tuple of arrays, which may be memory-mapped; a pyarrow
             Dataset, Scanner or Table, whose columns `label`, `sample_weight` and `probs` name; an iterable of batches
-            that starts anew for every ``for``, such as a torch DataLoader; or what `calibrant.open_batches` makes of a
+            that starts over for every ``for``, such as a torch DataLoader; or what `calibrant.open_batches` makes of a
             file or a folder.
         label, sample_weight : str, default=None
             Columns of a pyarrow object.

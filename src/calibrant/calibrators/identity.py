@@ -8,7 +8,7 @@ from calibrant.steps import Step
 
 
 class NoCalibrator(Calibrator):
-    """Returns the predictions as they are, after the checks every calibrator makes.
+    """Returns the unchanged predictions, after the checks every calibrator makes.
 
     Examples
     --------

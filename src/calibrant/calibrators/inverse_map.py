@@ -1,4 +1,4 @@
-"""The way back: which score a calibrator of two classes turns into a given probability.
+"""The inverse map: which score a calibrator of two classes turns into a given probability.
 
 A monotone map is inverted by halving the ordered floating-point numbers between the ends of its scores, at most 64
 times: the place is exact to the last digit, at a jump and between two knots as well as on a curve. Scores that all get
@@ -40,7 +40,7 @@ class ScoreInterval(NamedTuple):
 
 
 class InverseMap:
-    """What calibrators inherit for the way back from probabilities to scores."""
+    """What calibrators inherit to map probabilities back to scores."""
 
     classes_: AnyArray
 

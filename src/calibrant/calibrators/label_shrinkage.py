@@ -7,7 +7,7 @@ All labels are fitted together:
 
 The common mean μ is found with the rest; the strengths Λ, one of intercepts and one of slopes and curvatures, are
 averaged over a grid by their cross-validated likelihood. A rare label stays near μ, a frequent one goes where its rows
-lead. Predictions as they are, the shared map and the map of the label are pooled, by weights that maximise the
+lead. The unchanged predictions, the shared map and the map of the label are pooled, by weights that maximise the
 cross-validated likelihood.
 """
 
@@ -37,7 +37,7 @@ STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 _MEAN = np.array([0.0, 1.0, 0.0])
 #: Folds, and the most cells (rows times labels) of cross-validation: more would not tell strengths better.
 _FOLDS, _CELLS = 5, 200_000
-#: Pseudo-observations that speak for each of the pooled members, so that none is dismissed by few rows.
+#: Pseudo-observations in favour of each pooled member, so that few rows cannot rule one out.
 _FOR_EACH = 5.0
 #: Newton's method stops where a step gains less than this share of the objective.
 _ENOUGH, _ENOUGH_IN_FOLDS = 1e-12, 1e-7
@@ -51,7 +51,7 @@ _ARMIJO = 1e-4
 class LabelMaps:
     """Maps of all labels: the shared one, the polynomial of each label, and the weights of the pool.
 
-    `coefficients` (L, 3) are those of 1, t and t²; `weights` those of the predictions as they are, of the shared map
+    `coefficients` (L, 3) are those of 1, t and t²; `weights` those of the unchanged predictions, of the shared map
     and of the label's own; `strengths` those chosen for intercepts and for slopes.
     """
 

@@ -35,11 +35,11 @@ _LOOKED_AT = 0.5
 
 
 class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
-    """Calibrates independent probabilities of many labels, of which any number may be true of a row.
+    """Calibrates independent probabilities of many labels, any number of which may be true in a row.
 
     Each label has a map of its own: a quadratic function of the log-odds. All maps are drawn to a common one, by
     strengths that cross-validation finds, so that rare labels borrow from frequent ones; and the result is pooled with
-    the common map and with the predictions as they are.
+    the common map and with the unchanged predictions.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class MultilabelCalibrator(Parameters, BaseEstimator, kw_only=False):
     coefficients_ : ndarray of shape (L, 3)
         Of 1, t and t² in the log-odds of each label, for the log-odds t that `shared_` gives.
     weights_ : ndarray of shape (3,)
-        Shares of the predictions as they are, of `shared_` and of the maps of the labels in the result.
+        Shares of the unchanged predictions, of `shared_` and of the maps of the labels in the result.
     strengths_ : ndarray of shape (2,)
         How strongly intercepts, and slopes and curvatures, are drawn to their common mean.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
-#: What every other method is measured against: the predictions as they are.
+#: What every other method is measured against: the unchanged predictions.
 BASELINE = "none"
 
 #: The method recommended without looking at data.

@@ -34,7 +34,7 @@ _CLEAR = 6.63
 
 
 class ScoreScale(NamedTuple):
-    """``z = factor * score + shift``, and the direction that the labels clearly speak for, 0 if for none."""
+    """``z = factor * score + shift``, and the direction that the labels clearly show, 0 if none."""
 
     factor: float
     shift: float

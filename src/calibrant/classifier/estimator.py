@@ -130,7 +130,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X : array-like of shape (n, d)
             Anything the classifier takes.
         y : array-like of shape (n,), or matrix of shape (n, L)
-            Labels; or zeros and ones, dense or sparse, one column for each of many labels, of which any number may be
+            Labels; or zeros and ones, dense or sparse, one column for each of many labels, any number of which may be
             true: for classifiers such as `OneVsRestClassifier`, `MultiOutputClassifier`, networks and forests.
         sample_weight : array-like of shape (n,), default=None
             Counts, for the classifier if it takes them, and for the calibrator.

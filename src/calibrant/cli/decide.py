@@ -82,7 +82,7 @@ def _words(output: str, done: Applied, rule: Any, fitted: Any) -> list[str]:
     try:
         ranges = rule.ranges
         scores = [fitted.inverse(one.high).high for one in ranges[:-1]]
-    except ValueError:  # many classes, amounts, or a map without a way back
+    except ValueError:  # many classes, amounts, or a map without an inverse
         return lines
     unit = 100.0 if getattr(fitted, "percentages_", False) else 1.0
     said = [f"{100 * one.high:.4g}% is {unit * score:.4g}" for one, score in zip(ranges, scores)]

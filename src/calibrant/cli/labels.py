@@ -1,4 +1,4 @@
-"""`fit`, `apply`, `evaluate` and `report` for files of many labels, of which any number may be true of a row."""
+"""`fit`, `apply`, `evaluate` and `report` for multi-label files, where any number of labels may be true in a row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _read(file: str, table: LabelledOptions, others: Mapping[str, Any] | None = None) -> LabelFile:
-    """The rows of a file; options that speak of classes are refused."""
+    """The rows of a file; options about classes are refused."""
     from calibrant.files.tables.opening import opened_table
     from calibrant.workflows.label_files import read_labels
 

@@ -51,7 +51,7 @@ def adapt(
     Parameters
     ----------
     calibrator : fitted calibrator or CalibratedClassifier
-        One that was adapted before is adapted anew from where it started. Of a classifier all calibrators are adapted;
+        One that was adapted before is adapted again from where it started. Of a classifier all calibrators are adapted;
         in what follows its predictions are then the features that it takes.
     prior : dict, array-like of shape (k,) or float, default=None
         The shares of the classes now, by label or in the order of `classes_`. Of two classes a number is the share of

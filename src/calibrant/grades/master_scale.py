@@ -363,7 +363,7 @@ class MasterScale(Tabular):
         return measure_migration(self.names, first[kept], second[kept], data)
 
     def to_sql(self, column: str = "probability") -> str:
-        """The grade of a column, or expression, as a CASE that all databases read; NULL for what is no probability."""
+        """The grade of a column, or expression, as a CASE that all databases read; NULL if it is not a probability."""
         if odd := [name for name in self.names if "'" in name or "\\" in name]:
             raise ValueError(
                 f"the grade {odd[0]!r} would be spelled differently in some databases: give it another name"

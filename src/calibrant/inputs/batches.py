@@ -46,7 +46,7 @@ def as_source(
     """A function that reads a source from the start.
 
     A source is such a function; a tuple of arrays, which may be memory-mapped; a pyarrow Dataset, Scanner or Table, of
-    which `label`, `sample_weight` and `probs` name columns; or an iterable that starts anew for every ``for``, such as
+    which `label`, `sample_weight` and `probs` name columns; or an iterable that starts over for every ``for``, such as
     a torch DataLoader. `probabilities` says that columns must hold numbers from 0 to 1 to be found by the labels.
     """
     if hasattr(source, "to_batches"):

@@ -71,7 +71,7 @@ def fitted_columns(X: Any, fitted: Sequence[Any] | None) -> Any:
 
 #: Names by which a single column is known as the probability of the second of two classes.
 SINGLE_NAMES = ("p", "prob", "proba", "probability", "score", "y_prob", "y_proba", "y_score", "prediction")
-#: Pairs of labels of which the second is the event that a column such as `p_fraud` speaks of.
+#: Pairs of labels whose second is the event that a column such as `p_fraud` refers to.
 EVENTS = ({"0", "1"}, {"-1", "1"}, {"False", "True"})
 
 

@@ -249,7 +249,7 @@ def tell_classes(names: list[Any], classes: NDArray[Any]) -> bool:
     """Whether the names of columns tell which class each stands for.
 
     Numbers and truth values have a second one by convention, so that the name of a single column need not tell it,
-    unless it speaks of an event, as `p_ok` does. A number at its end may be that of a class or of the column itself.
+    unless it refers to an event, as `p_ok` does. A number at its end may be that of a class or of the column itself.
     """
     texts, known = [str(name) for name in names], _plain(classes)
     if len(texts) > 1:

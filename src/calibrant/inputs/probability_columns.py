@@ -1,7 +1,7 @@
 """Which columns of a table or data frame are the probabilities, and which label each stands for.
 
 Columns are named by a pattern or a list, or found: those named like the labels, those named like the labels with a
-common prefix or suffix (`p_cat`, `p_dog`), or numbered ones (`prob_0`, `prob_1`). What cannot be known is an error that
+common prefix or suffix (`p_cat`, `p_dog`), or numbered ones (`prob_0`, `prob_1`). What is unclear is an error that
 lists what there is. Numbered columns stand for the labels in sorted order; that is said, and checked where labels are
 text. Frames of pandas, polars, pyarrow and Dask are told by what they can do, so that none of them need be installed.
 """
@@ -264,7 +264,7 @@ def _single_classes(name: str, texts: dict[str, Any], labels: list[Any]) -> tupl
     named = class_of_single(name, labels)
     if named is not None:
         return [next(label for label in labels if label != named), named], False
-    # Numbers and truth values have a second one by convention, words do not; `p_ok` may speak of either.
+    # Numbers and truth values have a second one by convention, words do not; `p_ok` may refer to either.
     return labels, isinstance(labels[0], str) or speaks_of_an_event(name)
 
 
@@ -332,7 +332,7 @@ def take_columns(
 
 
 def _check_single(columns: Sequence[Any], names: Sequence[Any]) -> None:
-    """Refuse names that several columns have: which of them is meant cannot be known."""
+    """Refuse names that several columns have: it is unclear which one is meant."""
     for name in names:
         if (count := columns.count(name)) > 1:
             raise ValueError(f"X has {count} columns that are called {name!r}: give each a name of its own.")

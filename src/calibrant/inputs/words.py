@@ -1,4 +1,4 @@
-"""What the arguments of a caller are called, so that the one input contract speaks of `X`, `y_prob` or a file.
+"""What the arguments of a caller are called, so that the one input contract can name `X`, `y_prob` or a file.
 
 Errors name settings that may help; who shows an error says how they are set in Python or in the command line.
 """
@@ -61,7 +61,7 @@ class Words(NamedTuple):
     #: For labels that are none.
     order: str = ""
     weights: str = "sample_weight"
-    #: For labels of which any number may be true.
+    #: For labels, any number of which may be true.
     many: str = "use MultilabelCalibrator"
 
 

@@ -47,7 +47,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Several metrics of the same predictions, validated and prepared once.
 
-    Rows that do not fit into memory are taken in part by part, by the running forms of the metrics: Dask arrays and
+    Rows that do not fit into memory are added part by part, by the running forms of the metrics: Dask arrays and
     data frames partition by partition where they are, and sources of batches in place of `y_true`.
 
     Parameters
@@ -160,7 +160,7 @@ def _of_partitions(
     options: Mapping[str, Mapping[str, Any]] | None,
     level: float | None,
 ) -> dict[str, Any]:
-    """Metrics of Dask collections: partitions are taken in where they are, and merged in a tree."""
+    """Metrics of Dask collections: partitions are summed where they are, and merged in a tree."""
     import dask
 
     from calibrant.calibrators.partitions import aligned

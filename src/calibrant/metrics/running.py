@@ -1,6 +1,6 @@
 """Metrics of predictions that come in parts, with intervals, in memory that does not grow with their number.
 
-A metric that is a function of sums over rows (see `Summed`) is taken in part by part: sums of parts are
+A metric that is a function of sums over rows (see `Summed`) is computed part by part: sums of parts are
 added, and the value is computed from them as it is from one table. Intervals come from sums as well. Means have their
 standard error and Student's t, shares Wilson's interval. Calibration errors move with `Σ c (hit - score)` over cells of
 the score: resampling rows with replacement moves such a sum like a normal variable of variance `Σ c (hit - score)²`
@@ -49,7 +49,7 @@ RESAMPLES = 1000
 
 
 class Sums:
-    """Sums of a metric over the rows taken in so far, and the form that makes them its value."""
+    """Sums of a metric over the rows added so far, and the form that makes them its value."""
 
     def __init__(self) -> None:
         self.form: Form | None = None
@@ -61,7 +61,7 @@ class Sums:
         self._add(statistic.form, {"value": statistic.sums(data.each), **statistic.named_spread(data)})
 
     def merge(self, other: Sums) -> None:
-        """Take in what another has taken in."""
+        """Add the rows of another."""
         if other.form is not None:
             self._add(other.form, other._sums)
 
@@ -113,7 +113,7 @@ class RunningMetrics:
     """Several metrics of rows that arrive in parts, validated once and in constant memory: `evaluate` part by part.
 
     The result is that of the functions on all rows at once, however they were parted, up to rounding. Parts may be
-    taken in by several instances, one per process or Dask partition say, sent as pickles and merged in any order.
+    added to several instances, one per process or Dask partition say, sent as pickles and merged in any order.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class RunningMetrics:
     Attributes
     ----------
     rows : int
-        Number of rows taken in.
+        Number of rows added so far.
 
     Examples
     --------
@@ -203,7 +203,7 @@ class RunningMetrics:
         return self
 
     def merge(self, other: Self) -> Self:
-        """Take in what another has taken in."""
+        """Add the rows of another."""
         if self._options != other._options:
             raise ValueError(f"{self} and {other} measure different things and cannot be merged")
         self.classes = _same_classes(self.classes, other.classes)
@@ -255,7 +255,7 @@ class Running(RunningMetrics):
     Attributes
     ----------
     rows : int
-        Number of rows taken in.
+        Number of rows added so far.
 
     Examples
     --------

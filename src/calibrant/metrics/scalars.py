@@ -3,7 +3,7 @@
 Preparing a metric does the work that does not depend on the counts (sorting, gathering, assigning to bins) and returns
 a *statistic*: a function of the counts, one for each row. A bootstrap replicate is then one cheap call.
 
-Some statistics are functions of sums over rows (`Summed`), so rows may be taken in part by part and in any order: a
+Some statistics are functions of sums over rows (`Summed`), so rows may be added part by part and in any order: a
 *form* turns sums into the value, whether they come from one table or from a thousand parts.
 """
 
@@ -295,5 +295,5 @@ def find_scalar(metric: str | Callable[..., float]) -> Scalar | None:
 
 
 def mean_statistic(rows: AnyFloatArray) -> Statistic:
-    """Mean of one number per row that depends on other rows, too: its sums cannot be taken in part by part."""
+    """Mean of one number per row that depends on other rows, too: its sums cannot be added part by part."""
     return summed_mean(rows).__call__

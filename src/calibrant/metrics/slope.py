@@ -7,7 +7,7 @@ rows less `q / n`, times the design effect of groups. The best of the four is wh
 flexible calibrator gains beyond it, on rows it was not fitted to, is the rest.
 
 P-values of means and slope are those of score tests (`calibrant.metrics.hypothesis`), which need no fit but that of the
-hypothesis: of the predictions as they are for the means, of fitted means for the slope. There the score `g_b` of the
+hypothesis: of the unchanged predictions for the means, of fitted means for the slope. There the score `g_b` of the
 slope is taken less what the fitted means explain of it, `g_b - V_ba V_aa⁺ g_a`, and labels are drawn from the fitted
 means. The slope's interval holds the slopes that this test, with its asymptotic distribution, does not reject.
 """

@@ -113,7 +113,7 @@ def normal_interval(value: float, influence: AnyFloatArray, data: Sample, level:
 def choose(before: Sample, held_out: Sequence[HeldOut], level: float, wanted: str | None = None) -> str:
     """The method to recommend: the default one if it does not lose, unless another is better beyond chance.
 
-    Without it, or if it loses, the predictions as they are ("none") stand until a method is better beyond chance.
+    Without it, or if it loses, the unchanged predictions ("none") stand until a method is better beyond chance.
     Taking whatever happens to come out first would favour luck; `wanted` overrides the choice.
     """
     if wanted is not None and wanted in [method.name for method in held_out]:

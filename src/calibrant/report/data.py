@@ -264,7 +264,7 @@ class Report:
     classes: tuple[str, ...]
     level: float
     folds: int
-    #: The method to use, "none" for the predictions as they are, and the one that all "after" is of, "none" if no
+    #: The method to use, "none" for the unchanged predictions, and the one that all "after" is of, "none" if no
     #: method was fitted; whether there are enough rows to tell what calibration gains.
     recommended: str
     shown: str

@@ -40,7 +40,7 @@ class ComparedRow(NamedTuple):
 
 
 def compared(reports: Sequence[Report]) -> list[ComparedRow]:
-    """The metrics that all reports have, of the predictions as they are.
+    """The metrics that all reports have, of the unchanged predictions.
 
     The rows of two reports are taken as independent, so half the widths of their intervals add up like standard
     errors. For two models on the same rows that is on the safe side: their difference is known better than that.

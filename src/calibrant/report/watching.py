@@ -16,7 +16,7 @@ LISTED = 12
 
 
 def render(monitor: CalibrationMonitor, title: str, repair: Repair | None = None) -> str:
-    """The page as text, with the repair to speak of if there is one."""
+    """The page as text, with the repair to mention, if there is one."""
     records, evidence = monitor.history_.records, monitor.evidence_
     counted = [record for record in records if record.expected_count and record.observed_count is not None]
     pictures = {

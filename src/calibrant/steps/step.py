@@ -48,7 +48,7 @@ class Step(ABC):
     #: How many columns the step takes, and returns, if that is always the same.
     takes: ClassVar[int] = 0
     gives: ClassVar[int] = 0
-    #: Whether the step asks on which side of a number a value lies, so that a rounded value may get another answer.
+    #: Whether the step compares values with thresholds, so that a rounded value may end up on the other side.
     decides: ClassVar[bool] = False
     #: Whether it weighs columns against each other.
     mixes: ClassVar[bool] = False

@@ -69,7 +69,7 @@ def calibrator_columns(calibrator: Any, reader: RowReader) -> tuple[ProbabilityC
         return ProbabilityColumns(names, tuple(classes), style=reader.style(names)), place
     found = reader.find(classes)
     if len(found.names) == 1 and getattr(calibrator, "takes_scores", False):
-        return found, [1]  # scores speak of both classes, whatever they are called
+        return found, [1]  # scores concern both classes, whatever they are called
     if len(found.names) == 1:
         # The one column is that of the class it is named after, the second unless it says otherwise.
         return found, [classes.index(found.classes[1])]

@@ -1,6 +1,6 @@
 """A table of predictions in one reading: its metrics, overall and by segment, and the rows of a report.
 
-Rows are kept up to a size that leaves memory free. Means and counts are sums, which are taken in chunk by chunk from
+Rows are kept up to a size that leaves memory free. Means and counts are sums, which are added chunk by chunk from
 larger tables, and from segments. What is fitted, resampled or drawn as a curve without bins needs all rows at once: it
 is then that of a uniform sample, of whole groups where rows belong together.
 """
@@ -37,7 +37,7 @@ MOST_SAMPLED = 5_000_000
 #: Numbers up to which intervals come from the bootstrap; above, normal intervals are as good and far cheaper.
 BOOTSTRAP_CELLS = 50_000
 METRICS = ("log_loss", "brier", "accuracy", "auroc", "positive_gap", "confidence_gap", "ece", "smooth_ece")
-#: Metrics that a report shows of the predictions as they are and that are sums.
+#: Metrics that a report shows of the unchanged predictions and that are sums.
 SUMS = ("log_loss", "brier", "accuracy", "positive_gap", "confidence_gap", "ece")
 #: Segments whose metrics are computed; a column with more of them is hardly one of segments.
 MOST_SEGMENTS = 1000
@@ -69,7 +69,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Whole:
-    """Sums over all rows of a table, of the predictions as they are.
+    """Sums over all rows of a table, of the unchanged predictions.
 
     `frequencies` are expected and observed counts of the classes; `ruled_out` are the rows whose class had probability
     zero, and what they add to log loss.
@@ -97,7 +97,7 @@ class ReportRows:
 
 
 class RunningSums:
-    """Metrics of rows that are taken in chunk by chunk, and how many these are."""
+    """Metrics of rows that are added chunk by chunk, and their number."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.metrics = RunningMetrics(names)
@@ -114,7 +114,7 @@ class RunningSums:
             self._groups = np.unique(part.groups if self._groups is None else np.append(self._groups, part.groups))
 
     def result(self, sample: Sample, level: float | None) -> SizedMetrics:
-        """What was taken in; where rows belong together, intervals are as wide as those of the sample kept of them."""
+        """What was added; where rows belong together, intervals are as wide as those of the sample kept of them."""
         size = Size(
             self._rows, self._total if self._counted else None, None if self._groups is None else len(self._groups)
         )
@@ -159,7 +159,7 @@ class SegmentedSums:
 
 
 class WholeRows:
-    """What a report says of all rows, taken in chunk by chunk."""
+    """What a report says of all rows, added chunk by chunk."""
 
     def __init__(self, level: float) -> None:
         self._level, self._sums = level, SegmentedSums(SUMS)
@@ -213,7 +213,7 @@ def sample_rows(n_classes: int) -> int:
 
 
 def running_names(n_classes: int) -> list[str]:
-    """The metrics of `metric_names` that can be taken in chunk by chunk."""
+    """The metrics of `metric_names` that can be added chunk by chunk."""
     return [name for name in metric_names(n_classes) if name != "auroc"]
 
 

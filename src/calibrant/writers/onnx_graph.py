@@ -1,6 +1,6 @@
 """ONNX of plain operators (opset 17), in double or single precision, for any number of rows.
 
-A map that decides on which side of a number a value lies (trees, functions given by points) is computed in double
+A map that compares values with thresholds (trees, functions given by points) is computed in double
 precision inside, whatever goes in and comes out: rounded, a value may get the other answer.
 """
 

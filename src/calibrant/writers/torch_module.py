@@ -198,7 +198,7 @@ def write(
 ) -> CalibrationModule | DecisionModule:
     """The module of a map, with decisions if it has a rule.
 
-    In single precision what goes in and comes out is single; a map that decides on which side of a number a value lies
+    In single precision what goes in and comes out is single; a map that compares values with thresholds
     stays double inside, where a rounded value might get the other answer.
     """
     outside, precision = check_precision(fitted.steps, dtype, inside)

@@ -2,7 +2,7 @@
 
 On the command line a method is written `sms`, `sms(rho=0.5)`, `package.module:Class(alpha=2)` or, to name it in
 the results, `mine=sms(rho=0.5)`. Its fingerprint changes with class, parameters and version, which is when its
-results are computed anew.
+results are recomputed.
 """
 
 from __future__ import annotations

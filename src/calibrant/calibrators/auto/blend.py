@@ -2,7 +2,7 @@
 
 The weights, non-negative with sum one, minimise the out-of-fold log loss plus ``(strength / n) KL(w ‖ prior)``; the
 prior keeps the blend near the safe members where the data cannot tell. Members on one path of strengths are averaged
-by their cross-validated likelihood, ``w ∝ exp(−n ΔCV / 2)``. The predictions as they are join by an arithmetic mean,
+by their cross-validated likelihood, ``w ∝ exp(−n ΔCV / 2)``. The unchanged predictions join by an arithmetic mean,
 ``(1 − v) p + v p₀``: their exact zeros, which as logarithms would outweigh all else, then cost at most ``−log(1 − v)``.
 """
 
@@ -109,7 +109,7 @@ def blend_weights(members: list[FloatArray], sample: Sample, prior: FloatArray, 
 
 
 def evidence(blended: FloatArray, original: FloatArray, each: FloatArray) -> float:
-    """Nats by which the observed labels, of probabilities `blended` and `original`, speak for the blend."""
+    """Nats by which the observed labels, of probabilities `blended` and `original`, favour the blend."""
     return float(each @ np.log(blended / np.maximum(original, np.exp(-_MOST_EVIDENCE) * blended)))
 
 

@@ -3,7 +3,7 @@
 ``(1 − v) S(x̃ + Θ f(x̃) + Σ_t tree_t(x̃)) + v p`` where ``x̃`` is temperature scaling with a learned mixture of the input
 ``p``, ``f`` are the features of the additive model, coefficients are averages over members (and, up to 40 classes,
 folds), trees are grown on all rows, both weighted by what each member's out-of-fold predictions are worth, and ``v`` is
-the share of the predictions as they are.
+the share of the unchanged predictions.
 Where the mean prediction of a class is proven wrong, factors on its odds, before and after, set it right.
 See `docs/flagship.md` for the design and how it was found.
 """
@@ -48,7 +48,7 @@ from calibrant.typing import FloatArray
 
 #: Strength of the blend's prior, in observations.
 _BLEND_STRENGTH = 3.0
-#: Nats of evidence against the predictions as they are from which on they get no share.
+#: Nats of evidence against the unchanged predictions from which on they get no share.
 _OVERWHELMING = 8.0
 #: Evidence that the choice of the weights cannot have made: they are a handful.
 _BEYOND_DOUBT = 40.0
@@ -67,7 +67,7 @@ class AutoCalibrator(AdditiveCalibrator):
 
     Temperature scaling with a learned mixture of the input, matrix scaling with curves, and boosted trees (above 40
     classes Gaussian models of the log-probabilities instead, above 200 of low rank) are fitted on folds; the blend with
-    the best out-of-fold likelihood predicts, pooled with the predictions as they are. What the data cannot tell shrinks
+    the best out-of-fold likelihood predicts, pooled with the unchanged predictions. What the data cannot tell shrinks
     to the simpler members and to no change at all.
 
     Parameters
@@ -90,14 +90,14 @@ class AutoCalibrator(AdditiveCalibrator):
     member_weights_ : dict
         Weight of each member in the blend.
     scores_ : dict
-        Cross-validated log loss of each member, of the predictions as they are, and of the blend with their share; the
+        Cross-validated log loss of each member, of the unchanged predictions, and of the blend with their share; the
         weights of the blend are chosen on the same folds.
     details_ : dict
         For each member what was chosen inside: the strength, the loss at each strength, the rounds of boosting.
     inverse_temperature_, input_smoothing_ : float
         Of the temperature scaling underneath.
     identity_weight_ : float
-        The share of the predictions as they are.
+        The share of the unchanged predictions.
     input_factors_, class_factors_ : ndarrays of shape (k,)
         Factors, first and last, on the odds of the classes whose mean predictions were proven wrong; 1 for all others.
     coef_ : ndarray of shape (k, n_coefficients)

@@ -89,7 +89,7 @@ class Plan:
     proof_of_trees, without_trees
         Nats that trees must gain out of fold to take part, and prior weights of other members if they do not.
     pool_counts : tuple of float
-        Pseudo-observations for the blend and for the predictions as they are, which so keep a share where calibration
+        Pseudo-observations for the blend and for the unchanged predictions, which so keep a share where calibration
         gains nothing out of fold.
     """
 

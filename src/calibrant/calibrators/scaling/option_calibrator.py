@@ -2,7 +2,7 @@
 
 The logit of option j of question i is ``α x_ij + b_j + γ l_ij`` for its log-probability x and its length l. The inverse
 temperature α, the bias b of each position and the price γ of a character are shared by all questions and found by one
-softmax regression, with a ridge that pulls towards the predictions as they are.
+softmax regression, with a ridge that pulls towards the unchanged predictions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class OptionCalibrator(Calibrator, kw_only=False):
         Learn what a character more is worth, where lengths are known: the sum of the log-probabilities of an option's
         tokens falls with their number.
     strength : float, default=1.0
-        Factor of the ridge that pulls towards the predictions as they are; 0 switches it off.
+        Factor of the ridge that pulls towards the unchanged predictions; 0 switches it off.
 
     Attributes
     ----------

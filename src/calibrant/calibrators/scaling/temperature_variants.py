@@ -3,7 +3,7 @@
 - The first publication ran L-BFGS on the temperature with a fixed step length: fifty iterations from T = 1.5 with
   learning rate 0.01 and no line search often end far from the optimum; that is part of what the literature compares
   with. `TemperatureScalingCalibrator` reaches the optimum.
-- ETS mixes temperature scaling, the predictions as they are, and the uniform law: ``w₁ S(x/T) + w₂ S(x) + w₃/k`` with
+- ETS mixes temperature scaling, the unchanged predictions, and the uniform law: ``w₁ S(x/T) + w₂ S(x) + w₃/k`` with
   weights on the simplex. T is fitted first, then the weights: a convex problem in three numbers, for the Brier score a
   quadratic one that is solved exactly.
 """
@@ -138,7 +138,7 @@ class ETSCalibrator(Calibrator):
     inverse_temperature_ : float
         One over the temperature.
     weights_ : ndarray of shape (3,)
-        Of temperature scaling, of the predictions as they are, and of the uniform distribution.
+        Of temperature scaling, of the unchanged predictions, and of the uniform distribution.
 
     References
     ----------

@@ -297,7 +297,7 @@ class BatchLog:
             )
 
     def add(self, entry: Entry | None, before: dict[str, Any], size: int) -> None:
-        """Add a batch, whose state before it has `size` numbers; one without a name bars the way back."""
+        """Add a batch, whose state before it has `size` numbers; those before one without a name stay."""
         self.before = [] if entry is None or size > _LARGEST_STATE else [*self.before, before]
         self.before = self.before[-max(1, min(_UNDONE, _STATE_NUMBERS // size)) :]
         if entry is not None:

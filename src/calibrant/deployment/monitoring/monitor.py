@@ -57,7 +57,7 @@ class CalibrationMonitor:
     """Watches a calibrator in use, batch by batch, and says when, where and how it went wrong.
 
     If labels follow the calibrated probabilities and rows are independent, or groups are where they are given, the
-    chance of ever raising an alarm is at most `alpha`, however often one looks: the alarm is raised when evidence
+    chance of ever raising an alarm is at most `alpha`, however often you look: the alarm is raised when evidence
     against the calibrator, which starts at 1, reaches ``1 / alpha`` (see `calibrant.deployment.monitoring.bets` for the
     proof). Memory is constant.
 

@@ -1,1 +1,1 @@
-"""Rows of several kinds: one global map, corrected in each segment as far as its rows can tell."""
+"""Rows of several kinds: one global map, corrected in each segment as far as the data support it."""

@@ -2,7 +2,7 @@
 
 With log-probabilities z of the global map, the logits of row i and class j are ``z_ij + Σ_l (b_jl + s_jl z_ij)`` over
 the levels l that the row belongs to, one of each column. The coefficients minimise the sum of log losses plus
-``λ Σ (b² + s²)``: a level moves as far from the global map as its rows can tell. The trees are the flagship's: one run
+``λ Σ (b² + s²)``: a level moves as far from the global map as its rows support. The trees are the flagship's: one run
 for each fold, started from the logits that corrections by level make without that fold, followed on it, and averaged.
 
 Everything is judged on rows held out. A part that saves g of log loss there, with a standard error of e, keeps the

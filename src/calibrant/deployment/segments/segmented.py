@@ -1,4 +1,4 @@
-"""A calibrator for rows of several kinds: one global map, corrected in each segment as far as its rows can tell."""
+"""A calibrator for rows of several kinds: one global map, corrected in each segment as far as the data support it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WORST = 5
 
 
 class SegmentedCalibrator(BySegment, kw_only=False):
-    """A global calibrator, corrected in each segment of the rows as far as the segment's rows can tell.
+    """A global calibrator, corrected in each segment of the rows as far as the data support it.
 
     Every level of a column of `segments` (a region, a device) has its own intercepts and slopes on the global map's
     log-probabilities. A ridge shrinks them to none, so that small segments stay near the global map; its strength is

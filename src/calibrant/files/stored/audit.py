@@ -47,7 +47,7 @@ class RowAudit:
         self._days: list[Any] = []
 
     def given(self, P: Any) -> Any:
-        """The probabilities of predictions as they are, one column per class of the calibrator."""
+        """The probabilities of unchanged predictions, one column per class of the calibrator."""
         return self._as_given.predict_proba(P)
 
     def add(self, P: Any, y: Any, sample_weight: Any = None, segments: Any = None, dates: Any = None) -> RowAudit:

@@ -157,7 +157,7 @@ class RowReader:
         batch = next(self.table.batches([*columns.names, *self.layout.reserved], skip_errors=True), None)
         order = "in the order of the columns of votes" if columns.votes else "in sorted order"
         better = None
-        if batch is not None and not self.layout.scores:  # scores may speak for a class or against it
+        if batch is not None and not self.layout.scores:  # high scores may make a class more likely or less
             rows = RowReader(self.table, self.layout, skip_errors=True)._checked(batch, columns)
             if rows.codes is not None or rows.votes is not None:
                 better = better_order(rows.sample(self.layout)[0])
@@ -290,7 +290,7 @@ def read_all(
 
 
 class LabelledBatches:
-    """The usable rows of a table with their labels and weights: a source that reads the table anew at every call.
+    """The usable rows of a table with their labels and weights: a source that rereads the table at every call.
 
     `columns` are those of the predictions, `classes` the label that each stands for; of a single column both labels,
     its own last.
